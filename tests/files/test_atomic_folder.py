@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from srvstat.contract.errors import OutputError, UsageError
-from srvstat.files.atomic_folder import atomic_folder, write_file
+from srvstat.files.atomic import atomic_folder, write_file
 
 LEFT = "0123456789abcdef.tmp"
 

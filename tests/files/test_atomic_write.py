@@ -11,8 +11,7 @@ import pytest
 
 from conftest import Cli
 from srvstat.contract.errors import OutputError, UsageError
-from srvstat.files.atomic_write import atomic_write
-from srvstat.files.drafts import sweep_drafts
+from srvstat.files.atomic import atomic_write, sweep_drafts
 from support.snapshots import COMMAND, WEEK, read_directory
 
 pytestmark = pytest.mark.usefixtures("here")

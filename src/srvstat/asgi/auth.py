@@ -9,7 +9,7 @@ from srvstat.asgi.limits import RateLimiter, TooManyRequestsError, format_quota
 from srvstat.asgi.log import Log
 from srvstat.contract.errors import GatewayUnauthorizedError, SourceError
 from srvstat.contract.http import KEY_HEADER, Headers, find_key
-from srvstat.files.watching import Candidate, WatchedFile
+from srvstat.files.identity import Candidate, WatchedFile
 
 
 class Caller(NamedTuple):

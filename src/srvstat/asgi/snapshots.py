@@ -17,7 +17,7 @@ from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.wire import EncodedJson
-from srvstat.files.watching import Candidate, WatchedFile
+from srvstat.files.identity import Candidate, WatchedFile
 from srvstat.snapshot.read.snapshot import Snapshot, identify_snapshot, open_snapshot
 from srvstat.snapshot.read.verify import check_chain
 

@@ -6,7 +6,7 @@ from contextlib import closing
 from srvstat import demo
 from srvstat.cli.output import report
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
-from srvstat.files.atomic_write import atomic_write
+from srvstat.files.atomic import atomic_write
 from srvstat.files.errors import convert_errors, convert_write_errors
 from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.snapshot.write.build import build

@@ -20,7 +20,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, UsageError
 from srvstat.contract.ranges import Window
 from srvstat.documents.rows import import_pyarrow
-from srvstat.files.atomic_folder import check_new_folder
+from srvstat.files.atomic import check_new_folder
 from srvstat.render.rows import encode_rows
 from srvstat.render.summary import format_export_summary
 from srvstat.snapshot.format.rows import ServerRow

@@ -24,7 +24,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError, UsageError
 from srvstat.contract.ranges import DEFAULT_RANGE
 from srvstat.contract.requests import parse_range
-from srvstat.files.atomic_write import check_name, check_target
+from srvstat.files.atomic import check_name, check_target
 from srvstat.fleet.engines import ENGINES, load_engine
 from srvstat.fleet.request import (
     RESULT_EXTENSIONS,

@@ -12,7 +12,7 @@ from srvstat.cli.output import Outcome
 from srvstat.cli.output_file import check_ending, write_file
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
-from srvstat.files.atomic_write import check_name, check_target
+from srvstat.files.atomic import check_name, check_target
 from srvstat.files.reading import STDIN
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.mapping_file import format_mapping_file, read_mapping_file

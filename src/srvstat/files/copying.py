@@ -1,6 +1,5 @@
 """Copy a file in the background."""
 
-import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,8 +11,6 @@ _BYTES_PER_CALL = 1 << 25
 """Bytes that the system copies at once: a stopped copy ends after a fraction of a second."""
 
 _BYTES_PER_READ = 1 << 20
-
-_NOT_SUPPORTED = {errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM}
 
 
 @contextmanager
@@ -50,16 +47,9 @@ def copy_in_background(path: str, source: int, target: str) -> Iterator[Callable
 def _copy(source: int, target: str, stop: Event) -> None:
     descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        copy_some = _copy_within_kernel if hasattr(os, "copy_file_range") else _read_and_write
         position = 0
         while not stop.is_set():
-            try:
-                copied = copy_some(source, descriptor, position)
-            except OSError as error:
-                if copy_some is _read_and_write or error.errno not in _NOT_SUPPORTED:
-                    raise
-                copy_some = _read_and_write
-                continue
+            copied = _copy_some(source, descriptor, position)
             if not copied:
                 os.fsync(descriptor)
                 return
@@ -68,10 +58,9 @@ def _copy(source: int, target: str, stop: Event) -> None:
         os.close(descriptor)
 
 
-def _copy_within_kernel(source: int, target: int, position: int) -> int:
+def _copy_some(source: int, target: int, position: int) -> int:
     """Copy some bytes, or only references to them where the file system can share them."""
-    return os.copy_file_range(source, target, _BYTES_PER_CALL, position, position)
-
-
-def _read_and_write(source: int, target: int, position: int) -> int:
-    return os.pwrite(target, os.pread(source, _BYTES_PER_READ, position), position)
+    try:
+        return os.copy_file_range(source, target, _BYTES_PER_CALL, position, position)
+    except (AttributeError, OSError):  # not every system and file system can; write errors return
+        return os.pwrite(target, os.pread(source, _BYTES_PER_READ, position), position)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from srvstat.contract import wire
-from srvstat.files.drafts import close_descriptor
 from srvstat.files.errors import convert_write_errors
 
 _DESCRIPTOR = re.compile(r"(/dev|/proc/[^/]+(/task/[^/]+)?)/fd/[0-9]{1,9}")
@@ -66,7 +65,8 @@ def open_stream(path: str) -> Iterator[Stream]:
     try:
         yield Stream(descriptor)
     finally:
-        close_descriptor(descriptor)
+        with suppress(OSError):  # flushing has reported failed writes
+            os.close(descriptor)
 
 
 def _find_standard_descriptor(path: str) -> int | None:

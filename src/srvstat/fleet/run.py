@@ -4,8 +4,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from srvstat.documents.snapshot import FleetSummary
-from srvstat.files.atomic_folder import atomic_folder
-from srvstat.files.atomic_write import atomic_write
+from srvstat.files.atomic import atomic_folder, atomic_write
 from srvstat.files.errors import convert_write_errors
 from srvstat.fleet.counts import Engine, Job, Progress
 from srvstat.fleet.engines import open_engine

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from srvstat.contract.errors import EngineError, UsageError
 from srvstat.documents.snapshot import Manifest, ManifestShard, seal_manifest
-from srvstat.files.atomic_folder import write_file
+from srvstat.files.atomic import write_file
 from srvstat.files.errors import convert_write_errors
 from srvstat.fleet.counts import Engine, Progress, Resolved
 from srvstat.fleet.job import Fleet

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.documents.snapshot import BuildSummary
-from srvstat.files.atomic_write import atomic_write
+from srvstat.files.atomic import atomic_write
 from srvstat.snapshot.format.rows import FileRow
 from srvstat.snapshot.write.database import check_draft, check_journal, open_draft
 from srvstat.snapshot.write.ingest import Intake, Progress

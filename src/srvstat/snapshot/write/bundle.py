@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DAY_MS, Range, Window, find_window
 from srvstat.documents.snapshot import BundleSummary
-from srvstat.files.atomic_write import atomic_write, check_name
+from srvstat.files.atomic import atomic_write, check_name
 from srvstat.files.errors import convert_write_errors
 from srvstat.snapshot.format.derive import find_observed_span, has_valid_observations
 from srvstat.snapshot.format.rows import FileRow, ServerRow

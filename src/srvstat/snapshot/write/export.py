@@ -9,7 +9,7 @@ from operator import or_
 
 from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
 from srvstat.documents.snapshot import ExportSummary
-from srvstat.files.atomic_folder import atomic_folder, write_file
+from srvstat.files.atomic import atomic_folder, write_file
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.write.server_rows import build_record

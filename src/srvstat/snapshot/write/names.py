@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 
 from srvstat.contract.errors import UsageError
-from srvstat.files.atomic_write import check_name
+from srvstat.files.atomic import check_name
 from srvstat.files.reading import STDIN
 from srvstat.snapshot.write.database import check_journal
 from srvstat.sources.source import Source, check_stdin_once

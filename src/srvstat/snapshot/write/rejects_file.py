@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from srvstat.contract import wire
-from srvstat.files.atomic_write import atomic_write
+from srvstat.files.atomic import atomic_write
 from srvstat.files.errors import convert_write_errors
 from srvstat.files.streams import Stream, is_stream, open_stream
 from srvstat.snapshot.write.rejects import Rejects

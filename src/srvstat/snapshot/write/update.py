@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from srvstat.contract.errors import SnapshotError, SourceError
 from srvstat.documents.snapshot import BuildSummary, UpdateSummary
-from srvstat.files.atomic_write import atomic_write
+from srvstat.files.atomic import atomic_write
 from srvstat.files.copying import copy_in_background
-from srvstat.files.identity import compute_identity
-from srvstat.files.locks import lock_file
+from srvstat.files.identity import compute_identity, lock_file
 from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
 from srvstat.snapshot.format.rows import FileRow, ServerRow

@@ -1,0 +1,314 @@
+"""Write files and folders completely or not at all."""
+
+import errno
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import NamedTuple
+
+from srvstat.contract.errors import OutputError, UsageError
+from srvstat.files.errors import convert_write_errors
+from srvstat.files.identity import Identity, identify_file
+from srvstat.files.reading import STDIN
+from srvstat.files.streams import find_descriptor_path
+
+_NAME_CHARACTERS = 50
+"""Characters of the target's name in a draft's name: at most 200 of the 255 bytes of a name."""
+
+_MAX_TRIES = 100
+"""Attempts to create a draft, which other builds may sweep before it is locked."""
+
+
+class Draft(NamedTuple):
+    """A file or folder to fill, and the descriptor that holds its lock."""
+
+    path: str
+    descriptor: int
+
+
+@contextmanager
+def _create_draft(target: str, mode: int = 0o666, *, is_folder: bool = False) -> Iterator[Draft]:
+    """Yield an empty file or folder next to a target; it is removed when the block ends.
+
+    Removes the drafts that killed commands left behind first. The umask applies to `mode`.
+
+    Raises OSError.
+    """
+    remove = shutil.rmtree if is_folder else os.unlink
+    sweep_drafts(target, is_folder=is_folder)
+    for _ in range(_MAX_TRIES):
+        path = f"{_build_prefix(target)}{secrets.token_hex(8)}.tmp"
+        descriptor = None
+        try:
+            if is_folder:
+                os.mkdir(path)
+                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            else:
+                # O_EXCL never follows an existing link.
+                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+            descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
+            if _lock_draft(path, descriptor):
+                yield Draft(path, descriptor)
+                return
+        finally:
+            # The name has 64 random bits, so it can only be this draft.
+            with suppress(OSError):
+                remove(path)
+            if descriptor is not None:  # pragma: no branch - it is None after a signal
+                close_descriptor(descriptor)
+    raise OSError(errno.ENOLCK, "no draft can be locked")  # pragma: no cover - needs rare timing
+
+
+def close_descriptor(descriptor: int) -> None:
+    """Close a descriptor and ignore errors: flushing has reported failed writes."""
+    with suppress(OSError):
+        os.close(descriptor)
+
+
+def sweep_drafts(target: str, *, is_folder: bool = False) -> None:
+    """Remove the unlocked drafts of a file or folder, which killed commands left behind.
+
+    Errors are ignored: a draft that can't be removed stays.
+    """
+    directory, prefix = os.path.split(_build_prefix(target))
+    draft = re.compile(f"{re.escape(prefix)}[0-9a-f]{{16}}\\.tmp")
+    # NFS locks only files that are open for writing.
+    flags = os.O_RDONLY | os.O_DIRECTORY if is_folder else os.O_RDWR | os.O_NONBLOCK
+    with suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            is_kind = entry.is_dir if is_folder else entry.is_file
+            if draft.fullmatch(entry.name) and is_kind(follow_symlinks=False):
+                with suppress(OSError):
+                    _remove_unlocked(entry.path, flags, shutil.rmtree if is_folder else os.unlink)
+
+
+def _build_prefix(target: str) -> str:
+    """Return the prefix of a target's drafts; only targets with long names may share one."""
+    directory, name = os.path.split(target)
+    return os.path.join(directory, f".{name[:_NAME_CHARACTERS]}.srvstat-")
+
+
+def _lock_draft(path: str, descriptor: int) -> bool:
+    """Lock a new draft; return False if another build has locked or swept it."""
+    try:
+        _lock(descriptor)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # Drafts are never swept on a file system without locks.
+        return True
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    return False
+
+
+def _remove_unlocked(path: str, flags: int, remove: Callable[[str], None]) -> None:
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        _lock(descriptor)
+        remove(path)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file until its descriptor is closed or the process ends."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+class Target(NamedTuple):
+    """The path of a file without symbolic links, and its status; None if it does not exist."""
+
+    path: str
+    replaced: os.stat_result | None
+
+
+@contextmanager
+def atomic_write(path: str, *, overwrite: bool, replaced: Identity = None) -> Iterator[str]:
+    """Yield the path of a new file to fill, and rename it to `path` if the block succeeds.
+
+    The new file is in the target's directory. It is flushed to the disk and renamed, and then the
+    directory is flushed, so the target is always the complete old or the complete new file. Without
+    `overwrite` an existing file is never replaced, even one that appears during the block. A
+    symbolic link stays and its target is replaced. Files that killed builds of the same target left
+    behind are removed first. The new file has the mode, and if permitted the group, of the replaced
+    file.
+
+    With the identity of the file to replace, any other file there is never replaced.
+
+    Raises UsageError if the target may not be replaced, OutputError if it can't be written.
+    """
+    target, status = check_target(path, overwrite=overwrite)
+    with ExitStack() as stack:
+        with convert_write_errors(path):
+            # Opened first: a directory that can't be read can't be flushed at the end either.
+            directory = _open_directory(os.path.dirname(target), stack)
+            # The replaced file may be private, so its draft is too.
+            mode = 0o666 if status is None else stat.S_IRUSR | stat.S_IWUSR
+            draft = stack.enter_context(_create_draft(target, mode))
+        yield draft.path
+        with convert_write_errors(path):
+            if status is not None:
+                _copy_rights(draft.descriptor, status)
+            # The first descriptor of a file reports every failed write since it was opened.
+            os.fsync(draft.descriptor)
+            if replaced not in (None, identify_file(target)):
+                raise OutputError(f"{path}: was replaced or changed meanwhile; try again")
+            if overwrite:
+                os.replace(draft.path, target)
+            else:
+                _link(path, draft.path, target)
+            os.fsync(directory)
+
+
+def check_name(option: str, path: str) -> str:
+    """Check the name of an output, and return its real path.
+
+    Raises UsageError for a name that no file can have, OutputError.
+    """
+    if not path:
+        raise UsageError(f"{option}: the name is empty; name a file")
+    if path.endswith(os.sep):
+        raise UsageError(f"{option} {path}: names a directory; name a file")
+    if path == STDIN:
+        raise UsageError(f"{option}: - is not a file; name a file")
+    with convert_write_errors(path):
+        return os.path.realpath(path)
+
+
+def check_target(path: str, *, overwrite: bool) -> Target:
+    """Return where `atomic_write` would write, if it may write there.
+
+    Raises UsageError if the target may not be replaced, OutputError.
+    """
+    if find_descriptor_path(path):
+        raise UsageError(f"{path}: an open descriptor, not a file name; name a file")
+    with convert_write_errors(path):
+        target = os.path.realpath(path)
+        try:
+            status = os.stat(target)
+        except FileNotFoundError:
+            return Target(target, None)
+    if not stat.S_ISREG(status.st_mode):
+        raise UsageError(f"{path}: not a regular file, so it can't be replaced")
+    if not overwrite:
+        raise _build_exists_error(path)
+    return Target(target, status)
+
+
+def _copy_rights(descriptor: int, replaced: os.stat_result) -> None:
+    """Set the mode and, if permitted, the group of the replaced file."""
+    mode = replaced.st_mode & 0o777
+    if os.fstat(descriptor).st_gid != replaced.st_gid:
+        try:
+            os.fchown(descriptor, -1, replaced.st_gid)
+        except OSError:  # pragma: no cover - tests may run as root, who may set any group
+            # Another group gets no more rights than all other users.
+            mode &= ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
+    os.fchmod(descriptor, mode)
+
+
+def _open_directory(directory: str, stack: ExitStack) -> int:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    stack.callback(close_descriptor, descriptor)
+    return descriptor
+
+
+def _link(path: str, draft: str, target: str) -> None:
+    """Link a draft to its final name. A rename would replace a file that has the name."""
+    try:
+        os.link(draft, target)
+    except FileExistsError:
+        raise _build_exists_error(path) from None
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        raise OutputError(
+            f"{path}: this file system has no hard links, which protect an existing file;"
+            " --overwrite works without them"
+        ) from None
+
+
+def _build_exists_error(path: str) -> UsageError:
+    return UsageError(f"{path}: exists; --overwrite replaces it")
+
+
+_EXISTS = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
+
+
+@contextmanager
+def atomic_folder(path: str, option: str = "-o") -> Iterator[str]:
+    """Yield the path of a new folder to fill, and rename it to `path` if the block succeeds.
+
+    `option` is that of the path, for messages. The block flushes each file, as `write_file` does.
+    Folders that killed commands of the same target left behind are removed first.
+
+    Raises UsageError if the target exists, OutputError if it can't be written.
+    """
+    target = check_new_folder(option, path)
+    with ExitStack() as stack:
+        with convert_write_errors(path):
+            draft = stack.enter_context(_create_draft(target, is_folder=True))
+        yield draft.path
+        with convert_write_errors(path):
+            for folder, _, _ in os.walk(draft.path):
+                _flush_folder(folder)
+            _rename(path, draft.path, target)
+            _flush_folder(os.path.dirname(target))
+
+
+def check_new_folder(option: str, path: str) -> str:
+    """Check the name of a folder to write, and return its real path.
+
+    Raises UsageError if it exists or can't be a name, OutputError.
+    """
+    target = check_name(option, path.rstrip(os.sep) or path)
+    if os.path.lexists(target):
+        raise _build_folder_exists_error(path)
+    return target
+
+
+def write_file(path: str, pieces: Iterable[bytes], *, title: str) -> None:
+    """Write a new file and flush it to the disk; create its folder.
+
+    Raises OutputError with the title.
+    """
+    with ExitStack() as stack:
+        with convert_write_errors(title):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            file = stack.enter_context(open(path, "xb"))
+        for piece in pieces:
+            with convert_write_errors(title):
+                file.write(piece)
+        with convert_write_errors(title):
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _rename(path: str, draft: str, target: str) -> None:
+    try:
+        os.rename(draft, target)
+    except OSError as error:
+        if error.errno in _EXISTS:
+            raise _build_folder_exists_error(path) from None
+        raise
+
+
+def _flush_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        close_descriptor(descriptor)
+
+
+def _build_folder_exists_error(path: str) -> UsageError:
+    return UsageError(f"{path}: exists; name a new folder")
