@@ -73,7 +73,6 @@ HOMES = {
 REMAINING = {
     ("fleet", "__init__"),
     ("asgi", "__init__"),
-    ("sources", "snapshot/write"),
 }
 """Imports that are about to go."""
 

@@ -7,9 +7,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from srvstat.contract.errors import SourceError
-from srvstat.sources.mapping import STRICT, ColumnMapping
-from srvstat.sources.mapping_file import format_mapping_file, read_mapping_file
-from srvstat.sources.mapping_options import COLUMNS, MappingOptions, parse_columns
+from srvstat.sources.mapping import (
+    COLUMNS,
+    STRICT,
+    ColumnMapping,
+    MappingOptions,
+    format_mapping_file,
+    parse_columns,
+    read_mapping_file,
+)
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
 COLUMN_NAMES = st.lists(NAMES, min_size=3, max_size=3, unique=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srvstat.sources.batch import IDENTIFIER
-from srvstat.sources.slugs import SlugError, make_slug
+from srvstat.sources.server_records import SlugError, make_slug
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from srvstat.render.text import format_count
 from srvstat.snapshot.write.dry_run import run_dry
 from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.snapshot.write.search_options import Search, list_missing, search_options
-from srvstat.sources.mapping_options import MappingOptions
+from srvstat.sources.mapping import MappingOptions
 from srvstat.sources.registry import KINDS
 from srvstat.sources.server_records import GAMES
 from srvstat.sources.source import Source

@@ -8,15 +8,21 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+import srvstat.snapshot.write  # noqa: F401 - adds the kind "snapshot"
 from srvstat.cli.output import Outcome
 from srvstat.cli.output_file import check_ending, write_file
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.files.atomic import check_name, check_target
 from srvstat.files.reading import STDIN
-from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.mapping_file import format_mapping_file, read_mapping_file
-from srvstat.sources.mapping_options import MappingOptions, build_options, parse_columns
+from srvstat.sources.mapping import (
+    ColumnMapping,
+    MappingOptions,
+    build_options,
+    format_mapping_file,
+    parse_columns,
+    read_mapping_file,
+)
 from srvstat.sources.observations import split_folder
 from srvstat.sources.registry import (
     EXTENSIONS,

@@ -10,8 +10,7 @@ from pyarrow.parquet import FileMetaData, Statistics
 
 from srvstat.contract.instants import YEAR_2001
 from srvstat.fleet.slices import Span
-from srvstat.sources.arrow_columns import choose_columns, get_value_type
-from srvstat.sources.arrow_values import has_no_zone, is_text
+from srvstat.sources.arrow_columns import choose_columns, get_value_type, has_no_zone, is_text
 from srvstat.sources.source import Source
 from srvstat.sources.values import SECONDS
 

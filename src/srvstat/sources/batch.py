@@ -1,10 +1,14 @@
 """Batches of observations, the output of every reader, and the rules that all formats share."""
 
 import re
+from array import array
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, pairwise, repeat
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, chain, pairwise, repeat
+from operator import itemgetter
+from sys import byteorder
 from typing import NamedTuple, overload
 
 from srvstat.contract.identifiers import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH
@@ -120,3 +124,32 @@ class Batch:
     def count_rejected(self) -> int:
         """Return the number of rows that are malformed."""
         return sum(reject.rows for reject in self.rejects)
+
+
+def group_rows(batch: Batch) -> Batch:
+    """Return a batch with its rows grouped by server; those of a server stay in order."""
+    if isinstance(batch.server_ids, Runs):
+        return batch
+    positions: defaultdict[str, list[int]] = defaultdict(list)
+    for position, of_server in enumerate(map(positions.__getitem__, batch.server_ids)):
+        of_server.append(position)
+    runs = Runs(list(positions), list(accumulate(map(len, positions.values()))))
+    if all(each[-1] - each[0] < len(each) for each in positions.values()):
+        return replace(batch, server_ids=runs)
+    order = list(chain.from_iterable(positions.values()))
+    pick = itemgetter(*order)
+    instants, players = array("q", pick(batch.instants)), array("q", pick(batch.players))
+    if isinstance(batch.places, range):
+        places = add_to_each(array("q", order), batch.places.start)
+    else:
+        places = array("q", pick(batch.places))
+    return replace(batch, server_ids=runs, instants=instants, players=players, places=places)
+
+
+def add_to_each(values: "array[int] | memoryview[int]", added: int) -> "array[int]":
+    """Add a number to 64-bit integers that are not negative, as one sum of two long integers."""
+    shifts = array("q", [added]) * len(values)
+    both = [int.from_bytes(memoryview(each).cast("B"), byteorder) for each in (values, shifts)]
+    sums = array("q")
+    sums.frombytes(sum(both).to_bytes(sums.itemsize * len(values), byteorder))
+    return sums

@@ -11,7 +11,8 @@ from typing import Any
 from srvstat.contract.errors import SourceError
 from srvstat.files.json_events import Events, read_items, read_value
 from srvstat.sources.json_points import read_events
-from srvstat.sources.record_fields import (
+from srvstat.sources.server_records import PartialRecord
+from srvstat.sources.servers import (
     FieldError,
     check_count,
     check_identifier,
@@ -19,7 +20,6 @@ from srvstat.sources.record_fields import (
     get_field,
     require_field,
 )
-from srvstat.sources.server_records import PartialRecord
 from srvstat.sources.source import Source
 
 _ANSWER = {

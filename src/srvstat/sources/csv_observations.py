@@ -1,19 +1,416 @@
 """Read observations as CSV, in our own form or in that of a mapping.
 
-Our own form has the header `serverId,observedAt,players` and quotes as in RFC 4180.
+Our own form has the header `serverId,observedAt,players` and quotes as in RFC 4180. Under a
+mapping, the delimiter is recognized, and a file may be wide.
 """
 
-from collections.abc import Iterator
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from itertools import chain, compress
+from typing import NamedTuple
 
-from srvstat.sources import csv_mapped
-from srvstat.sources.batch import Batch, RowError
-from srvstat.sources.column_names import list_names
-from srvstat.sources.csv_header import DELIMITERS
-from srvstat.sources.csv_records import get_form, parse_blocks, read_header
-from srvstat.sources.plain_csv import parse_plain_block
+from srvstat.contract import wire
+from srvstat.contract.errors import SourceError
+from srvstat.contract.identifiers import MAX_IDENTIFIER_LENGTH
+from srvstat.contract.instants import UTC_INSTANT, YEAR_2001, InstantError, parse_utc_instants
+from srvstat.sources.batch import NO_COUNT, Batch, RowError, Runs
+from srvstat.sources.mapping import ColumnMapping, describe_missing, list_names
 from srvstat.sources.proposal import Sample
-from srvstat.sources.source import Source
-from srvstat.sources.text_rows import Row, parse_records
+from srvstat.sources.source import Block, Source
+from srvstat.sources.values import Row, ValueParser, WideRow, parse_records, parse_wide_records
+
+# No valid field contains a line break, so a quote open for longer is an error.
+_LONGEST_RECORD = 65_536
+
+_Lines = list[tuple[int, str]]
+
+ParseBlock = Callable[[Block], Batch | None]
+"""Parses a block without quotes; returns None for a block whose rows must be parsed one by one."""
+
+ParseRecords = Callable[[Block, Iterable[tuple[int, str]]], Batch]
+"""Parses records, each with the number of its first line. They are the whole text of the block."""
+
+
+class Header(NamedTuple):
+    """The first line that is not empty, its number, and the blocks of the lines after it."""
+
+    line: int
+    text: str
+    blocks: Iterator[Block]
+
+
+class CsvForm:
+    """The form of records whose fields are separated by a delimiter."""
+
+    def __init__(self, delimiter: str) -> None:
+        between = re.escape(delimiter)
+        # In quotes, "" is an escaped quote.
+        field = f'(?:"(?:[^"]|"")*+"|[^"{between}]*+)'
+        self.delimiter = delimiter
+        self._record = re.compile(f"{field}(?:{between}{field})*+")
+        # The beginning of a record that ends inside quotes.
+        self._open_record = re.compile(f'(?:{field}{between})*+"(?:[^"]|"")*+')
+        self._field = re.compile(f"({field}){between}")
+
+    def is_complete(self, text: str) -> bool:
+        """Return whether a text is a record."""
+        return self._record.fullmatch(text) is not None
+
+    def is_open(self, text: str) -> bool:
+        """Return whether a text is the beginning of a record that ends inside quotes."""
+        return self._open_record.fullmatch(text) is not None
+
+    def split_fields(self, text: str) -> list[str] | None:
+        """Return the fields of a record without their quotes, or None if it is not a record."""
+        if '"' not in text:
+            return text.split(self.delimiter)
+        if not self.is_complete(text):
+            return None
+        fields: list[str] = self._field.findall(f"{text}{self.delimiter}")
+        return [
+            field[1:-1].replace('""', '"') if field.startswith('"') else field for field in fields
+        ]
+
+    def describe_problem(self, text: str, width: int) -> str:
+        """Describe why a record does not have a number of fields."""
+        if self.is_open(text):
+            return "a quote is not closed"
+        if '"' not in text:
+            return f"must have {width} fields, not {text.count(self.delimiter) + 1}"
+        return f"must be {width} fields, quoted as in RFC 4180"
+
+
+@cache
+def get_form(delimiter: str) -> CsvForm:
+    """Return the form of records with a delimiter."""
+    return CsvForm(delimiter)
+
+
+def read_header(source: Source, expected: str) -> Header:
+    """Read a source up to its header.
+
+    Raises SourceError if all lines are empty, and as `Source.read_blocks` does.
+    """
+    # A row of CSV that is cut off may look complete.
+    blocks = source.read_blocks(warn_if_unended=True)
+    for block in blocks:
+        lines = block.text.split("\n")
+        at = next((at for at, line in enumerate(lines) if line.removesuffix("\r")), None)
+        if at is not None:
+            rest = Block(block.first_line + at + 1, "\n".join(lines[at + 1 :]))
+            text = lines[at].removesuffix("\r")
+            return Header(block.first_line + at, text, chain([rest], blocks))
+    raise SourceError(f"{source.title}: empty; must begin with {expected}")
+
+
+def parse_blocks(  # noqa: PLR0913 - how to parse, and what
+    source: Source,
+    blocks: Iterable[Block],
+    form: CsvForm,
+    parse_plain_block: ParseBlock,
+    parse_records: ParseRecords,
+    *,
+    has_text: Callable[[Batch], bool],
+) -> Iterator[Batch]:
+    """Parse blocks to batches.
+
+    `parse_plain_block` may be called in another process. `has_text` tells whether the text of its
+    batch is kept. Blocks with quotes, and those that it returns None for, are divided into records.
+    """
+    pending: _Lines = []
+    for block, plain in source.compute(partial(_parse_unquoted, parse_plain_block), blocks):
+        if plain is not None and not pending:
+            batch = replace(plain, find_text=source.keep_text(block)) if has_text(plain) else plain
+        else:
+            lines = [*pending, *block.split_lines()]
+            records, pending = _group_lines(lines, form, is_end=False)
+            batch = parse_records(_join_lines(lines), map(_join_record, records))
+        yield batch
+    if pending:
+        records, _ = _group_lines(pending, form, is_end=True)
+        yield parse_records(_join_lines(pending), map(_join_record, records))
+
+
+def _parse_unquoted(parse_block: ParseBlock, block: Block) -> Batch | None:
+    return None if '"' in block.text else parse_block(block)
+
+
+def _join_lines(lines: _Lines) -> Block:
+    return Block(lines[0][0], "\n".join(line for _, line in lines))
+
+
+def _join_record(lines: _Lines) -> tuple[int, str]:
+    return lines[0][0], "\n".join(line for _, line in lines)
+
+
+def _group_lines(lines: _Lines, form: CsvForm, *, is_end: bool) -> tuple[list[_Lines], _Lines]:
+    """Group lines into records; return also the last lines, whose quote may still be closed."""
+    records: list[_Lines] = []
+    at = 0
+    while at < len(lines):
+        length = _measure_record(lines, at, form)
+        if length is None and not is_end:
+            return records, lines[at:]
+        # A quote that is never closed invalidates its own line only.
+        records.append(lines[at : at + (length or 1)])
+        at += length or 1
+    return records, []
+
+
+def _measure_record(lines: _Lines, start: int, form: CsvForm) -> int | None:
+    """Return the number of lines of a record, or None if the lines end before its quote does.
+
+    A record with misplaced quotes, or with one that stays open for too long, is one line.
+    """
+    is_open = False
+    size = 0
+    for at in range(start, len(lines)):
+        # A line inside quotes parses like one that begins with a quote.
+        text = f'"{lines[at][1]}' if is_open else lines[at][1]
+        if form.is_complete(text.removesuffix("\r")):
+            return at - start + 1
+        is_open = form.is_open(text)
+        size += len(text)
+        if not is_open or size > _LONGEST_RECORD:
+            return 1
+    return None
+
+
+# The digits are limited so that every value is valid and every integer is written in the only way.
+_INTEGER_ROWS, _UTC_ROWS = (
+    re.compile(
+        rf"(?:[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}}+,{instant},(?:0|[1-9][0-9]{{0,14}}+)\r?+\n)*+"
+    )
+    for instant in (r"[1-9][0-9]{11,13}+", UTC_INSTANT)
+)
+
+
+def parse_plain_block(block: Block) -> Batch | None:
+    """Return the rows of a block, without `find_text`; None if one of them is not plain."""
+    text = f"{block.text}\n"
+    if is_integer := _INTEGER_ROWS.fullmatch(text) is not None:
+        server_ids, written, players = _split_columns(text)
+        instants = list(map(int, written))
+        if min(instants) < YEAR_2001:
+            return None
+    elif _UTC_ROWS.fullmatch(text):
+        server_ids, written, players = _split_columns(text)
+        try:
+            instants = parse_utc_instants(written)
+        except InstantError:
+            return None
+    else:
+        return None
+    return Batch(
+        server_ids,
+        instants,
+        list(map(int, players)),
+        range(block.first_line, block.first_line + len(server_ids)),
+        has_integers=is_integer,
+    )
+
+
+def _split_columns(text: str) -> tuple[list[str], list[str], list[str]]:
+    """Return the columns of plain rows."""
+    fields = text.replace("\r", "").replace("\n", ",").split(",")
+    return fields[:-1:3], fields[1::3], fields[2::3]
+
+
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+
+class Columns(NamedTuple):
+    """The positions of columns, from 0.
+
+    `width` is the number of columns, and `wanted` has the positions of those that the mapping
+    names. `servers` are the other columns of a wide file: their positions by their names.
+    """
+
+    form: CsvForm
+    width: int
+    wanted: Sequence[int]
+    servers: Mapping[str, int]
+
+
+def recognize_columns(source: Source, header: Header) -> Columns:
+    """Return the columns of a file. The delimiter is the one that separates the wanted columns.
+
+    A column of a wide file without a name is ignored, with a warning.
+
+    Raises SourceError if a column is missing or repeated, or if several delimiters fit.
+    """
+    mapping = source.mapping
+    wanted = _list_wanted_columns(mapping)
+    headers = {delimiter: _split_header(header.text, delimiter) for delimiter in DELIMITERS}
+    least = len(wanted) + mapping.is_wide  # a wide file without servers has no observation
+    fitting = [
+        delimiter
+        for delimiter, names in headers.items()
+        if len(names) >= least and set(wanted) <= set(names)
+    ]
+    if not fitting:
+        raise source.build_error(header.line, describe_missing(mapping, wanted, headers.values()))
+    if len(fitting) > 1:
+        found = " or by ".join(map(DELIMITERS.__getitem__, fitting))
+        raise source.build_error(header.line, f"the columns can be separated by {found}")
+    names = headers[fitting[0]]
+    _check_repeated(source, header.line, names if mapping.is_wide else wanted, names)
+    servers = {}
+    if mapping.is_wide:
+        servers = {name: at for at, name in enumerate(names) if name and name not in wanted}
+        _warn_of_unnamed(source, header.line, names)
+    return Columns(get_form(fitting[0]), len(names), [*map(names.index, wanted)], servers)
+
+
+def _list_wanted_columns(mapping: ColumnMapping) -> list[str]:
+    columns = [mapping.at] if mapping.is_wide else [mapping.id, mapping.at, mapping.players]
+    return [name.strip(" ") for name in columns]
+
+
+def _split_header(text: str, delimiter: str) -> list[str]:
+    return [name.strip(" ") for name in get_form(delimiter).split_fields(text) or ()]
+
+
+def _check_repeated(
+    source: Source, line: int, checked: Sequence[str], names: Sequence[str]
+) -> None:
+    """Check that names of columns occur once. Columns without a name may be repeated.
+
+    Raises SourceError.
+    """
+    counts = Counter(names)
+    for name in filter(None, checked):
+        if counts[name] > 1:
+            places = " and ".join(str(at) for at, other in enumerate(names, 1) if other == name)
+            raise source.build_error(
+                line, f"two columns have the name {wire.quote_value(name)} (columns {places})"
+            )
+
+
+def _warn_of_unnamed(source: Source, line: int, names: Sequence[str]) -> None:
+    if "" in names and source.on_warning:
+        reason = f"column {names.index('') + 1} has no name, so it is ignored"
+        source.on_warning(source.build_error(line, reason).reason)
+
+
+def _read_mapped(source: Source) -> Iterator[Batch]:
+    """Read the observations of a source, a block at a time.
+
+    Raises SourceError for a missing or repeated column and as `Source.read_blocks` does.
+    """
+    header = read_header(source, "a header")
+    columns = recognize_columns(source, header)
+    values = ValueParser(source.mapping)
+    if source.mapping.is_wide:
+        return parse_blocks(
+            source,
+            header.blocks,
+            columns.form,
+            partial(_parse_wide_block, columns, values),
+            lambda _, records: parse_wide_records(
+                source, records, lambda text: _split_wide_record(text, columns)
+            ),
+            has_text=lambda _: False,
+        )
+    return parse_blocks(
+        source,
+        header.blocks,
+        columns.form,
+        partial(_parse_long_block, columns, values),
+        lambda block, records: parse_records(
+            source, block, records, lambda text: _split_long_record(text, columns)
+        ),
+        has_text=lambda _: True,
+    )
+
+
+def _parse_long_block(columns: Columns, values: ValueParser, block: Block) -> Batch | None:
+    """Parse a block of valid rows, one for each observation; return None for any other block."""
+    cells = _split_cells(block, columns)
+    if cells is None:
+        return None
+    server_ids, written, counts = (cells[at :: columns.width] for at in columns.wanted)
+    try:
+        instants = values.parse_instants(written)
+        players = values.parse_counts(counts)
+    except (InstantError, RowError):
+        return None
+    lines = range(block.first_line, block.first_line + len(instants))
+    kept = [count for count in players if count is not None]
+    if len(kept) == len(players):
+        return Batch(server_ids, instants, kept, lines)
+    is_kept = [count is not None for count in players]
+    return Batch(
+        list(compress(server_ids, is_kept)),
+        list(compress(instants, is_kept)),
+        kept,
+        list(compress(lines, is_kept)),
+        skipped={NO_COUNT: is_kept.count(False)},
+    )
+
+
+def _parse_wide_block(columns: Columns, values: ValueParser, block: Block) -> Batch | None:
+    """Parse a block of valid rows of many servers; return None for any other block."""
+    cells = _split_cells(block, columns)
+    if cells is None:
+        return None
+    (time_at,) = columns.wanted
+    server_columns = [cells[at :: columns.width] for at in columns.servers.values()]
+    try:
+        instants = array("q", values.parse_instants(cells[time_at :: columns.width]))
+        counts = [values.parse_counts(column) for column in server_columns]
+    except (InstantError, RowError):
+        return None
+    lines = array("q", range(block.first_line, block.first_line + len(instants)))
+    all_instants, all_players, all_lines = (array("q") for _ in range(3))
+    names, ends = [], []
+    for name, players in zip(columns.servers, counts, strict=True):
+        is_kept = [count is not None for count in players]
+        if not any(is_kept):
+            continue
+        names.append(name)
+        all_instants.extend(compress(instants, is_kept))
+        all_players.extend(count for count in players if count is not None)
+        all_lines.extend(compress(lines, is_kept))
+        ends.append(len(all_lines))
+    return Batch(Runs(names, ends), all_instants, all_players, all_lines)
+
+
+def _split_cells(block: Block, columns: Columns) -> Sequence[str] | None:
+    """Return the cells of all rows; None if a row has another number of cells or is empty."""
+    delimiter, width = columns.form.delimiter, columns.width
+    # Each line end becomes a cell, whose position shows how many cells its row has.
+    text = f"{block.text}\n".replace("\r\n", "\n").replace("\n", f"{delimiter}\n{delimiter}")
+    cells = text.split(delimiter)
+    del cells[-1]
+    rows = block.text.count("\n") + 1
+    if len(cells) != rows * (width + 1) or cells[width :: width + 1].count("\n") != rows:
+        return None
+    del cells[width :: width + 1]
+    return cells
+
+
+def _split_long_record(text: str, columns: Columns) -> Row:
+    fields = _split_fields(text, columns)
+    return Row(*(fields[at] for at in columns.wanted))
+
+
+def _split_wide_record(text: str, columns: Columns) -> WideRow:
+    fields = _split_fields(text, columns)
+    (time_at,) = columns.wanted
+    return WideRow(fields[time_at], [(name, fields[at]) for name, at in columns.servers.items()])
+
+
+def _split_fields(text: str, columns: Columns) -> Sequence[str]:
+    fields = columns.form.split_fields(text)
+    if fields is None or len(fields) != columns.width:
+        raise RowError(columns.form.describe_problem(text, columns.width))
+    return fields
+
 
 HEADER = ("serverId", "observedAt", "players")
 
@@ -28,7 +425,7 @@ def read(source: Source) -> Iterator[Batch]:
     Raises SourceError for a wrong header and as `Source.read_blocks` does.
     """
     if not source.mapping.is_strict:
-        yield from csv_mapped.read(source)
+        yield from _read_mapped(source)
         return
     header = read_header(source, f"the header {_HEADER_TEXT}")
     fields = _FORM.split_fields(header.text)

@@ -23,7 +23,7 @@ from srvstat.sources.arrow_columns import (
     read_record_batches,
 )
 from srvstat.sources.batch import Batch
-from srvstat.sources.column_names import describe_repeated
+from srvstat.sources.mapping import describe_repeated
 from srvstat.sources.proposal import SAMPLE_ROWS, Sample
 from srvstat.sources.source import Source
 from srvstat.sources.sql import NO_TABLE, build_query, is_utf8, quote_identifier

@@ -19,10 +19,10 @@ from srvstat.sources.arrow_columns import (
     Columns,
     build_sample,
     choose_columns,
+    describe_values,
     get_value_type,
     read_record_batches,
 )
-from srvstat.sources.arrow_values import describe_values
 from srvstat.sources.batch import Batch
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.proposal import SAMPLE_ROWS, Sample

@@ -1,4 +1,7 @@
-"""The kinds of sources. To add one, write its module and add a line to KINDS."""
+"""The kinds of sources. To add one, write its module and add a line to KINDS.
+
+A package above this one adds its kinds when it is imported.
+"""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -30,9 +33,7 @@ class Kind(NamedTuple):
     takes_query: bool = False
 
 
-_FROM_SNAPSHOT = "srvstat.snapshot.write.from_snapshot"
-
-KINDS: Mapping[str, Kind] = {
+KINDS: dict[str, Kind] = {
     "csv": Kind((".csv",), "srvstat.sources.csv_observations"),
     "ndjson": Kind(
         (".ndjson", ".jsonl"), "srvstat.sources.ndjson_observations", "srvstat.sources.servers"
@@ -46,13 +47,12 @@ KINDS: Mapping[str, Kind] = {
     "minetrack": Kind(
         (),
         "srvstat.sources.minetrack",
-        "srvstat.sources.minetrack_servers",
+        "srvstat.sources.minetrack",
         is_fixed=True,
         uses_slugs=True,
     ),
     "battlemetrics": Kind((), "srvstat.sources.battlemetrics", is_fixed=True),
     "prometheus": Kind((), "srvstat.sources.prometheus"),
-    "snapshot": Kind((), _FROM_SNAPSHOT, _FROM_SNAPSHOT, is_fixed=True, is_whole=True),
 }
 """The kinds by the names that `--from` takes. Each module is imported on first use."""
 

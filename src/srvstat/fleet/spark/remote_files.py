@@ -18,8 +18,7 @@ from srvstat.files.reading import CHANGED
 from srvstat.fleet.native import NativeColumns, find_native_columns
 from srvstat.fleet.spark.frames import quote_name
 from srvstat.fleet.spark.parquet_rows import escape_path, get_path, open_parquet
-from srvstat.sources.arrow_columns import choose_columns
-from srvstat.sources.arrow_values import is_text
+from srvstat.sources.arrow_columns import choose_columns, is_text
 from srvstat.sources.parquet import EXTENSION
 from srvstat.sources.source import Source
 

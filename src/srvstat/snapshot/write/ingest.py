@@ -13,8 +13,7 @@ from srvstat.snapshot.write.processes import SecondProcess
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
 from srvstat.snapshot.write.staging import Staging, interleave
-from srvstat.sources.batch import Batch, Runs
-from srvstat.sources.grouping import group_rows
+from srvstat.sources.batch import Batch, Runs, group_rows
 from srvstat.sources.observations import read_batches
 from srvstat.sources.source import Block, Source
 

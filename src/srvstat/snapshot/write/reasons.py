@@ -11,16 +11,15 @@ from srvstat.snapshot.write.ingest import AFTER_AS_OF
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS
 from srvstat.sources.batch import RowError
-from srvstat.sources.column_names import NO_ZONE
-from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.mapping import NO_ZONE, ColumnMapping
 from srvstat.sources.ndjson_observations import AS_INTEGER, OTHER_KEYS
 from srvstat.sources.registry import KINDS
-from srvstat.sources.slugs import SlugError, make_slug
+from srvstat.sources.server_records import SlugError, make_slug
 from srvstat.sources.source import Source
 from srvstat.sources.sql import quote_identifier
-from srvstat.sources.text_rows import DIGITS_ONLY
 from srvstat.sources.values import (
     BEFORE_2001,
+    DIGITS_ONLY,
     LOOKS_LIKE_MILLISECONDS,
     LOOKS_LIKE_SECONDS,
     ValueParser,

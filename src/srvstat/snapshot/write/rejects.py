@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from srvstat.sources.batch import Batch, cut_value
-from srvstat.sources.grouping import add_to_each
+from srvstat.sources.batch import Batch, add_to_each, cut_value
 from srvstat.sources.source import Block, FindText, Source
 
 # Conflicts are found last, once the observations are sorted. Until then, the

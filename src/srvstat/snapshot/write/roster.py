@@ -13,10 +13,11 @@ from srvstat.sources.server_records import (
     GAMES,
     PartialRecord,
     ServerRecord,
+    SlugError,
     complete_record,
     complete_records,
+    make_slug,
 )
-from srvstat.sources.slugs import SlugError, make_slug
 from srvstat.sources.source import Source
 
 NOT_LISTED = 0

@@ -17,8 +17,7 @@ from srvstat.documents.snapshot import DroppedRows, DryRun
 from srvstat.files.reading import is_url
 from srvstat.snapshot.write.reasons import Reason, find_remedy
 from srvstat.sources.batch import COUNT_RULE
-from srvstat.sources.mapping import STRICT
-from srvstat.sources.mapping_options import COLUMNS, MappingOptions
+from srvstat.sources.mapping import COLUMNS, STRICT, MappingOptions
 from srvstat.sources.ndjson_observations import OTHER_KEYS
 from srvstat.sources.prometheus import LabelError
 from srvstat.sources.proposal import Proposal, propose_columns, propose_label

@@ -15,10 +15,11 @@ from srvstat.sources.registry import load_record_reader
 from srvstat.sources.server_records import (
     GAMES,
     ServerRecord,
+    SlugError,
     check_identifiers,
     complete_records,
+    make_slug,
 )
-from srvstat.sources.slugs import SlugError, make_slug
 from srvstat.sources.source import Source
 
 
