@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo quick lint test check external api-page fix docs screenshots recordings size bench scaling soak test-lowest test-newest release-check clean
+.PHONY: help demo quick lint test check external api-page fix docs screenshots recordings size bench soak test-lowest test-newest release-check clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -92,7 +92,7 @@ recordings: $(EXTERNAL)/installed  ## Record the HAR files of docs/examples/reco
 size:  ## Count the lines of each part, beside its budget
 	@$(PYTHON) benchmarks/size.py
 
-# SIZE=20 takes six minutes, the full size up to 40.
+# SIZE=20 takes a few minutes, the full size half an hour.
 SIZE ?= 200
 $(BIN)/installed-bench: $(BIN)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
@@ -100,10 +100,6 @@ $(BIN)/installed-bench: $(BIN)/installed
 
 bench: $(BIN)/installed-bench  ## Compare with other tools, on SIZE=20 or SIZE=200 servers
 	$(BIN)/python -m benchmarks --size $(SIZE)
-
-# Up to three hours. CASES=1000x3000000 measures one fleet.
-scaling: $(BIN)/installed-bench $(BIN)/installed-spark  ## Measure how the cost of fleets grows, with Spark and DuckDB
-	$(BIN)/python -m benchmarks.scaling $(CASES)
 
 # SEED=2 draws other cases. CAMPAIGNS=damage runs one campaign.
 SEED ?= 1

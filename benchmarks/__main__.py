@@ -1,205 +1,225 @@
-"""Run the whole benchmark: `python -m benchmarks --size 200`.
+"""Compare srvstat with other tools, and write docs/benchmarks.md: `python -m benchmarks`.
 
-`--only service` and `--only fleet` measure only a part and write no report.
+The tools answer the same questions about the same observations. Only a run of the full size writes
+the page.
 """
 
 import argparse
 import os
+import platform
+import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from operator import attrgetter
+from importlib.metadata import version
+from typing import Literal, NamedTuple
 
-from benchmarks import (
-    analyzer,
-    batch,
-    browser,
-    builds,
-    diffs,
-    digests,
-    engines,
-    fleet_runs,
-    hypixel,
-    report,
-    reports,
-    rounds,
-    searches,
-    service,
-    updates,
-    wide,
-)
-from benchmarks.builds import Order
-from benchmarks.commands import list_commands
+from benchmarks import analyzer, comparison, processes, service
 from benchmarks.data import FleetFiles
-from benchmarks.engines import Engine
-from benchmarks.figures import FIGURES, FLEET_FIGURES, SERVICE_FIGURES, Finding, evaluate
 from benchmarks.measure import FailedError, print_progress
 from benchmarks.questions import WrongAnswerError
-from benchmarks.results import FULL, LARGE, SMALL, SNAPSHOT, Results
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_REPOSITORY = os.path.dirname(_HERE)
-_DOCS = os.path.join(_REPOSITORY, "docs")
+_PAGE = os.path.join(os.path.dirname(_HERE), "docs", "benchmarks.md")
 
-_BUILT: tuple[tuple[int, Order], ...] = (
-    (SMALL, "recorded"),
-    (FULL, "shuffled"),
-    # Through a pipe, because the file would be almost 3 GB.
-    (LARGE, "piped"),
+SMALL, FULL = 20, 200
+"""Sizes of the fleets, in servers."""
+
+_PACKAGES = (
+    *("pydantic", "typer", "duckdb", "polars", "pandas", "numpy", "sqlite-utils", "datasette"),
+    *("starlette", "uvicorn"),
 )
-"""The order of the observations in the build of each fleet."""
+
+
+class Figure(NamedTuple):
+    """A figure of the page; `required` is None if it is only reported."""
+
+    name: str
+    value: float
+    form: str
+    limit: Literal["≥", "≤"]
+    required: float | None
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether the value misses the requirement."""
+        if self.required is None:
+            return False
+        return self.value < self.required if self.limit == "≥" else self.value > self.required
+
+    def format_row(self) -> str:
+        """Return the row of the table."""
+        required = "" if self.required is None else f"{self.limit} {self.form % self.required}"
+        verdict = "missed" if self.is_missed else ""
+        return f"| {self.name} | {self.form % self.value} | {required} | {verdict} |"
 
 
 def main() -> int:
-    """Measure and write the report; return 1 if a requirement is missed."""
-    arguments = _parse_arguments()
+    """Measure, print the table and write the page; return 1 if a requirement is missed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--size", type=int, choices=(SMALL, FULL), default=FULL)
+    parser.add_argument("--data", metavar="DIR", default=os.path.join(_HERE, "data"))
+    arguments = parser.parse_args()
+    started = time.monotonic()
+    files = FleetFiles(arguments.data, arguments.size)
     try:
-        found = _PARTS[arguments.only](arguments.size, arguments.data)
+        figures = _measure(files, FleetFiles(arguments.data, SMALL))
     except (WrongAnswerError, FailedError) as error:
         print_progress(f"error: {error}")
         return 1
-    sys.stdout.write(report.format_table(found))
-    missed = [finding.name for finding in found if finding.is_missed]
-    for name in missed:
-        print_progress(f"missed: {name}")
-    return 1 if missed else 0
+    table = "\n".join(figure.format_row() for figure in figures)
+    sys.stdout.write(f"{table}\n")
+    if files.size == FULL:
+        page = _format_page(table, files, time.monotonic() - started)
+        with open(_PAGE, "w", encoding="utf-8") as file:
+            file.write(page)
+    return int(any(figure.is_missed for figure in figures))
 
 
-def _run_all(size: int, data: str) -> list[Finding]:
-    """Measure everything and write the report.
-
-    Raises WrongAnswerError, FailedError.
-    """
-    started = time.monotonic()
-    results = _measure(size, data)
-    found = [evaluate(figure, results) for figure in FIGURES]
-    found += [evaluate(figure, results.service) for figure in SERVICE_FIGURES]
-    found += [evaluate(figure, results.fleet) for figure in FLEET_FIGURES]
-    # Only a run of the full size writes the report in docs.
-    output = _DOCS if size == FULL else data
-    for path in report.write_report(output, results, found, time.monotonic() - started):
-        print_progress(f"wrote {os.path.relpath(path)}")
-    return found
-
-
-def _run_service_part(size: int, data: str) -> list[Finding]:
-    """Measure only the service.
-
-    Raises WrongAnswerError, FailedError.
-    """
-    files = FleetFiles(data, size)
-    (order,) = (order for built, order in _BUILT if built == size)
-    builds.build_snapshot(files, order)
-    rates = _measure_service(files, quick=size == SMALL)
-    for name, rate in rates.items():
-        print_progress(f"{rate:>9,.0f}  {name}")
-    return [evaluate(figure, rates) for figure in SERVICE_FIGURES]
-
-
-def _run_fleet_part(size: int, data: str) -> list[Finding]:
-    """Measure only the results of a whole fleet.
-
-    Raises WrongAnswerError, FailedError.
-    """
-    os.makedirs(data, exist_ok=True)
-    cost = fleet_runs.measure_fleet(data, quick=size == SMALL)
-    sys.stdout.write(f"{report.format_fleet(cost)}\n\n")
-    return [evaluate(figure, cost) for figure in FLEET_FIGURES]
-
-
-_PARTS: Mapping[str | None, Callable[[int, str], list[Finding]]] = {
-    None: _run_all,
-    "service": _run_service_part,
-    "fleet": _run_fleet_part,
-}
-
-
-def _measure_service(files: FleetFiles, *, quick: bool) -> service.Rates:
-    return service.measure_rates(files, rounds=3 if quick else 5, seconds=1 if quick else 3)
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "--size", type=int, choices=(SMALL, FULL), default=FULL, help="number of servers [200]"
-    )
-    parser.add_argument("--only", choices=tuple(filter(None, _PARTS)), help="part to measure [all]")
-    parser.add_argument(
-        "--data",
-        metavar="DIR",
-        default=os.path.join(_HERE, "data"),
-        help="directory of the generated files [benchmarks/data]",
-    )
-    return parser.parse_args()
-
-
-def _measure(size: int, data: str) -> Results:
-    """Build, check the answers of every tool, then time.
-
-    Raises WrongAnswerError, FailedError.
-    """
-    quick = size == SMALL
-    fleets = {one: FleetFiles(data, one) for one in ((SMALL,) if quick else (SMALL, FULL, LARGE))}
-    files = fleets[size]
-    built = [builds.build_snapshot(fleets[one], order) for one, order in _BUILT if one in fleets]
-    every_command = list_commands(files)
-    with _open_engines(fleets, size) as every_engine:
-        print_progress("comparing answers")
-        rounds.check_engines(every_engine)
-        rounds.check_commands(every_command, files)
-        loads = builds.time_builds(fleets[SMALL], quick=quick)
-        processes = rounds.time_commands(every_command, files, rounds=7 if quick else 11)
-        batched = batch.time_batch(files, rounds=1 if quick else 3)
-        rates = _measure_service(files, quick=quick)
-        digest_cost = digests.measure_digests(files)
-        verified = digests.time_verify(files)
-        searched = searches.measure_searches(files, rounds=5 if quick else 9)
-        analyzed = analyzer.measure_analyzer(
-            files, max(fleets.values(), key=attrgetter("size")), rounds=5 if quick else 9
-        )
-        reported = reports.measure_report(files, rounds=3 if quick else 5)
-        latencies = rounds.time_engines(every_engine, rounds=9, seconds=0.4 if quick else 2)
-    return Results(
-        size=size,
-        observations=files.observation_count,
-        file_bytes=_measure_sizes(files),
-        latencies=latencies,
-        processes=processes,
-        update=updates.time_update(max(fleets.values(), key=attrgetter("size"))),
-        loads=loads + [build for build in built if build.servers != SMALL],
-        batch=batched,
-        digests=digest_cost,
-        verified=verified,
-        searches=searched,
-        hypixel=hypixel.measure_bytes_per_observation(_REPOSITORY, data),
-        service=rates,
-        wide=wide.time_wide_servers(data),
-        diff=diffs.time_diff(data, quick=quick),
-        analyzer=analyzed,
-        page=browser.measure_page(files, data),
-        reports=reported,
-        fleet=fleet_runs.measure_fleet(data, quick=quick),
-    )
-
-
-def _measure_sizes(files: FleetFiles) -> dict[str, int]:
-    return {
-        SNAPSHOT: os.path.getsize(files.snapshot),
-        "DuckDB's native file": os.path.getsize(files.duckdb_path()),
-        "Parquet": os.path.getsize(files.parquet_path()),
+def _measure(files: FleetFiles, small: FleetFiles) -> list[Figure]:
+    """Return the figures; raises WrongAnswerError, FailedError."""
+    is_full = files.size == FULL
+    built = processes.build_snapshot(files)
+    engines = comparison.time_engines(files, rounds=5, seconds=2 if is_full else 0.4)
+    commands = processes.time_commands(files, rounds=9 if is_full else 5)
+    loads = processes.time_loads(files, small)
+    rates = service.measure_rates(files, rounds=5 if is_full else 3, seconds=2)
+    asked = analyzer.time_questions(files, rounds=5 if is_full else 3)
+    ours = {range: engines[comparison.SRVSTAT, range] for range in comparison.TIMED}
+    duckdb = {
+        range: min(engines[name, range] for name in comparison.DUCKDB) / ours[range]
+        for range in comparison.TIMED
     }
+    year = {
+        name: engines[name, "1y"] / ours["1y"]
+        for name in (comparison.POLARS, comparison.PANDAS, comparison.DATASETTE)
+    }
+    process, hello = commands[processes.SRVSTAT], rates[service.HELLO]
+    speeds = {
+        name: asked[name, analyzer.DUCKDB] / asked[name, analyzer.SRVSTAT]
+        for name in analyzer.QUESTIONS
+    }
+    insert, serve = loads[processes.INSERT], rates[service.CACHED]
+    return [
+        Figure("answer in process, 24h: × DuckDB", duckdb["24h"], "%.1f×", "≥", 5),
+        Figure("answer in process, 1y: × DuckDB", duckdb["1y"], "%.1f×", "≥", 20),
+        *(
+            Figure(f"answer in process, 1y: × {name}", speed, "%.1f×", "≥", None)
+            for name, speed in year.items()
+        ),
+        Figure(
+            "whole process, 1y: time / time of two imports",
+            process / commands[processes.START_UP],
+            "%.2f×",
+            "≤",
+            1.3,
+        ),
+        Figure(
+            "whole process, 1y: × sqlite-utils query",
+            commands[processes.SQLITE_UTILS] / process,
+            "%.1f×",
+            "≥",
+            2.5,
+        ),
+        Figure("build from CSV: × sqlite-utils insert", built / insert, "%.1f×", "≥", 25),
+        Figure(
+            "build from Parquet: × sqlite-utils insert",
+            loads[processes.BUILD_PARQUET] / insert,
+            "%.1f×",
+            "≥",
+            40,
+        ),
+        Figure(
+            "update with a day: time / time of a build",
+            built / loads[processes.UPDATE],
+            "%.3f×",
+            "≤",
+            0.05,
+        ),
+        Figure(
+            "verify: million observations per second",
+            loads[processes.VERIFY] / 1e6,
+            "%.2f",
+            "≥",
+            None,
+        ),
+        Figure(
+            "serve, 1y, not cached: rate / rate of the minimal application",
+            rates[service.UNCACHED] / hello,
+            "%.3f×",
+            "≥",
+            0.06,
+        ),
+        Figure(
+            "serve, 1y, cached: rate / rate of the minimal application",
+            serve / hello,
+            "%.3f×",
+            "≥",
+            0.3,
+        ),
+        Figure("serve, 1y: × Datasette", serve / rates[service.DATASETTE], "%.1f×", "≥", 15),
+        Figure(
+            "snapshot: bytes per observation",
+            os.path.getsize(files.snapshot) / files.observation_count,
+            "%.1f",
+            "≤",
+            34,
+        ),
+        *(
+            Figure(f"{name}, 1y: × DuckDB", speeds[name], "%.2f×", "≥", required)
+            for name, required in (
+                *(("stats", 10), ("top", 15), ("growth", 3)),
+                *(("peak-hours", 0.2), ("history", 0.2)),
+            )
+        ),
+    ]
 
 
-@contextmanager
-def _open_engines(fleets: dict[int, FleetFiles], size: int) -> Iterator[list[Engine]]:
-    """Open every engine on the fleet of one size, and only srvstat on the others."""
-    with ExitStack() as stack:
-        found = stack.enter_context(engines.open_engines(fleets[size]))
-        for other in fleets.values():
-            if other.size != size:
-                found += stack.enter_context(engines.open_srvstat(other))
-        yield found
+def _format_page(table: str, files: FleetFiles, seconds: float) -> str:
+    setups = comparison.SETUPS | processes.SETUPS | service.SETUPS | analyzer.SETUPS
+    given = "\n".join(f"- **{name}**: {setup}" for name, setup in setups.items())
+    minutes = seconds / 60
+    python = f"Python {platform.python_version()} with SQLite {sqlite3.sqlite_version}"
+    versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    return f"""# Benchmarks
+
+Compares srvstat with other tools that can answer the same questions, mostly the statistics of five
+servers over one range. "×" is how many times as fast as another tool. `make bench` generates this
+page.
+
+```
+make bench            # {FULL} servers: half an hour, 5 GB of disk
+make bench SIZE={SMALL}    # {SMALL} servers: a few minutes; prints the table alone
+```
+
+This run: {files.size} servers, {files.observation_count:,} observations, {minutes:.0f} minutes.
+
+| figure | measured | required | |
+| --- | ---: | ---: | --- |
+{table}
+
+## Setup of each tool
+
+{given}
+
+## Method
+
+- **Data.** Generated by `benchmarks/fleet.py`, the same on every machine: servers polled every 5
+  minutes for 370 days, with daily and weekly waves, missing observations, gaps and restarts. Peaks
+  are between 30 and 2,000 players.
+- **Answers are checked first.** Count, mean, median, peak, lowest and growth of each server must
+  equal those that plain Python computes from the generated data. The analyzer's figures must equal
+  those of DuckDB.
+- **Alternation.** Each round asks all tools the same random requests in another order. Figures are
+  medians of all rounds, with files in the page cache.
+- **No precomputed data for the peers.** srvstat reads what its build precomputed; every peer
+  computes from the rows of the window.
+
+## Machine
+
+- {os.cpu_count()} cores, {platform.system()}
+- {python}
+- {versions}
+"""
 
 
 if __name__ == "__main__":

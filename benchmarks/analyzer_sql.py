@@ -1,22 +1,21 @@
-"""The analyzer's questions in SQL for DuckDB, each as a statement with literals.
-
-The first columns are those of the answers in analyzer_answers.py, in their order.
-"""
+"""The analyzer's questions in SQL for DuckDB, each as a statement with literals."""
 
 from math import comb
 
-from benchmarks.analyzer_answers import (
-    HOUR_MS,
-    LEAST_COVERAGE,
-    MIN_DAYS,
-    PERCENT,
-    QUARTER_MS,
-    WEEK_MS,
-    WHOLE_SHARE,
-    WINNERS,
-    ZONE,
-)
 from srvstat.contract.ranges import DAY_MS, Window
+
+ZONE = "Europe/Berlin"
+PERCENT = 95
+"""The quantile that `stats` and `top` compute, in percent."""
+WINNERS = 20
+"""The number of servers that `top` shows."""
+
+_HOUR_MS = DAY_MS // 24
+_QUARTER_MS = _HOUR_MS // 4
+# What srvstat counts as observed: docs/analyzer.md.
+_LEAST_COVERAGE = 0.8
+_WHOLE_SHARE = 0.9
+_MIN_DAYS = 3
 
 _ROWS = """FROM observations
     WHERE server IN ({servers}) AND observed_at > {start} AND observed_at <= {end}"""
@@ -55,21 +54,8 @@ distances AS MATERIALIZED (
     {_ROWS}
 )"""
 
-_WEIGHTS = """
-intervals AS (
-    SELECT server, median(distance) AS usual FROM distances GROUP BY server
-), weights AS (
-    SELECT server, any_value(usual) AS usual, sum(lasting * players) AS weighted,
-        sum(lasting) AS weight
-    FROM (
-        SELECT server, players, usual,
-            least(2 * coalesce(distance, rest), (6 * usual)::BIGINT) AS lasting
-        FROM distances JOIN intervals USING (server)
-    ) GROUP BY server
-)"""
-
 # Corrects the plain sums by the few distances above three usual intervals.
-_CORRECTED_WEIGHTS = """
+_WEIGHTS = """
 intervals AS (
     SELECT server, median(distance) AS usual,
         sum(coalesce(distance, rest) * players::BIGINT) AS weighted,
@@ -110,7 +96,7 @@ _RISE = "{0}.player_sum * {1}.count - {1}.player_sum * {0}.count"
 
 _CHANGE = f"""
     now.coverage, coalesce(earlier.coverage, 0) AS previous_coverage,
-    least(now.coverage, previous_coverage) >= {LEAST_COVERAGE} AS is_observed,
+    least(now.coverage, previous_coverage) >= {_LEAST_COVERAGE} AS is_observed,
     if(is_observed, ({_RISE}) / (now.count * earlier.count), NULL) AS change,
     if(is_observed, 100 * ({_RISE}) / nullif(earlier.player_sum * now.count, 0), NULL)
         AS percentage""".replace("{0}", "now").replace("{1}", "earlier")
@@ -126,7 +112,7 @@ SELECT * EXCLUDE (is_observed) FROM (
     FROM now LEFT JOIN earlier USING (server)
 )"""
 
-_STATS = f"WITH {_FIGURES}, {_DISTANCES}, {{weights}}, {_EARLIER}, {_ALL_FIGURES}"
+_STATS = f"WITH {_FIGURES}, {_DISTANCES}, {_WEIGHTS}, {_EARLIER}, {_ALL_FIGURES}"
 
 _BEST = f"""
 SELECT server {_ROWS.replace("server IN ({servers}) AND ", "")}
@@ -180,7 +166,7 @@ _TIMES = """
 
 _SHARE = f"""
     (to_at - from_at - coalesce(missing, 0)) / {{length}} AS share,
-    share < {WHOLE_SHARE} AS is_partial"""
+    share < {_WHOLE_SHARE} AS is_partial"""
 
 _GROWTH = f"""
 WITH {_STEPS}, {_MISSING}, {_EARLIER}, days AS MATERIALIZED (
@@ -188,10 +174,10 @@ WITH {_STEPS}, {_MISSING}, {_EARLIER}, days AS MATERIALIZED (
     FROM steps LEFT JOIN missing USING (server, step)
 ), trends AS (
     SELECT a.server,
-        {WEEK_MS} * median((b.mean - a.mean) / ((b.step - a.step) * {{length}})) AS per_week
+        {7 * DAY_MS} * median((b.mean - a.mean) / ((b.step - a.step) * {{length}})) AS per_week
     FROM days AS a JOIN days AS b
         ON a.server = b.server AND a.step < b.step AND NOT a.is_partial AND NOT b.is_partial
-    GROUP BY a.server HAVING count(*) >= {comb(MIN_DAYS, 2)}
+    GROUP BY a.server HAVING count(*) >= {comb(_MIN_DAYS, 2)}
 ), excesses AS (
     SELECT server, sum(to_at - from_at) AS excess FROM late_gaps GROUP BY server
 ), now AS (
@@ -227,46 +213,31 @@ ORDER BY server, step"""
 # In a zone, every whole hour of the week has its number, from Monday on.
 _CELL = "((isodow(local) - 1) * 24 + hour(local))::UTINYINT AS cell"
 
-_CELLS_BY_ROW = f"""
-SELECT server, cell, count(*), sum(players) / count(*), median(players)
-FROM (
-    SELECT server, players, {_CELL}
-    FROM (
-        SELECT server, players, timezone('{ZONE}', make_timestamptz(observed_at * 1000)) AS local
-        {_ROWS}
-    )
-) GROUP BY server, cell ORDER BY server, cell"""
-
-_CELLS_BY_QUARTER = f"""
+# Converts each quarter of an hour once: every time zone's offset is a multiple of it.
+_CELLS = f"""
 WITH quarters AS MATERIALIZED (
     SELECT quarter, {_CELL}
     FROM (
-        SELECT quarter, timezone('{ZONE}', make_timestamptz(quarter * {QUARTER_MS} * 1000)) AS local
-        FROM range({{start}} // {QUARTER_MS}, {{end}} // {QUARTER_MS} + 1) AS starts(quarter)
+        SELECT quarter,
+            timezone('{ZONE}', make_timestamptz(quarter * {_QUARTER_MS} * 1000)) AS local
+        FROM range({{start}} // {_QUARTER_MS}, {{end}} // {_QUARTER_MS} + 1) AS starts(quarter)
     )
 )
 SELECT server, cell, count(*), sum(players) / count(*), median(players)
-FROM observations JOIN quarters ON observed_at // {QUARTER_MS} = quarter
+FROM observations JOIN quarters ON observed_at // {_QUARTER_MS} = quarter
 WHERE server IN ({{servers}}) AND observed_at > {{start}} AND observed_at <= {{end}}
 GROUP BY server, cell ORDER BY server, cell"""
 
 
-def build_stats(keys: tuple[int, ...], window: Window, *, is_corrected: bool) -> str:
-    """Return SQL for the figures of servers, with one of two forms of the weights."""
-    weights = _CORRECTED_WEIGHTS if is_corrected else _WEIGHTS
-    return _format(_STATS.replace("{weights}", weights), _join(keys), window)
-
-
-def build_ranking(window: Window) -> str:
-    """Return SQL for the keys of the servers with the greatest averages."""
-    return _format(_BEST, "", window)
+def build_stats(keys: tuple[int, ...], window: Window) -> str:
+    """Return SQL for the figures of servers."""
+    return _format(_STATS, _join(keys), window)
 
 
 def build_top(_keys: tuple[int, ...], window: Window) -> str:
-    """Return SQL for the figures of the servers with the greatest averages, in one statement."""
+    """Return SQL for the figures of the servers with the greatest averages."""
     best = f"WITH best AS MATERIALIZED ({_BEST}), {_STATS.removeprefix('WITH ')}"
-    query = best.replace("{weights}", _CORRECTED_WEIGHTS) + " ORDER BY mean DESC, server"
-    return _format(query, "SELECT server FROM best", window)
+    return _format(f"{best} ORDER BY mean DESC, server", "SELECT server FROM best", window)
 
 
 def build_growth(keys: tuple[int, ...], window: Window) -> str:
@@ -276,12 +247,12 @@ def build_growth(keys: tuple[int, ...], window: Window) -> str:
 
 def build_history(keys: tuple[int, ...], window: Window) -> str:
     """Return SQL for all hours of a window."""
-    return _format(_HISTORY, _join(keys), window, HOUR_MS)
+    return _format(_HISTORY, _join(keys), window, _HOUR_MS)
 
 
-def build_peak_hours(keys: tuple[int, ...], window: Window, *, by_quarter: bool) -> str:
-    """Return SQL for the hours of the week, which converts each observation or each quarter."""
-    return _format(_CELLS_BY_QUARTER if by_quarter else _CELLS_BY_ROW, _join(keys), window)
+def build_peak_hours(keys: tuple[int, ...], window: Window) -> str:
+    """Return SQL for the hours of the week."""
+    return _format(_CELLS, _join(keys), window)
 
 
 def _join(keys: tuple[int, ...]) -> str:

@@ -2,32 +2,19 @@
 
 import os
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from functools import cached_property
-from importlib.metadata import version
 
 import duckdb
 import polars as pl
 
 from benchmarks import fleet
-from benchmarks.measure import build_environment, find_program, print_progress
+from benchmarks.measure import print_progress
 from srvstat.snapshot.read.reader import open_file
-
-_TABLE = """CREATE TABLE observations AS
-SELECT server::USMALLINT AS server, observed_at, players::USMALLINT AS players
-FROM read_parquet('{}') ORDER BY server, observed_at"""
-
-_SERVERS_PER_INSERT = 50
 
 _SERVER_YEAR = 105_000
 """Approximate number of observations of a server: a Parquet row group has one or two servers."""
-
-_PIPE = "import sys; from benchmarks import fleet; "
-_PIPE += "size, days = map(int, sys.argv[1:]); "
-_PIPE += "sys.stdout.buffer.writelines(fleet.generate_recorded_csv(size, range(days)))"
 
 
 class FleetFiles:
@@ -73,38 +60,13 @@ class FleetFiles:
             lambda path: pl.scan_csv(self.recorded_path()).sink_parquet(path),
         )
 
-    def shuffled_path(self) -> str:
-        """Return the path of the observations as CSV, in random order."""
-        return self._create_once(
-            "shuffled.csv", lambda path: _write(path, fleet.generate_shuffled_csv(self.size))
-        )
-
-    def start_pipe(self, days: int) -> "subprocess.Popen[bytes]":
-        """Start a process that writes the first days as CSV to its stdout, in order of time."""
-        return subprocess.Popen(
-            [sys.executable, "-c", _PIPE, str(self.size), str(days)],
-            stdout=subprocess.PIPE,
-            env=build_environment(),
-            cwd=os.path.dirname(os.path.dirname(__file__)),
-        )
-
     def parquet_path(self) -> str:
         """Return the path of the observations as Parquet, sorted by server and time."""
         return self._create_once("observations.parquet", self._write_parquet)
 
     def duckdb_path(self) -> str:
         """Return the path of a native file for DuckDB's Python module."""
-        return self._create_once(
-            f"duckdb-{duckdb.__version__}.db", lambda path: _fill_duckdb(path, self.size)
-        )
-
-    def duckdb_cli_path(self) -> str:
-        """Return the path of a native file for DuckDB's CLI."""
-        load = _TABLE.format(self.parquet_path())
-        return self._create_once(
-            f"duckdb-cli-{version('duckdb-cli')}.db",
-            lambda path: subprocess.run([find_program("duckdb"), path, "-c", load], check=True),
-        )
+        return self._create_once(f"duckdb-{duckdb.__version__}.db", self._fill_duckdb)
 
     def sqlite_path(self) -> str:
         """Return the path of a SQLite file with a table of observations by server and time."""
@@ -128,6 +90,12 @@ class FleetFiles:
         }
         pl.DataFrame(columns).write_parquet(path, row_group_size=_SERVER_YEAR)
 
+    def _fill_duckdb(self, path: str) -> None:
+        with duckdb.connect(path) as connection:
+            connection.execute(
+                f"CREATE TABLE observations AS FROM read_parquet('{self.parquet_path()}')"
+            )
+
     def _create_once(self, name: str, make: Callable[[str], object]) -> str:
         path = os.path.join(self.directory, name)
         if not os.path.exists(path):
@@ -145,19 +113,6 @@ def _write(path: str, chunks: Iterable[bytes]) -> None:
         file.writelines(chunks)
 
 
-def _fill_duckdb(path: str, size: int) -> None:
-    """Insert the observations of some servers at a time, which needs little memory."""
-    with duckdb.connect(path) as connection:
-        connection.execute(
-            "CREATE TABLE observations (server USMALLINT, observed_at BIGINT, players USMALLINT)"
-        )
-        for columns in _generate_columns(size):
-            part = dict(zip(("server", "observed_at", "players"), columns, strict=True))
-            connection.register("part", part)
-            connection.execute("INSERT INTO observations SELECT * FROM part")
-            connection.unregister("part")
-
-
 def _fill_sqlite(path: str, size: int) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript("PRAGMA page_size = 16384; PRAGMA journal_mode = OFF")
@@ -165,14 +120,8 @@ def _fill_sqlite(path: str, size: int) -> None:
             "CREATE TABLE observations (server INTEGER, observed_at INTEGER, players INTEGER,"
             " PRIMARY KEY (server, observed_at)) STRICT, WITHOUT ROWID"
         )
-        for columns in _generate_columns(size):
+        for number in range(size):
+            course = fleet.generate_course(number)
+            columns = (course.servers + 1, course.instants, course.players)
             rows = zip(*(column.tolist() for column in columns), strict=True)
             connection.executemany("INSERT INTO observations VALUES (?, ?, ?)", rows)
-
-
-def _generate_columns(size: int) -> Iterator[tuple[fleet.Integers, ...]]:
-    """Yield the numbers, instants and players of some servers at a time."""
-    for first in range(0, size, _SERVERS_PER_INSERT):
-        numbers = range(first, min(first + _SERVERS_PER_INSERT, size))
-        course = fleet.generate_courses(numbers)
-        yield course.servers + 1, course.instants, course.players

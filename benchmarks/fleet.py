@@ -124,14 +124,6 @@ def generate_recorded_csv(size: int, days: range = range(DAYS)) -> Iterator[byte
         yield from _format_lines(course, np.argsort(course.instants, kind="stable"))
 
 
-def generate_shuffled_csv(size: int) -> Iterator[bytes]:
-    """Yield a fleet's observations as CSV in random order."""
-    yield _HEADER
-    course = generate_courses(range(size))
-    keys, _, _ = draw_noise(NoiseKind.SHUFFLE, course.servers, course.instants)
-    yield from _format_lines(course, np.argsort(keys, kind="stable"))
-
-
 _HEADER = b"serverId,observedAt,players\n"
 
 

@@ -67,17 +67,6 @@ SELECT server,
     (SELECT players {_OF_SERVER} ORDER BY observed_at DESC LIMIT 1) AS last
 FROM ranked GROUP BY server"""
 
-_WINDOW_FUNCTION = f"""
-SELECT {{server}} AS server,
-    max(total) AS count,
-    1.0 * sum(players) / max(total) AS mean,
-    avg(players) FILTER (WHERE place IN ((total + 1) / 2, (total + 2) / 2)) AS median,
-    max(players) AS peak,
-    min(players) AS lowest,{_ENDS}
-FROM (
-    SELECT players, row_number() OVER (ORDER BY players) AS place, count(*) OVER () AS total {_ROWS}
-)"""
-
 _DUCKDB_ROWS = """FROM observations
 WHERE server IN ({servers}) AND observed_at > {start} AND observed_at <= {end}"""
 
@@ -114,11 +103,6 @@ def build_sqlite_histogram(servers: Sequence[object], start: object, end: object
 def build_sqlite_one_select(servers: Sequence[object], start: object, end: object) -> str:
     """Return SQL for SQLite that computes one histogram of all servers, the simplest form."""
     return _ONE_SELECT.format(servers=_join_list(servers), start=start, end=end)
-
-
-def build_sqlite_window_function(servers: Sequence[object], start: object, end: object) -> str:
-    """Return SQL for SQLite that ranks all rows of each server."""
-    return _join_union(_WINDOW_FUNCTION, servers, start, end)
 
 
 def build_duckdb_median(servers: Sequence[object], start: object, end: object) -> str:

@@ -5,7 +5,6 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import cycle
 from typing import Any, NamedTuple
 
 from benchmarks import fleet
@@ -58,12 +57,6 @@ def draw_requests(seed: str, files: FleetFiles, range: Range, number: int) -> li
     """Draw requests for random servers of a fleet over one range; depends only on the seed."""
     sets = _draw_sets(f"{seed} {range}", files.size, number)
     return [build_request(keys, range, files.as_of) for keys in sets]
-
-
-def draw_mixed_requests(seed: str, files: FleetFiles, number: int) -> list[Request]:
-    """Draw requests for random servers of a fleet, cycling through the ranges."""
-    sets = zip(_draw_sets(seed, files.size, number), cycle(RANGES), strict=False)
-    return [build_request(keys, range, files.as_of) for keys, range in sets]
 
 
 def build_request(keys: Sequence[int], range: Range, as_of: int) -> Request:

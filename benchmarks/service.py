@@ -1,239 +1,239 @@
 """Measure `srvstat serve`, a minimal application and Datasette: requests per second on one core.
 
-All servers run on one core; a client on another core queries one of them at a time.
+All servers run on one core; this process queries one of them at a time from another.
 """
 
 import os
-import random
+import shutil
+import socket
+import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection
-from importlib.util import find_spec
-from math import ceil
+from itertools import cycle
+from selectors import EVENT_READ, DefaultSelector
 from statistics import median
 
-from benchmarks import hello, queries
-from benchmarks.commands import build_datasette_line, call_without_pandas
+from benchmarks import queries
 from benchmarks.data import FleetFiles
-from benchmarks.measure import FailedError, print_progress
+from benchmarks.measure import FailedError, build_environment, print_progress
+from benchmarks.processes import build_datasette_line, call_without_pandas
 from benchmarks.questions import (
     SERVERS_PER_REQUEST,
     Request,
     build_request,
     check_answers,
     compute_answers,
-    draw_requests,
     read_body,
     read_objects,
 )
-from benchmarks.servers import LOOPBACK, Ask, Server, start_client, start_server
-from srvstat import operations
-from srvstat.contract.ranges import Range
-from srvstat.contract.requests import parse_compare_request
-from srvstat.snapshot.read.reader import open_file
-from support.http import compare, request_target
-from support.load import Exchange, deal, rotate
 
 HELLO = "Starlette, a small JSON answer"
-FAST_HELLO = "Starlette on httptools and uvloop"
-UNCACHED, CACHED = "srvstat serve, 1y, not cached", "srvstat serve, 1y, cached"
-UNCACHED_MONTH, CACHED_MONTH = "srvstat serve, 30d, not cached", "srvstat serve, 30d, random"
-DATASETTE = "datasette serve, 30d, random"
+UNCACHED, CACHED = "srvstat serve, not cached", "srvstat serve, cached"
+DATASETTE = "datasette serve"
+CONNECTIONS = 16
 
 SETUPS = {
-    HELLO: 'A route that returns `JSONResponse({"hello": "world"})`, on uvicorn with the settings'
-    " of `srvstat serve`: h11, asyncio, no access log.",
-    FAST_HELLO: "The same route with uvicorn's defaults if both are installed. srvstat uses h11,"
-    " because its answers to malformed requests are tested.",
-    UNCACHED: "Five servers per request; each server is requested once after the snapshot was"
-    " replaced, so none is cached. The log goes to a file.",
+    HELLO: 'A route that returns `JSONResponse({"hello": "world"})`, on uvicorn with h11 and'
+    " asyncio, without an access log.",
+    UNCACHED: "Five servers per request over 1y; each server is requested once after the snapshot"
+    " was replaced, so none is cached.",
     CACHED: "The same requests, repeated. Results are cached until the snapshot is replaced.",
-    UNCACHED_MONTH: "As for 1y.",
-    CACHED_MONTH: "200 requests for random servers, repeated: soon all results are cached, as in a"
-    " service that has run for long.",
-    DATASETTE: "The same requests; a table of observations as an immutable file, the histogram"
-    " SQL as a canned query, 64 MiB of cache, without threads for SQL. numpy is hidden. The log"
-    " goes to a file.",
+    DATASETTE: "The same requests; SQLite's table as an immutable file, a canned query with a"
+    " histogram, without threads for SQL.",
 }
-"""The setup of each server, for the report."""
+"""The setup of each server, for the page."""
 
-Rates = dict[str, float]
-"""Requests per second, by name."""
+_HELLO = """
+import sys, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
-CONNECTIONS = 16
-_MIN_UNCACHED = 60
-"""Minimum number of comparisons of uncached servers in a round."""
-_CHECKED = 10
-_DRAWN = 200
+async def hello(request):
+    return JSONResponse({"hello": "world"})
+
+uvicorn.run(Starlette(routes=[Route("/", hello)]), port=int(sys.argv[1]), http="h11",
+    loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False)
+"""
+_START_SECONDS = 60.0
 _SERVED_EVENT = b'"new snapshot in use"'
-_MAX_OPEN_SECONDS = 120.0
-
-_Part = Callable[[], Rates]
-"""A part of a round."""
 
 
-def measure_rates(files: FleetFiles, *, rounds: int, seconds: float) -> Rates:
-    """Return the requests per second of each server, as the median of all rounds.
-
-    Checks every answer: srvstat's against the answer to the same request in this process,
-    Datasette's against its own earlier answer. Both were compared with the correct answers before.
+def measure_rates(files: FleetFiles, *, rounds: int, seconds: float) -> dict[str, float]:
+    """Check the answers of each server; return its requests per second.
 
     Raises WrongAnswerError, FailedError.
     """
-    found: dict[str, list[float]] = defaultdict(list)
-    with _start_servers(files) as (servers, ask):
-        print_progress("comparing the answers of services")
-        parts = _list_parts(files, servers, ask, seconds)
+    keys = range(1, files.size + 1)
+    fives = zip(*[iter(keys)] * SERVERS_PER_REQUEST, strict=False)
+    requests = [build_request(five, "1y", files.as_of) for five in fives]
+    posts = [_build_post(request.body) for request in requests]
+    gets = [_build_get(queries.build_datasette_path(request)) for request in requests]
+    rates: dict[str, list[float]] = defaultdict(list)
+    with _start_servers(files) as servers:
+        ports = {name: port for name, (port, _) in servers.items()}
+        _check(ports[CACHED], posts, requests, is_ours=True)
+        _check(ports[DATASETTE], gets, requests, is_ours=False)
         for number in range(rounds):
-            print_progress(f"timing {len(parts)} services, round {number + 1} of {rounds}")
-            first = number % len(parts)
-            for part in (*parts[first:], *parts[:first]):
-                for name, rate in part().items():
-                    found[name].append(rate)
-    order = (HELLO, FAST_HELLO, UNCACHED, CACHED, UNCACHED_MONTH, CACHED_MONTH, DATASETTE)
-    return {name: median(found[name]) for name in order if name in found}
+            print_progress(f"timing {len(servers)} services, round {number + 1} of {rounds}")
+            _replace_snapshot(files, *servers[CACHED])
+            rates[UNCACHED].append(_measure(ports[CACHED], posts, None))
+            rates[CACHED].append(_measure(ports[CACHED], posts, seconds))
+            rates[HELLO].append(_measure(ports[HELLO], [_build_get("/")], seconds))
+            rates[DATASETTE].append(_measure(ports[DATASETTE], gets, seconds))
+    return {name: median(found) for name, found in rates.items()}
 
 
 @contextmanager
-def _start_servers(files: FleetFiles) -> Iterator[tuple[dict[str, Server], Ask]]:
-    """Start every server and the client."""
+def _start_servers(files: FleetFiles) -> Iterator[dict[str, tuple[int, str]]]:
+    """Start every server, and yield its port and the path of its log."""
     serve = [*call_without_pandas("srvstat.__main__", "run"), "serve", "--snapshot", files.snapshot]
-    bare = [sys.executable, "-m", "benchmarks.hello"]
-    lines: dict[str, tuple[Callable[[str], list[str]], str]] = {
-        UNCACHED: (lambda port: [*serve, "--port", port], "/healthz"),
-        HELLO: (lambda port: [*bare, port], "/"),
-        DATASETTE: (
-            lambda port: [*build_datasette_line(files), "--port", port],
-            "/-/versions.json",
-        ),
+    lines = {
+        CACHED: [*serve, "--port"],
+        HELLO: [sys.executable, "-c", _HELLO],
+        DATASETTE: [*build_datasette_line(files), "--port"],
     }
-    if find_spec("httptools") and find_spec("uvloop"):
-        lines[FAST_HELLO] = (lambda port: [*bare, port, "fast"], "/")
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    pinned = ["taskset", "--cpu-list", str(cores[0])] if cores and shutil.which("taskset") else []
+    if pinned:
+        os.sched_setaffinity(0, {cores[-1]})
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory())
-        servers = {
-            name: stack.enter_context(
-                start_server(line, os.path.join(directory, f"{place}.log"), path)
-            )
-            for place, (name, (line, path)) in enumerate(lines.items())
-        }
-        yield servers, stack.enter_context(start_client())
+        servers = {}
+        for name, line in lines.items():
+            with socket.create_server(("127.0.0.1", 0)) as listening:
+                port = listening.getsockname()[1]
+            log = os.path.join(directory, f"{port}.log")
+            with open(log, "wb") as file:
+                process = subprocess.Popen(
+                    [*pinned, *line, str(port)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    env=build_environment(),
+                )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            _wait_for_start(port, log)
+            servers[name] = port, log
+        yield servers
+    if pinned:
+        os.sched_setaffinity(0, cores)
 
 
-def _list_parts(
-    files: FleetFiles, servers: dict[str, Server], ask: Ask, seconds: float
-) -> list[_Part]:
-    """Check the answers of each server; return the parts of a round."""
-    service, datasette = servers[UNCACHED], servers[DATASETTE]
-    requests = draw_requests("service", files, "30d", _DRAWN)
-    exchanges = _build_exchanges(files, requests)
-
-    def make_steady_part(name: str, server: Server, exchanges: Sequence[Exchange]) -> _Part:
-        turns = rotate(exchanges, CONNECTIONS)
-        return lambda: {name: ask(server, turns, seconds).rate}
-
-    def make_uncached_part(name: str, exchanges: Sequence[Exchange]) -> _Part:
-        return lambda: {name: _measure_uncached_rate(files, service, ask, exchanges)}
-
-    year, month = (
-        _build_exchanges(files, _draw_each_server_once(files, length)) for length in ("1y", "30d")
-    )
-    hellos = [Exchange(request_target("/"), bodies=(hello.BODY,))]
-    parts = [
-        make_steady_part(HELLO, servers[HELLO], hellos),
-        make_uncached_part(UNCACHED, year),
-        make_steady_part(CACHED, service, year),
-        make_uncached_part(UNCACHED_MONTH, month),
-        make_steady_part(CACHED_MONTH, service, exchanges),
-        make_steady_part(
-            DATASETTE, datasette, _build_datasette_exchanges(datasette, requests, exchanges)
-        ),
-    ]
-    if FAST_HELLO in servers:
-        parts.append(make_steady_part(FAST_HELLO, servers[FAST_HELLO], hellos))
-    return parts
-
-
-def _draw_each_server_once(files: FleetFiles, length: Range) -> list[Request]:
-    """Return requests that together contain each server of the fleet once."""
-    keys = random.Random("service").sample(range(1, files.size + 1), files.size)
-    fives = zip(*[iter(keys)] * SERVERS_PER_REQUEST, strict=True)
-    return [build_request(five, length, files.as_of) for five in fives]
-
-
-def _build_exchanges(files: FleetFiles, requests: Sequence[Request]) -> list[Exchange]:
-    """Return requests for the service, with srvstat's answers in this process.
-
-    Raises WrongAnswerError if these differ from those of plain Python.
-    """
-    found = []
-    with closing(open_file(files.snapshot)) as snapshot:
-        for number, request in enumerate(requests):
-            body = operations.compare(snapshot, parse_compare_request(request.body)).to_json()
-            if number < _CHECKED:
-                check_answers("srvstat serve", request, read_body(body), compute_answers(request))
-            message = compare(request.body)
-            found.append(Exchange(message, bodies=(body,)))
-    return found
-
-
-def _build_datasette_exchanges(
-    server: Server, requests: Sequence[Request], exchanges: Sequence[Exchange]
-) -> list[Exchange]:
-    """Return the same requests for Datasette with its answers, after comparing them with ours.
-
-    Raises WrongAnswerError.
-    """
-    found = []
-    with closing(HTTPConnection(LOOPBACK, server.port)) as connection:
-        for request, service in zip(requests, exchanges, strict=True):
-            path = queries.build_datasette_path(request)
-            connection.request("GET", path)
-            body = connection.getresponse().read()
-            answers = read_objects(body, request)
-            check_answers("datasette serve", request, answers, read_body(service.bodies[0]))
-            found.append(Exchange(request_target(path), bodies=(body,)))
-    return found
-
-
-def _measure_uncached_rate(
-    files: FleetFiles, server: Server, ask: Ask, exchanges: Sequence[Exchange]
-) -> float:
-    """Return the requests per second of the first requests after the snapshot was replaced."""
-    turns = deal(exchanges, min(CONNECTIONS, len(exchanges)))
-    answers, seconds = 0, 0.0
-    for _ in range(ceil(_MIN_UNCACHED / len(exchanges))):
-        _replace_snapshot(files, server)
-        outcome = ask(server, turns, None)
-        answers += outcome.answers
-        seconds += outcome.seconds
-    return answers / seconds
-
-
-def _replace_snapshot(files: FleetFiles, server: Server) -> None:
-    """Make the service reopen the snapshot as if it had been replaced.
-
-    Changing the modification time has the same effect as replacing the file by a copy.
-
-    Raises FailedError.
-    """
-    before = _count_snapshots(server)
-    os.utime(files.snapshot)
-    until = time.monotonic() + _MAX_OPEN_SECONDS
+def _wait_for_start(port: int, log: str) -> None:
+    until = time.monotonic() + _START_SECONDS
     while time.monotonic() < until:
-        with closing(HTTPConnection(LOOPBACK, server.port)) as connection:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+        else:
+            return
+    with open(log, encoding="utf-8", errors="replace") as file:
+        raise FailedError(f"a server did not start: {file.read()[-500:]}")
+
+
+def _replace_snapshot(files: FleetFiles, port: int, log: str) -> None:
+    """Make the service reopen the snapshot: a new modification time is like a new file."""
+
+    def count_snapshots() -> int:
+        with open(log, "rb") as file:
+            return file.read().count(_SERVED_EVENT)
+
+    before = count_snapshots()
+    os.utime(files.snapshot)
+    until = time.monotonic() + _START_SECONDS
+    while time.monotonic() < until and count_snapshots() == before:
+        with closing(HTTPConnection("127.0.0.1", port)) as connection:
             connection.request("GET", "/healthz")
             connection.getresponse().read()
-        if _count_snapshots(server) > before:
-            return
         time.sleep(0.05)
-    raise FailedError("srvstat serve did not open the new snapshot")
+    if count_snapshots() == before:
+        raise FailedError("srvstat serve did not open the new snapshot")
 
 
-def _count_snapshots(server: Server) -> int:
-    with open(server.log, "rb") as log:
-        return log.read().count(_SERVED_EVENT)
+def _build_get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+def _build_post(body: bytes) -> bytes:
+    head = (
+        "POST /gateway/v1/compare HTTP/1.1\r\nHost: localhost\r\nX-Gateway-Key: any\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def _check(
+    port: int, messages: Sequence[bytes], requests: Sequence[Request], *, is_ours: bool
+) -> None:
+    """Compare the answers of a server with those of plain Python."""
+    with closing(_Connection(port)) as connection:
+        for message, request in zip(messages, requests, strict=True):
+            connection.send(message)
+            body: bytes | None = None
+            while body is None:
+                body = connection.receive()
+            answers = read_body(body) if is_ours else read_objects(body, request)
+            check_answers("a service", request, answers, compute_answers(request))
+
+
+def _measure(port: int, messages: Sequence[bytes], seconds: float | None) -> float:
+    """Return the requests per second with messages repeated for some seconds, or each sent once."""
+    waiting = iter(messages) if seconds is None else cycle(messages)
+    answers, open_ones = 0, 0
+    with ExitStack() as stack, DefaultSelector() as selector:
+        for message in (message for _, message in zip(range(CONNECTIONS), waiting, strict=False)):
+            connection = stack.enter_context(closing(_Connection(port)))
+            selector.register(connection.socket, EVENT_READ, connection)
+            connection.send(message)
+            open_ones += 1
+        started = time.perf_counter()
+        while open_ones and (seconds is None or time.perf_counter() - started < seconds):
+            for key, _ in selector.select():
+                if key.data.receive() is None:
+                    continue
+                answers += 1
+                if following := next(waiting, None):
+                    key.data.send(following)
+                else:
+                    selector.unregister(key.fileobj)
+                    open_ones -= 1
+        return answers / (time.perf_counter() - started)
+
+
+class _Connection:
+    """A connection that sends one request at a time."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._received = b""
+        self.close = self.socket.close
+
+    def send(self, message: bytes) -> None:
+        self.socket.sendall(message)
+
+    def receive(self) -> bytes | None:
+        """Receive once; return the body of the response if it is complete.
+
+        Raises FailedError if the response is not a success.
+        """
+        self._received += self.socket.recv(1 << 16)
+        head, ending, body = self._received.partition(b"\r\n\r\n")
+        length = head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]
+        if ending and not head.startswith(b"HTTP/1.1 200"):
+            raise FailedError(f"a service answered {head!r}")
+        if ending and length and len(body) == int(length):
+            self._received = b""
+            return body
+        if ending and not length and body.endswith(b"0\r\n\r\n"):  # Datasette sends one chunk
+            self._received = b""
+            return body.partition(b"\r\n")[2].removesuffix(b"\r\n0\r\n\r\n")
+        return None

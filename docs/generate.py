@@ -1,74 +1,55 @@
 """Write all generated files of the repository: `make docs`.
 
 The lines between `<!-- generated: NAME -->` and `<!-- end -->` in a Markdown file are generated
-from the code. The console examples of WITH_EXAMPLES are run in a terminal of 80 columns and
-show its output, those marked `console spark` only with `--spark`; docs/pictures has the pictures
-that those of docs/pictures.md write. docs/man and docs/completions are generated from the commands.
-The fixtures are the files of the demo. A test fails when a file is out of date.
+from the code. Console examples are run in a terminal of 80 columns and show its output, those
+marked `console spark` only with `--spark`; docs/pictures has the pictures that those of
+docs/pictures.md write. docs/man and docs/completions are generated from the commands. The fixtures
+are the files of the demo. `--check` writes nothing, and fails if a file is out of date.
 """
 
+import argparse
+import fcntl
 import json
 import os
+import pty
 import re
 import shlex
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
+
+from typer.core import TyperGroup, TyperOption
+from typer.main import get_command
+from typer.models import Context
+
+import manual_pages
+from srvstat import demo
+from srvstat.asgi.app import WORK_SECONDS
+from srvstat.asgi.connection import ANSWER_SECONDS, BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS
+from srvstat.asgi.descriptors import MAX_CONNECTIONS
+from srvstat.asgi.readiness import READY_SECONDS
+from srvstat.cli.app import app
+from srvstat.cli.demo_files import write_demo
+from srvstat.cli.main import main as run_srvstat
+from srvstat.cli.options import DEFAULT_SNAPSHOT, SNAPSHOT_VARIABLE
+from srvstat.contract.errors import ApiError, SrvstatError
+from srvstat.contract.http import MAX_HEAD_BYTES
+from srvstat.contract.requests import MAX_BODY_BYTES
+from srvstat.snapshot.format.schema import read_schema
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-
-import fleet_costs  # noqa: E402 - it is beside this file
-import manual_pages  # noqa: E402 - likewise
-import measure_integrity  # noqa: E402 - it imports from the tests, on the path since above
-import service_settings  # noqa: E402 - it is beside this file
-from campaigns.registry import CAMPAIGNS  # noqa: E402 - likewise
-from srvstat import demo  # noqa: E402
-from srvstat.asgi.app import WORK_SECONDS  # noqa: E402
-from srvstat.asgi.connection import (  # noqa: E402
-    ANSWER_SECONDS,
-    BODY_SECONDS,
-    HEAD_SECONDS,
-    IDLE_SECONDS,
-)
-from srvstat.asgi.descriptors import MAX_CONNECTIONS  # noqa: E402
-from srvstat.asgi.readiness import READY_SECONDS  # noqa: E402
-from srvstat.cli.demo_files import write_demo  # noqa: E402
-from srvstat.cli.main import main as run_srvstat  # noqa: E402
-from srvstat.contract.errors import ApiError, SrvstatError  # noqa: E402
-from srvstat.contract.http import MAX_HEAD_BYTES  # noqa: E402
-from srvstat.contract.requests import MAX_BODY_BYTES  # noqa: E402
-from srvstat.snapshot.format.schema import read_schema  # noqa: E402
-from support.ports import find_free_port  # noqa: E402 - likewise
-from support.terminal import run_in_terminal  # noqa: E402 - from the tests, on the path since above
-
 COLUMNS = 80
 PORT = 8000
 """The port of the service in the examples, its default."""
 TOOLS = ("bash", "cmp", "curl", "dd", "gunzip", "jq")
 """The programs that the examples need besides srvstat."""
-WITH_EXAMPLES = (
-    ROOT / "README.md",
-    *(
-        ROOT / "docs" / name
-        for name in (
-            "analyzer.md",
-            "api.md",
-            "examples/README.md",
-            "fleet.md",
-            "habits.md",
-            "pictures.md",
-            "service.md",
-            "snapshot.md",
-            "sources.md",
-            "support.md",
-        )
-    ),
-)
 
 _MARK = "\x1e"
 _BLOCK = re.compile(r"(?<=<!-- generated: )(\w[\w-]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -90,11 +71,11 @@ _OTHER_EXITS = {
 }
 
 
-def list_generated() -> Iterator[tuple[Path, bytes]]:
+def _list_generated() -> Iterator[tuple[Path, bytes]]:
     """Yield the path and the whole content of each generated file."""
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))):
         text = path.read_text(encoding="utf-8")
-        text = _BLOCK.sub(lambda block: block[1] + block[2] + CONTENT[block[1]](), text)
+        text = _BLOCK.sub(_format_block, text)
         yield path, text.encode("utf-8")
     yield from _draw_pictures()
     for name, page in manual_pages.list_manual_pages(_list_exit_codes()):
@@ -177,22 +158,46 @@ def _format_deadlines() -> str:
     return "\n".join([*head, *seconds, *(f"| {what} | {most:,} |" for what, most in limits)]) + "\n"
 
 
+def _format_settings() -> str:
+    """Return the options of `serve`: option, variable, default, meaning."""
+    group = cast("TyperGroup", get_command(app))
+    command = group.get_command(Context(group), "serve")
+    rows = [
+        _format_setting(option)
+        for option in (command.params if command else ())
+        if isinstance(option, TyperOption) and option.name not in (None, "help")
+    ]
+    return (
+        "\n".join(["| option | variable | default | meaning |", "|---|---|---|---|", *rows]) + "\n"
+    )
+
+
+def _format_setting(option: TyperOption) -> str:
+    flags = ", ".join(f"`{flag}`" for flag in option.opts)
+    if option.name == "snapshot":  # other commands have it too, and its default is in its help
+        return f"| {flags} | `{SNAPSHOT_VARIABLE}` | `{DEFAULT_SNAPSHOT}` | The snapshot. |"
+    # An option without a default of its own describes it.
+    meaning, _, described = (option.help or "").partition(" [default: ")
+    default = option.default or described.removesuffix("].")
+    meaning = meaning.replace("|", "\\|").removesuffix(".")
+    return f"| {flags} | `{option.envvar}` | {f'`{default}`' if default else ''} | {meaning}. |"
+
+
 def _format_counts(counts: dict[str, int]) -> str:
     return "; ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
 def _format_reliability() -> str:
-    """Return the table of each campaign's last long run, in the order of CAMPAIGNS."""
+    """Return the table of each campaign's last results."""
     kept = json.loads((ROOT / "docs" / "reliability.json").read_bytes())
     head = [
         "| campaign | date | cases | seed | time | outcomes | broken |",
         "|---|---|--:|--:|--:|---|--:|",
     ]
     rows = [
-        f"| {name} | {last['date']} | {last['cases']:,} {campaign.unit} | {last['seed']} |"
+        f"| {name} | {last['date']} | {last['cases']:,} {last['unit']} | {last['seed']} |"
         f" {last['seconds']:,} s | {_format_counts(last['counts'])} | {last['failures']} |"
-        for name, campaign in CAMPAIGNS.items()
-        if (last := kept.get(name))
+        for name, last in kept.items()
     ]
     return "\n".join([*head, *rows]) + "\n"
 
@@ -210,26 +215,23 @@ def _describe(error: type[SrvstatError]) -> str:
     return first[0].lower() + first[1:].rstrip(".")
 
 
-CONTENT: dict[str, Callable[[], str]] = {
+_CONTENT: dict[str, Callable[[], str]] = {
     "schema": _format_schema,
     "commands": _format_commands,
     "errors": _format_errors,
     "exit-codes": _format_exit_codes,
     "deadlines": _format_deadlines,
-    "settings": service_settings.format_settings,
+    "settings": _format_settings,
     "reliability": _format_reliability,
-    "integrity-honest": measure_integrity.format_honest,
-    "integrity-changed": measure_integrity.format_changed,
-    "integrity-real": measure_integrity.format_real,
-    "fleet-machine": fleet_costs.format_machine,
-    "fleet-measured": fleet_costs.format_measured,
-    "fleet-projected": fleet_costs.format_projected,
 }
 
 
-def run_examples(
-    text: str, programs: str = str(Path(sys.executable).parent), *, with_spark: bool = False
-) -> str:
+def _format_block(block: re.Match[str]) -> str:
+    content = _CONTENT.get(block[1])
+    return block[1] + block[2] + content() if content else block[0]
+
+
+def _run_examples(text: str, programs: str, *, with_spark: bool) -> str:
     """Return a Markdown text with the current output of its console examples.
 
     They run one after another in one shell, in a directory that has only a link to `docs`, with
@@ -242,7 +244,7 @@ def run_examples(
         for line in block.splitlines()
         if line.startswith("$ ")
     ]
-    outputs = iter(_run_commands(commands, programs))
+    outputs = iter(_run_commands(commands, programs) if commands else ())
 
     def show_output(block: re.Match[str]) -> str:
         lines = [line for line in block[0].splitlines() if line.startswith("$ ")]
@@ -251,47 +253,75 @@ def run_examples(
     return examples.sub(show_output, text)
 
 
-def is_same_apart_from_times(one: str, other: str) -> bool:
-    """Return whether two texts are equal apart from measured times."""
-    return _TIMING.sub("", one) == _TIMING.sub("", other)
-
-
 def _run_commands(commands: list[str], programs: str) -> list[str]:
     """Run commands in one shell in a terminal and return the output of each.
 
     The service uses a free port; the output shows the one of the examples.
     """
-    port = find_free_port()
+    if missing := [tool for tool in TOOLS if not shutil.which(tool)]:
+        raise SystemExit(f"the examples need {', '.join(missing)}")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
     script = "".join(f"printf '\\036'\n{command}\n" for command in commands)
     script = script.replace("srvstat serve ", f"srvstat serve --port {port} ")
     script = re.sub(rf":{PORT}\b", f":{port}", script)
     # The second one has the python that runs this.
     folders = [programs, str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
-    path = os.pathsep.join(folders)
-    env = {"PATH": path, "LC_ALL": "C.UTF-8", "TERM": "dumb"}
+    env = {"PATH": os.pathsep.join(folders), "LC_ALL": "C.UTF-8", "TERM": "dumb"}
+    env |= {name: os.environ[name] for name in ("HOME", "PYTHONPATH") if name in os.environ}
     with tempfile.TemporaryDirectory() as directory:
         for name in ("docs", "fixtures"):
             (Path(directory) / name).symlink_to(ROOT / name)
-        _, output = run_in_terminal(["bash", "-c", script], columns=COLUMNS, env=env, cwd=directory)
+        output = _run_in_terminal(["bash", "-c", script], env, directory)
     return _COLOR.sub("", output).replace(f":{port}", f":{PORT}").split(_MARK)[1:]
+
+
+def _run_in_terminal(command: list[str], env: dict[str, str], directory: str) -> str:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
+    output = b""
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=directory, env=env
+    ):
+        os.close(theirs)
+        # When the last writer has closed a terminal, a read fails on Linux and is empty on macOS.
+        try:
+            while chunk := os.read(ours, 65_536):
+                output += chunk
+        except OSError:
+            pass
+    os.close(ours)
+    return output.decode("utf-8").replace("\r\n", "\n")
 
 
 def main() -> None:
     """Write the files that have changed and print their names."""
-    missing = [tool for tool in TOOLS if not shutil.which(tool)]
-    if missing:
-        raise SystemExit(f"the examples need {', '.join(missing)}")
-    for path, content in list_generated():
-        path.parent.mkdir(exist_ok=True)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="fail if a file is out of date")
+    parser.add_argument("--examples", metavar="PAGE", help="run only the examples of this page")
+    parser.add_argument("--no-examples", action="store_true", help="run no examples")
+    parser.add_argument("--spark", action="store_true", help="run the examples of Spark, too")
+    parser.add_argument("--programs", default=str(Path(sys.executable).parent))
+    options = parser.parse_args()
+    drifted = []
+    for path, content in _list_generated():
+        if options.examples and path != Path(options.examples).resolve():
+            continue
         old = path.read_bytes() if path.exists() else b""
         new = content
-        if path in WITH_EXAMPLES:
-            text = run_examples(content.decode("utf-8"), with_spark="--spark" in sys.argv)
-            # Keep the old file if only measured times differ.
-            new = old if is_same_apart_from_times(text, old.decode("utf-8")) else text.encode()
+        if path.suffix == ".md" and not options.no_examples:
+            page = _run_examples(content.decode(), options.programs, with_spark=options.spark)
+            # Measured times differ each time.
+            is_same = _TIMING.sub("", page) == _TIMING.sub("", old.decode())
+            new = old if is_same else page.encode()
         if new != old:
-            path.write_bytes(new)
-            print(f"wrote {path.relative_to(ROOT)}")
+            drifted.append(path)
+            if not options.check:
+                path.parent.mkdir(exist_ok=True)
+                path.write_bytes(new)
+    for path in drifted:
+        print(f"{'out of date' if options.check else 'wrote'}: {path.relative_to(ROOT)}")
+    sys.exit(bool(drifted and options.check))
 
 
 if __name__ == "__main__":

@@ -52,14 +52,15 @@ def _run_campaign(campaign: Campaign, seed: int, count: int, *, save: bool) -> b
     for failure in result.failures[:MAX_FAILURES_PRINTED]:
         print(f"    {failure}", flush=True)
     if save:
-        _save_result(campaign.name, seed, seconds, result)
+        _save_result(campaign, seed, seconds, result)
     return not result.failures
 
 
-def _save_result(name: str, seed: int, seconds: float, result: Result) -> None:
+def _save_result(campaign: Campaign, seed: int, seconds: float, result: Result) -> None:
     results: dict[str, Any] = json.loads(RESULTS.read_bytes()) if RESULTS.exists() else {}
-    results[name] = {
+    results[campaign.name] = {
         "date": date.today().isoformat(),  # noqa: DTZ011 - the user's date
+        "unit": campaign.unit,
         "seed": seed,
         "cases": result.cases,
         "seconds": round(seconds),

@@ -87,7 +87,10 @@ def try_wheel(python: str, wheel: Path, work: Path) -> None:
         *srvstat, "compare", "harbor-city", "night-shift", "--json", *options, cwd=directory
     )
     with subprocess.Popen(
-        [*srvstat, "serve", "--port", "0", *options], cwd=directory, stdout=subprocess.PIPE
+        [*srvstat, "serve", "--port", "0", *options],
+        cwd=directory,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     ) as process:
         assert process.stdout
         address = process.stdout.readline().decode().split()[-1]
@@ -96,7 +99,7 @@ def try_wheel(python: str, wheel: Path, work: Path) -> None:
         with urlopen(request, timeout=SECONDS) as response:  # noqa: S310 - likewise
             served = response.read()
         process.terminate()
-    if served != compared or process.returncode:
+    if served + b"\n" != compared or process.returncode:
         sys.exit(f"error: {python}: served {served!r}, compared {compared!r}")
     print(f"{python}: the wheel answers")
 
