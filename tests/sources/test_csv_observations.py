@@ -40,7 +40,6 @@ def refusal(tmp_path: Path) -> Callable[[bytes], str]:
 @pytest.mark.parametrize(
     ("header", "line"),
     [
-        ("serverId,observedAt,players\n", 2),
         ("serverId,observedAt,players\r\n", 2),
         ("\ufeffserverId,observedAt,players\n", 2),
         ('"serverId","observedAt","players"\n', 2),
@@ -56,33 +55,22 @@ def test_the_header_is_the_first_line_that_is_not_empty(header: str, line: int, 
     )
 
 
-@pytest.mark.parametrize("header", ["serverId,observedAt,players", '"serverId",observedAt,players'])
-def test_a_file_may_consist_of_a_header(header: str, read: Read) -> None:
-    assert read(header.encode()) == Reading({}, {})
-
-
 @pytest.mark.parametrize(
     "header",
     [
         "a,1772366400005,7",
         "observedAt,serverId,players",
-        "serverid,observedat,players",
         "serverId,observedAt",
-        "serverId,observedAt,players,region",
         "serverId,observedAt,players,",
         " serverId,observedAt,players",
         "serverId, observedAt, players",
         "serverId;observedAt;players",
-        "serverId\tobservedAt\tplayers",
-        "serverId observedAt players",
         '"serverId,observedAt,players"',
         '"serverId,observedAt,players',
-        '"serverId" ,observedAt,players',
         '"""serverId""",observedAt,players',
         '"server\nId",observedAt,players',
         "\ufeff\ufeffserverId,observedAt,players",
         "# made by hand\nserverId,observedAt,players",
-        " \nserverId,observedAt,players",
         '{"serverId":"a","observedAt":1772366400005,"players":7}',
     ],
 )
@@ -104,10 +92,6 @@ def test_an_empty_file_is_refused(data: str, refusal: Callable[[bytes], str]) ->
     assert refusal(data.encode()) == reason
 
 
-def test_a_second_header_is_rejected(read: Read) -> None:
-    assert read(HEADER + HEADER + b"a,1772366400005,7\n").rejects.keys() == {2}
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_empty_lines_are_skipped_and_counted(end: str, read: Read) -> None:
     lines = [
@@ -126,19 +110,6 @@ def test_empty_lines_are_skipped_and_counted(end: str, read: Read) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        'srv-1,1772366400000,"7"',
-        '"srv-1","1772366400000","7"',
-        '"srv-1",1772366400000,7\r',
-        '"srv-1","2026-03-01T12:00Z","7"',
-    ],
-)
-def test_a_field_may_be_quoted(row: str, read: Read) -> None:
-    assert read(HEADER + row.encode()).kept == {2: ("srv-1", AS_OF, 7)}
-
-
 NOT_IN_QUOTES = "must be 3 fields, quoted as in RFC 4180"
 OPEN = "a quote is not closed"
 IDENTIFIER = "serverId: must be 1 to 128 letters, digits and hyphens"
@@ -148,24 +119,18 @@ IDENTIFIER = "serverId: must be 1 to 128 letters, digits and hyphens"
     ("row", "reason"),
     [
         ("a", "must have 3 fields, not 1"),
-        ("a,5", "must have 3 fields, not 2"),
         ("a,1772366400005,7,", "must have 3 fields, not 4"),
-        ("a;5;7", "must have 3 fields, not 1"),
         ('"a","5"', NOT_IN_QUOTES),
         ('"a,1772366400005,7"', NOT_IN_QUOTES),
         ('"a" ,1772366400005,7', NOT_IN_QUOTES),
-        (' "a",1772366400005,7', NOT_IN_QUOTES),
-        ('"a"b,1772366400005,7', NOT_IN_QUOTES),
         ('a"b"c,1772366400005,7', NOT_IN_QUOTES),
         ("'a',1772366400005,7", IDENTIFIER),
         (",1772366400005,7", IDENTIFIER),
-        ('"",1772366400005,7', IDENTIFIER),
         ("a,,7", "observedAt: not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"),
         (
             "a,1772366400005,",
             "players: must be a whole number from 0 to 9007199254740991, in digits only",
         ),
-        (",,", IDENTIFIER),
         ('"a,1772366400005,7', OPEN),
         ('a,1772366400005,7"', NOT_IN_QUOTES),
         ('"a"",1772366400005,7', OPEN),
@@ -201,7 +166,6 @@ def test_a_line_break_inside_quotes_does_not_end_the_row(end: str, read: Read) -
     "row",
     [
         '"a,1772366400005,7',
-        'a,"1772366400005,7',
         'a,1772366400005,"7',
         'a"b,1772366400005,7',
         'a,1772366400005,7"',
@@ -214,7 +178,6 @@ def test_a_line_break_inside_quotes_does_not_end_the_row(end: str, read: Read) -
 @pytest.mark.parametrize(
     "others",
     [
-        ["b,1772366400001,1", "b,1772366400002,2"],
         ['"b",1772366400001,1', '"b",1772366400002,2'],
         ['"b","1772366400001","1"', "b,1772366400002,2"],
         ["b,1772366400001,1", ""],
@@ -254,16 +217,6 @@ KEPT = {number: ("srv-1", AS_OF + number - 2, 1) for number in range(2, len(ROWS
 FIRST_BOUNDARY = (BLOCK_BYTES - len(HEADER)) // ROW_BYTES
 SECOND_BOUNDARY = (2 * BLOCK_BYTES - len(HEADER)) // ROW_BYTES
 MALFORMED_AT = 10_000
-
-
-def test_lines_are_numbered_across_blocks(read: Read) -> None:
-    data = HEADER + "\n".join(ROWS).encode()
-
-    found = read(data)
-
-    assert len(data) > 2 * BLOCK_BYTES
-    assert found.kept == KEPT
-    assert found.rejects == {}
 
 
 @pytest.mark.parametrize(

@@ -24,29 +24,10 @@ VIEWS = {
 POLLS = f"CREATE TABLE polls AS SELECT 'a' AS serverId, {ROW}"
 MACRO = "CREATE MACRO secret() AS TABLE SELECT * FROM read_text('{folder}/secret.txt')"
 
-BUILD = [
-    "snapshot",
-    "build",
-    "out.db",
-    "--game",
-    "game_a",
-    "--ids",
-    "slug",
-    "--rejects",
-    "r.ndjson",
-]
-UPDATE = [
-    "snapshot",
-    "update",
-    "old.db",
-    "--game",
-    "game_a",
-    "--ids",
-    "slug",
-    "--rejects",
-    "r.ndjson",
-]
-FLEET = ["fleet", "-o", "out.ndjson", "--game", "game_a", "--ids", "slug"]
+OPTIONS = ["--game", "game_a", "--ids", "slug"]
+BUILD = ["snapshot", "build", "out.db", "--rejects", "r.ndjson", *OPTIONS]
+UPDATE = ["snapshot", "update", "old.db", "--rejects", "r.ndjson", *OPTIONS]
+FLEET = ["fleet", "-o", "out.ndjson", *OPTIONS]
 
 
 def write_hostile(folder: Path, view: str) -> None:
@@ -69,8 +50,9 @@ def check_nothing_leaked(ran: Ran, here: Path, before: dict[str, bytes | None]) 
     assert SECRET.encode() not in new
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("command", [BUILD, UPDATE, FLEET], ids=["build", "update", "fleet"])
+@pytest.mark.parametrize(
+    ("command", "view"), [*((BUILD, view) for view in VIEWS), (UPDATE, "text"), (FLEET, "text")]
+)
 def test_a_view_of_a_duckdb_file_reads_no_other_file(
     command: Sequence[str],
     view: str,
@@ -134,7 +116,7 @@ def test_a_query_over_a_database_reads_no_other_file(here: Path, cli: Cli) -> No
     ],
     ids=["virtual table", "view"],
 )
-@pytest.mark.parametrize("command", [BUILD, UPDATE, FLEET], ids=["build", "update", "fleet"])
+@pytest.mark.parametrize("command", [BUILD, FLEET], ids=["build", "fleet"])
 def test_only_a_real_table_of_minetrack_is_read(
     command: Sequence[str], schema: str, here: Path, cli: Cli
 ) -> None:

@@ -1,6 +1,5 @@
 """Observations as NDJSON: one object a line, with three keys, and no value is coerced."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,13 +80,7 @@ def test_an_instant_is_an_integer_or_a_string(observed_at: str, at: int, read: R
     [
         ("{}", KEYS_RULE),
         ("[]", KEYS_RULE),
-        ("null", KEYS_RULE),
-        ("7", KEYS_RULE),
-        ('"serverId"', KEYS_RULE),
-        ('["a",5,7]', KEYS_RULE),
         ('{"serverId":"a","observedAt":5}', KEYS_RULE),
-        ('{"serverId":"a","players":7}', KEYS_RULE),
-        ('{"observedAt":1772366400005,"players":7}', KEYS_RULE),
         ('{"serverId":"a","observedAt":1772366400005,"players":7,"max":9}', KEYS_RULE),
         ('{"serverid":"a","observedAt":1772366400005,"players":7}', KEYS_RULE),
         (
@@ -97,18 +90,13 @@ def test_an_instant_is_an_integer_or_a_string(observed_at: str, at: int, read: R
         (row('"a"', "5", '{"a":1,"a":1}'), 'the key "a" is repeated'),
         (row("null"), IDENTIFIER_RULE),
         (row("5"), IDENTIFIER_RULE),
-        (row('""'), IDENTIFIER_RULE),
-        (row('"a_b"'), IDENTIFIER_RULE),
         (row(r'"a\n"'), IDENTIFIER_RULE),
         (row(r'"\ud800"'), IDENTIFIER_RULE),
         (row(r'"\u0000"'), IDENTIFIER_RULE),
         (row('"' + "a" * 129 + '"'), IDENTIFIER_RULE),
         (row(observed_at="null"), "observedAt: must be an integer or a string"),
-        (row(observed_at="true"), "observedAt: must be an integer or a string"),
         (row(observed_at="5.0"), "observedAt: must be an integer or a string"),
         (row(observed_at="1.7e12"), "observedAt: must be an integer or a string"),
-        (row(observed_at="-0"), "observedAt: must be an integer or a string"),
-        (row(observed_at="[5]"), "observedAt: must be an integer or a string"),
         (row(observed_at="-1"), NO_INSTANT),
         (row(observed_at='"+5"'), NO_INSTANT),
         (row(observed_at='"2026-03-01"'), NO_INSTANT),
@@ -118,10 +106,8 @@ def test_an_instant_is_an_integer_or_a_string(observed_at: str, at: int, read: R
             "observedAt: no time zone: end it with Z or an offset such as +02:00",
         ),
         (row(players="null"), f"{COUNT_RULE}, written as an integer"),
-        (row(players="true"), f"{COUNT_RULE}, written as an integer"),
         (row(players='"7"'), f"{COUNT_RULE}, written as an integer"),
         (row(players="7.0"), f"{COUNT_RULE}, written as an integer"),
-        (row(players="7e0"), f"{COUNT_RULE}, written as an integer"),
         (row(players="-0"), f"{COUNT_RULE}, written as an integer"),
         (row(players="1e999"), f"{COUNT_RULE}, written as an integer"),
         (row(players="-1"), f"{COUNT_RULE}, in digits only"),
@@ -146,16 +132,11 @@ def test_a_malformed_row_is_rejected_with_its_reason(line: str, reason: str, rea
         "",
         row(players="07"),
         row(players="+7"),
-        row(players="7_0"),
-        row(players="0x7"),
-        row(players="7."),
         row(players=""),
         row()[:-1],
         row() + row(),
         row() + ",",
-        f"[{row()}",
         "serverId,observedAt,players",
-        row().replace('"', "'"),
         row('"a\tb"'),
         f"\ufeff{row()}",
         f"\xa0{row()}",
@@ -167,9 +148,3 @@ def test_a_line_that_is_not_json_is_rejected(line: str, read: Read) -> None:
 
     assert found.kept.keys() == {1, 3}
     assert found.rejects.keys() == {2}
-
-
-def test_an_object_may_not_span_lines(read: Read) -> None:
-    found = read(json.dumps({"serverId": "a", "observedAt": 1772366400005, "players": 7}, indent=1))
-
-    assert found.rejects.keys() == {1, 2, 3, 4, 5}

@@ -23,7 +23,7 @@ from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import LATEST, YEAR_2001
 from srvstat.sources.arrow_columns import choose_columns, read_record_batches
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT, Runs
-from srvstat.sources.mapping import STRICT, ColumnMapping
+from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.observations import read_batches
 from srvstat.sources.source import Source
 
@@ -170,25 +170,6 @@ def test_a_time_that_python_does_not_have_is_rejected(times: Any, text: str, rea
     assert table.rejects == [(1, "observedAt: outside the years 1970 to 9999", f"a,{text},1")]
 
 
-def test_integers_before_2001_are_dates_or_rejected(read: Read) -> None:
-    ids, players = pa.array(["a"] * 5), pa.array([1, 2, 3, 4, 5])
-    numbers = [1_700_000_000, NOON_MS, 20_141_123, 20_149_923, 978_307_199_999]
-    midnight = 1_416_697_200_000  # of Berlin
-    for times in (pa.array(numbers), pa.array(numbers, pa.float64()), pa.array(map(str, numbers))):
-        undeclared = [read(ids, times, players, each) for each in (ColumnMapping(), STRICT)]
-        with_zone = read(ids, times, players, ColumnMapping(time_zone="Europe/Berlin"))
-        with_unit = read(ids, times, players, ColumnMapping(time_unit="ms"))
-
-        assert [[place for place, *_ in each.rejects] for each in undeclared] == [[1, 3, 4, 5]] * 2
-        assert [reason for _, reason, _ in undeclared[0].rejects] == [
-            "observedAt: before 2001 as milliseconds, so it looks like seconds",
-            "observedAt: no time zone: end it with Z or an offset such as +02:00",
-            *["observedAt: before 2001 as milliseconds"] * 2,
-        ]
-        assert sorted(with_zone.kept) == [(2, "a", NOON_MS, 2), (3, "a", midnight, 3)]
-        assert [at for _, _, at, _ in sorted(with_unit.kept)] == numbers[1:]
-
-
 @given(data=st.data())
 @settings(max_examples=few_examples())
 def test_rows_of_a_server_stay_in_order_and_no_row_is_lost(
@@ -295,17 +276,6 @@ def test_a_fifo_is_refused_at_once(kind: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(SourceError, match="regular file"):
         read_table(Source(str(tmp_path / "fifo"), kind))
-
-
-@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
-def test_identifiers_can_be_stored_as_deltas(tmp_path: Path, encoding: str) -> None:
-    path = tmp_path / "week.parquet"
-    stored = pa.table([["b", "a"], [NOON_MS] * 2, [1, 2]], NAMES)
-    parquet.write_table(stored, path, use_dictionary=False, column_encoding={"serverId": encoding})
-
-    table = read_table(Source(str(path), "parquet", UTC_MAPPING))
-
-    assert [row[1] for row in table.kept] == ["b", "a"]
 
 
 def test_a_dictionary_that_repeats_a_name_does_not_change_the_order_of_rows() -> None:

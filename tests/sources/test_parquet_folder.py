@@ -57,17 +57,6 @@ def test_the_files_of_a_folder_are_read_in_the_order_of_their_names(
     assert names == ["a/10.parquet", "a/2.parquet", "a/notes.PARQUET", "b.parquet"]
 
 
-def test_a_partition_of_a_wide_file_is_no_server(write: Write, tmp_path: Path) -> None:
-    write("month=2026-03/part.parquet")
-    mapping = ColumnMapping(at="observedAt", is_wide=True)
-    (source,) = split(tmp_path, mapping)
-    parquet.write_table(pa.table({"observedAt": [AS_OF], "a": [5]}), source.name)
-
-    table = read_table(source)
-
-    assert ([row[1:] for row in table.kept], table.rejects) == ([("a", AS_OF, 5)], [])
-
-
 def test_a_partition_can_be_the_identifier(tmp_path: Path) -> None:
     rows = [("play.example.net:1", AS_OF, 5), ("Lobby 1/2", AS_OF, 6), (None, AS_OF, 7)]
     columns = dict(zip(("host", "observedAt", "players"), zip(*rows, strict=True), strict=True))

@@ -124,12 +124,7 @@ INPUTS = {
         [*BUILD, "--observations", "week.csv", "--format", "ndjson", "--servers"],
         SERVERS,
     ),
-    "draft-servers": (
-        ["snapshot", "draft-servers", "--game", "game_a", "--format", "csv", "--observations"],
-        csv(ROWS),
-    ),
     "batch": (["compare", "--batch"], REQUEST * 5),
-    "request": (["compare", "--request"], REQUEST),
 }
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from srvstat.sources.registry import EXTENSIONS, KINDS, Kind
+from srvstat.sources.registry import KINDS, Kind
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -16,13 +16,6 @@ def test_a_kind_names_the_modules_that_read_it(kind: Kind) -> None:
         assert callable(import_module(kind.observations).read)
     if kind.records:
         assert callable(import_module(kind.records).read_records)
-
-
-def test_an_extension_belongs_to_one_kind() -> None:
-    extensions = [each for kind in KINDS.values() for each in kind.extensions]
-
-    assert len(extensions) == len(EXTENSIONS)
-    assert all(each.startswith(".") and each == each.lower() for each in extensions)
 
 
 def test_a_reader_is_loaded_with_the_first_source_of_its_kind() -> None:

@@ -43,8 +43,6 @@ def test_a_slug_is_an_identifier_and_its_own_slug(identifier: str) -> None:
     [
         ("Zürich", "has a letter or digit that is not ASCII"),
         ("\u212a", "has a letter or digit that is not ASCII"),
-        ("サーバー", "has a letter or digit that is not ASCII"),
-        ("lobby-²", "has a letter or digit that is not ASCII"),
         ("", "has no letter or digit"),
         ("__--__", "has no letter or digit"),
         ("a" * 129, "is too long"),
