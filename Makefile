@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo quick lint test check external api-page fix docs screenshots recordings size bench soak test-lowest test-newest release-check clean
+.PHONY: help demo quick lint corpus test check external api-page fix docs screenshots recordings size bench soak test-lowest test-newest release-check clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -26,6 +26,9 @@ lint: $(BIN)/installed  ## Check format, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+corpus: $(BIN)/installed  ## Show how what the program says differs from tests/corpus; WRITE=1 stores it
+	@cd tests && ../$(BIN)/python -m corpus $(if $(WRITE),--write)
 
 PARALLEL := --numprocesses 2 --dist worksteal
 

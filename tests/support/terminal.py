@@ -61,7 +61,7 @@ def run_srvstat_in_terminal(
     with ThreadPoolExecutor(1) as reader:
         output = reader.submit(_read_all, ours)
         with (
-            _replace_environment({**PLAIN, **(env or {})}),
+            replace_environment({**PLAIN, **(env or {})}),
             chdir(cwd or os.curdir),
             replace_descriptor(0, theirs),
             replace_descriptor(1, theirs),
@@ -98,7 +98,7 @@ def _extend_environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def _replace_environment(env: Mapping[str, str]) -> Iterator[None]:
+def replace_environment(env: Mapping[str, str]) -> Iterator[None]:
     before, after = dict(os.environ), _extend_environment(env)
     try:
         os.environ.clear()
