@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
 from conftest import AS_OF, DAY, ROOT, Build, Cli, server
 from srvstat.analysis.history_tables import describe_observations, describe_steps
@@ -21,7 +20,6 @@ from srvstat.documents.analysis import HistoryQuery
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
 from srvstat.snapshot.read.reader import open_file
-from support.gold import check_gold
 
 ACCESS = ["--access", str(ROOT / "fixtures" / "access.toml"), "--plan"]
 HOUR = DAY // 24
@@ -202,17 +200,6 @@ def render_history(case: str, path: str, screen: Screen) -> str:
             steps = divide_window(snapshot, servers, *asked)
             parts = describe_steps(snapshot, servers, steps, query)
         return "\n".join(render_table(part, screen) for part in parts)
-
-
-@pytest.mark.parametrize("columns", [60, 80, 140])
-@pytest.mark.parametrize("case", QUERIES)
-def test_the_tables_of_a_history_fit_and_equal_the_stored_ones(
-    case: str, columns: int, demo_snapshot: str
-) -> None:
-    shown = render_history(case, demo_snapshot, Screen(columns))
-
-    assert max(map(cell_len, shown.split("\n"))) <= columns
-    check_gold(f"history-{case}-{columns}", shown)
 
 
 def test_a_history_is_ascii_where_it_must_be(demo_snapshot: str) -> None:

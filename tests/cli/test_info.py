@@ -1,15 +1,11 @@
 """`snapshot info` and `snapshot verify`: the snapshot they read, and the list of its servers."""
 
 import sqlite3
-import tracemalloc
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, server
-from srvstat.cli.main import main
-from support.descriptors import replace_descriptor
 
 
 @pytest.mark.parametrize("command", ["info", "verify"])
@@ -70,23 +66,3 @@ def test_damage_in_the_last_server_prints_nothing(cli: Cli, build: Build) -> Non
 
     assert (ran.exit_code, ran.stdout) == (3, b"")
     assert "damaged (the servers)" in ran.stderr
-
-
-@pytest.mark.slow
-def test_the_list_of_servers_is_not_kept_in_memory(build: Build, cli: Cli, tmp_path: Path) -> None:
-    count, name = 1_500, 4_000
-    records = (
-        server(f"s-{number:04}", hostname=f"{number:04}" * (name // 4)) for number in range(count)
-    )
-    path = build(records, [("s-0000", AS_OF, 1)])
-
-    small = build([server("a")], [("a", AS_OF, 1)])
-    for form in ("--json", "--table"):
-        cli("snapshot", "info", small, form)  # imports everything
-        with (tmp_path / "shown").open("wb") as shown, replace_descriptor(1, shown.fileno()):
-            tracemalloc.start()
-            assert main(["snapshot", "info", path, form]) == 0
-            _, peak = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-        assert peak < count * name / 2
-        assert ((tmp_path / "shown").stat().st_size > count * name) is (form == "--json")

@@ -8,7 +8,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from rich.cells import cell_len
 
 from analysis.honest_series import MODES, Shape, change_series, draw_series
 from conftest import AS_OF, DAY, Build, Cli, build_in, server
@@ -18,7 +17,6 @@ from srvstat.documents.integrity import Integrity
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
 from srvstat.snapshot.read.reader import open_file
-from support.gold import check_gold
 from support.snapshots import forge
 
 HOUR = DAY // 24
@@ -184,26 +182,6 @@ def document(changed_servers: str) -> Iterator[Integrity]:
     with closing(open_file(changed_servers)) as file:
         window = Window(AS_OF - 90 * DAY, AS_OF)
         yield check_integrity(file, file.iter_servers(), window, ZoneInfo("Europe/Berlin"))
-
-
-@pytest.mark.parametrize("columns", [60, 80, 140])
-def test_the_table_of_integrity_fits_and_equals_the_stored_one(
-    columns: int, document: Integrity
-) -> None:
-    shown = render_table(document, Screen(columns))
-
-    assert max(map(cell_len, shown.split("\n"))) <= columns
-    check_gold(f"integrity-{columns}", shown)
-
-
-def test_one_server_shows_why_rules_were_not_evaluated_in_ascii(document: Integrity) -> None:
-    (constant,) = (one for one in document.servers if one.server_id == "constant")
-    one = document.model_copy(update={"servers": (constant,)})
-
-    shown = render_table(one, Screen(80, ascii_only=True))
-
-    assert shown.isascii()
-    check_gold("integrity-one-80-ascii", shown)
 
 
 def test_long_lists_end_with_the_count_of_the_rest(document: Integrity) -> None:

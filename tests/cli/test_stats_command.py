@@ -1,27 +1,14 @@
 """`srvstat stats` and `srvstat top`: options, errors and forms."""
 
 import json
-from contextlib import closing
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.cells import cell_len
 
 from conftest import AS_OF, DAY, Build, Cli, server
-from srvstat.analysis.selection import ServerFilter, find_matches
-from srvstat.analysis.statistics import compute_stats
-from srvstat.analysis.top import rank_servers
-from srvstat.contract.ranges import Window
-from srvstat.documents.analysis import Stats, Top
-from srvstat.render.screen import Screen
-from srvstat.render.tables import render_table
-from srvstat.snapshot.read.reader import open_file
-from support.gold import check_gold
 
 HOUR = DAY // 24
-NAMES = ["harbor-city", "hostile-host", "empty-plains", "old-guard"]
 
 
 @pytest.mark.parametrize(
@@ -153,30 +140,6 @@ def test_rows_have_the_values_of_the_document(cli: Cli, demo_snapshot: str) -> N
         }
         for one in document["servers"]
     ]
-
-
-def compute_table(path: str) -> tuple[Stats, Top]:
-    """Return the statistics of four servers with everything asked for, and the first five."""
-    window = Window(AS_OF - 7 * DAY, AS_OF)
-    with closing(open_file(path)) as snapshot:
-        servers = {one.id: one for one in find_matches(snapshot, ServerFilter())}
-        stats = compute_stats(
-            snapshot,
-            [servers[name] for name in NAMES],
-            window,
-            quantiles=[Fraction(19, 20), Fraction(999, 1000)],
-            above=100,
-            versus_previous=True,
-        )
-        return stats, rank_servers(snapshot, ServerFilter(), window, "peak", limit=5)
-
-
-@pytest.mark.parametrize("columns", [60, 80, 140])
-def test_the_tables_fit_and_equal_the_stored_ones(columns: int, demo_snapshot: str) -> None:
-    for document in compute_table(demo_snapshot):
-        shown = render_table(document, Screen(columns))
-        assert max(map(cell_len, shown.split("\n"))) <= columns
-        check_gold(f"{document.document}-{columns}", shown)
 
 
 def test_notes_say_what_differs(build: Build, cli: Cli) -> None:

