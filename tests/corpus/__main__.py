@@ -20,7 +20,6 @@ _parser.add_argument("--write", action="store_true", help="store what the progra
 
 def main() -> int:
     """Compare transcripts, and return the exit code."""
-    gc.enable()  # conftest disables it, and DuckDB complains of what is not collected at the end
     options = _parser.parse_args()
     paths = [TRANSCRIPTS / f"{name}.txt" for name in options.names]
     changed = []
@@ -30,6 +29,8 @@ def main() -> int:
             added = sum(line.startswith("+") for line in difference) - 1
             removed = sum(line.startswith("-") for line in difference) - 1
             changed.append(f"{path.name}: {added} lines added, {removed} removed\n")
+    gc.enable()  # DuckDB complains of what is not collected at the end
+    gc.unfreeze()
     sys.stdout.writelines(["\n", *changed] if changed else ["nothing changed\n"])
     return _DIFFERENT if changed and not options.write else 0
 

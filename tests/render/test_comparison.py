@@ -1,4 +1,4 @@
-"""Comparisons as a table and as cards. Complete tables are in tests/gold."""
+"""Comparisons as a table and as cards."""
 
 import re
 from collections.abc import Iterator

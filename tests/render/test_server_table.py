@@ -1,4 +1,4 @@
-"""The table of servers that compare and the analyzer share. Complete tables are in tests/gold."""
+"""The table of servers that compare and the analyzer share."""
 
 from hypothesis import given
 from hypothesis import strategies as st
