@@ -144,20 +144,6 @@ def test_a_missing_or_damaged_file_is_named(cli: Cli, old: str, new: str) -> Non
         assert ran.stderr.startswith(f"error: {new}: damaged (day 2026-02-26 of server a);")
 
 
-def test_a_moved_observation_at_midnight_is_a_difference(cli: Cli, build: Build) -> None:
-    midnight = AS_OF - DAY // 2
-    rows = [("a", AS_OF - 2 * DAY, 2), ("a", AS_OF, 3)]
-    old, new = (
-        build([server("a")], [*rows, ("a", midnight + shift, 7)], "--as-of", str(AS_OF))
-        for shift in (0, 1)
-    )
-
-    found = cli("snapshot", "diff", old, new, "--at", str(midnight)).json
-
-    assert found["servers"]["changed"] == [{"serverId": "a", "fields": [], "days": ["2026-03-01"]}]
-    assert [one["range"] for one in found["answers"]] == ["24h", "7d", "30d", "90d", "1y"]
-
-
 def test_a_day_with_equal_digests_is_not_read(cli: Cli, old: str, new: str) -> None:
     change_one_byte(new, AS_OF - 20 * DAY)
 
@@ -188,30 +174,6 @@ def test_a_bundle_is_compared_where_it_has_data(cli: Cli, build: Build, tmp_path
     assert cli("snapshot", "diff", old, case).exit_code == 0
     ran = cli("snapshot", "diff", case, new, "b")
     assert (ran.exit_code, "a bundle without id b" in ran.stderr) == (3, True)
-
-
-def test_a_difference_at_the_first_instant_of_1970_changes_the_answers(
-    cli: Cli, build: Build
-) -> None:
-    old, new = (build([server("a")], [("a", 0, players)]) for players in (1, 2))
-
-    found = cli("snapshot", "diff", old, new).json
-
-    assert found["servers"]["changed"][0]["days"] == ["1970-01-01"]
-    assert [one["range"] for one in found["answers"]] == ["24h", "7d", "30d", "90d", "1y"]
-    pointers = {one["pointer"] for one in found["answers"][0]["differences"]}
-    assert {"/averagePlayers", "/peakPlayers"} <= pointers
-
-
-def test_fields_after_a_long_list_are_compared(cli: Cli, build: Build) -> None:
-    old, new = (
-        build([server("a", tags=[kind + str(at) for at in range(2_000)], flags=[kind])], ROWS[:1])
-        for kind in ("X", "Y")
-    )
-
-    (changed,) = cli("snapshot", "diff", old, new).json["servers"]["changed"]
-
-    assert changed == {"serverId": "a", "fields": ["tags", "flags"], "days": []}
 
 
 def test_a_difference_before_the_last_days_that_were_read_is_found(cli: Cli, build: Build) -> None:

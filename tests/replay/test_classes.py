@@ -92,19 +92,6 @@ def test_equal_answers_match(snapshot: SnapshotFile, replay_one: Replaying) -> N
         )
 
 
-def test_the_recorded_times_choose_the_instant(
-    snapshot: SnapshotFile, replay_one: Replaying
-) -> None:
-    answer = compare(snapshot, at=AS_OF - DAY)
-    requested = record_comparison(["a", "b"], "7d", answer, requested_at=AS_OF - DAY)
-    answered = replace(requested, requested_at=AS_OF, as_of=AS_OF - DAY)
-
-    assert replay_one(requested).class_ == replay_one(answered).class_ == "match"
-    assert replay_one(answered, at=AS_OF - DAY).class_ == "match"
-    assert replay_one(requested, at="snapshot").class_ == "differs"
-    assert replay_one(requested, at=AS_OF).as_of == AS_OF
-
-
 def test_another_status_is_the_only_difference_besides_the_code(
     snapshot: SnapshotFile, replay_one: Replaying
 ) -> None:
@@ -195,13 +182,6 @@ def test_a_status_that_only_the_service_knows_is_not_reproducible(
         replayed = replay_one(exchange)
         assert (replayed.class_, replayed.answer) == ("notReproducible", None)
         assert (replayed.reason or "").startswith(f"status {status}: ")
-
-
-def test_an_unreadable_part_is_listed(replay_one: Replaying) -> None:
-    replayed = replay_one(Unreadable("case.har, entry 3", "no method"))
-
-    assert (replayed.class_, replayed.place) == ("unreadable", "case.har, entry 3")
-    assert replayed.reason == "no method"
 
 
 ANY = record_comparison(["a", "b"], "30d", b"")

@@ -11,7 +11,6 @@ import pytest
 from conftest import AS_OF, DAY, Build, Cli, server
 from replay.recording_files import describe_exchange, write_har, write_ndjson
 from srvstat.contract.instants import format_instant
-from srvstat.render.text import format_time
 from support.access import PLANS, format_key_table
 from support.http import KEY, Client, compare, get
 from support.process import serve
@@ -206,23 +205,6 @@ def test_invalid_options_are_refused(options: list[str], cli: Cli) -> None:
     assert ran.stderr.startswith("error: ")
 
 
-def test_an_invalid_time_is_refused_with_the_other_values(cli: Cli) -> None:
-    ran = cli("replay", "missing.har", "--at", "yesterday")
-
-    assert ran.stderr.endswith("; or use recorded, snapshot or search\n")
-
-
-def test_a_damaged_snapshot_ends_the_replay(
-    cli: Cli, lines: list[dict[str, Any]], snapshot: str, tmp_path: Path
-) -> None:
-    name = write_ndjson(tmp_path / "x.ndjson", lines)
-    damaged = tmp_path / "damaged.db"
-    damaged.write_bytes(Path(snapshot).read_bytes()[:-4096])
-
-    ran = cli("replay", name, "-s", str(damaged))
-    assert (ran.exit_code, ran.stdout) == (3, b"")
-
-
 def test_a_missing_recording_is_reported_before_a_missing_snapshot(cli: Cli) -> None:
     assert cli("replay", "missing.har", "-s", "missing.db").exit_code == 6
     assert cli("replay", os.devnull, "-s", "missing.db").exit_code == 3
@@ -250,22 +232,6 @@ def test_a_search_in_a_bundle_tells_what_it_searched(
         ("match", whole, None),
     ]
     assert "was never right within 12 hours before the request" in shown
-
-
-def test_a_search_of_one_instant_is_described_by_it(
-    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    wrong = describe_exchange(SERVER, "{}", requestedAt=NOW)
-    untimed = describe_exchange(SERVER, "{}")
-    name = write_ndjson(tmp_path / "x.ndjson", [untimed, wrong, *lines])
-    shown = cli("replay", name, "--at=search", "--within=0d", "--table").stdout.decode()
-
-    assert [line.strip() for line in shown.splitlines() if "right" in line] == [
-        f"was not right as of {format_time(AS_OF)}",
-        "was not right as of the request",
-        "right as of the request",
-        "right as of the request",
-    ]
 
 
 def test_a_bundle_reproduces_what_it_covers(

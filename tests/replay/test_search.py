@@ -1,19 +1,18 @@
 """Find when a recorded result was true."""
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, event, example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import AS_OF, DAY, Build, Cli, few_examples, server
+from conftest import AS_OF, DAY, Build, Cli, server
 from srvstat import operations
-from srvstat.contract.ranges import DAYS, Range
+from srvstat.contract.ranges import Range
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.support.search import Instants, find_true_intervals, intersect, limit_search
@@ -32,44 +31,9 @@ class Case(NamedTuple):
     recorded_at: int
 
 
-@st.composite
-def draw_cases(draw: st.DrawFn) -> Case:
-    """Draw observations around both ends of the windows, some of them exactly a length apart."""
-    range_: Range = draw(st.sampled_from(["24h", "7d", "1y"]))
-    hours = st.integers(-50, 3).map(lambda hour: AS_OF + hour * HOUR)
-    ends = st.sampled_from([0, DAYS[range_] * DAY])
-    instants = st.builds(
-        lambda at, length, late: at - length + late, hours, ends, st.sampled_from([0, 0, 1, -1])
-    )
-    largest = draw(st.sampled_from([0, 1, 3]))
-    players = draw(st.dictionaries(instants, st.integers(0, largest), max_size=60))
-    earliest, recorded_at, latest = sorted(draw(st.tuples(hours, hours, hours)))
-    return Case(range_, players, earliest, latest, recorded_at)
-
-
 CONSTANT = Case(
     "24h", {AS_OF - hour * HOUR: 7 for hour in range(80)}, AS_OF - 2 * DAY, AS_OF, AS_OF
 )
-
-
-@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(case=draw_cases())
-@example(case=CONSTANT)
-@example(case=CONSTANT._replace(players={}))
-@example(case=CONSTANT._replace(earliest=AS_OF, latest=AS_OF))
-@example(case=CONSTANT._replace(players={AS_OF - 30 * HOUR: 3}, recorded_at=AS_OF - 2 * DAY))
-def test_the_intervals_are_those_of_comparisons_at_every_instant(case: Case, build: Build) -> None:
-    rows = [("a", at, players) for at, players in case.players.items()]
-    path = build([server("a")], rows, "--allow-empty", "--as-of", str(AS_OF + DAY))
-
-    with closing(open_file(path)) as snapshot:
-        recorded = answer(snapshot, case.range, case.recorded_at)
-        found = search(snapshot, case, recorded)
-
-        assert found == list(iter_true_intervals(snapshot, case, recorded))
-        event(f"{min(len(found), 3)} intervals")
-        assert any(start <= case.recorded_at <= end for start, end in found)
-        assert search(snapshot, case, {**recorded, "peakPlayers": 4}) == []
 
 
 def answer(snapshot: SnapshotFile, range: Range, at: int) -> dict[str, Any]:
@@ -87,28 +51,6 @@ def search(
     return find_true_intervals(
         snapshot, row, recorded, case.range, case.earliest, case.latest, is_equal
     )
-
-
-def iter_true_intervals(
-    snapshot: SnapshotFile, case: Case, recorded: dict[str, Any]
-) -> Iterator[Instants]:
-    """Compare the answers at both ends of all periods without an event, and join the equal ones."""
-    events = {at + length for at in case.players for length in (0, DAYS[case.range] * DAY)}
-    starts = sorted({case.earliest, *events})
-    since = None
-    for start, following in pairwise([*starts, AS_OF + 1000 * DAY]):
-        last = min(following - 1, case.latest)
-        if not case.earliest <= start <= case.latest:
-            continue
-        ends = [answer(snapshot, case.range, at) for at in {start, min(start + 1, last), last}]
-        assert ends == [ends[0]] * len(ends)
-        if ends[0] == recorded:
-            since = start if since is None else since
-            if last == case.latest:
-                yield since, last
-        elif since is not None:
-            yield since, start - 1
-            since = None
 
 
 WEEK = [("a", AS_OF - hour * HOUR, hour % 5) for hour in range(200)]
