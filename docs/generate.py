@@ -31,17 +31,11 @@ from typer.models import Context
 
 import manual_pages
 from srvstat import demo
-from srvstat.asgi.app import WORK_SECONDS
-from srvstat.asgi.connection import ANSWER_SECONDS, BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS
-from srvstat.asgi.descriptors import MAX_CONNECTIONS
-from srvstat.asgi.readiness import READY_SECONDS
 from srvstat.cli.app import app
 from srvstat.cli.demo_files import write_demo
 from srvstat.cli.main import main as run_srvstat
 from srvstat.cli.options import DEFAULT_SNAPSHOT, SNAPSHOT_VARIABLE
 from srvstat.contract.errors import ApiError, SrvstatError
-from srvstat.contract.http import MAX_HEAD_BYTES
-from srvstat.contract.requests import MAX_BODY_BYTES
 from srvstat.snapshot.format.schema import read_schema
 
 ROOT = Path(__file__).parent.parent
@@ -139,25 +133,6 @@ def _format_exit_codes() -> str:
     return "\n".join(["| exit code | meaning |", "|---|---|", *rows]) + "\n"
 
 
-def _format_deadlines() -> str:
-    rows = [
-        ("receiving the head of a request, from its first byte or the connection", HEAD_SECONDS),
-        ("receiving its body, from the end of the head", BODY_SECONDS),
-        ("computing the answer, waiting for other requests included", WORK_SECONDS),
-        ("sending the answer, from the end of the request", ANSWER_SECONDS),
-        ("idle time between an answer and the next request", IDLE_SECONDS),
-        ("reading from the snapshot for `/readyz`", READY_SECONDS),
-    ]
-    limits = [
-        ("bytes of a head", MAX_HEAD_BYTES),
-        ("bytes of a body", MAX_BODY_BYTES),
-        ("open connections, or fewer if the limit on open files requires it", MAX_CONNECTIONS),
-    ]
-    head = ["| limit | at most |", "|---|--:|"]
-    seconds = [f"| {what} | {value:.0f} s |" for what, value in rows]
-    return "\n".join([*head, *seconds, *(f"| {what} | {most:,} |" for what, most in limits)]) + "\n"
-
-
 def _format_settings() -> str:
     """Return the options of `serve`: option, variable, default, meaning."""
     group = cast("TyperGroup", get_command(app))
@@ -220,7 +195,6 @@ _CONTENT: dict[str, Callable[[], str]] = {
     "commands": _format_commands,
     "errors": _format_errors,
     "exit-codes": _format_exit_codes,
-    "deadlines": _format_deadlines,
     "settings": _format_settings,
     "reliability": _format_reliability,
 }

@@ -52,7 +52,6 @@ HOMES = {
     "duckdb": {"fleet", "sources"},
     "fontpkg_noto_sans": {"render"},
     "grpc": {"fleet"},
-    "h11": {"asgi"},
     "ijson": {"files"},
     "pandas": {"documents"},
     "psycopg": {"sources"},

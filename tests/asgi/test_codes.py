@@ -1,14 +1,13 @@
 """Every error code of the contract, with its status and headers."""
 
 import asyncio
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
+from asgi.in_process import InProcess
 from asgi.log_entries import log_request
 from asgi.small_service import (
     COMPARISON,
@@ -20,11 +19,8 @@ from asgi.small_service import (
     build_small,
     format_access,
 )
-from srvstat.asgi import app as asgi_app
-from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.log import Log
-from srvstat.asgi.snapshots import ServedSnapshot
-from srvstat.asgi.workers import WORKERS
+from srvstat.asgi import snapshots
+from srvstat.asgi.snapshots import WORKERS
 from support.http import (
     COMPARE,
     ERRORS,
@@ -238,39 +234,20 @@ def test_a_damaged_snapshot_gives_an_error_only_where_it_is_damaged(
 def test_a_late_answer_is_an_internal_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    log = Log()
-    snapshot = ServedSnapshot(os.fspath(build_small(tmp_path)), log)
-    app = asgi_app.Service(asgi_app.Parts(snapshot, Authenticator(None, log), log))
+    service = InProcess(build_small(tmp_path))
 
-    def wait(_: object) -> None:
-        time.sleep(0.4)
-
-    async def ask(client: httpx.AsyncClient) -> tuple[int, bytes]:
-        response = await client.get("/gateway/v1/servers/a", headers={"X-Gateway-Key": "k"})
-        return response.status_code, response.content
-
-    async def ask_while_workers_are_busy() -> list[tuple[int, bytes]]:
-        generation = await snapshot.get_generation()
-        slow = [
-            snapshot.ask(generation, wait, remember=lambda _: None, is_wanted=lambda: True)
-            for _ in range(WORKERS)
-        ]
-        waiting = asyncio.gather(*slow)
+    async def ask_while_workers_are_busy() -> None:
+        slow = asyncio.gather(*[service.ask(lambda _: time.sleep(0.4)) for _ in range(WORKERS)])
         await asyncio.sleep(0)
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+        async with service.client() as client:
             with monkeypatch.context() as patched:
-                patched.setattr(asgi_app, "WORK_SECONDS", 0.1)
-                answers = [await ask(client)]
-            await waiting
-            answers.append(await ask(client))
-        for worker, file in generation.files.items():
-            worker.submit(file.close).result()
-        log.close()
-        return answers
+                patched.setattr(snapshots, "WORK_SECONDS", 0.1)
+                late = await client.get("/servers/a")
+            await slow
+            in_time = await client.get("/servers/a")
+        assert (late.status_code, late.content) == (500, ERRORS["INTERNAL_ERROR"])
+        assert in_time.status_code == 200
 
-    late, in_time = asyncio.run(ask_while_workers_are_busy())
+    service.run(ask_while_workers_are_busy())
 
-    assert late == (500, ERRORS["INTERNAL_ERROR"])
-    assert in_time[0] == 200
     assert '"reason": "no answer within 0.1 s"' in capfd.readouterr().err

@@ -5,17 +5,13 @@ import os
 import threading
 from pathlib import Path
 
-import httpx
 import pytest
 
 from asgi.explored import SERVERS, STATS, TIMELINE, ask, search
+from asgi.in_process import InProcess
 from asgi.log_entries import wait_for_entries
 from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
-from srvstat.asgi import app as asgi_app
-from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.explore import Explorer
-from srvstat.asgi.log import Log
-from srvstat.asgi.snapshots import ServedSnapshot
+from srvstat.asgi import snapshots
 from support.http import ERRORS, TWO
 from support.process import serve
 from support.snapshots import change
@@ -116,32 +112,17 @@ def test_the_data_report_damage_and_follow_the_snapshot(tmp_path: Path) -> None:
         assert ask(service, timeline).json["root"] == found["root"]
 
 
-def create_client(snapshot: ServedSnapshot, log: Log) -> httpx.AsyncClient:
-    """Return a client of a service in this process that has the explore page."""
-    authenticator = Authenticator(None, log)
-    explorer = Explorer(snapshot, authenticator)
-    parts = asgi_app.Parts(snapshot, authenticator, log, sites=(explorer,))
-    application = asgi_app.Service(parts)
-    return httpx.AsyncClient(
-        transport=httpx.ASGITransport(application),
-        base_url="http://localhost:8000",
-        headers={"X-Gateway-Key": "k", "Content-Type": "application/json"},
-    )
-
-
 def test_searches_leave_the_workers_to_the_api(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = Log()
-    snapshot = ServedSnapshot(str(build_small(tmp_path)), log)
-    release = threading.Event()
+    service, release = InProcess(build_small(tmp_path), explore=True), threading.Event()
 
     async def ask_in_parallel() -> None:
-        files = (await snapshot.get_generation()).files
-        async with create_client(snapshot, log) as client:
+        files = (await service.snapshot.get_generation()).files
+        async with service.client("http://localhost:8000") as client:
             [*files][-1].submit(release.wait)  # the worker that is taken first
             with monkeypatch.context() as patched:
-                patched.setattr(asgi_app, "WORK_SECONDS", 0.02)
+                patched.setattr(snapshots, "WORK_SECONDS", 0.02)
                 late = [(await client.get(SERVERS)).status_code for _ in range(2)]
             assert late == [500, 500]  # the second waited for the first, which still runs
             searches = [asyncio.ensure_future(client.get(SERVERS)) for _ in range(9)]
@@ -155,12 +136,8 @@ def test_searches_leave_the_workers_to_the_api(
             release.set()
             answers = await asyncio.gather(*searches)
             assert {answer.status_code for answer in answers} == {200}
-        for worker, file in files.items():
-            worker.submit(file.close).result()
-            worker.shutdown()
-        log.close()
 
     try:
-        asyncio.run(ask_in_parallel())
+        service.run(ask_in_parallel())
     finally:
         release.set()

@@ -9,8 +9,8 @@ import pytest
 
 from asgi.small_service import SERVER_A, build_small
 from conftest import Cli
-from srvstat.asgi.listeners import inherit_listener
-from srvstat.cli.inherited_socket import take_inherited_descriptor
+from srvstat.asgi.server import inherit_listener
+from srvstat.cli.serve import take_inherited_descriptor
 from srvstat.contract.errors import UsageError
 from support.http import Client, get
 from support.process import serve
@@ -63,8 +63,8 @@ def open_silent() -> socket.socket:
     ("open_socket", "problem"),
     [
         (open_public, "0.0.0.0 is reachable from other machines, which needs keys"),
-        (open_datagrams, "not a TCP or UNIX stream socket; use ListenStream="),
-        (open_silent, "a connection, not a listening socket; use Accept=no"),
+        (open_datagrams, "not a listening stream socket; use ListenStream= and Accept=no"),
+        (open_silent, "not a listening stream socket; use ListenStream= and Accept=no"),
     ],
 )
 def test_another_socket_is_refused(open_socket: Callable[[], socket.socket], problem: str) -> None:

@@ -20,8 +20,8 @@ from support.shards import write_shards
 pytestmark = pytest.mark.slow
 
 SEED = 20
-BODIES = 200
-IDENTIFIERS = 120
+BODIES = 100
+IDENTIFIERS = 60
 EXIT_CODES = {200: 0, 400: 40, 403: 43, 404: 44}
 
 # Almost all drawn identifiers name a server, some of them two servers.
@@ -152,7 +152,7 @@ def test_compare_answers_as_the_command_line_does(both: Both, cli: Cli, tmp_path
 
     statuses = Counter(answer.status for _, answer in answered)
     assert statuses.keys() == EXIT_CODES.keys()
-    assert min(statuses.values()) >= 10, statuses
+    assert min(statuses.values()) >= 5, statuses
 
     # The service answers the same from its memory.
     with Client(both.service) as client:
@@ -167,4 +167,4 @@ def test_get_server_answers_as_the_command_line_does(both: Both, cli: Cli) -> No
     statuses = Counter(answer.status for _, answer in answered)
     assert statuses.keys() == EXIT_CODES.keys()
     assert sum(statuses.values()) == 2 * IDENTIFIERS + 3 * IDENTIFIERS // 10
-    assert min(statuses.values()) >= 10, statuses
+    assert min(statuses.values()) >= 5, statuses

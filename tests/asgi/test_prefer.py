@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asgi.small_service import COMPARED, SERVER_A, serve_small
-from srvstat.asgi.prefer import find_preference
+from srvstat.asgi.rehearsal import find_preference
 from support.http import ERRORS, HEALTH, HOST, TWO, A, Answer, Client, compare, get, request
 from support.process import Service
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from srvstat.asgi.limits import Quota, RateLimiter, format_quota
+from srvstat.asgi.auth import Quota, RateLimiter, format_quota
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND

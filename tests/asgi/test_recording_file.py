@@ -141,7 +141,7 @@ def test_a_signal_under_load_leaves_whole_lines(
             client.join()
         statuses = [entry for entry in service.read_log() if "status" in entry]
 
-    assert len(read_records(path)) == len(statuses) >= len(answered) > 50
+    assert len(read_records(path)) == len(statuses) >= len(answered) > 10
 
 
 def test_two_services_do_not_share_a_file(small: str, tmp_path: Path, cli: Cli) -> None:

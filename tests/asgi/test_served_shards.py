@@ -1,9 +1,6 @@
 """Serve a folder of shards, and replace it while the service runs."""
 
-import resource
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -74,8 +71,6 @@ def test_a_replaced_folder_is_used_once_it_is_whole(
     service: Service, path: Path, folders: dict[int, Path]
 ) -> None:
     assert read_players(service) == 6
-    soft, _ = resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)
-    assert soft >= 2_000 + 9 * SHARDS
 
     path.rename(path.with_name("old"))
     shutil.copytree(folders[8], path)
@@ -95,20 +90,3 @@ def test_a_replaced_folder_is_used_once_it_is_whole(
     path.with_name("old").rename(path)
     wait_until_served(service, 6)
     assert [event["event"] for event in wait_for_events(service, 1)] == ["new snapshot in use"]
-
-
-def test_shards_that_need_too_many_files_are_not_served(path: Path) -> None:
-    command = [sys.executable, "-m", "srvstat", "serve", "--port=0", "-s", str(path)]
-    done = subprocess.run(
-        ["sh", "-c", 'ulimit -n 180; exec "$@"', "sh", *command],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-    assert done.returncode == 3
-    assert done.stderr == (
-        f"error: {path}: serving 2 shards takes 182 open files, but the limit is 180; raise the"
-        " hard limit (`ulimit -Hn`), or write fewer shards\n"
-    )

@@ -5,7 +5,6 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -200,62 +199,26 @@ def test_a_signal_stops_an_idle_service_at_once(number: signal.Signals, small: s
 
 def test_a_request_on_its_way_at_the_signal_is_answered(service: Service) -> None:
     with Client(service) as silent, Client(service) as idle, Client(service) as late:
-        idle.send(get(b"a"))
-        assert not idle.read_answer().closes
-        late.send(get(b"a")[:-2])
+        idle.send(READY)
+        answer = idle.read_answer()
+        assert (answer.status, answer.closes) == (200, False)
+        late.send(compare(TWO)[:-1])
+        time.sleep(0.1)
         service.process.send_signal(signal.SIGTERM)
-        _wait_until_refused(service)
-        for client, sent in ((silent, get(b"a")), (idle, get(b"a")), (late, b"\r\n")):
+        time.sleep(0.1)
+        for client, sent in ((silent, get(b"a")), (idle, READY), (late, TWO[-1:])):
             client.send(sent)
 
-        for client in (silent, idle, late):
-            answer = client.read_answer()
-            assert (answer.status, answer.body, answer.closes) == (200, SERVER_A, True)
+        found = [client.read_answer() for client in (silent, idle, late)]
+        assert [(one.status, one.body) for one in found] == [
+            (200, SERVER_A),
+            (503, UNAVAILABLE),
+            (200, COMPARED),
+        ]
+        for client, answer in zip((silent, idle, late), found, strict=True):
+            assert answer.closes
             assert client.read_rest() == b""
         assert service.process.wait(timeout=5) == 0
-
-
-def test_an_open_connection_learns_that_the_service_is_not_ready_at_its_end(
-    service: Service,
-) -> None:
-    with Client(service) as client:
-        client.send(READY)
-        assert client.read_answer().status == 200
-        service.process.send_signal(signal.SIGTERM)
-        _wait_until_refused(service)
-        client.send(READY)
-        answer = client.read_answer()
-
-    assert (answer.status, answer.body, answer.closes) == (503, UNAVAILABLE, True)
-
-
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_lets_a_request_finish(number: signal.Signals, service: Service) -> None:
-    with Client(service) as client:
-        client.send(compare(TWO)[:-1])
-        time.sleep(0.1)
-        service.process.send_signal(number)
-        _wait_until_refused(service)
-        client.send(TWO[-1:])
-
-        answer = client.read_answer()
-        assert (answer.status, answer.body, answer.closes) == (200, COMPARED, True)
-        assert client.read_rest() == b""
-        assert service.process.wait(timeout=5) == 0
-    assert [entry.get("status") for entry in service.read_log()] == [200, None]
-
-
-def _wait_until_refused(service: Service) -> None:
-    deadline = time.monotonic() + 3  # a request in progress has five seconds
-    while True:
-        # A connection is reset if it was waiting when the listener closed.
-        with suppress(ConnectionResetError):
-            try:
-                service.open_connection().close()
-            except ConnectionRefusedError:
-                return
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_pipelined_requests_are_answered_completely_or_not_at_all(service: Service) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ import pytest
 from asgi.in_process import InProcess
 from asgi.small_service import COMPARED, SERVER_A, build_small
 from srvstat import operations
-from srvstat.asgi import app as asgi_app
-from srvstat.asgi.results import DetailCache
-from srvstat.asgi.workers import WORKERS, Work
+from srvstat.asgi import snapshots
+from srvstat.asgi.snapshots import WORKERS, DetailCache, Work
 from srvstat.contract.requests import ServerReference
 from support.http import TWO
 
@@ -32,25 +30,15 @@ def release() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_questions_get_a_worker_in_order(service: InProcess) -> None:
-    asked = 0
-    served: list[int] = []
+def test_questions_get_a_worker_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "WORKERS", 1)
+    service, served = InProcess(build_small(tmp_path)), list[int]()
 
-    def is_wanted(number: int) -> bool:  # called once there is a worker
-        served.append(number)
-        return True
-
-    async def ask_repeatedly() -> None:
-        nonlocal asked
-        generation = await service.snapshot.get_generation()
-        for _ in range(20):
-            number, asked = asked, asked + 1
-            await service.snapshot.ask(
-                generation, str, remember=lambda _: None, is_wanted=partial(is_wanted, number)
-            )
+    async def ask(number: int) -> None:
+        await service.ask(lambda _: served.append(number))
 
     async def ask_in_parallel() -> None:
-        await asyncio.gather(*[ask_repeatedly() for _ in range(50)])
+        await asyncio.gather(*[ask(number) for number in range(1_000)])
 
     service.run(ask_in_parallel())
 
@@ -85,7 +73,7 @@ def test_an_answer_finished_too_late_is_remembered(
             worker.submit(release.wait)
         async with service.client() as client:
             with monkeypatch.context() as patched:
-                patched.setattr(asgi_app, "WORK_SECONDS", 0.1)
+                patched.setattr(snapshots, "WORK_SECONDS", 0.1)
                 assert (await client.post("/compare", content=TWO)).status_code == 500
             release.set()
             for worker, file in files.items():  # runs after everything else
@@ -108,7 +96,7 @@ def test_a_remembered_answer_needs_no_worker(
             assert await ask() == [SERVER_A, COMPARED]
             for worker in (await service.snapshot.get_generation()).files:
                 worker.submit(release.wait)
-            monkeypatch.setattr(asgi_app, "WORK_SECONDS", 0.1)
+            monkeypatch.setattr(snapshots, "WORK_SECONDS", 0.1)
             assert await ask() == [SERVER_A, COMPARED]
             assert (await client.get("/servers/b")).status_code == 500
             release.set()

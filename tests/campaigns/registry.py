@@ -1,6 +1,6 @@
 """All campaigns."""
 
-from campaigns import damage, faults, hostile, kills, load, requests, restarts, slow_clients, text
+from campaigns import damage, faults, hostile, kills, requests, text
 from campaigns.campaign import Campaign
 
 _ALL: tuple[Campaign, ...] = (
@@ -12,8 +12,5 @@ _ALL: tuple[Campaign, ...] = (
     faults.UPDATES,
     kills.KILLS,
     kills.INTERRUPTIONS,
-    load.CAMPAIGN,
-    slow_clients.CAMPAIGN,
-    restarts.CAMPAIGN,
 )
 CAMPAIGNS = {campaign.name: campaign for campaign in _ALL}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from conftest import Cli
 from srvstat.asgi.settings import MAX_DELAY_SECONDS, RehearsalSettings
-from srvstat.cli.rehearsal_options import describe_rehearsal, parse_rehearsal
+from srvstat.cli.serve import describe_rehearsal, parse_rehearsal
 
 SECONDS = st.integers(1, MAX_DELAY_SECONDS * 1_000).map(lambda ms: ms / 1_000)
 SHARES = st.integers(0, 100_000).map(lambda thousandths: thousandths / 100_000)

@@ -7,12 +7,9 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 
-from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.connection import CLOSE
+from srvstat.asgi.app import create_service
 from srvstat.asgi.log import Log
-from srvstat.asgi.server import _create_service
 from srvstat.asgi.settings import RehearsalSettings, Settings
-from srvstat.asgi.snapshots import ServedSnapshot
 from support.descriptors import replace_descriptor
 
 _OPTIONS = ArgumentParser("serve")
@@ -43,10 +40,7 @@ class Service:
             ),
             options.explain_errors,
         )
-        log = Log()
-        self._snapshot = ServedSnapshot(settings.snapshot, log)
-        authenticator = Authenticator(settings.access, log)
-        self._app = _create_service(settings, self._snapshot, authenticator, log)
+        self._app = create_service(settings, Log())
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:
@@ -66,7 +60,7 @@ class Service:
         self._stderr.__exit__(kind, error, at)
 
     async def _close(self) -> None:
-        for worker, file in (await self._snapshot.get_generation()).files.items():
+        for worker, file in (await self._app.snapshot.get_generation()).files.items():
             worker.submit(file.close).result()
             worker.shutdown()
         self._app.close()
@@ -82,7 +76,6 @@ class Service:
         headers = [tuple(part.encode() for part in field.split(": ", 1)) for field in fields]
         if body:
             headers.append((b"Content-Length", b"%d" % len(body)))
-        closed = asyncio.Event()
         sent: list[dict[str, Any]] = []
         scope = {
             "type": "http",
@@ -97,15 +90,11 @@ class Service:
             "headers": [(name.lower(), value) for name, value in headers],
             "client": ("127.0.0.1", 50_000),
             "server": ("127.0.0.1", 8000),
-            "state": {CLOSE: closed.set},
         }
         requests = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive() -> Any:
-            if requests:
-                return requests.pop()
-            await closed.wait()
-            return {"type": "http.disconnect"}
+            return requests.pop() if requests else {"type": "http.disconnect"}
 
         async def send(message: Any) -> None:
             sent.append(message)

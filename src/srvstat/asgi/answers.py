@@ -1,19 +1,32 @@
-"""Build the responses of the service and their headers."""
+"""What is known of a request while it is answered, and the headers and errors of its answer."""
 
 import re
 import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response
 
-from srvstat.asgi.limits import TooManyRequestsError
+from srvstat.asgi.auth import TooManyRequestsError
+from srvstat.asgi.settings import EVERY_ORIGIN
+from srvstat.asgi.snapshots import Generation
 from srvstat.contract.errors import ApiError, GatewayUnauthorizedError
 from srvstat.contract.http import (
     CACHE_CONTROL,
     JSON_TYPE,
     KEY_CHALLENGE,
+    KEY_HEADER,
     REQUEST_ID_HEADER,
+    REQUEST_ID_PATTERN,
+    Head,
     WrongMethodError,
+    find_values,
 )
+from srvstat.contract.key_filter import HIDDEN, KeyFilter
+from srvstat.contract.requests import ServerReference
 from srvstat.contract.responses import ErrorResponse
 
 REASON_HEADER = "X-Srvstat-Reason"
@@ -22,6 +35,39 @@ _MAX_REASON = 500
 """Characters of a reason in a header. Paths in reasons can be longer than proxies accept."""
 _CUT = "..."
 _NOT_PRINTABLE = re.compile(r"[^ -~]")
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""The methods that the log names; any other is `other`."""
+_REQUEST_ID = re.compile(REQUEST_ID_PATTERN)
+_REQUEST_ID_NAME = REQUEST_ID_HEADER.lower()
+_KEY_NAME = KEY_HEADER.lower().encode()
+_NO_CONTENT = 204
+_CORS_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
+"""The methods that a page may use; also those that no path has, so that it can read the 405."""
+_REQUEST_HEADERS = (
+    "Accept",
+    "Cache-Control",
+    "Content-Type",
+    "Prefer",
+    KEY_HEADER,
+    REQUEST_ID_HEADER,
+)
+"""The headers that a page may send."""
+_ANSWER_HEADERS = (
+    "Allow",
+    "Preference-Applied",
+    "RateLimit",
+    "RateLimit-Policy",
+    "Retry-After",
+    "WWW-Authenticate",
+    REQUEST_ID_HEADER,
+    REASON_HEADER,
+)
+"""The headers that a page may read, besides those that it always may, such as Content-Type."""
+_PERMISSION = {
+    "access-control-allow-methods": _CORS_METHODS,
+    "access-control-allow-headers": ", ".join(_REQUEST_HEADERS),
+    "access-control-max-age": "600",  # the seconds that a browser may remember this
+}
 
 
 def build_error_response(error: ApiError, headers: dict[str, str]) -> Response:
@@ -61,3 +107,106 @@ def _escape_character(match: re.Match[str]) -> str:
 def create_request_id() -> str:
     """Return a new random request id."""
     return secrets.token_hex(8)
+
+
+@dataclass
+class Progress:
+    """A request, and what has been found out so far."""
+
+    requested_at: int
+    """In Unix milliseconds."""
+    head: Head
+    key_filter: KeyFilter
+    entry: dict[str, Any]
+    """The entry in the log."""
+    headers: dict[str, str]
+    """The headers of the answer so far."""
+    plan: str | None = None
+    body: bytes = b""
+    """Empty until it is read completely."""
+    generation: Generation | None = None
+    """The one that answers; None until it is selected."""
+    send_at: float = 0.0
+    """The time of the event loop before which the answer is not sent."""
+    is_rehearsed: bool = False
+    """Whether the answer is a rehearsed failure, not the API's."""
+
+
+def start_progress(request: Request, is_registered: Callable[[bytes], bool]) -> Progress:
+    """Return what is known from the head of a request; `is_registered` knows the keys."""
+    scope = request.scope
+    keys = [key.decode("latin-1") for key in find_values(scope["headers"], _KEY_NAME)]
+    key_filter = KeyFilter(keys, is_registered)
+    entry = {
+        "id": _choose_request_id(request, key_filter),
+        "remote": format_address(request.client),
+        "method": request.method if request.method in _METHODS else "other",
+    }
+    head = Head(request.method, scope["raw_path"], scope["query_string"], scope["headers"])
+    requested_at = time.time_ns() // 1_000_000
+    return Progress(requested_at, head, key_filter, entry, build_headers(entry["id"]))
+
+
+def format_address(client: tuple[str, int] | None) -> str:
+    """Format a client's address: `127.0.0.1:5000`, `[::1]:5000`."""
+    if client is None:
+        return ""
+    host, port = client
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def format_references(references: tuple[ServerReference, ...], key_filter: KeyFilter) -> list[str]:
+    """Format references for the log: `cfxId:abc123`."""
+    return [
+        f"{each.by}:{HIDDEN if key_filter.has_key(each.identifier) else each.identifier}"
+        for each in references
+    ]
+
+
+def _choose_request_id(request: Request, key_filter: KeyFilter) -> str:
+    """Return the request id that the client sent if it is harmless, else a new one."""
+    sent = request.headers.getlist(_REQUEST_ID_NAME)
+    if len(sent) == 1 and _REQUEST_ID.fullmatch(sent[0]) and not key_filter.has_key(sent[0]):
+        return sent[0]
+    return create_request_id()
+
+
+class Cors:
+    """The origins whose pages may call the API, and the headers that tell a browser so."""
+
+    def __init__(self, origins: tuple[str, ...]) -> None:
+        self._allows_all = EVERY_ORIGIN in origins
+        self._origins = frozenset(origins)
+
+    def build_headers(self, head: Head) -> dict[str, str]:
+        """Return the headers of an answer that let the page of the request's origin read it."""
+        headers = {} if self._allows_all else {"vary": "Origin"}
+        origin = self._find_allowed_origin(head)
+        if origin:
+            headers["access-control-allow-origin"] = origin
+            headers["access-control-expose-headers"] = ", ".join(_ANSWER_HEADERS)
+        return headers
+
+    def is_preflight(self, head: Head) -> bool:
+        """Return whether a browser asks what a page of another origin may send."""
+        return head.method == "OPTIONS" and all(
+            find_values(head.headers, name)
+            for name in (b"origin", b"access-control-request-method")
+        )
+
+    def answer_preflight(self, progress: Progress) -> Response:
+        """Return the answer to a preflight; add to its entry in the log."""
+        progress.entry["operation"] = "preflight"
+        permission: dict[str, str] = {}
+        if self._find_allowed_origin(progress.head):
+            permission = _PERMISSION
+        else:
+            progress.entry["reason"] = "origin: not one of --cors"
+        return Response(None, _NO_CONTENT, progress.headers | permission)
+
+    def _find_allowed_origin(self, head: Head) -> str | None:
+        """Return the origin that a browser must find in an answer, or None if it is refused."""
+        if self._allows_all:
+            return EVERY_ORIGIN
+        sent = [value.decode("latin-1") for value in find_values(head.headers, b"origin")]
+        return sent[0] if len(sent) == 1 and sent[0] in self._origins else None

@@ -1,29 +1,37 @@
-"""Write the log to standard error, one JSON object a line. A slow reader never delays an answer."""
+"""Write the log to standard error, one JSON object a line, and exchanges to a recording.
+
+Threads write both, so that a slow disk or reader never delays an answer.
+"""
 
 import json
 import logging
-import math
-import os
-import select
-import time
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from logging.handlers import QueueHandler, QueueListener
+from queue import Queue
 
-from srvstat.asgi.line_writer import LineWriter
 from srvstat.contract.instants import format_instant
+from srvstat.contract.key_filter import KeyFilter
+from srvstat.support.recordings import RecordingFile, ServedExchange, encode_line
 
-_STDERR = 2
-_NEWLINE = ord("\n")
-
-_SECONDS_BETWEEN_WARNINGS = 1.0
+_MAX_LINES = 50_000
+"""Lines that wait for a slow reader; further ones are lost."""
+_SECONDS_TO_CLOSE = 1
+_SECONDS_TO_RECORD = 5
 
 
 class Log:
-    """Collect entries in the event loop; a separate thread writes them."""
+    """Queue entries; a thread writes them."""
 
     def __init__(self) -> None:
-        self._writer = LineWriter("srvstat-log", _Output().write)
+        logging.raiseExceptions = False  # a report of a lost line would wait for the same reader
+        lines: Queue[logging.LogRecord] = Queue(_MAX_LINES)
+        self._queue = QueueHandler(lines)
+        self._queue.setFormatter(_JsonFormatter())
+        self._listener = QueueListener(lines, logging.StreamHandler())
+        self._listener.start()
 
     def add_event(self, event: str, **fields: object) -> None:
         """Add an entry about something other than a request."""
@@ -31,75 +39,66 @@ class Log:
 
     def add(self, fields: Mapping[str, object]) -> None:
         """Add an entry; `time` is put first."""
-        self._writer.add(_encode_line(fields))
+        self._queue.handle(logging.makeLogRecord({"msg": fields}))
+
+    def take_warnings(self) -> None:
+        """Add the warnings of libraries, without tracebacks."""
+        logging.getLogger().addHandler(self._queue)
 
     def close(self) -> None:
         """Write the remaining lines; give up after a second."""
-        self._writer.close(seconds=1)
+        stop = threading.Thread(target=self._listener.stop, daemon=True)
+        stop.start()
+        stop.join(_SECONDS_TO_CLOSE)
 
 
-class _Output:
-    """Write to standard error, only in the writer's thread, and count lost lines."""
-
-    def __init__(self) -> None:
-        self._lost = 0
-        self._is_cut = False
-
-    def write(self, lines: list[bytes], dropped: int) -> None:
-        """Write lines; report the lost ones as soon as writing works again."""
-        self._lost += dropped + self._write_lines(b"".join(lines))
-        if self._lost and not self._is_cut:
-            report = {"event": "log lines lost", "lines": self._lost}
-            if self._write_lines(_encode_line(report)) == 0:
-                self._lost = 0
-
-    def _write_lines(self, lines: bytes) -> int:
-        """Write lines and return how many were lost; first end a line that was cut before."""
-        data = b"\n" + lines if self._is_cut else lines
-        written = _write_bytes(data)
-        if written:
-            self._is_cut = data[written - 1] != _NEWLINE
-        # A line that lacks only its newline is complete; the next call adds the newline.
-        return data.count(b"\n", written + 1)
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        """Encode an entry in ASCII, so that nothing sent by a client can control a terminal."""
+        entry = record.msg if isinstance(record.msg, Mapping) else _describe_warning(record)
+        return json.dumps({"time": format_instant(int(record.created * 1_000)), **entry})
 
 
-class WarningHandler(logging.Handler):
-    """Add the warnings of libraries to the log, without tracebacks."""
+def _describe_warning(record: logging.LogRecord) -> dict[str, object]:
+    error = record.exc_info and record.exc_info[0]
+    message = record.getMessage().strip() + (f" ({error.__name__})" if error else "")
+    return {"event": "warning", "logger": record.name, "message": message}
 
-    def __init__(self, log: Log) -> None:
-        super().__init__(logging.WARNING)
+
+class Recorder:
+    """Queue the exchanges of the service; a thread appends them to a file for `srvstat replay`.
+
+    An exchange that can't be written is lost and counted. The log has the first reason, and the
+    number once writing works again or the service stops.
+
+    Raises UsageError, OutputError if the file can't be used.
+    """
+
+    def __init__(self, path: str, log: Log) -> None:
         self._log = log
-        self._last = ("", -math.inf)
+        self._file = RecordingFile(path)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="srvstat-recorder")
+        self._lost = 0
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Add a warning, unless the same one was added within the last second."""
-        error = record.exc_info and record.exc_info[0]
-        text = record.getMessage().strip()
-        last, added_at = self._last
-        now = time.monotonic()
-        if last == text and now < added_at + _SECONDS_BETWEEN_WARNINGS:
+    def add(self, exchange: ServedExchange, key_filter: KeyFilter) -> None:
+        """Add an exchange, without keys."""
+        self._thread.submit(self._write, encode_line(exchange, key_filter))
+
+    def close(self) -> None:
+        """Write the remaining exchanges; give up after five seconds."""
+        with suppress(TimeoutError):
+            self._thread.submit(self._report_number).result(_SECONDS_TO_RECORD)
+
+    def _write(self, line: bytes) -> None:
+        loss = self._file.append([line])
+        if loss is None:
+            self._report_number()
             return
-        self._last = text, now
-        message = f"{text} ({error.__name__})" if error else text
-        with suppress(RuntimeError):  # outside of the event loop
-            self._log.add_event("warning", logger=record.name, message=message)
+        if not self._lost:
+            self._log.add_event("exchanges can't be recorded", reason=loss.reason)
+        self._lost += loss.lines
 
-
-def _encode_line(fields: Mapping[str, object]) -> bytes:
-    """Encode an entry in ASCII, so that nothing sent by a client can control a terminal."""
-    entry: dict[str, Any] = {"time": format_instant(time.time_ns() // 1_000_000), **fields}
-    return json.dumps(entry).encode("ascii") + b"\n"
-
-
-def _write_bytes(data: bytes) -> int:
-    """Write as much as possible to standard error; return the number of bytes written."""
-    rest = memoryview(data)
-    try:
-        while rest:
-            try:
-                rest = rest[os.write(_STDERR, rest) :]
-            except BlockingIOError:  # another process made the shared descriptor non-blocking
-                select.select((), (_STDERR,), ())
-    except OSError:
-        pass  # it can't be reported before writing works again
-    return len(data) - len(rest)
+    def _report_number(self) -> None:
+        if self._lost:
+            self._log.add_event("exchanges not recorded", exchanges=self._lost)
+            self._lost = 0

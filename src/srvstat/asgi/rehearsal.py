@@ -2,17 +2,15 @@
 
 import asyncio
 import random
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from srvstat.asgi.connection import IS_GONE, ON_GONE
-from srvstat.asgi.limits import TooManyRequestsError, replace_quota
-from srvstat.asgi.prefer import find_preference
-from srvstat.asgi.progress import Progress
+from srvstat.asgi.answers import Progress
+from srvstat.asgi.auth import TooManyRequestsError, replace_quota
 from srvstat.asgi.settings import RehearsalSettings
-from srvstat.asgi.snapshots import ClientGoneError
 from srvstat.contract.errors import (
     ApiError,
     FeatureNotAvailableError,
@@ -21,6 +19,17 @@ from srvstat.contract.errors import (
     InvalidRequestError,
     ServerNotFoundError,
 )
+from srvstat.contract.http import Headers, find_values
+
+_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_QUOTED = rb'"(?:[^"\\]|\\.)*"'
+_ELEMENT = re.compile(rb'(?:[^,"]|"(?:[^"\\]|\\.)*"?)+')
+"""One preference in a list; a comma in quotes does not end it. Takes linear time."""
+_PREFERENCE = re.compile(
+    rb"[ \t]*(?P<name>%b)(?:[ \t]*=[ \t]*(?:(?P<word>%b)|(?P<quoted>%b)))?[ \t]*(?:;.*)?"
+    % (_TOKEN, _TOKEN, _QUOTED)
+)
+_ESCAPED = re.compile(rb"\\(.)")
 
 _RETRY_AFTER = 1
 """Seconds in the `Retry-After` of a rehearsed 429: short, so that a test of a retry is quick."""
@@ -72,8 +81,7 @@ class Rehearsal:
     def __init__(self, settings: RehearsalSettings) -> None:
         self._settings = settings
         self._draw = random.Random(settings.seed).random  # noqa: S311 - must be reproducible
-        self._held: set[asyncio.Event] = set()
-        self._is_stopping = False
+        self._stopping = asyncio.Event()
 
     def rehearse(self, progress: Progress) -> None:
         """Draw the fate of a request; mark it in the log and for the recorder.
@@ -101,29 +109,16 @@ class Rehearsal:
             _mark(progress, "fail")
             raise InternalError("rehearsed by --fail")
 
-    async def hold(self, progress: Progress, state: dict[str, Any]) -> None:
-        """Wait until the answer may be sent, or the service stops; `state` is the request's.
-
-        Raises ClientGoneError as soon as the connection is closed.
-        """
+    async def hold(self, progress: Progress) -> None:
+        """Wait until the answer may be sent, or the service stops."""
         seconds = progress.send_at - asyncio.get_running_loop().time()
-        if seconds > 0 and not self._is_stopping and IS_GONE not in state:
-            is_over = asyncio.Event()
-            state[ON_GONE] = is_over.set
-            self._held.add(is_over)
-            try:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(is_over.wait(), seconds)
-            finally:
-                self._held.discard(is_over)
-        if IS_GONE in state:
-            raise ClientGoneError
+        if seconds > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), seconds)
 
     def stop(self) -> None:
         """Let all answers be sent at once from now on."""
-        self._is_stopping = True
-        for is_over in self._held:
-            is_over.set()
+        self._stopping.set()
 
 
 def _adapt_limit(error: ApiError, headers: dict[str, str]) -> ApiError:
@@ -138,3 +133,18 @@ def _adapt_limit(error: ApiError, headers: dict[str, str]) -> ApiError:
 def _mark(progress: Progress, rehearsed: str) -> None:
     progress.entry["rehearsed"] = rehearsed
     progress.is_rehearsed = True
+
+
+def find_preference(headers: Headers, name: bytes) -> bytes | None:
+    """Return the value of a preference, empty if it has none; None if it is not among the headers.
+
+    `name` is given in lower case. Only the first preference of a name counts (section 2). Malformed
+    ones are skipped, because a server ignores what it does not understand.
+    """
+    for line in find_values(headers, b"prefer"):
+        for element in _ELEMENT.findall(line):
+            found = _PREFERENCE.fullmatch(element)
+            if found and found["name"].lower() == name:
+                quoted = found["quoted"]
+                return found["word"] or (_ESCAPED.sub(rb"\1", quoted[1:-1]) if quoted else b"")
+    return None

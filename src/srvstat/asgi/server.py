@@ -1,188 +1,212 @@
-"""Run the service on a socket with uvicorn, and stop it cleanly."""
+"""Open or inherit a socket, run the service on it with uvicorn, and stop it cleanly."""
 
 import asyncio
+import ipaddress
 import logging
+import os
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import cast
+from typing import Any
 
 import uvicorn
+from starlette.types import Scope
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from srvstat.asgi.api_docs import ApiDocs
-from srvstat.asgi.app import Parts, Service
-from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.connection import (
-    ANSWER_SECONDS,
-    SECONDS_BETWEEN_CHECKS,
-    Connection,
-    ConnectionLimiter,
-)
-from srvstat.asgi.cors import Cors
-from srvstat.asgi.descriptors import compute_connection_limit
-from srvstat.asgi.log import Log, WarningHandler
-from srvstat.asgi.operational_paths import OperationalPaths
-from srvstat.asgi.readiness import Readiness
-from srvstat.asgi.recorder import Recorder
-from srvstat.asgi.rehearsal import Rehearsal
+from srvstat.asgi.app import Service, create_service
+from srvstat.asgi.log import Log
 from srvstat.asgi.settings import Settings
-from srvstat.asgi.sites import Site
-from srvstat.asgi.snapshots import ServedSnapshot
-from srvstat.contract.errors import SrvstatError
+from srvstat.contract.errors import UsageError
+from srvstat.contract.http import MAX_HEAD_BYTES
 
-_ACCEPTED_AT_ONCE = 8
-"""Connections that asyncio accepts in one step, even if few descriptors are left.
+HEAD_SECONDS = 25
+"""A connection that waits for a complete head for longer is closed, within twice this time."""
+IDLE_SECONDS = 15
+"""Between an answer and the next request."""
+STOP_SECONDS = 0.5
+"""From the signal to stop until idle connections are closed: a request can be on its way."""
+FINISH_SECONDS = 20
+"""From then on, for requests in progress."""
 
-asyncio uses the backlog as this number, but Listener ignores it.
-"""
-_STEPS_TO_OPEN = 3
-"""Steps of the event loop until asyncio has opened a connection that it has accepted."""
+_WAITING_CONNECTIONS = 2_048
+"""Connections that can wait to be accepted, also while the service restarts."""
+_OPEN_FILES = 10_240
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_REACHABLE = "reachable from other machines, which needs keys; use --access FILE"
 
 
 def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], None]) -> None:
     """Serve a snapshot until a signal; call `on_ready` once requests are accepted.
 
-    A second signal is raised again, for its previous handler.
-
     Raises SourceError for the access file, SnapshotError, and what Recorder raises.
     """
+    _allow_many_files()
     log = Log()
-    authenticator = Authenticator(settings.access, log)
-    snapshot = ServedSnapshot(settings.snapshot, log)
-    try:
-        service = _create_service(settings, snapshot, authenticator, log)
-    except SrvstatError:
-        snapshot.close()
-        raise
-    limiter = ConnectionLimiter(compute_connection_limit(snapshot.current.shards))
-    connect = partial(Connection, limiter=limiter, answer_malformed=service.answer_malformed)
-    config = uvicorn.Config(
-        service,
-        http=cast("type[asyncio.Protocol]", connect),  # uvicorn only calls it
-        ws="none",
-        loop="asyncio",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        workers=1,
-        backlog=_ACCEPTED_AT_ONCE,
-        # Longer than IDLE_SECONDS, so that our own deadline comes first.
-        timeout_keep_alive=int(ANSWER_SECONDS),
-        timeout_graceful_shutdown=int(ANSWER_SECONDS),
-    )
-    logging.getLogger().addHandler(WarningHandler(log))
-    # Malformed requests are in the log already.
+    service = create_service(settings, log)
+    log.take_warnings()
+    # Anyone can cause its warnings, about malformed requests.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    _Server(config, service, on_ready).run([listener])
+    Server(service, on_ready).run([listener])
 
 
-def _create_service(
-    settings: Settings, snapshot: ServedSnapshot, authenticator: Authenticator, log: Log
-) -> Service:
-    readiness = Readiness(snapshot)
-    parts = Parts(
-        snapshot,
-        authenticator,
-        log,
-        recorder=None if settings.record is None else Recorder(settings.record, log),
-        sites=(
-            OperationalPaths(snapshot, readiness),
-            ApiDocs(),
-            *_create_explorer(settings, snapshot, authenticator),
-        ),
-        cors=Cors(settings.cors) if settings.cors else None,
-        rehearsal=Rehearsal(settings.rehearsal) if settings.rehearsal else None,
-        readiness=readiness,
-        explains_errors=settings.explains_errors,
-    )
-    return Service(parts)
-
-
-def _create_explorer(
-    settings: Settings, snapshot: ServedSnapshot, authenticator: Authenticator
-) -> tuple[Site, ...]:
-    if not settings.explore:
-        return ()
-    # The page needs the analyzer, which the API does not.
-    from srvstat.asgi.explore import Explorer  # noqa: PLC0415
-
-    return (Explorer(snapshot, authenticator),)
-
-
-class _Server(uvicorn.Server):
-    """Extend uvicorn's server: enforce deadlines, and close the service at the end."""
+class Server(uvicorn.Server):
+    """uvicorn with a deadline for the head of a request, and a stop that loses no request."""
 
     def __init__(
-        self,
-        config: uvicorn.Config,
-        service: Service,
-        on_ready: Callable[[], None],
+        self, service: Service, on_ready: Callable[[], None], head_seconds: int = HEAD_SECONDS
     ) -> None:
-        super().__init__(config)
+        super().__init__(
+            uvicorn.Config(
+                service,
+                http="h11",
+                ws="none",
+                loop="asyncio",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                workers=1,  # whatever WEB_CONCURRENCY says
+                backlog=_WAITING_CONNECTIONS,
+                # Heads that are somewhat too long get the contract's answer.
+                h11_max_incomplete_event_size=4 * MAX_HEAD_BYTES,
+                timeout_keep_alive=IDLE_SECONDS,
+                timeout_graceful_shutdown=FINISH_SECONDS,
+                timeout_notify=head_seconds,
+                callback_notify=self._close_late_connections,
+            )
+        )
         self._service = service
+        service.drop = self._drop
         self._on_ready = on_ready
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._second_signal: int | None = None
+        self._waiting: dict[object, object] = {}
+        self._handlers = {number: signal.getsignal(number) for number in _SIGNALS}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self._loop = asyncio.get_running_loop()
+        """Accept connections, then report it."""
         await super().startup(sockets)
-        self._checks = self._loop.create_task(self._check_deadlines())
         self._on_ready()
 
-    async def _check_deadlines(self) -> None:
-        while True:
-            for connection in list(self.server_state.connections):
-                if isinstance(connection, Connection):
-                    connection.end_if_late()
-            await asyncio.sleep(SECONDS_BETWEEN_CHECKS)
+    async def _close_late_connections(self) -> None:
+        """Close the connections that have waited for the same request since the last call."""
+        waiting: dict[object, object] = {}
+        for connection in self.server_state.connections:
+            request = connection.cycle if isinstance(connection, H11Protocol) else None
+            if request and not request.response_complete:
+                continue
+            waiting[connection] = request
+            if self._waiting.get(connection, ...) is request:
+                connection.transport.abort()
+        self._waiting = waiting
+
+    def _drop(self, scope: Scope) -> None:
+        for connection in self.server_state.connections:
+            if isinstance(connection, H11Protocol) and connection.scope is scope:
+                connection.transport.abort()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn handles SIGINT and SIGTERM even if they are ignored, and raises them again at the
-        # end. It does not handle SIGHUP, which the closing of a terminal sends.
-        handlers = {number: signal.getsignal(number) for number in _SIGNALS}
-        handled = [number for number in _SIGNALS if handlers[number] is not signal.SIG_IGN]
-        for number in handled:
-            signal.signal(number, self.handle_exit)
+        """Handle signals in the block; SIGHUP, too, which the closing of a terminal sends."""
+        for number, handler in self._handlers.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, self.handle_exit)
         try:
             yield
         finally:
-            for number in handled:
-                signal.signal(number, handlers[number])
-        if self._second_signal is not None:
-            signal.raise_signal(self._second_signal)  # the previous handler ends the process
+            self._restore_handlers()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
-        if self.should_exit and self._loop:
-            self._second_signal = sig
-            self.force_exit = True
-            self._loop.call_soon_threadsafe(self._abort_connections)
+        """Begin the stop; a second signal ends the process, as without uvicorn."""
         self.should_exit = True
+        self._restore_handlers()
 
-    def _abort_connections(self) -> None:
-        # From Python 3.12 on asyncio itself waits until all connections are closed.
-        for connection in list(self.server_state.connections):
-            connection.transport.abort()
+    def _restore_handlers(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await _stop_accepting(sockets or [])
+        """Answer requests that are on their way or in progress, then close the service.
+
+        New connections wait for the next process that listens on the same socket.
+        """
+        for listener in sockets or ():
+            asyncio.get_running_loop().remove_reader(listener)
         self._service.begin_stop()
+        await asyncio.sleep(STOP_SECONDS)
         await super().shutdown(sockets)
-        self._checks.cancel()
         self._service.close()
 
 
-async def _stop_accepting(listeners: list[socket.socket]) -> None:
-    """Leave new connections to the next process that listens on the same socket."""
-    loop = asyncio.get_running_loop()
-    for listener in listeners:
-        loop.remove_reader(listener)
-    for _ in range(_STEPS_TO_OPEN):
-        await asyncio.sleep(0)
+def _allow_many_files() -> None:
+    """Raise the limit of open files for connections and shards, as far as the system permits."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < _OPEN_FILES:
+        wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+        with suppress(OSError, ValueError):  # the system allows less than the hard limit
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def open_listener(host: str, port: int, *, loopback_only: bool) -> socket.socket:
+    """Return a socket that listens at an address; port 0 selects a free one.
+
+    `loopback_only` rejects an address that other machines can reach.
+
+    Raises UsageError.
+    """
+    if not host:
+        raise UsageError("--host: empty; use 127.0.0.1 for this machine")
+    try:
+        ((family, _, _, _, address), *_) = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        is_dual = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a host"
+        raise UsageError(f"--host {host}: {reason}") from None
+    if loopback_only and not _is_loopback(address):
+        raise UsageError(f"--host {host}: {_REACHABLE} or 127.0.0.1")
+    try:
+        return socket.create_server(
+            address, family=family, backlog=_WAITING_CONNECTIONS, dualstack_ipv6=is_dual
+        )
+    except OSError as error:
+        problem = f"--host {host} --port {port}: {os.strerror(error.errno or 0)}"
+        raise UsageError(f"{problem}; choose another --port or --host") from None
+
+
+def inherit_listener(descriptor: int, *, loopback_only: bool) -> socket.socket:
+    """Return the socket that the parent process has opened, as a descriptor of this process.
+
+    `loopback_only` rejects an address that other machines can reach.
+
+    Raises UsageError.
+    """
+    try:
+        listener = socket.socket(fileno=descriptor)
+        listens = listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    except OSError:
+        raise UsageError(f"LISTEN_FDS: descriptor {descriptor} is not a socket") from None
+    address = listener.getsockname()
+    if not listens or listener.type != socket.SOCK_STREAM:
+        problem = "not a listening stream socket; use ListenStream= and Accept=no"
+    elif loopback_only and listener.family != socket.AF_UNIX and not _is_loopback(address):
+        problem = f"{address[0]} is {_REACHABLE}, 127.0.0.1 or a UNIX socket"
+    else:
+        listener.set_inheritable(False)
+        return listener
+    listener.close()
+    raise UsageError(f"LISTEN_FDS: {problem}")
+
+
+def describe_address(listener: socket.socket) -> str:
+    """Return where clients reach a socket: `http://127.0.0.1:8000`, `unix:/run/srvstat.sock`."""
+    address = listener.getsockname()
+    if listener.family == socket.AF_UNIX:
+        return f"unix:{os.fsdecode(address)}"
+    host, port = address[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _is_loopback(address: Any) -> bool:
+    return ipaddress.ip_address(address[0]).is_loopback

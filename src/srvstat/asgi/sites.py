@@ -1,10 +1,48 @@
-"""Describe what answers paths outside the contract (D21): the explore page, operational paths."""
+"""Answer paths outside the contract (D21): health, readiness, the OpenAPI document, `/docs`."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from srvstat.asgi.progress import Progress
+from srvstat.asgi.answers import Progress
+from srvstat.asgi.snapshots import ServedSnapshot, Work
+from srvstat.contract.errors import SnapshotError
+from srvstat.contract.http import (
+    GET_METHODS,
+    HEALTH_PATH,
+    JSON_TYPE,
+    READY_PATH,
+    UnknownPathError,
+    check_allowed,
+    strip_origin,
+)
+from srvstat.contract.instants import format_instant
+from srvstat.contract.openapi import read_openapi
+from srvstat.contract.responses import HealthResponse, UnavailableResponse
+from srvstat.snapshot.read.spot_check import SpotCheck
+from srvstat.web import DOCS_ASSETS, find_asset
+
+READY_SECONDS = 2.0
+"""Seconds from the start of a check until the service counts as not ready."""
+
+SECONDS_BETWEEN_CHECKS = 1.0
+"""A result holds this long, from the start of its check, so that many requests cost no more."""
+
+_STOPPING = "the service is stopping"
+_OPERATIONS: Mapping[bytes, str] = {
+    HEALTH_PATH.encode(): "getHealth",
+    READY_PATH.encode(): "getReadiness",
+    b"/openapi.json": "getOpenApi",
+}
+"""What the log calls the paths."""
+_DOCS_PATH = b"/docs"
+_MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "html": "text/html"}
+_NO_DOCS = (
+    b"This installation of srvstat lacks the files of Swagger UI, which a wheel has.\n"
+    b"In a clone, run `make api-page`, and start the service again.\n"
+    b"/openapi.json has the documentation for programs.\n"
+)
 
 PAGE_HEADERS = MappingProxyType(
     {
@@ -44,8 +82,140 @@ class Site(Protocol):
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, belongs to the site."""
 
-    async def answer(self, progress: Progress, is_wanted: Callable[[], bool]) -> SiteAnswer:
+    async def answer(self, progress: Progress) -> SiteAnswer:
         """Return the answer; add to its headers and its log entry.
 
-        Raises ApiError, SnapshotError, ClientGoneError.
+        Raises ApiError, SnapshotError.
         """
+
+
+class Readiness:
+    """The state of the service: whether it can read the snapshot, as far as checks have found out.
+
+    At most one check runs, so a disk that does not answer blocks one worker only.
+    """
+
+    def __init__(self, snapshot: ServedSnapshot) -> None:
+        self._snapshot = snapshot
+        self._spot_check = SpotCheck()
+        self._check: asyncio.Task[str | None] | None = None
+        self._started_at = 0.0
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Report a problem from now on, because the service stops."""
+        self._is_stopping = True
+        if self._check:
+            self._check.cancel()
+
+    async def find_problem(self) -> str | None:
+        """Return why the service is not ready, within READY_SECONDS; None if it is."""
+        if self._is_stopping:
+            return _STOPPING
+        now = asyncio.get_running_loop().time()
+        if self._check is None or self._is_outdated(self._check, now):
+            self._started_at = now
+            self._check = asyncio.create_task(self._read())
+        check = self._check  # another request may start the next one during the wait
+        await asyncio.wait({check}, timeout=max(self._started_at + READY_SECONDS - now, 0))
+        if not check.done():
+            return f"nothing was read from the snapshot within {READY_SECONDS:g} s"
+        return _STOPPING if check.cancelled() else check.result()
+
+    def _is_outdated(self, check: asyncio.Task[str | None], now: float) -> bool:
+        return check.done() and now >= self._started_at + SECONDS_BETWEEN_CHECKS
+
+    async def _read(self) -> str | None:
+        """Read from the current snapshot in a worker; return the problem, if there is one."""
+        generation = await self._snapshot.get_generation()
+        try:
+            await self._snapshot.ask(generation, self._spot_check.check_next, Work.GET_SERVER)
+        except SnapshotError as error:
+            return error.reason
+        return None
+
+
+class OperationalPaths:
+    """Operational paths, except for that of the page. Create it before the event loop starts."""
+
+    headers: Mapping[str, str] = MappingProxyType({})
+    """Headers of all its answers, errors included."""
+    allows_cors = True
+
+    def __init__(self, snapshot: ServedSnapshot, readiness: Readiness) -> None:
+        self._snapshot = snapshot
+        self._readiness = readiness
+        self._openapi = read_openapi()
+
+    def has_path(self, path: bytes) -> bool:
+        """Return whether a path, as sent, is one of them."""
+        return strip_origin(path) in _OPERATIONS
+
+    async def answer(self, progress: Progress) -> SiteAnswer:
+        """Return the answer; add to its headers and its log entry.
+
+        Raises WrongMethodError.
+        """
+        head = progress.head
+        operation = progress.entry["operation"] = _OPERATIONS[strip_origin(head.path)]
+        check_allowed(head.method, GET_METHODS)
+        if operation == "getOpenApi":
+            return SiteAnswer(self._openapi, JSON_TYPE)
+        problem = None
+        if operation == "getReadiness":
+            problem = await self._readiness.find_problem()
+        if problem:
+            return SiteAnswer(UnavailableResponse().to_json(), JSON_TYPE, 503, problem)
+        return SiteAnswer(await self._describe_snapshot(), JSON_TYPE)
+
+    async def _describe_snapshot(self) -> bytes:
+        generation = await self._snapshot.get_generation()
+        as_of = format_instant(generation.as_of)
+        return HealthResponse(asOf=as_of, root=generation.root).to_json()
+
+
+class ApiDocs:
+    """The page and its files. Create it before the event loop starts, because it reads them."""
+
+    headers = PAGE_HEADERS
+    """Headers of all its answers, errors included."""
+    allows_cors = False
+    """The page is for this origin; `/openapi.json` is for all."""
+
+    def __init__(self) -> None:
+        self._files = _read_files()
+
+    def has_path(self, path: bytes) -> bool:
+        """Return whether a path, as sent, belongs to the page."""
+        path = strip_origin(path)
+        return path == _DOCS_PATH or path.startswith(_DOCS_PATH + b"/")
+
+    async def answer(self, progress: Progress) -> SiteAnswer:
+        """Return the answer; add to its log entry. It is a hint if Swagger UI is missing.
+
+        Raises UnknownPathError, WrongMethodError.
+        """
+        head = progress.head
+        path = strip_origin(head.path)
+        progress.entry["operation"] = "getDocs" if path == _DOCS_PATH else "getDocsAsset"
+        check_allowed(head.method, GET_METHODS)
+        if not self._files:
+            return SiteAnswer(_NO_DOCS, "text/plain", 404, "the page has not been built")
+        if path not in self._files:
+            raise UnknownPathError("path: not a file of the page")
+        return self._files[path]
+
+
+def _read_files() -> Mapping[bytes, SiteAnswer]:
+    """Return the answers with the page and its files by their paths; none if some are missing."""
+    assets = {_DOCS_PATH + b"/" + name.encode(): file for name, file in DOCS_ASSETS.items()}
+    try:
+        return {
+            path: _read_file(name) for path, name in (assets | {_DOCS_PATH: "docs.html"}).items()
+        }
+    except FileNotFoundError:
+        return {}
+
+
+def _read_file(name: str) -> SiteAnswer:
+    return SiteAnswer(find_asset(name).read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]])

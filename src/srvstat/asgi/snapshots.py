@@ -2,18 +2,16 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
+from enum import Enum, auto
 from functools import partial
 from typing import TypeVar
 
 from srvstat import operations
-from srvstat.asgi.descriptors import reserve_descriptors
 from srvstat.asgi.log import Log
-from srvstat.asgi.results import DetailCache, Results
-from srvstat.asgi.workers import Work, Worker, Workers
-from srvstat.contract.errors import SnapshotError
+from srvstat.contract.errors import InternalError, SnapshotError
 from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.wire import EncodedJson
@@ -21,17 +19,129 @@ from srvstat.files.identity import Candidate, WatchedFile
 from srvstat.snapshot.read.snapshot import Snapshot, identify_snapshot, open_snapshot
 from srvstat.snapshot.read.verify import check_chain
 
+_MAX_RESULTS = 50_000
+"""About 30 MB."""
+
+_MAX_DETAIL_BYTES = 32 << 20
+_BYTES_PER_DETAIL = 400
+"""The memory that a detail takes besides its text."""
+WORK_SECONDS = 10.0
+"""Seconds from a validated request to its answer, including the wait for a worker."""
+
 _SECONDS_TO_WAIT = 1.0
 """Requests wait this long until a new file is verified. Then the old file answers them."""
 
 _MAX_ATTEMPTS = 100
 """Attempts to open one file in all workers while other files replace it."""
-
 _T = TypeVar("_T")
 
+WORKERS = 4
+"""Threads that read: a slow disk under one of them does not delay the others."""
 
-class ClientGoneError(Exception):
-    """The client closed its connection before a worker was free for its question."""
+_MAX_COMPARING = WORKERS - 1
+"""Workers that compare or explore at the same time: one is left for Get Server."""
+
+_MAX_EXPLORING = 1
+"""Workers that explore at the same time: the others are left for the API."""
+
+Worker = ThreadPoolExecutor
+"""A thread. It has its own connection to each file, which no other thread uses."""
+
+
+class Work(Enum):
+    """What a worker does; `EXPLORE` is a search or a chart of the page of `serve --explore`."""
+
+    GET_SERVER = auto()
+    COMPARE = auto()
+    EXPLORE = auto()
+
+
+class Workers:
+    """Give each free worker to the question that has waited longest.
+
+    Create it before the event loop starts, and use it inside.
+    """
+
+    def __init__(self) -> None:
+        self.all = [Worker(1, thread_name_prefix="srvstat-reader") for _ in range(WORKERS)]
+        # The worker used last is taken first: its page cache is the fullest.
+        self._idle = list(self.all)
+        # An asyncio.Semaphore serves in the order of waiting. An asyncio.Queue does not: a new task
+        # can take an item before the task that was woken for it runs.
+        free, comparing, exploring = map(
+            asyncio.Semaphore, (WORKERS, _MAX_COMPARING, _MAX_EXPLORING)
+        )
+        # The tightest limit first: a question that waits for it takes nothing from the others.
+        self._limits = {
+            Work.GET_SERVER: (free,),
+            Work.COMPARE: (comparing, free),
+            Work.EXPLORE: (exploring, comparing, free),
+        }
+
+    async def acquire(self, work: Work) -> Worker:
+        """Wait for a free worker. The caller must release it with the same `work`."""
+        acquired = []
+        try:
+            for limit in self._limits[work]:
+                await limit.acquire()
+                acquired.append(limit)
+        except BaseException:
+            for limit in acquired:
+                limit.release()
+            raise
+        return self._idle.pop()
+
+    def release(self, worker: Worker, work: Work) -> None:
+        """Make a worker available to the next question."""
+        self._idle.append(worker)
+        for limit in reversed(self._limits[work]):
+            limit.release()
+
+
+class Results:
+    """Results of comparisons from one snapshot, by range and reference; drops the oldest."""
+
+    def __init__(self, max_results: int = _MAX_RESULTS) -> None:
+        self._max_results = max_results
+        self._results: dict[tuple[str, ServerReference], EncodedJson] = {}
+
+    def look_up(self, request: CompareRequest) -> dict[ServerReference, EncodedJson]:
+        """Return the known results of a request's servers. Thread-safe."""
+        found = ((each, self._results.get((request.range, each))) for each in request.servers)
+        return {each: result for each, result in found if result is not None}
+
+    def remember(self, request: CompareRequest, results: Sequence[EncodedJson]) -> None:
+        """Keep the results of a request's servers, in their order."""
+        for each, result in zip(request.servers, results, strict=True):
+            self._results[request.range, each] = result
+        while len(self._results) > self._max_results:
+            del self._results[next(iter(self._results))]
+
+
+class DetailCache:
+    """Answers of Get Server from one snapshot; drops the oldest."""
+
+    def __init__(self, max_bytes: int = _MAX_DETAIL_BYTES) -> None:
+        self._bytes_left = max_bytes
+        self._details: dict[tuple[str, str], bytes] = {}
+
+    def look_up(self, reference: ServerReference) -> bytes | None:
+        """Return the answer about a server, None if unknown. Thread-safe."""
+        return self._details.get((reference.by, reference.identifier))
+
+    def remember(self, reference: ServerReference, answer: bytes) -> None:
+        """Keep the answer about a server."""
+        key = reference.by, reference.identifier
+        self._drop(key)
+        self._details[key] = answer
+        self._bytes_left -= _BYTES_PER_DETAIL + len(answer)
+        while self._bytes_left < 0:
+            self._drop(next(iter(self._details)))
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        answer = self._details.pop(key, None)
+        if answer is not None:
+            self._bytes_left += _BYTES_PER_DETAIL + len(answer)
 
 
 class Generation:
@@ -46,7 +156,6 @@ class Generation:
         file = next(iter(files.values()))
         self.as_of = file.as_of
         self.root = file.root
-        self.shards = file.shards
 
 
 class ServedSnapshot:
@@ -90,17 +199,14 @@ class ServedSnapshot:
         self,
         generation: Generation,
         question: Callable[[Snapshot], _T],
-        *,
-        remember: Callable[[_T], None],
-        is_wanted: Callable[[], bool],
-        work: Work = Work.GET_SERVER,
+        work: Work,
+        remember: Callable[[_T], None] = lambda _: None,
     ) -> _T:
         """Call a function with the generation's file in a worker.
 
-        The function is not called if `is_wanted` is false once a worker is free. A started call is
-        completed: `remember` gets its value even if this task is cancelled.
+        A started call is completed: `remember` gets its value even if this task is cancelled.
 
-        Raises ClientGoneError if the answer is no longer wanted, and what the function raises.
+        Raises what the function raises.
         """
         generation.questions += 1
         try:
@@ -109,21 +215,14 @@ class ServedSnapshot:
             self._release(generation)
             raise
 
-        def finish(answer: asyncio.Future[_T] | None) -> None:
+        def finish(answer: asyncio.Future[_T]) -> None:
             self._workers.release(worker, work)
             self._release(generation)
-            if answer and not answer.cancelled() and not answer.exception():
+            if not answer.cancelled() and not answer.exception():
                 remember(answer.result())
 
-        if not is_wanted():
-            finish(None)
-            raise ClientGoneError
         loop = asyncio.get_running_loop()
-        try:
-            answer = loop.run_in_executor(worker, question, generation.files[worker])
-        except BaseException:
-            finish(None)
-            raise
+        answer = loop.run_in_executor(worker, question, generation.files[worker])
         answer.add_done_callback(finish)
         return await asyncio.shield(answer)
 
@@ -169,14 +268,11 @@ class ServedSnapshot:
 
 
 async def answer_get_server(
-    snapshot: ServedSnapshot,
-    generation: Generation,
-    reference: ServerReference,
-    is_wanted: Callable[[], bool],
+    snapshot: ServedSnapshot, generation: Generation, reference: ServerReference
 ) -> bytes:
     """Return the answer of Get Server, and remember it.
 
-    Raises ServerNotFoundError, SnapshotError, ClientGoneError.
+    Raises ServerNotFoundError, SnapshotError, InternalError at the deadline.
     """
 
     def answer(file: Snapshot) -> bytes:
@@ -184,50 +280,51 @@ async def answer_get_server(
         known = generation.details.look_up(reference)
         return operations.get_server(file, reference).to_json() if known is None else known
 
-    return await snapshot.ask(
-        generation,
-        answer,
-        remember=partial(generation.details.remember, reference),
-        is_wanted=is_wanted,
-    )
+    known = generation.details.look_up(reference)
+    if known is not None:
+        return known
+    remember = partial(generation.details.remember, reference)
+    async with enforce_deadline():
+        return await snapshot.ask(generation, answer, Work.GET_SERVER, remember)
 
 
-async def complete_results(
-    snapshot: ServedSnapshot,
-    generation: Generation,
-    request: CompareRequest,
-    results: list[EncodedJson | None],
-    is_wanted: Callable[[], bool],
-) -> None:
-    """Replace the results of a comparison that are None, and remember them.
+async def answer_comparison(
+    snapshot: ServedSnapshot, generation: Generation, request: CompareRequest
+) -> list[EncodedJson]:
+    """Return the results of a comparison, and remember them.
 
-    Raises ServerNotFoundError, SnapshotError, ClientGoneError.
+    Raises ServerNotFoundError, SnapshotError, InternalError at the deadline.
     """
 
-    def answer(file: Snapshot) -> dict[int, EncodedJson]:
-        known = enumerate(generation.results.look_up(request))
-        found = {position: result for position, result in known if result is not None}
-        missing = [position for position in range(len(results)) if position not in found]
-        if not missing:
-            return found
-        references = [request.servers[position] for position in missing]
+    def answer(file: Snapshot) -> list[EncodedJson]:
+        results = generation.results.look_up(request)
+        # An equal question may have been answered while this one waited.
+        missing = [each for each in request.servers if each not in results]
         try:
-            answers = operations.compute_results(file, references, request.range)
+            computed = operations.compute_results(file, missing, request.range) if missing else []
         except operations.UnknownServerError as error:
             raise error.with_place(request) from None
-        return found | {
-            position: one.encode_once() for position, one in zip(missing, answers, strict=True)
+        results |= {
+            each: result.encode_once() for each, result in zip(missing, computed, strict=True)
         }
+        return [results[each] for each in request.servers]
 
-    found = await snapshot.ask(
-        generation,
-        answer,
-        remember=partial(generation.results.remember, request),
-        is_wanted=is_wanted,
-        work=Work.COMPARE,
-    )
-    for position, result in found.items():
-        results[position] = result
+    known = generation.results.look_up(request)
+    if len(known) == len(request.servers):
+        return [known[each] for each in request.servers]
+    remember = partial(generation.results.remember, request)
+    async with enforce_deadline():
+        return await snapshot.ask(generation, answer, Work.COMPARE, remember)
+
+
+@asynccontextmanager
+async def enforce_deadline() -> AsyncIterator[None]:
+    """Raise InternalError in the block after WORK_SECONDS."""
+    try:
+        async with asyncio.timeout(WORK_SECONDS):
+            yield
+    except TimeoutError:
+        raise InternalError(f"no answer within {WORK_SECONDS:g} s") from None
 
 
 def _open_in_workers(path: str, workers: Sequence[Worker]) -> dict[Worker, Snapshot]:
@@ -257,7 +354,6 @@ def _open_completely(path: str) -> Snapshot:
     """
     snapshot = open_snapshot(path)
     try:
-        reserve_descriptors(path, snapshot.shards)
         deque(snapshot.iter_files(), 0)
     except BaseException:
         snapshot.close()

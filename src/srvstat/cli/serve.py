@@ -1,40 +1,139 @@
 """`serve`: the API over HTTP."""
 
-from typing import TYPE_CHECKING
+import os
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from srvstat.access import read_access
-from srvstat.cli.cors_options import CorsOption, describe_origins, parse_origins
-from srvstat.cli.inherited_socket import take_inherited_descriptor
-from srvstat.cli.options import SnapshotOption, find_snapshot
+from srvstat.asgi.settings import EVERY_ORIGIN, MAX_DELAY_SECONDS, RehearsalSettings, Settings
+from srvstat.cli.options import SnapshotOption, find_snapshot, parse_count
 from srvstat.cli.output import Outcome, write
-from srvstat.cli.rehearsal_options import (
-    AllowPreferOption,
-    DelayOption,
-    DropOption,
-    FailOption,
-    SeedOption,
-    describe_rehearsal,
-    parse_rehearsal,
-)
-from srvstat.cli.serve_options import (
-    ExplainErrorsOption,
-    ExploreOption,
-    HostOption,
-    OptionalAccessFileOption,
-    PortOption,
-    RecordOption,
-    parse_port,
-)
 from srvstat.cli.start_up import start_serving
 from srvstat.cli.variables import has_flag, name_variables
 from srvstat.contract.errors import SnapshotError, UsageError
+from srvstat.contract.wire import quote_value
 from srvstat.render.text import escape_text
 
 if TYPE_CHECKING:
-    from srvstat.asgi.listeners import Listener
-    from srvstat.asgi.settings import Settings
+    import socket
+
+_MAX_PORT = 65_535
+_ORIGIN = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])"
+    r"(?::(?P<port>[0-9]{1,5}))?(?:[/?#].*)?",
+    re.IGNORECASE,
+)
+"""An origin, or the address of a page. Browsers never send a user or letters beyond ASCII."""
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+_EXAMPLE = "http://localhost:5173"
+_DEFAULT_SEED = 1
+
+_TIME = "([0-9]{1,6}(?:[.][0-9]{1,3})?)(ms|s)"
+_DELAY = re.compile(rf"{_TIME}(?:[.][.]{_TIME})?")
+_SHARE = re.compile("([0-9]{1,3}(?:[.][0-9]{1,3})?)%")
+_FIRST_DESCRIPTOR = 3
+
+OptionalAccessFileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--access",
+        metavar="FILE",
+        envvar="SRVSTAT_ACCESS",
+        help="The access file, with plans and keys. Without it, any key is valid, and only this"
+        " machine can connect.",
+    ),
+]
+HostOption = Annotated[
+    str,
+    typer.Option(metavar="ADDRESS", envvar="SRVSTAT_HOST", help="The address to listen on."),
+]
+PortOption = Annotated[
+    str,
+    typer.Option(
+        metavar="PORT",
+        envvar="SRVSTAT_PORT",
+        help="The port to listen on; 0 means any free one.",
+    ),
+]
+RecordOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        envvar="SRVSTAT_RECORD",
+        help="Append each request and its answer to this file, without keys, for srvstat replay.",
+    ),
+]
+ExploreOption = Annotated[
+    bool,
+    typer.Option(
+        "--explore",
+        envvar="SRVSTAT_EXPLORE",
+        help="Also serve a page at /, to search, compare and chart servers in a browser.",
+    ),
+]
+ExplainErrorsOption = Annotated[
+    bool,
+    typer.Option(
+        "--explain-errors",
+        envvar="SRVSTAT_EXPLAIN_ERRORS",
+        help="Add the reason of each error to its answer, as the header X-Srvstat-Reason.",
+    ),
+]
+CorsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cors",
+        metavar="ORIGIN",
+        envvar="SRVSTAT_CORS",
+        help="Let web pages of this origin, such as http://localhost:5173, call the API in a"
+        " browser. Repeat the option for more origins. Without --access, `*` means all.",
+    ),
+]
+DelayOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME[..TIME]",
+        envvar="SRVSTAT_DELAY",
+        help="Let each request take at least this time, such as 200ms, or a random one, such as"
+        " 50ms..2s.",
+    ),
+]
+FailOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="P%",
+        envvar="SRVSTAT_FAIL",
+        help="Answer this share of the requests with a 500.",
+    ),
+]
+DropOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="P%",
+        envvar="SRVSTAT_DROP",
+        help="Close the connection instead of answering this share of the requests.",
+    ),
+]
+SeedOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N",
+        envvar="SRVSTAT_SEED",
+        help="The seed of random delays, failures and drops; the same number repeats them"
+        f" [default: {_DEFAULT_SEED}].",
+    ),
+]
+AllowPreferOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-prefer",
+        envvar="SRVSTAT_ALLOW_PREFER",
+        help="Let a request choose its error with a header such as Prefer: code=429.",
+    ),
+]
 
 
 @name_variables
@@ -66,18 +165,18 @@ def serve(
     """
     if record == "-":
         raise UsageError("--record -: not a file; name a new file or a recording")
-    origins = parse_origins(cors or (), needs_keys=access is not None)
+    origins = _parse_origins(cors or (), needs_keys=access is not None)
     rehearsal = parse_rehearsal(delay, fail, drop, seed, allow_prefer=allow_prefer)
     try:
         # These packages are optional, and the list of commands must work without them.
-        from srvstat.asgi import server, settings  # noqa: PLC0415
+        from srvstat.asgi import server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(
             f"serve: the package {error.name} is missing; run pip install 'srvstat[serve]'"
         ) from None
     with _listen(ctx, host, port, loopback_only=access is None) as listener:
         path = _find_snapshot(snapshot, access)
-        chosen = settings.Settings(
+        chosen = Settings(
             path,
             access,
             record,
@@ -86,33 +185,33 @@ def serve(
             explains_errors=explain_errors,
             rehearsal=rehearsal,
         )
-        text = _describe_service(chosen, listener.description)
+        text = _describe_service(chosen, server.describe_address(listener))
         start_serving()
         server.serve(chosen, listener, lambda: write(text))
     return Outcome()
 
 
-def _listen(ctx: typer.Context, host: str, port: str, *, loopback_only: bool) -> "Listener":
+def _listen(ctx: typer.Context, host: str, port: str, *, loopback_only: bool) -> "socket.socket":
     """Return the socket of the parent process if there is one, or open one."""
-    from srvstat.asgi import listeners  # noqa: PLC0415 - as above
+    from srvstat.asgi import server  # noqa: PLC0415 - as above
 
     descriptor = take_inherited_descriptor()
     if descriptor is None:
-        return listeners.open_listener(host, parse_port(port), loopback_only=loopback_only)
+        return server.open_listener(host, _parse_port(port), loopback_only=loopback_only)
     for name in ("host", "port"):
         if has_flag(ctx, name):
             raise UsageError(f"--{name}: can't be combined with an inherited socket (LISTEN_FDS)")
-    return listeners.inherit_listener(descriptor, loopback_only=loopback_only)
+    return server.inherit_listener(descriptor, loopback_only=loopback_only)
 
 
-def _describe_service(settings: "Settings", address: str) -> bytes:
+def _describe_service(settings: Settings, address: str) -> bytes:
     lines = [f"serving {escape_text(settings.snapshot)} at {escape_text(address)}"]
     if settings.explore and address.startswith("http"):  # browsers know no UNIX sockets
         lines.append(f"explore page at {escape_text(address)}/")
     if settings.access is None:
         lines.append("without --access, any key is valid, and only this machine can connect")
     if settings.cors:
-        lines.append(describe_origins(settings.cors))
+        lines.append(_describe_origins(settings.cors))
     if settings.rehearsal:
         lines.append(
             f"rehearses failures, not for production: {describe_rehearsal(settings.rehearsal)}"
@@ -131,3 +230,149 @@ def _find_snapshot(given: str | None, access: str | None) -> str:
         if access is not None:
             read_access(access)  # its errors take precedence
         raise
+
+
+def _parse_port(text: str) -> int:
+    """Return the port of --port. `int` alone would also accept `1_0` and `+10`.
+
+    Raises UsageError.
+    """
+    if not re.fullmatch("0|[1-9][0-9]{0,4}", text) or int(text) > _MAX_PORT:
+        raise UsageError(f"--port: {quote_value(text)} is not a number from 0 to {_MAX_PORT}")
+    return int(text)
+
+
+def take_inherited_descriptor() -> int | None:
+    """Return the descriptor of the socket that the parent has passed; None without one.
+
+    Removes the variables, which are not for the children of this process.
+
+    Raises UsageError for more than one socket.
+    """
+    names = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID")
+    passed = {name: os.environ.pop(name, "") for name in names}
+    if passed["LISTEN_PID"] != str(os.getpid()) or passed["LISTEN_FDS"] in ("", "0"):
+        return None
+    if passed["LISTEN_FDS"] != "1":
+        count = quote_value(passed["LISTEN_FDS"])
+        raise UsageError(f"LISTEN_FDS: {count} sockets; pass exactly one, with one ListenStream=")
+    return _FIRST_DESCRIPTOR
+
+
+def _parse_origins(values: Sequence[str], *, needs_keys: bool) -> tuple[str, ...]:
+    """Return the origins of --cors; `needs_keys` is whether there is an access file.
+
+    Raises UsageError.
+    """
+    if needs_keys and EVERY_ORIGIN in values:
+        raise UsageError(
+            "--cors: with --access, `*` would let any website use a key that it has got; name the"
+            f" origins that may, such as {_EXAMPLE}"
+        )
+    for value in values:
+        if value != EVERY_ORIGIN:
+            _check_origin(value)
+    return tuple(values)
+
+
+def _check_origin(value: str) -> None:
+    """Check that a value is an origin in the only form that browsers send."""
+    if value == "null":
+        raise UsageError(
+            "--cors: null is the origin of sandboxed pages of any website, and of files; serve the"
+            " file over HTTP, for example with python3 -m http.server, and name that origin"
+        )
+    shown = quote_value(value.rpartition("@")[2])  # without a password
+    match = _ORIGIN.fullmatch(value)
+    if not match or int(match["port"] or 0) > _MAX_PORT:
+        raise UsageError(
+            f"--cors: {shown} is not an origin; write scheme://host[:port], such as {_EXAMPLE}"
+        )
+    scheme, host, port = (part and part.lower() for part in match.groups())
+    has_port = port and port != _DEFAULT_PORTS.get(scheme)
+    origin = f"{scheme}://{host}" + (f":{int(port)}" if has_port else "")
+    if value != origin:
+        raise UsageError(f"--cors: browsers send {origin} as the origin of {shown}; write that")
+
+
+def _describe_origins(origins: tuple[str, ...]) -> str:
+    """Return the line at the start of a service that says which pages may call it."""
+    if EVERY_ORIGIN in origins:
+        return "any web page that is open in a browser on this machine can call the API"
+    return f"web pages of {', '.join(origins)} can call the API"
+
+
+def parse_rehearsal(
+    delay: str | None, fail: str | None, drop: str | None, seed: str | None, *, allow_prefer: bool
+) -> RehearsalSettings | None:
+    """Return the settings of the options; None if they rehearse nothing.
+
+    Raises UsageError.
+    """
+    if seed is not None and delay is None and fail is None and drop is None:
+        raise UsageError("--seed: nothing to draw; add --delay, --fail or --drop")
+    settings = RehearsalSettings(
+        delay=None if delay is None else _parse_delay(delay),
+        fail=_parse_share("--fail", fail),
+        drop=_parse_share("--drop", drop),
+        seed=_DEFAULT_SEED if seed is None else parse_count("--seed", seed, least=0),
+        allows_prefer=allow_prefer,
+    )
+    is_on = settings.delay or settings.fail or settings.drop or allow_prefer
+    return settings if is_on else None
+
+
+def describe_rehearsal(settings: RehearsalSettings) -> str:
+    """Return the options of settings, as for a command line."""
+    parts = []
+    if settings.delay:
+        shortest, longest = map(_format_time, settings.delay)
+        parts.append(f"--delay {shortest}" + (f"..{longest}" if longest != shortest else ""))
+    parts += [
+        f"--{name} {100 * share:.9g}%"
+        for name, share in (("fail", settings.fail), ("drop", settings.drop))
+        if share
+    ]
+    if parts:
+        parts.append(f"--seed {settings.seed}")
+    if settings.allows_prefer:
+        parts.append("--allow-prefer")
+    return " ".join(parts)
+
+
+def _parse_delay(text: str) -> tuple[float, float] | None:
+    """Return the shortest and the longest delay in seconds; None if both are 0."""
+    found = _DELAY.fullmatch(text)
+    if not found:
+        raise UsageError(
+            f"--delay: {quote_value(text)} is not a time; write 200ms, 1.5s or 50ms..2s"
+        )
+    shortest = _compute_seconds(found[1], found[2])
+    longest = _compute_seconds(found[3], found[4]) if found[3] else shortest
+    if longest > MAX_DELAY_SECONDS:
+        raise UsageError(
+            f"--delay: {quote_value(text)} is too long; at most {MAX_DELAY_SECONDS}s, so that the"
+            " answer arrives before the service closes the connection"
+        )
+    if shortest > longest:
+        raise UsageError(f"--delay: {quote_value(text)} begins with the longer time; swap the two")
+    return (shortest, longest) if longest else None
+
+
+def _compute_seconds(number: str, unit: str) -> float:
+    return float(number) / (1_000 if unit == "ms" else 1)
+
+
+def _parse_share(option: str, text: str | None) -> float:
+    """Return a share from 0 to 1; 0 without the option."""
+    if text is None:
+        return 0.0
+    found = _SHARE.fullmatch(text)
+    share = float(found[1]) / 100 if found else None
+    if share is None or share > 1:
+        raise UsageError(f"{option}: {quote_value(text)} is not a share from 0% to 100%")
+    return share
+
+
+def _format_time(seconds: float) -> str:
+    return f"{seconds:.9g}s" if seconds >= 1 else f"{1_000 * seconds:.9g}ms"
