@@ -65,12 +65,15 @@ _OTHER_EXITS = {
 }
 
 
-def _list_generated() -> Iterator[tuple[Path, bytes]]:
-    """Yield the path and the whole content of each generated file."""
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))):
-        text = path.read_text(encoding="utf-8")
-        text = _BLOCK.sub(_format_block, text)
-        yield path, text.encode("utf-8")
+def _list_pages(only: Path | None) -> Iterator[tuple[Path, bytes]]:
+    """Yield the path and the content of one page or each, with the examples as they are."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+    for path in [only] if only else pages:
+        yield path, _BLOCK.sub(_format_block, path.read_text(encoding="utf-8")).encode("utf-8")
+
+
+def _list_other_files() -> Iterator[tuple[Path, bytes]]:
+    """Yield the path and the content of each generated file that is not a page."""
     yield from _draw_pictures()
     for name, page in manual_pages.list_manual_pages(_list_exit_codes()):
         yield ROOT / "docs" / "man" / name, page
@@ -278,16 +281,15 @@ def main() -> None:
     parser.add_argument("--programs", default=str(Path(sys.executable).parent))
     options = parser.parse_args()
     drifted = []
-    for path, content in _list_generated():
-        if options.examples and path != Path(options.examples).resolve():
-            continue
+    page = Path(options.examples).resolve() if options.examples else None
+    for path, content in [*_list_pages(page), *(() if page else _list_other_files())]:
         old = path.read_bytes() if path.exists() else b""
         new = content
         if path.suffix == ".md" and not options.no_examples:
-            page = _run_examples(content.decode(), options.programs, with_spark=options.spark)
+            text = _run_examples(content.decode(), options.programs, with_spark=options.spark)
             # Measured times differ each time.
-            is_same = _TIMING.sub("", page) == _TIMING.sub("", old.decode())
-            new = old if is_same else page.encode()
+            is_same = _TIMING.sub("", text) == _TIMING.sub("", old.decode())
+            new = old if is_same else text.encode()
         if new != old:
             drifted.append(path)
             if not options.check:
