@@ -31,6 +31,7 @@ _VARYING = [
     (re.compile(rf'(srvstat |"programVersion":"){re.escape(__version__)}'), r"\1VERSION"),
     (re.compile(r"in \d+\.\d+ s, [\d,]+ per second"), "in TIME, SPEED"),
     (re.compile(r"^(!   size +)[\d,]+", re.MULTILINE), r"\1SIZE"),
+    (re.compile(r"^(! wrote .*, )\d+ KB$", re.MULTILINE), r"\1SIZE"),
     (re.compile(r"(x-request-id: )[0-9a-f]{16}\b"), r"\1ID"),
     # A slow machine needs more than a second from one request to the next.
     (re.compile(r"(;t=|retry-after: )(?:5[5-9]|60)\b"), r"\g<1>MINUTE"),

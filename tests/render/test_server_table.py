@@ -75,38 +75,6 @@ def test_notes_are_beside_identifiers_where_there_is_room() -> None:
     }
 
 
-def test_a_rank_is_on_the_line_of_its_id_however_long_it_is() -> None:
-    lines = [ServerLines("A", ("a" * 40, "x"), (Text("1"),), (), "1 ")]
-
-    shown = Screen(40).render(*build_server_table(("peak",), lines, Screen(40)))
-
-    assert shown.split("\n")[:3] == [f"1 {'a' * 38}", "aa", "A  x"]
-
-
-def test_an_id_is_never_cut_but_a_hostname_is() -> None:
-    large = Text("12,345,678,901,234,567,890")
-    figure = (Text("1"), large, large)
-    lines = [
-        ServerLines("The Old Guard (since 2017)", ("old-guard-of-the-north", "og3m7p"), figure, ()),
-        ServerLines("Old Guard", ("old-guard", "o" * 60), figure, ()),
-    ]
-
-    shown = Screen(80).render(*build_server_table(("a", "b", "c"), lines, Screen(80)))
-
-    assert shown.split("\n")[1:] == [
-        "old-guard-of-the-north",
-        "  The Old Guard (sin…  1  12,345,678,901,234,567,890  12,345,678,901,234,567,890",
-        "  og3m7p",
-        "old-guard              1  12,345,678,901,234,567,890  12,345,678,901,234,567,890",
-        "  Old Guard  " + "o" * 60,
-        "",
-    ]
-
-
-def test_without_servers_there_is_no_line() -> None:
-    assert build_server_table(("peak",), [], Screen(80)) == []
-
-
 def test_a_length_is_rounded_to_two_units() -> None:
     lengths = {
         0: "0 seconds",

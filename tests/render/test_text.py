@@ -14,6 +14,7 @@ from srvstat.render.text import (
     format_duration,
     format_exact_duration,
     format_interval,
+    format_ordinal,
     format_share,
     format_time,
 )
@@ -114,3 +115,14 @@ def test_an_interval_has_one_unit(seconds: float, text: str) -> None:
 )
 def test_only_a_whole_is_a_hundred_percent(share: float, text: str) -> None:
     assert format_share(share) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        *((1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th")),
+        *((13, "13th"), (21, "21st"), (101, "101st"), (111, "111th"), (2123, "2,123rd")),
+    ],
+)
+def test_a_rank_is_an_ordinal_number(number: int, shown: str) -> None:
+    assert format_ordinal(number) == shown
