@@ -268,12 +268,7 @@ Merge = Callable[[int], Sequence[Columns]]
 
 
 def choose_frame(
-    merge: Merge,
-    screen: Screen,
-    *,
-    unit: str = "",
-    has_gaps: bool = False,
-    period: int = 0,
+    merge: Merge, screen: Screen, *, unit: str = "", has_gaps: bool = False, period: int = 0
 ) -> Frame:
     """Return the frame of panels for at least one server; see choose_layout for the options."""
     count = len(merge(1)[0].values)

@@ -308,11 +308,7 @@ def build_players(report: Report, labels: Labels) -> Element:
     return build_section(
         "players",
         "Players over time",
-        build(
-            "figure",
-            build("div", picture, data_chart=""),
-            build("figcaption", note),
-        ),
+        build("figure", build("div", picture, data_chart=""), build("figcaption", note)),
         build_averages(report.growth, labels),
     )
 

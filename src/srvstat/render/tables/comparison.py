@@ -197,11 +197,7 @@ def _build_lines(row: _Row, layout: _Layout, widths: _Widths, screen: Screen) ->
     lines = zip_longest(names_lines, row.observed[layout.is_narrow])
     for number, (names, seen) in enumerate(lines):
         beside = [drawn] if number == 0 and not layout.is_beside else []
-        yield join_at_columns(
-            (GAP, names or Text()),
-            *beside,
-            (observed_at, Text(seen or "")),
-        )
+        yield join_at_columns((GAP, names or Text()), *beside, (observed_at, Text(seen or "")))
 
 
 def _build_cards(
