@@ -35,16 +35,17 @@ from srvstat.render.panels import (
     Frame,
     Panel,
     Point,
+    Scale,
     Tick,
-    build_caption,
     build_title,
     choose_frame,
-    fit_plot_areas,
+    draw_area,
+    draw_rows,
+    fit_areas,
     get_light_mark,
     list_notes,
     render_nothing,
     render_panels,
-    select_ticks,
 )
 from srvstat.render.screen import Screen
 from srvstat.render.text import NOTHING, format_count
@@ -76,17 +77,21 @@ def render_distribution(document: Distribution, screen: Screen) -> str:
         return [Columns(_merge_shares(server, length)) for server in document.servers]
 
     frame = choose_frame(merge, screen, unit="%")
+    drawn = zip(document.servers, merge(frame.layout.merged), frame.scales, strict=True)
     panels = [
         Panel(
             build_title(server.hostname, server.server_id, _describe_quartiles(server), screen),
-            columns,
-            below=_draw_quartiles(server, document, frame),
+            draw_rows(columns, scale, frame.layout, screen),
+            _draw_quartiles(server, document, frame),
         )
-        for server, columns in zip(document.servers, merge(frame.layout.merged), strict=True)
+        for server, columns, scale in drawn
     ]
-    ticks = _list_player_ticks(document, frame)
-    notes = [_describe_histogram(document, frame)]
-    return render_panels(panels, frame, ticks, notes, screen)
+    players = format_count(document.bin_players * frame.layout.merged, "player")
+    note = (
+        f"share of observations by number of players, each column {players};"
+        " the line below is from the lowest to the peak, ━ between the quartiles, ┃ at the median"
+    )
+    return render_panels(panels, frame, _list_player_ticks(document, frame), [note], screen)
 
 
 def _merge_shares(server: ServerDistribution, length: int) -> list[float | None]:
@@ -138,14 +143,6 @@ def _list_player_ticks(document: Distribution, frame: Frame) -> Iterator[Tick]:
             yield Tick(_find_cell(value, document, frame), label, is_centered=True)
 
 
-def _describe_histogram(document: Distribution, frame: Frame) -> str:
-    players = format_count(document.bin_players * frame.layout.merged, "player")
-    return (
-        f"share of observations by number of players, each column {players};"
-        " the line below is from the lowest to the peak, ━ between the quartiles, ┃ at the median"
-    )
-
-
 _LABEL_WIDTH = 9
 """The usual distance of labels, in cells."""
 _LEAST_STEPS_BETWEEN = 3
@@ -161,18 +158,23 @@ def render_growth(document: GrowthDocument, screen: Screen) -> str:
         return [_build_columns(server, length) for server in document.servers]
 
     frame = choose_frame(merge, screen, has_gaps=True)
-    length = frame.layout.merged
+    columns = merge(frame.layout.merged)
+    trends = [
+        list(_draw_trend(one, frame, scale))
+        for one, scale in zip(document.servers, frame.scales, strict=True)
+    ]
     panels = [
         Panel(
             build_title(one.hostname, one.server_id, _describe_trend(one), screen),
-            columns,
-            list(_draw_trend(one, frame, number)),
+            draw_rows(drawn, scale, frame.layout, screen, trend),
         )
-        for number, (one, columns) in enumerate(zip(document.servers, merge(length), strict=True))
+        for one, drawn, scale, trend in zip(
+            document.servers, columns, frame.scales, trends, strict=True
+        )
     ]
-    notes = _list_growth_notes(document, panels, length, screen)
-    ticks = _list_step_ticks(document, frame)
-    return render_panels(panels, frame, ticks, notes, screen)
+    notes = [*_list_growth_notes(document, columns, frame.layout.merged, screen)]
+    notes += ["─ is the trend"] if any(trends) else []
+    return render_panels(panels, frame, _list_step_ticks(document, frame), notes, screen)
 
 
 def _build_columns(server: ServerGrowth, length: int) -> Columns:
@@ -189,12 +191,11 @@ def _describe_trend(server: ServerGrowth) -> str:
     return "" if trend == NOTHING else f"trend {trend}"
 
 
-def _draw_trend(server: ServerGrowth, frame: Frame, number: int) -> Iterator[int | None]:
+def _draw_trend(server: ServerGrowth, frame: Frame, scale: Scale) -> Iterator[int | None]:
     """Yield the row of the trend in each cell; None outside of the chart."""
     line = find_trend_line(server)
     if line is None:
         return
-    scale = frame.scales[number]
     for at in range(frame.width):
         time = _find_time(server.steps, at, frame)
         players = line.find_players(time)
@@ -229,18 +230,16 @@ def _list_step_ticks(document: GrowthDocument, frame: Frame) -> list[Tick]:
 
 
 def _list_growth_notes(
-    document: GrowthDocument, panels: Sequence[Panel], length: int, screen: Screen
+    document: GrowthDocument, columns: Sequence[Columns], length: int, screen: Screen
 ) -> Iterator[str]:
     step = document.step
     steps = describe_step(step) if length == 1 else format_count(length, step)
     rest = len(document.servers[0].steps) % length
     last = f", the last one {rest}" if rest else ""
     yield f"average players, each column {steps}{last}, in {document.time_zone}"
-    yield from list_notes(panels, "no observation", screen)
-    if any(panel.columns.light for panel in panels):
+    yield from list_notes(columns, "no observation", screen)
+    if any(one.light for one in columns):
         yield f"{get_light_mark(ascii_only=screen.ascii_only)} is part of {steps}"
-    if any(panel.line for panel in panels):
-        yield "─ is the trend"
 
 
 _MIN_DAY_WIDTH = 8
@@ -255,13 +254,22 @@ def render_peak_hours(document: PeakHours, screen: Screen) -> str:
         return [Columns([cell.players for cell in cells]) for cells in joined]
 
     frame = choose_frame(merge, screen, period=24)
-    panels = [
-        Panel(build_title(one.hostname, one.server_id, _describe_busiest(one), screen), columns)
-        for one, columns in zip(document.servers, merge(frame.layout.merged), strict=True)
-    ]
-    if all(panel.columns.is_empty for panel in panels):
+    length = frame.layout.merged
+    columns = merge(length)
+    if all(one.is_empty for one in columns):
         return render_nothing("too few observations", screen)
-    notes = _list_hour_notes(document, panels, frame, screen)
+    panels = [
+        Panel(
+            build_title(one.hostname, one.server_id, _describe_busiest(one), screen),
+            draw_rows(drawn, scale, frame.layout, screen),
+        )
+        for one, drawn, scale in zip(document.servers, columns, frame.scales, strict=True)
+    ]
+    hours = "an hour" if length == 1 else format_count(length, "hour")
+    notes = [
+        f"average players, each column {hours} of the week on the clock of {document.time_zone}",
+        *list_notes(columns, "fewer than 4 observations an hour", screen),
+    ]
     return render_panels(panels, frame, _list_day_ticks(frame), notes, screen)
 
 
@@ -287,15 +295,6 @@ def _list_day_ticks(frame: Frame) -> Iterator[Tick]:
             yield Tick((hours + 12) * layout.pitch // layout.merged, "12")
 
 
-def _list_hour_notes(
-    document: PeakHours, panels: Sequence[Panel], frame: Frame, screen: Screen
-) -> Iterator[str]:
-    length = frame.layout.merged
-    hours = "an hour" if length == 1 else format_count(length, "hour")
-    yield f"average players, each column {hours} of the week on the clock of {document.time_zone}"
-    yield from list_notes(panels, "fewer than 4 observations an hour", screen)
-
-
 _TICK_WIDTH = 9
 """The least distance of two ticks of the time axis."""
 
@@ -315,20 +314,16 @@ def render_step_chart(table: StepTable, screen: Screen) -> str:
         return render_nothing("no observation", screen)
     edges = _widen_ends([lines[0].start, *(line.end for line in lines)])
     columns = list(zip(*(line.cells for line in lines), strict=True))
-    highs = [find_highest(cells) or 0 for cells in columns]
-    areas = fit_plot_areas(screen, highs)
-    width = areas[0].width
-    steps = _assign_steps(edges, areas[0].capacity)
-    ticks = select_ticks(_iter_ticks(edges, width, ZoneInfo(table.query.zone)), width)
-    parts = []
-    for title, cells, area in zip(_list_titles(table), columns, areas, strict=True):
-        parts.append(build_title(*title, _describe_cells(cells), screen))
+    frame = fit_areas(screen, [find_highest(cells) or 0 for cells in columns])
+    steps = _assign_steps(edges, frame.width * COLUMN_DOTS)
+    panels = []
+    for title, cells, scale in zip(_list_titles(table), columns, frame.scales, strict=True):
         points = [Point(cell.players, cell.is_partial) for cell in cells]
-        drawn = area.draw([points[step] for step in steps], ticks)
-        # Without values, the axis is enough.
-        parts += drawn if any(cell.observations for cell in cells) else drawn[-1:]
-    caption = build_caption(_describe_chart(table, lines), [area.scale.top for area in areas])
-    return screen.render(*parts, areas[0].label_axis(ticks), caption)
+        is_observed = any(cell.observations for cell in cells)
+        rows = draw_area([points[step] for step in steps], scale) if is_observed else []
+        panels.append(Panel(build_title(*title, _describe_cells(cells), screen), rows))
+    ticks = _iter_ticks(edges, frame.width, ZoneInfo(table.query.zone))
+    return render_panels(panels, frame, ticks, _describe_chart(table, lines), screen)
 
 
 def _list_titles(table: StepTable) -> list[tuple[str, str]]:

@@ -9,8 +9,6 @@ from rich.text import Text
 
 from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.analysis import (
-    ComparedServer,
-    Comparison,
     GrowthStepPart,
     ServerGrowth,
     ServerPeakHours,
@@ -317,20 +315,6 @@ def describe_drawings(
     if has_partial:
         meaning += f", {get_partial_mark(ascii_only=screen.ascii_only)} is part of {step}"
     return meaning, f"each row from 0 to its highest average: {', '.join(tops)}" if tops else ""
-
-
-def describe_observations(
-    server: ComparedServer, comparison: Comparison, *, is_narrow: bool
-) -> list[str]:
-    """Return lines that say how much of the window was observed."""
-    observations = format_count(server.result.sampleCount, "observation")
-    lines = [observations]
-    if server.result.sampleCount and server.observed_spans < comparison.span_count:
-        unit = "hours" if comparison.response.range == "24h" else "days"
-        spans = f"in {server.observed_spans} of {comparison.span_count} {unit}"
-        count = f"{server.result.sampleCount:,}"
-        lines = [observations, spans] if is_narrow else [f"{count} {spans}"]
-    return lines
 
 
 def format_step(start: int, zone: ZoneInfo, step: str) -> str:

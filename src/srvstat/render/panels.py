@@ -39,12 +39,6 @@ def build_title(hostname: str, identifier: str, note: str, screen: Screen) -> Te
     return Text.assemble(title, rest)
 
 
-def build_caption(notes: Iterable[str], tops: Iterable[float]) -> Text:
-    """Return the text below a chart; `tops` are the upper ends of its vertical scales."""
-    differ = ["the scales differ"] if len({*tops}) > 1 else []
-    return Text("; ".join([*notes, *differ]), AXIS_STYLE, overflow="fold")
-
-
 def render_nothing(reason: str, screen: Screen) -> str:
     """Render what is there in place of a chart without any value."""
     return screen.render(Text(f"nothing to draw: {reason} in the window"))
@@ -74,23 +68,9 @@ def select_ticks(ticks: Iterable[Tick], width: int) -> list[Tick]:
     return kept
 
 
-def draw_axis(ticks: Iterable[Tick], width: int) -> str:
-    """Draw a horizontal axis with ticks."""
-    places = {tick.at for tick in ticks}
-    return "".join("┬" if at in places else "─" for at in range(width))
-
-
-def draw_labels(ticks: Iterable[Tick]) -> str:
-    """Return the line of labels below a horizontal axis."""
-    labels = ""
-    for tick in ticks:
-        labels = labels.ljust(tick.start) + tick.label
-    return labels
-
-
 _EIGHTHS, _THIRDS = " ▁▂▃▄▅▆▇█", " .:#"
 _LIGHT, _LIGHT_IN_ASCII = "░", "o"
-OVERDRAWN = frozenset({" ", _EIGHTHS[-1], _THIRDS[-1], _LIGHT, _LIGHT_IN_ASCII})
+_OVERDRAWN = frozenset({" ", _EIGHTHS[-1], _THIRDS[-1], _LIGHT, _LIGHT_IN_ASCII})
 """The characters that are not the upper end of a column."""
 
 _MAX_PITCH = 7
@@ -189,11 +169,6 @@ def draw_columns(
     return rows
 
 
-def get_zero_mark(*, ascii_only: bool) -> str:
-    """Return the column of a value of 0."""
-    return (_THIRDS if ascii_only else _EIGHTHS)[1]
-
-
 def get_light_mark(*, ascii_only: bool) -> str:
     """Return the character that fills lighter columns."""
     return _LIGHT_IN_ASCII if ascii_only else _LIGHT
@@ -237,15 +212,13 @@ class Columns(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """What is drawn for a server, below its title; nothing if all columns are None.
+    """What is drawn for a server below its title: rows, the uppermost first, or only an axis.
 
-    `line` has the row, counted from below, of a line in each cell. `below` is a line of text below
-    the axis.
+    `below` is a line of text below the axis.
     """
 
     title: Text
-    columns: Columns
-    line: Sequence[int | None] = ()
+    rows: Sequence[Text]
     below: str = ""
 
 
@@ -284,12 +257,11 @@ def choose_frame(
     return Frame(layout, label_width, len(columns[0].values), scales)
 
 
-def list_notes(panels: Iterable[Panel], blank: str, screen: Screen) -> Iterator[str]:
+def list_notes(columns: Iterable[Columns], blank: str, screen: Screen) -> Iterator[str]:
     """Yield what the lowest mark and a blank mean, if there are any."""
-    drawn = (panel.columns for panel in panels if not panel.columns.is_empty)
-    values = {value for columns in drawn for value in columns.values}
+    values = {value for one in columns if not one.is_empty for value in one.values}
     if 0 in values:
-        yield f"{get_zero_mark(ascii_only=screen.ascii_only)} is 0"
+        yield f"{(_THIRDS if screen.ascii_only else _EIGHTHS)[1]} is 0"
     if None in values:
         yield f"blank is {blank}"
 
@@ -301,84 +273,73 @@ def render_panels(
     notes: Iterable[str],
     screen: Screen,
 ) -> str:
-    """Render panels, at least one with columns, and below them labels and a caption of notes."""
+    """Render panels, at least one with rows, and below them labels and a caption of notes."""
     shown = select_ticks(ticks, frame.width)
-    lines = list(_build_panels(panels, frame, shown, screen))
-    lines.append(_indent(frame, Text(draw_labels(shown), AXIS_STYLE)))
-    drawn = zip(panels, frame.scales, strict=True)
-    return screen.render(
-        *lines,
-        build_caption(notes, [scale.top for panel, scale in drawn if not panel.columns.is_empty]),
-    )
-
-
-def _build_panels(
-    panels: Sequence[Panel], frame: Frame, ticks: Iterable[Tick], screen: Screen
-) -> Iterator[Text]:
-    axis = draw_axis(ticks, frame.width)
+    places = {tick.at for tick in shown}
+    axis = "".join("┬" if at in places else "─" for at in range(frame.width))
+    indent = " " * (frame.label_width + AXIS_WIDTH if frame.label_width else 1)
+    lines: list[Text] = []
     for panel, scale in zip(panels, frame.scales, strict=True):
-        yield panel.title
-        # Without columns, the axis is enough.
-        if not panel.columns.is_empty:
-            rows = _draw_rows(panel, scale, frame.layout, screen)
-            for number, row in zip(reversed(range(scale.height)), rows, strict=True):
-                yield _join_row(scale, number, frame, row)
-        yield _join_row(scale, -1, frame, Text(axis, AXIS_STYLE))
+        lines.append(panel.title)
+        for number, row in enumerate([*panel.rows, Text(axis, AXIS_STYLE)], 1):
+            row.rstrip()
+            label = scale.format_axis(len(panel.rows) - number, frame.label_width)
+            lines.append(Text.assemble((label, AXIS_STYLE), row))
         if panel.below:
-            yield _indent(frame, Text(panel.below, _MARK_STYLE))
+            lines.append(Text.assemble(indent, (panel.below, _MARK_STYLE)))
+    labels = ""
+    for tick in shown:
+        labels = labels.ljust(tick.start) + tick.label
+    lines.append(Text(indent + labels, AXIS_STYLE))
+    tops = {scale.top for panel, scale in zip(panels, frame.scales, strict=True) if panel.rows}
+    caption = "; ".join([*notes, *(["the scales differ"] if len(tops) > 1 else [])])
+    return screen.render(*lines, Text(caption, AXIS_STYLE, overflow="fold"))
 
 
-def _draw_rows(panel: Panel, scale: Scale, layout: Layout, screen: Screen) -> Iterator[Text]:
-    values, light = panel.columns
+def draw_rows(
+    columns: Columns,
+    scale: Scale,
+    layout: Layout,
+    screen: Screen,
+    line: Sequence[int | None] = (),
+) -> list[Text]:
+    """Return the rows of a panel with columns, the uppermost first; none if all are None.
+
+    `line` has the row, counted from below, of a dashed line in each cell.
+    """
+    if columns.is_empty:
+        return []
+    values, light = columns
     drawn = draw_columns(values, scale, ascii_only=screen.ascii_only, light=light)
-    for number, cells in zip(reversed(range(scale.height)), drawn, strict=True):
-        width, blank = layout.pitch - layout.gap, " " * layout.gap
-        row = Text("".join(cell * width + blank for cell in cells), STYLE)
+    width, blank = layout.pitch - layout.gap, " " * layout.gap
+    distance = max(layout.pitch, _LEAST_DASH_DISTANCE)
+    rows = []
+    for number, marks in zip(reversed(range(scale.height)), drawn, strict=True):
+        cells = [*"".join(mark * width + blank for mark in marks)]
+        dashes = [
+            at
+            for at, place in enumerate(line)
+            # A dash is never over the upper end of a column.
+            if place == number and not (at + 1) % distance and cells[at] in _OVERDRAWN
+        ]
+        for at in dashes:
+            cells[at] = "─"
+        row = Text("".join(cells), STYLE)
         for at in light:
             row.stylize("dim", at * layout.pitch, (at + 1) * layout.pitch)
-        distance = max(layout.pitch, _LEAST_DASH_DISTANCE)
-        yield _draw_dashes(
-            row,
-            [
-                at
-                for at, line in enumerate(panel.line)
-                if line == number and not (at + 1) % distance
-            ],
-        )
-
-
-def _draw_dashes(row: Text, places: Iterable[int]) -> Text:
-    """Return a row with dashes, but none over the upper end of a column."""
-    cells = list(row.plain)
-    drawn = [at for at in places if cells[at] in OVERDRAWN]
-    for at in drawn:
-        cells[at] = "─"
-    line = row.copy()
-    line.plain = "".join(cells)
-    for at in drawn:
-        line.stylize(_MARK_STYLE, at, at + 1)
-    return line
-
-
-def _join_row(scale: Scale, number: int, frame: Frame, row: Text) -> Text:
-    row.rstrip()
-    return Text.assemble((scale.format_axis(number, frame.label_width), AXIS_STYLE), row)
-
-
-def _indent(frame: Frame, line: Text) -> Text:
-    return Text.assemble(" " * (frame.label_width + AXIS_WIDTH if frame.label_width else 1), line)
+        for at in dashes:
+            row.stylize(_MARK_STYLE, at, at + 1)
+        rows.append(row)
+    return rows
 
 
 _MOST_LABEL_WIDTH = len("9,999,999")
-
 _MOST_SMALL = 4
 """With more areas, each is as high as with this many."""
 _MOST_TIMES_HIGHER = 4
 """Areas whose highest values differ by a greater factor have scales of their own."""
-
 _ROW_DOTS, COLUMN_DOTS = 4, 2
 """The dots of a cell, one above the other and side by side."""
-
 _BLANK = 0x2800
 """The Braille pattern without dots. Each dot is a bit of the others."""
 _LEFT_DOTS = (0, 0x40, 0x44, 0x46, 0x47, 0x40, 0x04, 0x02, 0x01)
@@ -396,52 +357,27 @@ class Point(NamedTuple):
     is_pale: bool
 
 
-class PlotArea(NamedTuple):
-    """An area of `width` columns, each of two values, beside a scale."""
+def draw_area(points: Sequence[Point], scale: Scale) -> list[Text]:
+    """Return the rows of an area of Braille dots, filled from 0 to each value.
 
-    width: int
-    scale: Scale
-    label_width: int
-
-    @property
-    def capacity(self) -> int:
-        """The number of values that it shows side by side."""
-        return self.width * COLUMN_DOTS
-
-    def draw(self, points: Sequence[Point], ticks: Iterable[Tick]) -> list[Text]:
-        """Return the lines of an area, filled from 0 to each value, and the axis below it.
-
-        There are as many points as the capacity. None is blank, while 0 has one dot. Of a pale
-        value, only the upper edge is drawn, at most at the upper end of the scale.
-        """
-        height = self.scale.height * _ROW_DOTS
-        dots = [
-            0
-            if point.value is None
-            else min(max(round(point.value / self.scale.top * height), 1), height)
-            for point in points
+    There are two points a cell. None is blank, while 0 has one dot. Of a pale value, only the upper
+    edge is drawn, at most at the upper end of the scale.
+    """
+    height = scale.height * _ROW_DOTS
+    dots = [
+        0 if point.value is None else min(max(round(point.value / scale.top * height), 1), height)
+        for point in points
+    ]
+    rows = []
+    for row in range(scale.height - 1, -1, -1):
+        patterns = [
+            _find_edge(one - row * _ROW_DOTS)
+            if point.is_pale
+            else min(max(one - row * _ROW_DOTS, 0), _ROW_DOTS)
+            for one, point in zip(dots, points, strict=True)
         ]
-        pale = [point.is_pale for point in points]
-        lines = []
-        for row in range(self.scale.height - 1, -1, -1):
-            patterns = [
-                _find_edge(one - row * _ROW_DOTS)
-                if is_pale
-                else min(max(one - row * _ROW_DOTS, 0), _ROW_DOTS)
-                for one, is_pale in zip(dots, pale, strict=True)
-            ]
-            lines.append(self._join_line(row, _draw_row(patterns)))
-        return [*lines, self._join_line(-1, Text(draw_axis(ticks, self.width), AXIS_STYLE))]
-
-    def label_axis(self, ticks: Iterable[Tick]) -> Text:
-        """Return the labels below the last area."""
-        start = " " * (self.label_width + AXIS_WIDTH)
-        return Text(start + draw_labels(ticks), AXIS_STYLE)
-
-    def _join_line(self, row: int, drawn: Text) -> Text:
-        drawn.rstrip()
-        axis = self.scale.format_axis(row, self.label_width)
-        return Text.assemble((axis, AXIS_STYLE), drawn)
+        rows.append(_draw_row(patterns))
+    return rows
 
 
 def _find_edge(dots: int) -> int:
@@ -460,8 +396,8 @@ def _draw_row(patterns: Sequence[int]) -> Text:
     return row
 
 
-def fit_plot_areas(screen: Screen, highs: Sequence[float]) -> list[PlotArea]:
-    """Return areas as wide as the screen, each for values from 0 to a highest one.
+def fit_areas(screen: Screen, highs: Sequence[float]) -> Frame:
+    """Return the frame of areas as wide as the screen, each for values from 0 to a highest one.
 
     They have a common scale, unless a highest value would be small on it.
     """
@@ -471,7 +407,7 @@ def fit_plot_areas(screen: Screen, highs: Sequence[float]) -> list[PlotArea]:
     scales = [choose_scale(high, min(len(highs), _MOST_SMALL)) for high in highs]
     label_width = max(scale.label_width for scale in scales)
     width = max(get_chart_width(screen) - label_width - AXIS_WIDTH, 1)
-    return [PlotArea(width, scale, label_width) for scale in scales]
+    return Frame(Layout(1, 1, 0), label_width, width, scales)
 
 
 def count_values(screen: Screen) -> int:

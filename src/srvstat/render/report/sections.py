@@ -58,7 +58,7 @@ from srvstat.render.report.elements import (
     build_table,
     build_time,
 )
-from srvstat.render.tables.integrity import MEANING, describe_evidence
+from srvstat.render.tables.integrity import MEANING, RULES, describe_evidence
 from srvstat.render.text import (
     NOTHING,
     format_count,
@@ -469,29 +469,6 @@ def _list_gaps(server: ServerTimeline, at: int, labels: Labels) -> Iterator[Chil
         yield labels.build_name(at), f"and {rest}; report --json lists all", "", ""
 
 
-RULE_NAMES = {
-    "flatLine": "Flat line",
-    "floor": "Floor",
-    "jitter": "Jitter",
-    "missingValues": "Missing values",
-    "stepChange": "Step change",
-    "noDailyCycle": "No daily cycle",
-    "aboveMaximum": "Above maximum",
-    "gaps": "Gaps",
-}
-
-_RULES = {
-    "flatLine": "a count that does not change for a long time",
-    "floor": "a count that many observations have and few go below",
-    "jitter": "counts that go up and down at random",
-    "missingValues": "numbers that are left out at regular distances",
-    "stepChange": "a level that changes from one week to the next",
-    "noDailyCycle": "counts that do not depend on the hour of the day",
-    "aboveMaximum": "counts above the maximum in the server's record",
-    "gaps": "observations that are missing",
-}
-"""What each rule looks for."""
-
 _RESULTS: Mapping[Result, str] = {
     "pass": "pass",
     "suspect": "suspect",
@@ -528,8 +505,8 @@ def _build_results(integrity: Integrity, labels: Labels) -> Element:
 
 
 def _build_rule(rule: AnyRule) -> Element:
-    note = build("span", _RULES[rule.rule], class_="note")
-    return build("span", RULE_NAMES[rule.rule], " ", note)
+    note = build("span", RULES[rule.rule].meaning, class_="note")
+    return build("span", RULES[rule.rule].name, " ", note)
 
 
 def _build_result(rule: AnyRule) -> Element:
@@ -543,14 +520,14 @@ def _describe_suspects(server: ServerIntegrity, name: Child, zone: str) -> Itera
     for rule in suspects:
         causes = build("span", "Innocent causes: ", " ".join(rule.innocent_causes), class_="note")
         evidence = build("span", describe_evidence(rule, zone), " ", causes)
-        yield build_fields([(RULE_NAMES[rule.rule], evidence)])
+        yield build_fields([(RULES[rule.rule].name, evidence)])
 
 
 def _list_reasons(integrity: Integrity, labels: Labels) -> Iterator[Children]:
     for at, server in enumerate(integrity.servers):
         for rule in server.rules:
             if rule.reason is not None:
-                rule_of = build("span", labels.build_name(at), f": {RULE_NAMES[rule.rule].lower()}")
+                rule_of = build("span", labels.build_name(at), f": {RULES[rule.rule].name.lower()}")
                 yield rule_of, rule.reason
 
 

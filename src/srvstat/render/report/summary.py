@@ -22,7 +22,7 @@ from srvstat.render.report.elements import (
     build_share,
     join_words,
 )
-from srvstat.render.report.sections import RULE_NAMES
+from srvstat.render.tables.integrity import RULES
 from srvstat.render.text import format_count, format_span_length
 
 _LEAST_CHANGE = 0.01
@@ -256,7 +256,7 @@ def _describe_integrity(report: Report, labels: Labels) -> Children:
     found: list[list[Child]] = []
     for at, server in enumerate(report.integrity.servers):
         suspects = [rule for rule in server.rules if rule.result == "suspect"]
-        names = [[RULE_NAMES[rule.rule].lower()] for rule in suspects]
+        names = [[RULES[rule.rule].name.lower()] for rule in suspects]
         if names:
             found.append(join_words(names))
             if len(report.integrity.servers) > 1:

@@ -1,4 +1,4 @@
-"""Answers and documents as tables, one file for each. Figures are rounded; JSON is exact."""
+"""Answers and documents as tables, by subject. Figures are rounded; JSON is exact."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -42,27 +42,6 @@ from srvstat.render.tables.support import (
     render_snapshot_diff,
 )
 
-TableDocument = (
-    AccessCheck
-    | Comparison
-    | DryRun
-    | Explanation
-    | GrowthDocument
-    | HistoryNotes
-    | ObservationTable
-    | Integrity
-    | PeakHours
-    | Replay
-    | Servers
-    | ServerTable
-    | SnapshotDiff
-    | SnapshotInfo
-    | Stats
-    | StepTable
-    | Top
-    | Verification
-)
-
 _RENDERERS: Mapping[type, Callable[[Any, Screen], str]] = {
     AccessCheck: render_access,
     Comparison: render_comparison,
@@ -85,6 +64,6 @@ _RENDERERS: Mapping[type, Callable[[Any, Screen], str]] = {
 }
 
 
-def render_table(document: TableDocument, screen: Screen) -> str:
-    """Render a document as a table for a screen."""
+def render_table(document: object, screen: Screen) -> str:
+    """Render a document that has a table for a screen."""
     return _RENDERERS[type(document)](document, screen)

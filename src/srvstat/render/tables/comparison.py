@@ -1,6 +1,6 @@
 """The table of a comparison: a table of servers with a drawing for each, or cards."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
@@ -9,10 +9,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.documents.analysis import ComparedServer, Comparison, StepCell
+from srvstat.documents.analysis import ComparedServer, Comparison
 from srvstat.render.figures import (
     describe_drawings,
-    describe_observations,
     describe_step,
     draw_averages,
     format_current,
@@ -37,7 +36,7 @@ from srvstat.render.tables.server_table import (
     measure_columns,
     measure_figures,
 )
-from srvstat.render.text import format_date, format_time, format_window
+from srvstat.render.text import format_count, format_date, format_time, format_window
 
 _HEADERS = ("current", "average", "median", "peak", "lowest")
 _USUAL_WIDTHS = (7, 7, 6, 5, 6, 14)
@@ -53,40 +52,26 @@ class _Row:
     observed: tuple[list[str], list[str]]
 
 
-class _Widths(NamedTuple):
-    """The widths of the parts of a table."""
-
-    columns: tuple[int, ...]
-    drawing: int
-    names: int
-    identifiers: int
-
-    @property
-    def figures(self) -> int:
-        return measure_figures(self.columns)
-
-
 class _Layout(NamedTuple):
-    """The width of ids and the column of drawings, beside the figures or below them."""
+    """The widths of ids and figures, and the column of drawings: beside figures or below them."""
 
+    widths: tuple[int, ...]
     name_width: int
     drawing_at: int
-    is_beside: bool
-    is_narrow: bool
+    is_beside: bool = False
+    is_narrow: bool = False
 
 
 def render_comparison(comparison: Comparison, screen: Screen) -> str:
     """Render a comparison, and below it notes on the figures and drawings."""
     headers = (*_HEADERS, name_first_last(ascii_only=screen.ascii_only))
     rows = [_build_row(server, comparison, screen) for server in comparison.servers]
-    widths = _measure_widths(headers, rows)
-    layout = _find_layout(rows, widths, screen)
+    layout = _find_layout(headers, rows, screen)
     if layout is None:
-        return screen.render(*_build_cards(headers, rows, screen), _build_notes(comparison, screen))
-    lines = [_build_header(headers, comparison, layout, widths)]
-    for row in rows:
-        lines += _build_lines(row, layout, widths, screen)
-    return screen.render(*lines, Text(), _build_notes(comparison, screen))
+        lines: Iterable[RenderableType] = _build_cards(headers, rows, screen)
+    else:
+        lines = [*_build_lines(headers, rows, layout, comparison, screen), Text()]
+    return screen.render(*lines, _build_notes(comparison, screen))
 
 
 def _build_row(server: ComparedServer, comparison: Comparison, screen: Screen) -> _Row:
@@ -104,100 +89,81 @@ def _build_row(server: ComparedServer, comparison: Comparison, screen: Screen) -
         result.currentPlayers, server.last_observed_at, comparison.snapshot_as_of
     )
     lines = ServerLines(server.hostname, names, (current, *map(Text, figures)), notes=())
-    return _Row(
-        escape_server(lines, screen),
-        _draw_cells(server.cells, screen),
-        (
-            describe_observations(server, comparison, is_narrow=False),
-            describe_observations(server, comparison, is_narrow=True),
-        ),
-    )
-
-
-def _draw_cells(cells: Sequence[StepCell], screen: Screen) -> Text:
-    drawing = Text(draw_averages(cells, ascii_only=screen.ascii_only))
-    for at, cell in enumerate(cells, 1):  # after the frame
+    drawing = Text(draw_averages(server.cells, ascii_only=screen.ascii_only))
+    for at, cell in enumerate(server.cells, 1):  # after the frame
         if cell.is_partial:
             drawing.stylize("dim", at, at + 1)
-    return drawing
+    observed = _describe_observations(server, comparison)
+    return _Row(escape_server(lines, screen), drawing, observed)
 
 
-def _measure_widths(headers: Sequence[str], rows: Sequence[_Row]) -> _Widths:
-    cells = [row.cells for row in rows]
-    return _Widths(
-        measure_columns(headers, cells, _USUAL_WIDTHS),
-        max(len(row.drawing) for row in rows),
-        max(USUAL_NAME_WIDTH, *(row.title.cell_len for row in cells)),
-        max(GAP + row.names_width for row in cells),
-    )
+def _describe_observations(
+    server: ComparedServer, comparison: Comparison
+) -> tuple[list[str], list[str]]:
+    """Return lines that say how much of the window was observed, and the same in less width."""
+    observations = format_count(server.result.sampleCount, "observation")
+    if not server.result.sampleCount or server.observed_spans >= comparison.span_count:
+        return [observations], [observations]
+    unit = "hours" if comparison.response.range == "24h" else "days"
+    spans = f"in {server.observed_spans} of {comparison.span_count} {unit}"
+    return [f"{server.result.sampleCount:,} {spans}"], [observations, spans]
 
 
-def _find_layout(rows: Sequence[_Row], widths: _Widths, screen: Screen) -> _Layout | None:
+def _find_layout(headers: Sequence[str], rows: Sequence[_Row], screen: Screen) -> _Layout | None:
     """Return the first layout that fits the screen; None if no table fits."""
     width = get_width(screen)
-    if width < max(MIN_TABLE_WIDTH, *(row.cells.title.cell_len for row in rows)):
+    cells = [row.cells for row in rows]
+    longest_title = max(row.title.cell_len for row in cells)
+    if width < max(MIN_TABLE_WIDTH, longest_title):
         return None
-    layouts = [_lay_out_beside(widths, width)]
-    for is_narrow in (False, True):
+    widths = measure_columns(headers, cells, _USUAL_WIDTHS)
+    figures, drawing = measure_figures(widths), max(len(row.drawing) for row in rows)
+    names = max(USUAL_NAME_WIDTH, longest_title)
+    identifiers = max(GAP + row.names_width for row in cells)
+    layouts = []
+    room = width - figures - drawing - 2 * GAP
+    if room >= USUAL_NAME_WIDTH:
+        name_width = min(room, max(names, identifiers - figures - GAP))
+        layouts.append(_Layout(widths, name_width, name_width + figures + 2 * GAP, is_beside=True))
+    room = width - figures - GAP
+    for is_narrow in (False, True) if room >= MIN_NAME_WIDTH else ():
         observed = max(len(line) for row in rows for line in row.observed[is_narrow])
-        layouts.append(_lay_out_below(widths, width, observed, is_narrow=is_narrow))
-    return next((layout for layout in layouts if layout and _fits(rows, layout, screen)), None)
+        name_width = min(room, max(names, identifiers))
+        drawing_at = min(max(name_width, identifiers) + GAP, width - drawing - GAP - observed)
+        layouts.append(_Layout(widths, name_width, drawing_at, is_narrow=is_narrow))
+    return next((layout for layout in layouts if _fits(cells, layout, screen)), None)
 
 
-def _lay_out_beside(widths: _Widths, width: int) -> _Layout | None:
-    """Give drawings a column of their own, on the lines of the figures."""
-    room = width - widths.figures - widths.drawing - 2 * GAP
-    if room < USUAL_NAME_WIDTH:
-        return None
-    name_width = min(room, max(widths.names, widths.identifiers - widths.figures - GAP))
-    return _Layout(name_width, name_width + widths.figures + 2 * GAP, True, is_narrow=False)
-
-
-def _lay_out_below(
-    widths: _Widths, width: int, observed: int, *, is_narrow: bool
-) -> _Layout | None:
-    """Put drawings on the lines of the identifiers."""
-    room = width - widths.figures - GAP
-    if room < MIN_NAME_WIDTH:
-        return None
-    name_width = min(room, max(widths.names, widths.identifiers))
-    drawing_at = min(
-        max(name_width, widths.identifiers) + GAP, width - widths.drawing - GAP - observed
-    )
-    return _Layout(name_width, drawing_at, False, is_narrow)
-
-
-def _fits(rows: Sequence[_Row], layout: _Layout, screen: Screen) -> bool:
+def _fits(rows: Sequence[ServerCells], layout: _Layout, screen: Screen) -> bool:
     room = layout.drawing_at - 2 * GAP
-    return all(line.cell_len <= room for row in rows for line in row.cells.list_names(room, screen))
+    return all(line.cell_len <= room for row in rows for line in row.list_names(room, screen))
 
 
-def _build_header(
-    headers: Sequence[str], comparison: Comparison, layout: _Layout, widths: _Widths
-) -> Text:
-    header = build_line(Text("server"), map(Text, headers), layout.name_width, widths.columns)
+def _build_lines(
+    headers: Sequence[str],
+    rows: Sequence[_Row],
+    layout: _Layout,
+    comparison: Comparison,
+    screen: Screen,
+) -> Iterator[Text]:
+    drawing_at = observed_at = layout.drawing_at
+    header = build_line(Text("server"), map(Text, headers), layout.name_width, layout.widths)
     if layout.is_beside:
-        header = join_at_columns((0, header), (layout.drawing_at, Text(comparison.response.range)))
-    header.stylize("bold")
-    return header
-
-
-def _build_lines(row: _Row, layout: _Layout, widths: _Widths, screen: Screen) -> Iterator[Text]:
-    figures, rest = row.cells.build_figures(layout.name_width, widths.columns, screen)
-    yield from figures[:-1]
-    first = [(0, figures[-1])]
-    drawn = (layout.drawing_at, row.drawing)
-    observed_at = layout.drawing_at
-    if layout.is_beside:
-        first.append(drawn)
+        header = join_at_columns((0, header), (drawing_at, Text(comparison.response.range)))
     else:
-        observed_at += widths.drawing + GAP
-    yield join_at_columns(*first)
-    names_lines = rest.list_names(layout.drawing_at - 2 * GAP, screen)
-    lines = zip_longest(names_lines, row.observed[layout.is_narrow])
-    for number, (names, seen) in enumerate(lines):
-        beside = [drawn] if number == 0 and not layout.is_beside else []
-        yield join_at_columns((GAP, names or Text()), *beside, (observed_at, Text(seen or "")))
+        observed_at += max(len(row.drawing) for row in rows) + GAP
+    header.stylize("bold")
+    yield header
+    for row in rows:
+        figures, rest = row.cells.build_figures(layout.name_width, layout.widths, screen)
+        drawn = [(drawing_at, row.drawing)]
+        yield from figures[:-1]
+        yield join_at_columns((0, figures[-1]), *(drawn if layout.is_beside else []))
+        names = rest.list_names(drawing_at - 2 * GAP, screen)
+        lines = zip_longest(names, row.observed[layout.is_narrow])
+        for number, (name, seen) in enumerate(lines):
+            beside = [] if number or layout.is_beside else drawn
+            yield join_at_columns((GAP, name or Text()), *beside, (observed_at, Text(seen or "")))
 
 
 def _build_cards(

@@ -1,49 +1,46 @@
 """The table of integrity: a mark for each server and rule, then the evidence of suspect results."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from srvstat.documents.integrity import (
-    AnyRule,
-    DailyCycleEvidence,
-    DailyCycleThreshold,
-    FlatLineEvidence,
-    FlatLineThreshold,
-    FloorEvidence,
-    FloorThreshold,
-    GapsEvidence,
-    GapsThreshold,
-    Integrity,
-    JitterEvidence,
-    JitterThreshold,
-    MaximumEvidence,
-    MaximumThreshold,
-    MissingValuesEvidence,
-    MissingValuesThreshold,
-    ServerIntegrity,
-    StepChangeEvidence,
-    StepChangeThreshold,
-)
+from srvstat.documents import integrity as rules
+from srvstat.documents.integrity import AnyRule, Integrity, ServerIntegrity
 from srvstat.render.local_time import format_clock, format_local_window
 from srvstat.render.screen import Fields, Screen, build_fields_grid
 from srvstat.render.tables.server_table import ServerLines, build_server_table
 from srvstat.render.text import format_count, format_share, format_span_length
 
-_HEADERS = {
-    "flatLine": "flat",
-    "floor": "floor",
-    "jitter": "jitter",
-    "missingValues": "missing",
-    "stepChange": "step",
-    "noDailyCycle": "cycle",
-    "aboveMaximum": "max",
-    "gaps": "gaps",
+
+class RuleWords(NamedTuple):
+    """The heading of a rule in a table, its name in a sentence, and what it looks for."""
+
+    header: str
+    name: str
+    meaning: str
+
+
+RULES = {
+    "flatLine": RuleWords("flat", "Flat line", "a count that does not change for a long time"),
+    "floor": RuleWords("floor", "Floor", "a count that many observations have and few go below"),
+    "jitter": RuleWords("jitter", "Jitter", "counts that go up and down at random"),
+    "missingValues": RuleWords(
+        "missing", "Missing values", "numbers that are left out at regular distances"
+    ),
+    "stepChange": RuleWords(
+        "step", "Step change", "a level that changes from one week to the next"
+    ),
+    "noDailyCycle": RuleWords(
+        "cycle", "No daily cycle", "counts that do not depend on the hour of the day"
+    ),
+    "aboveMaximum": RuleWords(
+        "max", "Above maximum", "counts above the maximum in the server's record"
+    ),
+    "gaps": RuleWords("gaps", "Gaps", "observations that are missing"),
 }
-"""The column of each rule."""
 _MAX_SERVERS = 100
 _MAX_DETAILS = 20
 MEANING = (
@@ -58,13 +55,18 @@ def render_integrity(integrity: Integrity, screen: Screen) -> str:
     parts: list[RenderableType] = []
     if integrity.servers:
         lines = [_build_lines(server, screen) for server in integrity.servers[:_MAX_SERVERS]]
-        parts += [*build_server_table(list(_HEADERS.values()), lines, screen)]
+        parts += [*build_server_table([words.header for words in RULES.values()], lines, screen)]
         parts += [*_build_rest(len(integrity.servers) - _MAX_SERVERS), Text()]
     for server in suspects[:_MAX_DETAILS]:
         parts += _build_details(server, integrity.time_zone, screen)
     if rest := _build_rest(len(suspects) - _MAX_DETAILS, " with suspect results"):
         parts += [*rest, Text()]
-    causes = _list_causes(suspects[:_MAX_DETAILS])
+    found = {rule.rule: rule for one in suspects[:_MAX_DETAILS] for rule in _list_suspect(one)}
+    causes = [
+        (words.header, " ".join(found[rule].innocent_causes))
+        for rule, words in RULES.items()
+        if rule in found
+    ]
     if causes:
         parts += [Text("innocent causes", "bold"), build_fields_grid(causes, screen), Text()]
     parts += [build_fields_grid(_list_notes(integrity, screen), screen), Text()]
@@ -98,15 +100,10 @@ def _build_details(server: ServerIntegrity, zone: str, screen: Screen) -> Iterat
     hostname = screen.escape_name(server.hostname)
     yield screen.escape(server.server_id, "bold").append("  ").append_text(hostname)
     fields = [
-        (_HEADERS[rule.rule], describe_evidence(rule, zone)) for rule in _list_suspect(server)
+        (RULES[rule.rule].header, describe_evidence(rule, zone)) for rule in _list_suspect(server)
     ]
     yield build_fields_grid(fields, screen)
     yield Text()
-
-
-def _list_causes(servers: Sequence[ServerIntegrity]) -> list[tuple[str, str | Text]]:
-    found = {rule.rule: rule.innocent_causes for one in servers for rule in _list_suspect(one)}
-    return [(header, " ".join(found[rule])) for rule, header in _HEADERS.items() if rule in found]
 
 
 def _list_notes(integrity: Integrity, screen: Screen) -> Fields:
@@ -118,9 +115,11 @@ def _list_notes(integrity: Integrity, screen: Screen) -> Fields:
         ("times", zone.key),
     ]
     if len(integrity.servers) == 1:
-        rules = integrity.servers[0].rules
+        evaluated = integrity.servers[0].rules
         fields += [
-            (_HEADERS[one.rule], f"not evaluated: {one.reason}") for one in rules if one.reason
+            (RULES[one.rule].header, f"not evaluated: {one.reason}")
+            for one in evaluated
+            if one.reason
         ]
     return fields
 
@@ -131,7 +130,7 @@ def describe_evidence(rule: AnyRule, zone: str) -> str:
 
 
 def _describe_flat_line(
-    found: FlatLineEvidence, threshold: FlatLineThreshold, zone: ZoneInfo
+    found: rules.FlatLineEvidence, threshold: rules.FlatLineThreshold, zone: ZoneInfo
 ) -> str:
     return (
         f"{format_count(found.longest_run, 'observation')} in a row have"
@@ -142,7 +141,9 @@ def _describe_flat_line(
     )
 
 
-def _describe_floor(found: FloorEvidence, threshold: FloorThreshold, _zone: ZoneInfo) -> str:
+def _describe_floor(
+    found: rules.FloorEvidence, threshold: rules.FloorThreshold, _zone: ZoneInfo
+) -> str:
     return (
         f"{format_share(found.share)} of the counts above 0 are exactly {found.players:,}, and at"
         f" most 1% are lower. Suspect: {format_share(threshold.share)} or more, of a"
@@ -150,7 +151,9 @@ def _describe_floor(found: FloorEvidence, threshold: FloorThreshold, _zone: Zone
     )
 
 
-def _describe_jitter(found: JitterEvidence, threshold: JitterThreshold, _zone: ZoneInfo) -> str:
+def _describe_jitter(
+    found: rules.JitterEvidence, threshold: rules.JitterThreshold, _zone: ZoneInfo
+) -> str:
     return (
         f"Changes are often followed by opposite changes: their correlation is"
         f" {found.correlation:.2f} over {format_count(found.pairs, 'pair')}. Suspect: at most"
@@ -159,7 +162,7 @@ def _describe_jitter(found: JitterEvidence, threshold: JitterThreshold, _zone: Z
 
 
 def _describe_missing_values(
-    found: MissingValuesEvidence, threshold: MissingValuesThreshold, _zone: ZoneInfo
+    found: rules.MissingValuesEvidence, threshold: rules.MissingValuesThreshold, _zone: ZoneInfo
 ) -> str:
     first = ", ".join(f"{one:,}" for one in found.first)
     spacing = ""
@@ -177,7 +180,7 @@ def _describe_missing_values(
 
 
 def _describe_step_change(
-    found: StepChangeEvidence, threshold: StepChangeThreshold, zone: ZoneInfo
+    found: rules.StepChangeEvidence, threshold: rules.StepChangeThreshold, zone: ZoneInfo
 ) -> str:
     return (
         f"The median of 7 days goes from {_format_median(found.median_before)} to"
@@ -188,7 +191,7 @@ def _describe_step_change(
 
 
 def _describe_daily_cycle(
-    found: DailyCycleEvidence, threshold: DailyCycleThreshold, zone: ZoneInfo
+    found: rules.DailyCycleEvidence, threshold: rules.DailyCycleThreshold, zone: ZoneInfo
 ) -> str:
     lowest, highest = map(_format_median, (found.lowest_players, found.highest_players))
     suspect = f"Suspect: a difference of at most {format_share(threshold.share)}."
@@ -202,7 +205,9 @@ def _describe_daily_cycle(
     )
 
 
-def _describe_maximum(found: MaximumEvidence, threshold: MaximumThreshold, zone: ZoneInfo) -> str:
+def _describe_maximum(
+    found: rules.MaximumEvidence, threshold: rules.MaximumThreshold, zone: ZoneInfo
+) -> str:
     times = ""
     if found.first_at is not None and found.last_at is not None:
         first, last = format_clock(found.first_at, zone), format_clock(found.last_at, zone)
@@ -214,7 +219,9 @@ def _describe_maximum(found: MaximumEvidence, threshold: MaximumThreshold, zone:
     )
 
 
-def _describe_gaps(found: GapsEvidence, threshold: GapsThreshold, zone: ZoneInfo) -> str:
+def _describe_gaps(
+    found: rules.GapsEvidence, threshold: rules.GapsThreshold, zone: ZoneInfo
+) -> str:
     longest = ""
     if found.longest:
         gap = found.longest[0]
@@ -236,12 +243,12 @@ def _format_median(players: float) -> str:
 
 
 _DESCRIBERS: Mapping[type, Callable[[Any, Any, ZoneInfo], str]] = {
-    FlatLineEvidence: _describe_flat_line,
-    FloorEvidence: _describe_floor,
-    JitterEvidence: _describe_jitter,
-    MissingValuesEvidence: _describe_missing_values,
-    StepChangeEvidence: _describe_step_change,
-    DailyCycleEvidence: _describe_daily_cycle,
-    MaximumEvidence: _describe_maximum,
-    GapsEvidence: _describe_gaps,
+    rules.FlatLineEvidence: _describe_flat_line,
+    rules.FloorEvidence: _describe_floor,
+    rules.JitterEvidence: _describe_jitter,
+    rules.MissingValuesEvidence: _describe_missing_values,
+    rules.StepChangeEvidence: _describe_step_change,
+    rules.DailyCycleEvidence: _describe_daily_cycle,
+    rules.MaximumEvidence: _describe_maximum,
+    rules.GapsEvidence: _describe_gaps,
 }
