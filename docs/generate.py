@@ -36,7 +36,7 @@ from srvstat.cli.demo_files import write_demo
 from srvstat.cli.main import main as run_srvstat
 from srvstat.cli.options import DEFAULT_SNAPSHOT, SNAPSHOT_VARIABLE
 from srvstat.contract.errors import ApiError, SrvstatError
-from srvstat.snapshot.format.schema import read_schema
+from srvstat.snapshot.format.rows import read_schema
 
 ROOT = Path(__file__).parent.parent
 COLUMNS = 80

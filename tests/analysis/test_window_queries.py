@@ -13,7 +13,7 @@ from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.operations import NotInBundleError
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.snapshot.write.bundle import write_bundle
+from srvstat.snapshot.write.copies import write_bundle
 
 MIDNIGHT = AS_OF - DAY // 2
 """The start of the UTC day of AS_OF."""

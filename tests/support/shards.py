@@ -9,8 +9,8 @@ from srvstat.cli.main import main
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.documents.snapshot import Manifest, ManifestShard, seal_manifest
+from srvstat.snapshot.format.digest import MANIFEST, compute_shards_root, find_shard, name_shard
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.format.shards import MANIFEST, compute_shards_root, find_shard, name_shard
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.write.server_rows import build_record
 from srvstat.sources.servers import format_records

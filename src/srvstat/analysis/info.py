@@ -5,7 +5,7 @@ from collections import Counter
 from srvstat.analysis.selection import ServerFilter
 from srvstat.analysis.server_list import describe_listed
 from srvstat.documents.servers import ListedServer, SnapshotInfo
-from srvstat.snapshot.read.decoding import read_texts
+from srvstat.snapshot.read.header import read_texts
 from srvstat.snapshot.read.snapshot import Snapshot
 
 

@@ -11,7 +11,7 @@ from srvstat.documents.document import remove_color_codes
 from srvstat.documents.servers import ListedServer, Servers, SortKey, is_silent
 from srvstat.snapshot.format.intervals import compute_server_coverage
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.decoding import read_texts
+from srvstat.snapshot.read.header import read_texts
 from srvstat.snapshot.read.snapshot import Snapshot
 
 _HALF_MS_PER_SECOND = 2_000

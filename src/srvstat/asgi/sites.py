@@ -20,7 +20,7 @@ from srvstat.contract.http import (
 from srvstat.contract.instants import format_instant
 from srvstat.contract.openapi import read_openapi
 from srvstat.contract.responses import HealthResponse, UnavailableResponse
-from srvstat.snapshot.read.spot_check import SpotCheck
+from srvstat.snapshot.read.verify import SpotCheck
 from srvstat.web import DOCS_ASSETS, find_asset
 
 READY_SECONDS = 2.0

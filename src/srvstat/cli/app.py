@@ -6,7 +6,7 @@ import typer
 
 from srvstat.cli.commands import COMMANDS, create_app, show_help_without_command
 from srvstat.contract import CONTRACT_VERSION
-from srvstat.snapshot.format.schema import FORMAT_VERSION
+from srvstat.snapshot.format.rows import FORMAT_VERSION
 from srvstat.version import __version__
 
 _EXIT_CODES = """Exit codes: 0 success, 2 invalid usage, 3 no usable snapshot, 4 output not

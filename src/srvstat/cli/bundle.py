@@ -25,7 +25,7 @@ from srvstat.contract.requests import parse_range
 from srvstat.operations import check_coverage
 from srvstat.render.summary import format_bundle_summary
 from srvstat.snapshot.read.snapshot import open_snapshot
-from srvstat.snapshot.write.bundle import write_bundle
+from srvstat.snapshot.write.copies import write_bundle
 
 IdentifiersArgument = Annotated[
     list[str],

@@ -15,9 +15,8 @@ from srvstat.contract.errors import SourceError
 from srvstat.documents.snapshot import DryRun
 from srvstat.files.reading import STDIN
 from srvstat.render.text import format_count
-from srvstat.snapshot.write.dry_run import run_dry
+from srvstat.snapshot.write.dry_run import Search, list_missing, run_dry, search_options
 from srvstat.snapshot.write.rules import RejectLimit
-from srvstat.snapshot.write.search_options import Search, list_missing, search_options
 from srvstat.sources.mapping import MappingOptions
 from srvstat.sources.registry import KINDS
 from srvstat.sources.server_records import GAMES

@@ -25,7 +25,7 @@ from srvstat.render.rows import encode_rows
 from srvstat.render.summary import format_export_summary
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
-from srvstat.snapshot.write.export import write_export
+from srvstat.snapshot.write.copies import write_export
 
 FORMATS = ("csv", "ndjson", "parquet")
 

@@ -34,8 +34,8 @@ from srvstat.fleet.request import (
     parse_size,
 )
 from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summary
-from srvstat.snapshot.format.shards import MAX_SHARDS
-from srvstat.snapshot.write.names import check_is_no_source
+from srvstat.snapshot.format.digest import MAX_SHARDS
+from srvstat.snapshot.write.build import check_is_no_source
 
 if TYPE_CHECKING:
     from srvstat.fleet.counts import Conflicts

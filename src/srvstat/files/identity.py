@@ -1,14 +1,9 @@
-"""Identify, lock and watch files that another program may replace."""
+"""Identify and watch files that another program may replace."""
 
-import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from typing import NamedTuple
-
-from srvstat.contract.errors import OutputError, SnapshotError
-from srvstat.files.errors import convert_errors
 
 Identity = tuple[int, ...] | None
 """Device, inode, size and modification time in nanoseconds; None for a missing file."""
@@ -25,36 +20,6 @@ def identify_file(path: str) -> Identity:
 def compute_identity(status: os.stat_result) -> tuple[int, ...]:
     """Return the identity of a file from its status."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-@contextmanager
-def lock_file(path: str) -> Iterator[int]:
-    """Lock the file at a path while the block runs, and yield a descriptor to read it.
-
-    A file system without locks locks nothing.
-
-    Raises SnapshotError for a file that can't be opened, OutputError if another process has the
-    lock.
-    """
-    with convert_errors(path, SnapshotError, remedy="build one with `srvstat snapshot build`"):
-        # Without O_NONBLOCK, opening a FIFO would wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        # NFS locks only files that are open for writing.
-        with suppress(OSError):
-            _lock(descriptor, path)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int, path: str) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise OutputError(
-            f"{path}: another update of it is running; try again when that has ended"
-        ) from None
 
 
 _FIRST_PAUSE = 5.0

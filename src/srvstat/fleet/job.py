@@ -25,16 +25,19 @@ from srvstat.fleet.counts import (
     Survey,
 )
 from srvstat.operations import build_result
-from srvstat.snapshot.write.ingest import AFTER_AS_OF
-from srvstat.snapshot.write.reasons import (
+from srvstat.snapshot.write.intake import AFTER_AS_OF
+from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
+from srvstat.snapshot.write.rules import (
     Reason,
+    RejectLimit,
+    RowsRejectedError,
+    SourceRows,
     describe_reasons,
     find_column,
+    find_excess,
     find_remedy,
     sort_reasons,
 )
-from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
-from srvstat.snapshot.write.rules import RejectLimit, RowsRejectedError, SourceRows, find_excess
 from srvstat.sources.server_records import ServerRecord, count_completed
 from srvstat.sources.source import Source
 from srvstat.stats import Growth, Statistics

@@ -13,22 +13,20 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY, few_examples
 from snapshot.observed import LARGEST
 from snapshot.server_rows import build_server
-from srvstat.snapshot.format.append import append
-from srvstat.snapshot.format.append_summaries import append_summaries
-from srvstat.snapshot.format.bands import Members
+from srvstat.snapshot.format.append import append, append_summaries
+from srvstat.snapshot.format.bands import Members, find_epoch
 from srvstat.snapshot.format.derive import derive
-from srvstat.snapshot.format.epochs import find_epoch
 from srvstat.snapshot.format.rows import (
     BANDS_PER_SERVER,
     BLOCKS_PER_SERVER,
+    DAYS_PER_BLOCK,
     Day,
     IntervalCounts,
     ServerRow,
     Summaries,
     SummaryIndex,
 )
-from srvstat.snapshot.format.summaries import DAYS_PER_BLOCK, MAX_LONG
-from srvstat.snapshot.format.summary_blocks import read_block
+from srvstat.snapshot.format.summaries import MAX_LONG, read_block
 
 KEY = 7
 HOUR = DAY // 24
@@ -149,7 +147,7 @@ def test_a_new_usual_interval_does_not_follow_from_unlisted_long_intervals(
     listed = DerivedServer(instants[:299], players[:299])
     assert append(listed, instants[299:], players[299:]) is not None
 
-    monkeypatch.setattr("srvstat.snapshot.format.summary_blocks.MAX_LONG", 3)
+    monkeypatch.setattr("srvstat.snapshot.format.summaries.MAX_LONG", 3)
     unlisted = DerivedServer(instants[:299], players[:299])
 
     assert append(unlisted, instants[299:], players[299:]) is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY
 from snapshot.observed import LARGEST, Observed, few_values, many_values, spread_over_days, windows
 from srvstat.contract.ranges import Window
-from srvstat.snapshot.format.bands import Members, divide_into_bands
+from srvstat.snapshot.format.bands import Members, divide_into_bands, find_epoch
 from srvstat.snapshot.format.days import (
     build_ranking,
     create_totals,
@@ -20,7 +20,6 @@ from srvstat.snapshot.format.days import (
     read_state,
 )
 from srvstat.snapshot.format.derive import derive
-from srvstat.snapshot.format.epochs import find_epoch
 from srvstat.snapshot.format.rows import BANDS_PER_SERVER, DAYS_PER_SERVER, Day
 from srvstat.stats import Growth, Statistics, compute_ranking_statistics, compute_statistics
 

@@ -27,8 +27,7 @@ from srvstat.snapshot.format.digest import (
     read_entries,
     seal,
 )
-from srvstat.snapshot.format.rows import KINDS, Bucket, FileRow
-from srvstat.snapshot.format.schema import read_schema
+from srvstat.snapshot.format.rows import KINDS, Bucket, FileRow, read_schema
 
 LEAST, MOST = -(2**63), 2**63 - 1
 TEXTS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=5)

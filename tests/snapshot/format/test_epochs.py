@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snapshot.described import describe_epoch
-from srvstat.snapshot.format.epochs import find_epoch
+from srvstat.snapshot.format.bands import find_epoch
 
 
 @given(server_id=st.text(max_size=9), observations=st.integers(0, 10**7))

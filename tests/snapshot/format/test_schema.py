@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from hashlib import sha256
 
-from srvstat.snapshot.format.schema import FORMAT_VERSION, read_schema
+from srvstat.snapshot.format.rows import FORMAT_VERSION, read_schema
 
 SCHEMA_HASHES = {
     5: "48469514c1def24679469cffcbb32632848a9b9d539698cce5651bf40c4acec7",

@@ -11,11 +11,11 @@ from snapshot.format.test_append import DerivedServer
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.append import append
+from srvstat.snapshot.format.bands import find_epoch
 from srvstat.snapshot.format.digest import digest_row
-from srvstat.snapshot.format.epochs import find_epoch
 from srvstat.snapshot.read.reader import open_file
-from srvstat.snapshot.read.stored_server import append_observations
 from srvstat.snapshot.read.verify import check_written
+from srvstat.snapshot.write.update import append_observations
 from support.snapshots import change
 
 COUNT = find_epoch("a", 400) + 20

@@ -17,7 +17,7 @@ from conftest import AS_OF, DAY, Cli, build_in, server
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
-from srvstat.snapshot.format.shards import MANIFEST, find_shard, name_shard
+from srvstat.snapshot.format.digest import MANIFEST, find_shard, name_shard
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.read.snapshot import open_snapshot
 from support.shards import write_manifest, write_shards

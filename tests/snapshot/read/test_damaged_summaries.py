@@ -16,7 +16,7 @@ from srvstat.contract.errors import SnapshotError
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.intervals import compute_server_coverage
-from srvstat.snapshot.format.schema import read_schema
+from srvstat.snapshot.format.rows import read_schema
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.read.verify import verify
 from support.snapshots import change, forge

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import DAY, Cli, build_in, server
-from srvstat.snapshot.format.schema import read_schema
+from srvstat.snapshot.format.rows import read_schema
 from support.snapshots import forge
 
 EXTREMES = (-1, 2**63 - 1)

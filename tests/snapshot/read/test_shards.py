@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY, Cli, build_in, few_examples, server
 from srvstat import open_snapshot
 from srvstat.contract.requests import NAMESPACES
-from srvstat.snapshot.format.shards import find_shard, name_shard
+from srvstat.snapshot.format.digest import find_shard, name_shard
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.read.sharded import open_shards
 from support.shards import write_shards

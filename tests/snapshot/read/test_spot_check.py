@@ -16,7 +16,7 @@ from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.read.snapshot import open_snapshot
-from srvstat.snapshot.read.spot_check import SpotCheck
+from srvstat.snapshot.read.verify import SpotCheck
 from support.shards import write_shards
 from support.snapshots import change
 

@@ -96,7 +96,6 @@ def test_blocks_with_too_many_long_intervals_list_none(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("srvstat.snapshot.format.summaries.MAX_LONG", 3)
-    monkeypatch.setattr("srvstat.snapshot.format.summary_blocks.MAX_LONG", 3)
 
     check_figures(5, draw_fleet(5), build)
 

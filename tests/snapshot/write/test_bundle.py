@@ -27,7 +27,7 @@ from srvstat.operations import (
 )
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.read.verify import verify
-from srvstat.snapshot.write.bundle import write_bundle
+from srvstat.snapshot.write.copies import write_bundle
 from support.snapshots import change, forge, read_observations
 
 

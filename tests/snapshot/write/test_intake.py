@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, Cli, csv
-from srvstat.snapshot.write.ingest import Intake
+from srvstat.snapshot.write.intake import Intake
 from srvstat.snapshot.write.roster import read_roster
 from srvstat.sources import source
 from srvstat.sources.source import Source

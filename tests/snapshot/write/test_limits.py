@@ -12,7 +12,7 @@ from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.read import verified_rows
 from srvstat.snapshot.read.reader import open_file
-from srvstat.snapshot.write import limits
+from srvstat.snapshot.write import store as limits
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, Cli, csv, few_examples, ndjson, server
 from srvstat.contract.errors import OutputError
-from srvstat.snapshot.write import ingest, processes, store
+from srvstat.snapshot.write import intake, processes, store
 from srvstat.snapshot.write.processes import SecondProcess, WorkerError, do_jobs
 from support.signals import restore_signals
 
@@ -191,7 +191,7 @@ def test_a_build_of_two_processes_has_the_bytes_of_one(
             started.append(find_second(process))
 
     monkeypatch.setattr(processes, "count_cores", lambda: 2)
-    monkeypatch.setattr(ingest, "_ROWS_OF_ONE_PROCESS", 0)
+    monkeypatch.setattr(intake, "_ROWS_OF_ONE_PROCESS", 0)
     monkeypatch.setattr(SecondProcess, "start", start_and_wait)
 
     assert build() == alone

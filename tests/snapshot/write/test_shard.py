@@ -8,8 +8,8 @@ from pyarrow import parquet
 
 from conftest import AS_OF, Cli, csv, ndjson, server
 from srvstat.contract.errors import OutputError
-from srvstat.snapshot.write import shard
-from srvstat.snapshot.write.shard import Shard, build_shard
+from srvstat.snapshot.write import build
+from srvstat.snapshot.write.build import Shard, build_shard
 from srvstat.sources.server_records import ServerRecord
 from support.snapshots import read_root
 
@@ -27,7 +27,7 @@ def write_rows(folder: str) -> None:
 
 @pytest.mark.usefixtures("here")
 def test_a_shard_is_the_build_of_its_servers(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard, "_ROWS_PER_REPORT", 150)
+    monkeypatch.setattr(build, "_ROWS_PER_REPORT", 150)
     write_rows("rows")
     Path("servers.ndjson").write_bytes(ndjson(map(server, ("a", "b"))))
     Path("rows.csv").write_bytes(csv(ROWS))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, Cli, few_examples
 from srvstat.contract.instants import format_instant
-from srvstat.snapshot.write import staging
-from srvstat.snapshot.write.staging import Repeat, Series, Staging, interleave
+from srvstat.snapshot.write import intake
+from srvstat.snapshot.write.intake import Repeat, Series, Staging, interleave
 from srvstat.sources import source
 from support.snapshots import (
     COMMAND,
@@ -80,7 +80,7 @@ def test_the_first_observation_of_an_instant_is_kept_and_the_others_are_repeats(
 ) -> None:
     read: list[tuple[int, Observation]] = []
     with pytest.MonkeyPatch.context() as patch, closing(sqlite3.connect(":memory:")) as connection:
-        patch.setattr(staging, "_MAX_IN_MEMORY", most)
+        patch.setattr(intake, "_MAX_IN_MEMORY", most)
         staged = Staging(connection)
         for batch in batches:
             places = range(start + step * len(read), start + step * (len(read) + len(batch)), step)
@@ -213,7 +213,7 @@ def read_line_by_line(
 def use_small_steps(patch: pytest.MonkeyPatch) -> None:
     """Read one or two lines at a time, and move staged observations often."""
     patch.setattr(source, "_BLOCK_BYTES", 50)
-    patch.setattr(staging, "_MAX_IN_MEMORY", 3)
+    patch.setattr(intake, "_MAX_IN_MEMORY", 3)
 
 
 @pytest.mark.usefixtures("here")
@@ -358,7 +358,7 @@ def test_memory_does_not_change_the_bytes_of_a_shuffled_build(
     written = Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()
     kept, rejected = read_line_by_line(files)
 
-    monkeypatch.setattr(staging, "_MAX_IN_MEMORY", most)
+    monkeypatch.setattr(intake, "_MAX_IN_MEMORY", most)
     again = cli(*command)
 
     assert (ran.exit_code, again.exit_code) == (0, 0)

@@ -10,9 +10,8 @@ import pytest
 from conftest import AS_OF, DAY, Cli, csv, ndjson, server
 from srvstat.contract.instants import LATEST
 from srvstat.snapshot.read.reader import open_file
-from srvstat.snapshot.write import changes
-from srvstat.snapshot.write import merge_server as merging
-from srvstat.snapshot.write.merge_server import Additions, OldFile, merge_server
+from srvstat.snapshot.write import update as merging
+from srvstat.snapshot.write.update import Additions, OldFile, merge_server
 from support.snapshots import forge, read_root
 
 BUILD = ["snapshot", "build", "--servers", "servers.ndjson", "--observations", "week.csv"]
@@ -66,7 +65,7 @@ def test_rows_that_are_stored_in_pieces_are_the_same(
 ) -> None:
     Path("one.db").write_bytes(Path("out.db").read_bytes())
     assert cli(*UPDATE).exit_code == 0
-    monkeypatch.setattr(changes, "_MAX_BYTES", 1)
+    monkeypatch.setattr(merging, "_MAX_BYTES", 1)
 
     assert cli("snapshot", "update", "one.db", *UPDATE[3:]).exit_code == 0
 

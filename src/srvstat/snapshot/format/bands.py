@@ -1,25 +1,33 @@
-"""Divide the values of a server into bands, which keep its histograms short.
-
-Bands are adjacent ranges of values. If a server has few different values, each of them is a band.
-Otherwise bands have several values and about equally many observations. The row of a band in
-`bands` stores the players of its observations in order of time. The histogram of the bands and the
-observations of one band are enough to find the value at a rank.
-
-The first observations of a server determine its bands (epochs.py). Values that appear later are in
-a gap between the earlier ones, or below or above all of them. The bands there are narrow near
-earlier values, so that few values share a band.
-"""
+"""Divide the values of a server into bands, whose counts are stored."""
 
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import NamedTuple
 
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
 from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import BANDS_PER_SERVER, ServerRow, SummaryIndex, Value
+
+_FRACTION_BITS = 18
+
+
+def find_epoch(server_id: str, observations: int) -> int:
+    """Return the number of first observations that determine the bands of a server.
+
+    It is the last of a series of thresholds that the server has reached. Each is about a quarter
+    larger than the one before. The first depends on the id, so that the servers of a fleet reach
+    theirs on different days.
+    """
+    offset = int.from_bytes(sha256(server_id.encode()).digest()[:2])
+    threshold = (1 << _FRACTION_BITS) + offset
+    while (following := threshold * 5 // 4) >> _FRACTION_BITS <= observations:
+        threshold = following
+    return min(threshold >> _FRACTION_BITS, observations)
+
 
 _MAX_VALUES = 4_096
 _MAX_VALUES_PER_OBSERVATION = 16

@@ -12,8 +12,7 @@ from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.contract.ranges import DAY_MS, Window
-from srvstat.snapshot.format.lanes import pack_offsets
-from srvstat.snapshot.format.packing import pack, pack_values, unpack
+from srvstat.snapshot.format.packing import pack, pack_offsets, pack_values, unpack
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, ServerRow
 from srvstat.stats import Growth, Prefix, Ranking, compute_growth
 

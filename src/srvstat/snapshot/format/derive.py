@@ -14,6 +14,7 @@ from srvstat.snapshot.format.bands import (
     build_band_rows,
     digest_rows,
     divide_into_bands,
+    find_epoch,
     pack_digests,
 )
 from srvstat.snapshot.format.calendar import split_calendar
@@ -24,11 +25,10 @@ from srvstat.snapshot.format.days import (
     is_ascending,
     pack_sum,
 )
-from srvstat.snapshot.format.derive_summaries import derive_summaries
 from srvstat.snapshot.format.digest import digest_row
-from srvstat.snapshot.format.epochs import find_epoch
 from srvstat.snapshot.format.packing import pack
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, FileRow, ServerRow, Value
+from srvstat.snapshot.format.summaries import derive_summaries
 
 
 class DerivedColumns(NamedTuple):

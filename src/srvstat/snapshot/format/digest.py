@@ -1,14 +1,4 @@
-"""Compute the chain of digests that verifies a snapshot, from the days of a server to the root.
-
-Each row that an answer reads is compared with its digest in another row. The digests of days are in
-the calendar of the server (calendar.py), and those of bands in the row of the server (bands.py).
-The digest of that row is in the directory, once per identifier. The digests of the directory are in
-the row of the file, which the root covers.
-
-Digests leave out the numbers of servers, so that equal content has equal digests in two files that
-number their servers differently. A wrong number is detected nevertheless: it leads to a row with
-another digest.
-"""
+"""The digests of rows, and the roots of files and of folders of shards."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -216,3 +206,34 @@ def _read_entry(bucket: Bucket, position: int) -> tuple[int, bytes]:
 def hash_identifier(namespace: Namespace, identifier: str) -> bytes:
     """Return the hash of an identifier in the directory."""
     return sha256(f"{namespace}\0{identifier}".encode()).digest()[:HASH_BYTES]
+
+
+MANIFEST = "manifest.json"
+"""The name of the file that lists the shards of a folder."""
+
+MAX_SHARDS = 4096
+
+_SERVER_LABEL = b"srvstat shard\0"
+_ROOT_LABEL = b"srvstat shards\0"
+_INTEGER_BYTES = 8
+
+
+def find_shard(server_id: str, shards: int) -> int:
+    """Return the number of a server's shard, from 0 on; it depends on the id only."""
+    digest = sha256(_SERVER_LABEL + server_id.encode()).digest()
+    return int.from_bytes(digest[:_INTEGER_BYTES]) % shards
+
+
+def name_shard(number: int) -> str:
+    """Return the name of a shard's file, such as `shard-007.db`."""
+    return f"shard-{number:03}.db"
+
+
+def compute_shards_root(as_of: int, roots: Sequence[str]) -> str:
+    """Return the root over shards, as 64 hexadecimal digits like the root of each.
+
+    The hashed bytes are: a label and a zero byte; the number of shards and the as_of, each in 8
+    bytes, big-endian; the roots in the order of the shards, 32 bytes each.
+    """
+    numbers = (value.to_bytes(_INTEGER_BYTES) for value in (len(roots), as_of))
+    return sha256(b"".join((_ROOT_LABEL, *numbers, *map(bytes.fromhex, roots)))).hexdigest()

@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.snapshot.format.bands import UNKNOWN, digest_rows, pack_digests
 from srvstat.snapshot.format.packing import pack, unpack
-from srvstat.snapshot.format.rows import BANDS_PER_SERVER, IntervalCounts, ServerRow, Value
-from srvstat.snapshot.format.summaries import DAYS_PER_BLOCK
+from srvstat.snapshot.format.rows import (
+    BANDS_PER_SERVER,
+    DAYS_PER_BLOCK,
+    IntervalCounts,
+    ServerRow,
+    Value,
+)
 from srvstat.stats import find_middle_ranks
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 import sys
 from array import array
 from collections.abc import Sequence
+from operator import sub
 
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 """The type code of Python's arrays for each width in bytes."""
@@ -27,6 +28,16 @@ def pack_values(numbers: Sequence[int]) -> bytes:
             continue
         return _swap_big_endian(packed).tobytes()
     raise OverflowError("a number that needs more bytes")
+
+
+def pack_offsets(numbers: Sequence[int], start: int) -> bytes:
+    """Pack how much each number exceeds `start`, in 4 bytes each."""
+    return _swap_big_endian(array("I", [number - start for number in numbers])).tobytes()
+
+
+def subtract_neighbors(numbers: "array[int]") -> "array[int]":
+    """Return how much each number exceeds the one before."""
+    return array("q", map(sub, numbers[1:], numbers))
 
 
 def unpack(packed: bytes, count: int) -> "array[int]":

@@ -1,9 +1,6 @@
-"""The rows of most tables; schema.sql explains each of their columns.
+"""The tables of a snapshot: the format's version, its limits, and its rows."""
 
-The fields are the columns in the table's order, and hold what the file holds: instants are Unix
-milliseconds, lists are JSON, and booleans are 0 and 1.
-"""
-
+import os
 import re
 from collections.abc import Mapping
 from itertools import product
@@ -13,12 +10,27 @@ from srvstat.contract.identifiers import IDENTIFIER_PATTERN
 from srvstat.contract.requests import Namespace
 from srvstat.contract.responses import Game
 
+APPLICATION_ID = 0x73727673
+FORMAT_VERSION = 8
+
+MAX_ROW_BYTES = 1 << 24
+"""Longest row in bytes that a reader accepts. No build writes a longer one."""
+
+
+def read_schema() -> str:
+    """Return the SQL text that creates the tables of a snapshot."""
+    # Importing importlib.resources would take longer than the rest of this module.
+    with open(os.path.join(os.path.dirname(__file__), "schema.sql"), encoding="utf-8") as file:
+        return file.read()
+
+
 Value = int | str | bytes | None
 """What a column can hold."""
 
 DAYS_PER_SERVER = 10_000_000
 """More than the days until 9999."""
 
+DAYS_PER_BLOCK = 64
 BLOCKS_PER_SERVER = 10_000
 BANDS_PER_SERVER = 1_000_000
 """More than any server has."""

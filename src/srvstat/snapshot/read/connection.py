@@ -15,7 +15,7 @@ from urllib.parse import quote
 from srvstat.contract.errors import SnapshotError
 from srvstat.files.errors import convert_errors
 from srvstat.files.identity import compute_identity
-from srvstat.snapshot.format.schema import (
+from srvstat.snapshot.format.rows import (
     APPLICATION_ID,
     FORMAT_VERSION,
     MAX_ROW_BYTES,

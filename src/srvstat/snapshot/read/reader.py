@@ -12,18 +12,23 @@ from srvstat.snapshot.format.calendar import Entry
 from srvstat.snapshot.format.days import read_day_observations, read_day_steps
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Bucket, Day, ServerRow
 from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
-from srvstat.snapshot.read.decoding import (
+from srvstat.snapshot.read.figures import (
+    StepTotals,
+    WindowFigures,
+    compute_steps,
+    compute_window_figures,
+    find_long_intervals,
+    verify_summaries,
+)
+from srvstat.snapshot.read.header import (
+    FILE_ROW,
     DetailWithInstants,
+    SnapshotHeader,
     check_optional_instant,
     read_detail,
 )
-from srvstat.snapshot.read.figures import StepTotals, WindowFigures
-from srvstat.snapshot.read.header import FILE_ROW, SnapshotHeader
 from srvstat.snapshot.read.statistics import compute_window_statistics, compute_window_totals
-from srvstat.snapshot.read.steps import compute_steps, find_long_intervals
-from srvstat.snapshot.read.summary_rows import verify_summaries
 from srvstat.snapshot.read.verified_rows import DIRECTORY, VerifiedRows
-from srvstat.snapshot.read.window_figures import compute_window_figures
 from srvstat.stats import Statistics
 
 _COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}

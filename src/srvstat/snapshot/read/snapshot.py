@@ -5,7 +5,7 @@ import stat
 from typing import TYPE_CHECKING, TypeAlias
 
 from srvstat.files.identity import Identity, compute_identity, identify_file
-from srvstat.snapshot.format.shards import MANIFEST
+from srvstat.snapshot.format.digest import MANIFEST
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 if TYPE_CHECKING:

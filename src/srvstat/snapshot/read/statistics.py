@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from srvstat.contract.ranges import Window
+from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot.format.bands import Bands, Members
 from srvstat.snapshot.format.days import build_ranking, read_last_state, read_state, read_totals
 from srvstat.snapshot.format.rows import Day, ServerRow
-from srvstat.snapshot.read.figures import check_total
 from srvstat.snapshot.read.verified_rows import VerifiedRows
 from srvstat.stats import (
     Growth,
@@ -183,3 +183,12 @@ def add_members(
     for server, values, bands in chosen:
         for band in bands:
             values.add_members(band, found[server.server, band])
+
+
+def check_total(observations: int, total: int) -> None:
+    """Check that observations can have a sum, as a forged file may have any.
+
+    Raises ValueError.
+    """
+    if not 0 <= total <= observations * MAX_SAFE_INTEGER:
+        raise ValueError("not the sum of observations")

@@ -1,24 +1,121 @@
-"""Verify a whole snapshot: each row by its digest, and derived data by recomputing it."""
+"""Verify a whole snapshot, the rows that an update wrote, or one server after another."""
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import Window
+from srvstat.contract.ranges import DAYS, Window, find_window
 from srvstat.documents.snapshot import Verification
+from srvstat.snapshot.format.bands import read_bands
+from srvstat.snapshot.format.calendar import read_calendar
 from srvstat.snapshot.format.days import read_day_observations
 from srvstat.snapshot.format.derive import derive, find_observed_span, has_valid_observations
-from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
+from srvstat.snapshot.format.digest import (
+    MANIFEST,
+    build_directory,
+    digest_directory,
+    has_digest,
+    seal,
+)
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, ServerRow, Value
-from srvstat.snapshot.format.shards import MANIFEST
+from srvstat.snapshot.read.figures import read_indexes
 from srvstat.snapshot.read.header import FILE_ROW
 from srvstat.snapshot.read.reader import SnapshotFile
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
-from srvstat.snapshot.read.verified_rows import DIRECTORY, format_day
-from srvstat.snapshot.read.written_rows import count_derived, verify_rows
+from srvstat.snapshot.read.verified_rows import DIRECTORY, VerifiedRows, format_day
+
+_ROWS_AT_ONCE = 500
+
+
+def count_derived(rows: VerifiedRows, server: ServerRow) -> Counter[str]:
+    """Return the number of derived rows of a server by table, according to its own row.
+
+    Raises SnapshotError; ValueError for rows that no build writes.
+    """
+    calendar = read_calendar(server)
+    counts = Counter(
+        days=calendar.count_days(),
+        calendars=calendar.stored_blocks,
+        bands=len(read_bands(server).list_rows()),
+    )
+    if server.summary_digest:
+        (index,) = read_indexes(rows, [server])
+        blocks = index.last_block + 1
+        intervals = len(index.bands.list_rows())
+        counts.update(
+            summary_index=1, summaries=blocks, interval_counts=blocks, intervals=intervals
+        )
+    return counts
+
+
+def verify_rows(rows: VerifiedRows, table: str, digests: Mapping[int, bytes]) -> None:
+    """Verify rows of a table by their keys.
+
+    Raises SnapshotError.
+    """
+    part = f"the table {table}"
+    all_keys = list(digests)
+    for at in range(0, len(all_keys), _ROWS_AT_ONCE):
+        keys = all_keys[at : at + _ROWS_AT_ONCE]
+        found = rows.read_by_key(table, "rowid", keys, part=part)
+        for key in keys:
+            if key not in found or not has_digest(table, found[key], digests[key]):
+                raise rows.build_damage_error(part)
+
+
+class SpotCheck:
+    """Check the next server each time: of each file of the snapshot in turn, in order of their ids.
+
+    One thread at a time may use it, with any open snapshot: a later one is checked from the same
+    place on.
+    """
+
+    def __init__(self) -> None:
+        self._turn = 0
+        self._last: defaultdict[int, str] = defaultdict(str)
+        """The last id checked in each file, by the number of the file."""
+
+    def check_next(self, snapshot: Snapshot) -> str | None:
+        """Check the next server on the disk, and return its id; None for a file without servers.
+
+        All rows are read that answers about the server need. After an error, the next check reads
+        the same server again.
+
+        Raises SnapshotError.
+        """
+        files = list(snapshot.iter_files())
+        number = self._turn % len(files)
+        file = files[number].reread()
+        found = _find_next(file, self._last[number])
+        if found is not None:
+            _check_server(file, found, snapshot.as_of)
+            self._last[number] = found
+        elif file.file_row.server_count:
+            raise file.build_damage_error("the servers")
+        self._turn += 1
+        return found
+
+
+def _find_next(file: SnapshotFile, last: str) -> str | None:
+    """Return the unverified id of the server after another, or else of the first one."""
+    for start in (f"{last}\0", ""):
+        for found in file.iter_identifiers("id", start):
+            return found
+    return None
+
+
+def _check_server(file: SnapshotFile, server_id: str, as_of: int) -> None:
+    """Compute what all answers about a server contain; this verifies each row that they need."""
+    (server,) = file.rows.find_servers([("id", server_id)])
+    if server is None or not file.has_server(server):
+        raise file.build_damage_error("the servers")
+    file.get_detail(server)
+    for name in DAYS:
+        file.compute_statistics([server], find_window(name, as_of))
+
 
 _PARTS = {
     **dict.fromkeys(("days", "day_digests", "blocks", "block_digests"), "the calendar of "),

@@ -1,25 +1,80 @@
-"""Build a snapshot: read and validate sources, store and derive rows, read the file back."""
+"""Build a snapshot or a shard: read sources, store and derive rows, and read the file back."""
 
+import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.documents.snapshot import BuildSummary
-from srvstat.files.atomic import atomic_write
+from srvstat.files.atomic import atomic_write, check_name
+from srvstat.files.errors import convert_write_errors
+from srvstat.files.reading import STDIN
 from srvstat.snapshot.format.rows import FileRow
-from srvstat.snapshot.write.database import check_draft, check_journal, open_draft
-from srvstat.snapshot.write.ingest import Intake, Progress
-from srvstat.snapshot.write.names import check_names
+from srvstat.snapshot.write.database import (
+    check_draft,
+    check_journal,
+    fill_tables,
+    open_draft,
+    store_servers,
+)
+from srvstat.snapshot.write.intake import Intake, Progress
 from srvstat.snapshot.write.processes import SecondProcess
-from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects, write_rejects
-from srvstat.snapshot.write.roster import read_roster
-from srvstat.snapshot.write.rules import RejectLimit, Rules, check_rows, check_servers
-from srvstat.snapshot.write.server_rows import encode_texts
+from srvstat.snapshot.write.roster import Roster, read_roster
+from srvstat.snapshot.write.rules import (
+    RejectLimit,
+    RejectsFile,
+    Rules,
+    check_rows,
+    check_servers,
+    open_rejects,
+    write_rejects,
+)
+from srvstat.snapshot.write.server_rows import build_server_rows, encode_texts, summarize
 from srvstat.snapshot.write.store import store
-from srvstat.snapshot.write.summary import build_server_rows, summarize
-from srvstat.snapshot.write.tables import fill_tables, store_servers
-from srvstat.sources.observations import check_sources
-from srvstat.sources.source import Source, list_stored_names
+from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.observations import check_sources, split_folder
+from srvstat.sources.server_records import ServerRecord
+from srvstat.sources.source import Source, check_stdin_once, list_stored_names
+
+
+def check_names(
+    output: str, rejects: str | None, sources: Sequence[Source], *, name: str = "OUTPUT"
+) -> None:
+    """Refuse a snapshot that is a source, or that is also the file of the rejects.
+
+    `name` is that of the snapshot's argument.
+
+    Raises UsageError, OutputError.
+    """
+    check_stdin_once(source.name for source in sources)
+    written = [check_name(name, output)]
+    if rejects is not None:
+        written.append(check_name("--rejects", rejects))
+    for path, location in zip((output, rejects), written, strict=False):
+        check_is_no_source(path, location, sources)
+    if len(set(written)) < len(written):
+        raise UsageError(f"{rejects}: is also the snapshot; name another file for the rejects")
+    check_journal(output)
+
+
+def check_is_no_source(path: str | None, location: str, sources: Sequence[Source]) -> None:
+    """Refuse a file to write, with a real path, that is also a source.
+
+    Raises UsageError.
+    """
+    if location in set(map(_locate, sources)):
+        raise UsageError(f"{path}: is also a source; name another file")
+
+
+def _locate(source: Source) -> str | None:
+    """Return the real path of a source; None for standard input and for names that can't open."""
+    if source.name == STDIN:
+        return None
+    try:
+        return os.path.realpath(source.name)
+    except (OSError, ValueError):  # such as a relative path in a directory that was removed
+        return None
 
 
 def build(  # noqa: PLR0913 - each is an option of the command
@@ -129,3 +184,65 @@ def _build_file_row(summary: BuildSummary, sources: str, *, is_open: bool) -> Fi
         root=b"",
         digest=b"",
     )
+
+
+_ROWS_PER_REPORT = 100_000
+
+# An engine has read these times, so that a year before 2001 is no mistake.
+_MILLISECONDS = ColumnMapping(time_unit="ms", is_strict=True)
+
+
+class Shard(NamedTuple):
+    """A shard to build: its number and file, its servers, and the folder of their observations.
+
+    `title` is the name of the file for messages. The folder is missing if there are none.
+    """
+
+    number: int
+    path: str
+    title: str
+    records: Sequence[ServerRecord]
+    rows: str
+    as_of: int
+    sources: Sequence[str]
+
+
+def build_shard(shard: Shard, report: Callable[[int], None]) -> FileRow:
+    """Build a shard like a snapshot of its servers, and return the row of the file.
+
+    `report` is called with numbers of rows just processed; each is read, then stored.
+
+    Raises SourceError, OutputError.
+    """
+    sources: list[Source] = []
+    if os.path.isdir(shard.rows):
+        sources = split_folder(Source(shard.rows, "parquet", _MILLISECONDS))
+    with convert_write_errors(shard.title), open(shard.path, "xb") as file:
+        with open_draft(shard.title, shard.path) as connection:
+            intake = Intake(connection, Roster(shard.records), sources, shard.as_of)
+            summary, row = fill_draft(
+                connection,
+                intake,
+                Rules(strict=True, max_rejected=None, allow_empty=True),
+                rejects_file=RejectsFile("", None),
+                progress=_Counter(report).add,
+                names=shard.sources,
+            )
+        check_draft(shard.title, shard.path, summary.kept)
+        os.fsync(file.fileno())
+    return row
+
+
+class _Counter:
+    """Collects the rows of many small steps, to report them at once."""
+
+    def __init__(self, report: Callable[[int], None]) -> None:
+        self._report = report
+        self._rows = 0
+
+    def add(self, _step: str, _bytes: int, rows: int) -> None:
+        """Count the rows of a step."""
+        self._rows += rows
+        if self._rows >= _ROWS_PER_REPORT:
+            self._report(self._rows)
+            self._rows = 0

@@ -1,14 +1,19 @@
-"""Make rows of `servers` from server records, and records from rows."""
+"""Make rows of servers from their records, records from rows, and the summary of a build."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from operator import attrgetter
 
 from srvstat.contract import wire
-from srvstat.snapshot.format.derive import DerivedColumns
+from srvstat.documents.snapshot import BuildSummary
+from srvstat.snapshot.format.derive import DerivedColumns, find_observed_span
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.decoding import read_texts
-from srvstat.sources.server_records import ServerRecord
+from srvstat.snapshot.read.header import read_texts
+from srvstat.snapshot.write.intake import Intake
+from srvstat.snapshot.write.roster import Roster
+from srvstat.snapshot.write.rules import find_remedy, list_reasons
+from srvstat.snapshot.write.store import Stored
+from srvstat.sources.server_records import ServerRecord, count_completed
 
 _GET_DERIVED = attrgetter(*DerivedColumns._fields)
 
@@ -77,3 +82,38 @@ def get_derived(row: ServerRow) -> DerivedColumns:
 def encode_texts(values: Sequence[str]) -> str:
     """Return texts as a JSON array."""
     return wire.encode(values).decode("utf-8")
+
+
+def build_server_rows(roster: Roster, stored: Stored, as_of: int) -> list[ServerRow]:
+    """Return the rows of `servers`; a server that no record names needs an observation."""
+    return [
+        build_server_row(roster.get_record(server_id), key, stored.derived[key], as_of)
+        for server_id, key in roster.server_keys.items()
+        if roster.has_record(server_id) or stored.derived[key].observation_count
+    ]
+
+
+def summarize(
+    intake: Intake, stored: Stored, rows: Sequence[ServerRow], as_of: int, first_reject: str | None
+) -> BuildSummary:
+    """Return the counts of rows and servers."""
+    first, last = find_observed_span(stored.derived.values())
+    remedy = find_remedy(list_reasons(intake.rejects, {}, {}))
+    return BuildSummary(
+        read=intake.rows,
+        kept=stored.kept,
+        repeated=stored.repeated,
+        conflicting=intake.rejects.conflicting,
+        rejected=intake.rejects.malformed,
+        skipped=intake.skipped,
+        first_reject=first_reject,
+        remedy=remedy and remedy.text,
+        servers=len(rows),
+        withheld=len(intake.roster.withheld),
+        completed=count_completed(intake.roster.get_record(row.id) for row in rows),
+        fallbacks=sum(row.current_is_fallback for row in rows),
+        as_of=as_of,
+        first_observed_at=first,
+        last_observed_at=last,
+        warnings=tuple(intake.warnings),
+    )

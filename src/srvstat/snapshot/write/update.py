@@ -1,38 +1,502 @@
 """Update a snapshot: add observations and servers to a copy of it, which then replaces it."""
 
 import os
-from collections.abc import Sequence
-from contextlib import closing
+import sqlite3
+from array import array
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
-from srvstat.contract.errors import SnapshotError, SourceError
+from srvstat.contract.errors import SnapshotError, SourceError, UsageError
+from srvstat.contract.instants import LATEST, format_instant
+from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.documents.snapshot import BuildSummary, UpdateSummary
 from srvstat.files.atomic import atomic_write
-from srvstat.files.copying import copy_in_background
-from srvstat.files.identity import compute_identity, lock_file
-from srvstat.snapshot.format.derive import find_observed_span
-from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
-from srvstat.snapshot.format.rows import FileRow, ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.snapshot.write.changes import Changes
-from srvstat.snapshot.write.database import (
-    check_changes,
-    check_journal,
-    open_draft,
-    open_temporary,
+from srvstat.files.copying import copy_in_background, lock_file
+from srvstat.files.identity import compute_identity
+from srvstat.snapshot.format.append import AppendResult, append
+from srvstat.snapshot.format.bands import Members
+from srvstat.snapshot.format.calendar import read_calendar
+from srvstat.snapshot.format.derive import (
+    DerivedColumns,
+    find_observed_span,
+    has_valid_observations,
 )
-from srvstat.snapshot.write.ingest import Intake, Progress
-from srvstat.snapshot.write.merge import Merge
-from srvstat.snapshot.write.names import check_names
+from srvstat.snapshot.format.digest import build_directory, digest_directory, digest_row, seal
+from srvstat.snapshot.format.rows import (
+    BLOCKS_PER_SERVER,
+    ROWS_PER_SERVER,
+    Bucket,
+    Day,
+    FileRow,
+    IntervalCounts,
+    ServerRow,
+    Summaries,
+    SummaryIndex,
+    Value,
+)
+from srvstat.snapshot.format.summaries import Index, read_index
+from srvstat.snapshot.read.figures import read_blocks, read_count_rows, read_index_rows
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.verified_rows import VerifiedRows
+from srvstat.snapshot.write.build import check_names
+from srvstat.snapshot.write.database import check_changes, check_journal, open_draft, open_temporary
+from srvstat.snapshot.write.intake import Intake, Progress
 from srvstat.snapshot.write.processes import SecondProcess
-from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects, write_rejects
-from srvstat.snapshot.write.rules import RejectLimit, check_update
-from srvstat.snapshot.write.server_rows import encode_texts
-from srvstat.snapshot.write.store import Stored
-from srvstat.snapshot.write.summary import build_server_rows, summarize
-from srvstat.snapshot.write.update_base import Base, NewServers, check_base, read_base
+from srvstat.snapshot.write.roster import NOT_IN_SNAPSHOT, NOT_LISTED, Roster
+from srvstat.snapshot.write.rules import (
+    RejectLimit,
+    RejectsFile,
+    check_update,
+    open_rejects,
+    write_rejects,
+)
+from srvstat.snapshot.write.server_rows import (
+    build_record,
+    build_server_rows,
+    encode_texts,
+    get_derived,
+    summarize,
+)
+from srvstat.snapshot.write.store import (
+    MAX_SHARED,
+    Stored,
+    check_day,
+    count_repeats,
+    derive_within_limits,
+)
 from srvstat.sources.observations import check_sources
+from srvstat.sources.registry import load_record_reader
+from srvstat.sources.server_records import (
+    GAMES,
+    ServerRecord,
+    SlugError,
+    check_identifiers,
+    complete_records,
+    make_slug,
+)
 from srvstat.sources.source import Source, list_stored_names
+
+_MAX_BYTES = 1 << 26
+"""Bytes of rows after which those in memory are stored."""
+
+_BYTES_PER_ROW = 500
+"""The approximate memory of a row without its blobs."""
+
+_DERIVED = ROWS_PER_SERVER.keys() - {"servers"}
+
+# The draft is deleted on any error and flushed before it is renamed.
+_SETTINGS = """
+    PRAGMA trusted_schema = 0;
+    PRAGMA cell_size_check = 1;
+    PRAGMA journal_mode = OFF;
+    PRAGMA synchronous = OFF;
+    PRAGMA locking_mode = EXCLUSIVE;
+"""
+
+
+class Changes:
+    """The rows to change in a draft, which may still be incomplete when they are collected.
+
+    `wait` is called once, before the first change: it returns when the draft is a complete copy.
+    The methods may raise sqlite3.Error, and what `wait` raises.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, wait: Callable[[], None]) -> None:
+        self._connection = connection
+        self._wait: Callable[[], None] | None = wait
+        self._removed: list[int] = []
+        self._rows: defaultdict[str, list[Sequence[Value]]] = defaultdict(list)
+        self._bytes = 0
+        self.digests: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
+        """The digests of the rows that were put, by table and key, without those of `servers`."""
+
+    def put(self, table: str, row: Sequence[Value]) -> None:
+        """Add or replace a derived row of a server."""
+        self._rows[table].append(row)
+        self._bytes += _BYTES_PER_ROW + sum(len(each) for each in row if isinstance(each, bytes))
+        if self._bytes > _MAX_BYTES:
+            self._store_rows()
+
+    def remove_derived(self, server: int) -> None:
+        """Remove all derived rows of a server that the draft has before any row of it is put."""
+        self._removed.append(server)
+
+    def finish(
+        self,
+        removed: Sequence[ServerRow],
+        added: Sequence[ServerRow],
+        directory: Sequence[Bucket],
+        file_row: FileRow,
+    ) -> None:
+        """Store the collected rows, the rows of servers, the directory, and the row of the file.
+
+        Servers are removed first, so that one can get an identifier that another one had.
+        """
+        self._store_rows()
+        execute, insert = self._connection.execute, self._insert
+        self._connection.executemany(
+            "DELETE FROM servers WHERE server = ?", [(row.server,) for row in removed]
+        )
+        insert("servers", added)
+        for table, rows in (("directory", directory), ("snapshot", [file_row])):
+            execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+            insert(table, rows)
+        self._connection.commit()
+
+    def _store_rows(self) -> None:
+        if self._wait:
+            self._wait()
+            self._wait = None
+            self._connection.executescript(_SETTINGS)
+        for table in sorted(_DERIVED):
+            per_server = ROWS_PER_SERVER[table]
+            self._connection.executemany(
+                f"DELETE FROM {table} WHERE rowid BETWEEN ? AND ?",  # noqa: S608 - our own names
+                [(of * per_server, (of + 1) * per_server - 1) for of in self._removed],
+            )
+        for table, rows in self._rows.items():
+            self._insert(table, rows)
+            self.digests[table].update((int(row[0] or 0), digest_row(table, row)) for row in rows)
+        self._removed.clear()
+        self._rows.clear()
+        self._bytes = 0
+
+    def _insert(self, table: str, rows: Sequence[Sequence[Value]]) -> None:
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            self._connection.executemany(f"REPLACE INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own names
+
+
+class NewServers(NamedTuple):
+    """The options that add servers: the source of records, slugs, and the game of new servers."""
+
+    source: Source | None
+    uses_slugs: bool
+    game: str | None
+
+
+class Base(NamedTuple):
+    """The rows of the servers of a snapshot by id, and a roster of these and of new servers."""
+
+    rows: Mapping[str, ServerRow]
+    roster: Roster
+
+
+def check_base(old: SnapshotFile, as_of: int | None) -> None:
+    """Check that a snapshot can be updated up to an instant.
+
+    Raises SnapshotError, UsageError.
+    """
+    if old.parent_root is not None:
+        raise SnapshotError(
+            f"{old.path}: a bundle, which must have what its parent had; update the parent, and"
+            " bundle it again"
+        )
+    if as_of is not None and as_of < old.as_of:
+        raise UsageError(
+            f"--as-of: {old.path} ends at {format_instant(old.as_of)}; give that instant or a later"
+            " one, or leave it out"
+        )
+
+
+def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -> Base:
+    """Read the servers of a snapshot and the new records, which replace those of their servers.
+
+    A new record without a sourceId keeps the one of its server.
+
+    Raises SnapshotError, SourceError, UsageError, MissingLibraryError.
+    """
+    rows = {row.id: row for row in old.iter_servers()}
+    with old.convert_decode_errors("the servers"):
+        records = {server_id: build_record(row) for server_id, row in rows.items()}
+    found_by_slug = {row.id for row in rows.values() if _is_found_by_slug(row)}
+    new_game = None
+    how_to_add = "add the records with --servers FILE"
+    if new.source is None:
+        # A servers file may have withheld servers, which would otherwise become new ones.
+        if old.file_row.is_open:
+            new_game = new.game
+            games = sorted({row.game for row in rows.values()}) or GAMES
+            how_to_add = f"add the servers with --game {' or --game '.join(games)}"
+    else:
+        how_to_add = f"add the records to {new.source.title}"
+        source = replace(new.source, on_warning=warn)
+        partial_records = load_record_reader(source.kind).read_records(source)
+        given = complete_records(source.title, partial_records, new.game)
+        found_by_slug -= {record.id for record in given if record.source_id is not None}
+        records |= {record.id: _keep_source_id(record, records.get(record.id)) for record in given}
+        check_identifiers(f"{source.title} and {old.path}", records.values())
+    roster = Roster(
+        list(records.values()),
+        uses_slugs=new.uses_slugs,
+        new_game=new_game,
+        keys={server_id: row.server for server_id, row in rows.items()},
+        found_by_slug=found_by_slug,
+        how_to_add=how_to_add,
+    )
+    roster.skip_reasons[NOT_LISTED] = NOT_IN_SNAPSHOT
+    roster.note_identifiers(
+        row.id for row in rows.values() if row.observation_count and row.source_id is None
+    )
+    return Base(rows, roster)
+
+
+def _keep_source_id(record: ServerRecord, earlier: ServerRecord | None) -> ServerRecord:
+    """Return a record with the sourceId of the one that it replaces, unless it has one."""
+    if earlier is None or record.source_id is not None:
+        return record
+    return replace(record, source_id=earlier.source_id)
+
+
+def _is_found_by_slug(row: ServerRow) -> bool:
+    """Check whether the slug of a server's sourceId is its id, as `--ids slug` makes it."""
+    with suppress(SlugError):
+        return row.source_id is not None and make_slug(row.source_id) == row.id
+    return False
+
+
+def append_observations(
+    snapshot: SnapshotFile, server: ServerRow, instants: Sequence[int], players: Sequence[int]
+) -> AppendResult | None:
+    """Append newer observations to the rows of a server; the file stays as it is.
+
+    Returns what `append` returns. The columns and rows are those for all observations.
+
+    Raises SnapshotError.
+    """
+    with snapshot.convert_decode_errors(f"the rows of {server.title}"):
+        return append(_StoredServer(snapshot.rows, server), instants, players)
+
+
+class _StoredServer:
+    """Implements StoredRows; every method can raise SnapshotError."""
+
+    def __init__(self, rows: VerifiedRows, server: ServerRow) -> None:
+        self._rows = rows
+        self.server = server
+        self._index: Index | None = None
+
+    def read_last_day(self) -> Day:
+        """Return the row of the last day with observations."""
+        recent = self._rows.get_calendar(self.server).recent
+        last = recent.get_entry(len(recent.days) - 1)
+        ((day,),) = self._rows.read_days([(self.server, [last])])
+        return day
+
+    def read_index(self) -> SummaryIndex:
+        """Return the row of `summary_index`."""
+        (row,) = read_index_rows(self._rows, [self.server])
+        self._index = read_index(row)
+        return row
+
+    def read_summaries(self, blocks: range) -> list[Summaries]:
+        """Return the rows of `summaries` of some blocks, in order."""
+        (found,) = read_blocks(self._rows, [(self.server, self._get_index(), blocks)])
+        return found
+
+    def read_interval_counts(self, block: int) -> IntervalCounts:
+        """Return the row of `interval_counts` of a block."""
+        key = self.server.server * BLOCKS_PER_SERVER + block
+        return read_count_rows(self._rows, {key: (self.server, self._get_index())})[key]
+
+    def read_members(self, table: str, bands: Sequence[int]) -> dict[int, Members]:
+        """Return the rows of `bands` or `intervals` of some bands, which have one."""
+        of_server = (
+            self._rows.get_bands(self.server) if table == "bands" else self._get_index().bands
+        )
+        found = self._rows.read_members(table, [(self.server, of_server, band) for band in bands])
+        return {band: members for (_, band), members in found.items()}
+
+    def _get_index(self) -> Index:
+        return self._index or read_index(self.read_index())
+
+
+Columns = tuple["array[int]", "array[int]"]
+"""Ascending instants, and the players of each."""
+
+
+class OldFile:
+    """The open snapshot that is updated; a copy in another process opens it again."""
+
+    def __init__(self, snapshot: SnapshotFile) -> None:
+        self._snapshot = snapshot
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return what another process needs to open the same file."""
+        return _open_again, (self._snapshot.path, self._snapshot.file_row.digest)
+
+    def read(self, row: ServerRow, start: int, end: int = LATEST) -> Columns:
+        """Return the observations of a server from `start` to `end`, both included.
+
+        Raises SnapshotError.
+        """
+        old = self._snapshot
+        instants, players = array("q"), array("q")
+        for more_instants, more_players in old.iter_observations(row, Window(start - 1, end)):
+            instants.extend(more_instants)
+            players.extend(more_players)
+        # The digests of a forged file match, whatever its values are.
+        if not has_valid_observations(instants, players, old.as_of):
+            raise old.build_damage_error(f"the days of {row.title}")
+        return instants, players
+
+    def append(
+        self, row: ServerRow, instants: Sequence[int], players: Sequence[int]
+    ) -> "MergeResult | None":
+        """Append later observations to a server; return None if that is not possible.
+
+        Raises SnapshotError, SourceError for more observations than a snapshot holds.
+        """
+        appended = append_observations(self._snapshot, row, instants, players)
+        if appended is None:
+            return None
+        days = read_calendar(row._replace(**appended.columns._asdict())).count_days()
+        for _, values in appended.rows:
+            if isinstance(values, Day):
+                check_day(row.id, values, days)
+        return MergeResult(appended.columns, appended.rows, replaces_all=False)
+
+
+@lru_cache(maxsize=1)
+def _open_again(path: str, digest: bytes) -> OldFile:
+    """Open a snapshot with a given row of the file; it stays open until the process ends."""
+    snapshot = open_file(path)
+    if snapshot.file_row.digest != digest:
+        snapshot.close()
+        raise ValueError("another file")
+    return OldFile(snapshot)
+
+
+class Additions(NamedTuple):
+    """New observations of a server, after all those that the snapshot has from `start` on.
+
+    Without a row, the server is new. With `later`, its last so many observations are the new ones,
+    and later than all in the snapshot.
+    """
+
+    old: OldFile
+    server_id: str
+    number: int
+    row: ServerRow | None
+    start: int
+    instants: Sequence[int]
+    players: Sequence[int]
+    later: int
+
+
+class MergeResult(NamedTuple):
+    """The derived columns of a server, and rows with their tables: all, or those that change."""
+
+    columns: DerivedColumns
+    rows: Sequence[tuple[str, tuple[Value, ...]]]
+    replaces_all: bool
+
+
+def merge_server(additions: Additions) -> MergeResult:
+    """Merge new observations into those of a server.
+
+    Raises SnapshotError for damaged rows, SourceError for more observations than a snapshot holds.
+    """
+    old, server_id, number, row, start, instants, players, later = additions
+    if row is not None:
+        if later and (merged := old.append(row, instants[-later:], players[-later:])):
+            return merged
+        earlier_instants, earlier_players = old.read(row, 0, start - 1)
+        instants = earlier_instants + array("q", instants)
+        players = earlier_players + array("q", players)
+    rows: list[tuple[str, tuple[Value, ...]]] = []
+    columns = derive_within_limits(
+        server_id, number, instants, players, lambda table, values: rows.append((table, values))
+    )
+    return MergeResult(columns, rows, replaces_all=True)
+
+
+class Merge:
+    """Merges the staged observations of servers into those of a snapshot.
+
+    `derived` has the derived columns of all servers by number. `kept` and `repeated` count the
+    staged observations; one of the snapshot counts as read before all others.
+    """
+
+    def __init__(
+        self,
+        old: SnapshotFile,
+        before: Mapping[str, ServerRow],
+        intake: Intake,
+        changes: Changes,
+    ) -> None:
+        self._old = OldFile(old)
+        self._before = before
+        self._intake = intake
+        self._changes = changes
+        self.derived: dict[int, DerivedColumns] = {}
+        self.kept = 0
+        self.repeated = 0
+
+    def merge_servers(self, progress: Progress) -> None:
+        """Put the rows that change.
+
+        Raises SnapshotError for damaged rows, SourceError for more observations than a snapshot
+        holds.
+        """
+        # Before all new rows, as a new server can't have the number of a removed one.
+        for removed in self._before.keys() - self._intake.roster.server_keys.keys():
+            self._changes.remove_derived(self._before[removed].server)
+        merged = self._intake.second.compute(
+            merge_server, self._iter_additions(), is_small=_is_small
+        )
+        for additions, (columns, rows, replaces_all) in merged:
+            if replaces_all:
+                self._changes.remove_derived(additions.number)
+            for table, row in rows:
+                self._changes.put(table, row)
+            self.derived[additions.number] = columns
+            progress("storing", 0, len(additions.instants))
+
+    def _iter_additions(self) -> Iterator[Additions]:
+        """Yield the servers that change, and take over the columns of the others."""
+        for server_id, number in self._intake.roster.server_keys.items():
+            row = self._before.get(server_id)
+            additions = self._find_additions(server_id, number, row)
+            if row is None or additions.instants:
+                yield additions
+            else:
+                self.derived[number] = get_derived(row)
+
+    def _find_additions(self, server_id: str, number: int, row: ServerRow | None) -> Additions:
+        """Return the new observations of a server; without any, no observations at all."""
+        last = -1 if row is None or row.last_observed_at is None else row.last_observed_at
+        start, stored = LATEST + 1, 0
+
+        def read_earlier(instant: int) -> tuple[Sequence[int], Sequence[int]]:
+            nonlocal start, stored
+            if row is None or instant > last:
+                return (), ()
+            start = instant // DAY_MS * DAY_MS
+            found = self._old.read(row, start)
+            stored = len(found[0])
+            return found
+
+        series = self._intake.staging.take_series(number, read_earlier)
+        self.repeated += count_repeats(self._intake, server_id, series)
+        instants, players = series.instants, series.players
+        added = len(instants) - stored
+        self.kept += added
+        if not added:
+            instants, players = (), ()
+        is_later = bisect_right(instants, last) == stored
+        later = added if is_later else 0
+        return Additions(self._old, server_id, number, row, start, instants, players, later)
+
+
+def _is_small(additions: Additions) -> bool:
+    stored = additions.row.observation_count if additions.row else 0
+    return stored + len(additions.instants) <= MAX_SHARED
 
 
 def update(  # noqa: PLR0913 - each is an option of the command

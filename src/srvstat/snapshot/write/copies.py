@@ -1,0 +1,249 @@
+"""Copy a part of a snapshot: a bundle, or an export."""
+
+import os
+import sqlite3
+from calendar import monthrange
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date
+from functools import reduce
+from operator import or_
+
+from srvstat.contract.errors import UsageError
+from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Range, Window, find_window
+from srvstat.documents.snapshot import BundleSummary, ExportSummary
+from srvstat.files.atomic import atomic_folder, atomic_write, check_name, write_file
+from srvstat.files.errors import convert_write_errors
+from srvstat.snapshot.format.derive import find_observed_span, has_valid_observations
+from srvstat.snapshot.format.rows import FileRow, ServerRow
+from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.write.database import (
+    check_draft,
+    check_journal,
+    fill_tables,
+    open_draft,
+    store_servers,
+)
+from srvstat.snapshot.write.server_rows import build_record
+from srvstat.snapshot.write.store import store_server
+from srvstat.sources.server_records import ServerRecord
+from srvstat.sources.servers import format_records
+
+REDACTED_TEXT = "redacted"
+REDACTED_URL = "https://redacted.invalid/"
+
+
+def write_bundle(  # noqa: PLR0913 - each is an option of the command
+    output: str,
+    parent: Snapshot,
+    servers: Sequence[ServerRow],
+    range: Range,
+    *,
+    redact: bool = False,
+    overwrite: bool = False,
+) -> BundleSummary:
+    """Write a bundle of some servers of a snapshot, and return a summary of it.
+
+    The bundle answers each window of the range that ends at the parent's as_of, or of a shorter
+    range, as its parent does: it has all observations from the start of a UTC day on. The parent
+    must cover the range. `servers` may repeat. `redact` replaces names, descriptions and links, and
+    drops the names of the sources. The output is replaced only by a complete file.
+
+    Raises SnapshotError, UsageError, OutputError.
+    """
+    if check_name("--output", output) == os.path.realpath(parent.path):
+        raise UsageError(f"{output}: is the snapshot to take servers from; name another file")
+    check_journal(output)
+    covered_from = find_window(range, parent.as_of).start // DAY_MS * DAY_MS
+    chosen = sorted(set(servers), key=lambda server: server.id)
+    with atomic_write(output, overwrite=overwrite) as draft:
+        with open_draft(output, draft) as connection:
+            file_row = _fill_draft(connection, parent, chosen, covered_from, redact=redact)
+        check_draft(output, draft, file_row.observation_count)
+        check_journal(output)
+        with convert_write_errors(output):
+            size = os.path.getsize(draft)
+    return BundleSummary(
+        ids=tuple(server.id for server in chosen),
+        observations=file_row.observation_count,
+        range=range,
+        covered_from=covered_from,
+        as_of=parent.as_of,
+        size=size,
+        root=file_row.root.hex(),
+        parent_root=parent.root,
+    )
+
+
+def _fill_draft(
+    connection: sqlite3.Connection,
+    parent: Snapshot,
+    servers: Sequence[ServerRow],
+    covered_from: int,
+    *,
+    redact: bool,
+) -> FileRow:
+    """Store servers, their observations and the row of the file, and return that row."""
+    with fill_tables(connection) as database:
+        rows = [
+            _store_server(connection, parent, server, key, covered_from)
+            for key, server in enumerate(servers, 1)
+        ]
+        if redact:
+            rows = list(map(_redact, rows))
+        file_row = _build_file_row(parent, rows, covered_from, redact=redact)
+        return store_servers(database, rows, file_row)
+
+
+def _store_server(
+    connection: sqlite3.Connection,
+    parent: Snapshot,
+    server: ServerRow,
+    key: int,
+    covered_from: int,
+) -> ServerRow:
+    """Store the observations that a bundle has of a server, and return the server's row."""
+    instants, players = parent.read_observations(server, Window(covered_from - 1, parent.as_of))
+    # The digests of a forged file match, whatever its values are.
+    parent.get_detail(server)
+    if not has_valid_observations(instants, players, parent.as_of):
+        raise parent.build_damage_error(f"the days of {server.title}")
+    derived = store_server(connection, server.id, key, instants, players)
+    return server._replace(server=key, **derived._asdict())
+
+
+def _redact(row: ServerRow) -> ServerRow:
+    """Replace the texts of a server, except empty ones, and drop source_id; URLs stay URLs."""
+    return row._replace(
+        hostname=row.hostname and REDACTED_TEXT,
+        project_name=row.project_name and REDACTED_TEXT,
+        project_description=row.project_description and REDACTED_TEXT,
+        chat_url=row.chat_url and REDACTED_URL,
+        icon_url=row.icon_url and REDACTED_URL,
+        source_id=None,
+    )
+
+
+def _build_file_row(
+    parent: Snapshot, rows: Sequence[ServerRow], covered_from: int, *, redact: bool
+) -> FileRow:
+    """Return the row of the file, without its digests."""
+    first, last = find_observed_span(rows)
+    return parent.file_row._replace(
+        server_count=len(rows),
+        observation_count=sum(row.observation_count for row in rows),
+        first_observed_at=first,
+        last_observed_at=last,
+        sources="[]" if redact else parent.file_row.sources,
+        parent_root=parent.file_row.root,
+        covered_from=covered_from,
+    )
+
+
+EncodeObservations = Callable[[Iterable[ServerRow], Window], Iterable[bytes]]
+"""Returns the observations of servers in a window as a file, in pieces."""
+
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+
+
+def write_export(  # noqa: PLR0913 - each is a choice of the command
+    folder: str,
+    snapshot: Snapshot,
+    servers: Callable[[], Iterable[ServerRow]],
+    encode: EncodeObservations,
+    *,
+    format: str,
+    by_month: bool = False,
+) -> ExportSummary:
+    """Write servers of a snapshot to a new folder, and return a summary.
+
+    `servers` is called once for each pass over the servers. `encode` writes the observations in
+    the format that names their file. With `by_month`, there is a folder `month=2026-01` for each
+    month (UTC) that has observations, as partitions of Hive.
+
+    Raises SnapshotError, UsageError if the folder exists, OutputError.
+    """
+    export = _Export(folder, snapshot, servers)
+    with atomic_folder(folder) as draft:
+        export.write(draft, "servers.ndjson", format_records(export.iter_records()))
+        observations = f"observations.{format}"
+        if by_month:
+            for month, window, chosen in export.split_months():
+                name = os.path.join(observations, f"month={month}", f"part-0.{format}")
+                export.write(draft, name, encode(chosen, window))
+        else:
+            window = Window(BEFORE_ALL, snapshot.as_of)
+            export.write(draft, observations, encode(servers(), window))
+    has_all = export.server_count == snapshot.file_row.server_count
+    is_one_file = snapshot.shards is None and snapshot.parent_root is None
+    return ExportSummary(
+        servers=export.server_count,
+        observations=export.observation_count,
+        servers_path=os.path.join(folder, "servers.ndjson"),
+        observations_path=os.path.join(folder, observations),
+        size=export.size,
+        as_of=snapshot.as_of,
+        covered_from=snapshot.covered_from,
+        root=snapshot.root if has_all and is_one_file else None,
+    )
+
+
+class _Export:
+    """The passes over the servers of an export, and what has been written."""
+
+    def __init__(
+        self, title: str, snapshot: Snapshot, servers: Callable[[], Iterable[ServerRow]]
+    ) -> None:
+        self._title = title
+        self._snapshot = snapshot
+        self._servers = servers
+        self.server_count = self.observation_count = self.size = 0
+
+    def write(self, folder: str, name: str, pieces: Iterable[bytes]) -> None:
+        """Write a file of the export."""
+        path = os.path.join(folder, name)
+        write_file(path, pieces, title=self._title)
+        self.size += os.path.getsize(path)
+
+    def iter_records(self) -> Iterator[ServerRecord]:
+        """Yield the records of the servers, and count the servers and their observations."""
+        for server in self._servers():
+            with self._snapshot.convert_decode_errors(server.title):
+                self._snapshot.get_detail(server)
+                record = build_record(server)
+            self.server_count += 1
+            self.observation_count += server.observation_count
+            yield record
+
+    def split_months(self) -> Iterator[tuple[str, Window, Iterator[ServerRow]]]:
+        """Yield each month with observations, its window, and the servers that have some in it.
+
+        Without observations, yield the month of as of.
+        """
+        months: dict[str, int] = {}  # by id, as bits
+        for server in self._servers():
+            with self._snapshot.convert_decode_errors(server.title):
+                days = [entry.day for entry in self._snapshot.iter_entries(server, 0)]
+                months[server.id] = sum(1 << month for month in {*map(_find_month, days)})
+        found = reduce(or_, months.values(), 0) or 1 << _find_month(self._snapshot.as_of // DAY_MS)
+        for month in range(found.bit_length()):
+            if found >> month & 1:
+                chosen = (one for one in self._servers() if months[one.id] >> month & 1)
+                yield *_build_window(month), chosen
+
+
+def _find_month(day: int) -> int:
+    """Return the number of the month of a day, from January of the year 1 on.
+
+    Raises ValueError and OverflowError for a day that no build writes.
+    """
+    found = date.fromordinal(_EPOCH_ORDINAL + day)
+    return found.year * 12 + found.month - 1
+
+
+def _build_window(month: int) -> tuple[str, Window]:
+    """Return the name of a month, such as 2026-01, and its window."""
+    year, before = divmod(month, 12)
+    first = date(year, before + 1, 1)
+    start = (first.toordinal() - _EPOCH_ORDINAL) * DAY_MS
+    _, days = monthrange(year, before + 1)
+    return first.isoformat()[:7], Window(start - 1, start + days * DAY_MS - 1)
