@@ -1,10 +1,10 @@
 """Write all generated files of the repository: `make docs`.
 
 The lines between `<!-- generated: NAME -->` and `<!-- end -->` in a Markdown file are generated
-from the code. Console examples are run in a terminal of 80 columns and show its output, those
-marked `console spark` only with `--spark`; docs/pictures has the pictures that those of
-docs/pictures.md write. docs/man and docs/completions are generated from the commands. The fixtures
-are the files of the demo. `--check` writes nothing, and fails if a file is out of date.
+from the code. Console examples are run in a terminal of 80 columns and show its output;
+docs/pictures has the pictures that those of docs/pictures.md write. docs/man and docs/completions
+are generated from the commands. The fixtures are the files of the demo. `--check` writes nothing,
+and fails if a file is out of date.
 """
 
 import argparse
@@ -47,10 +47,7 @@ TOOLS = ("bash", "cmp", "curl", "dd", "gunzip", "jq")
 
 _MARK = "\x1e"
 _BLOCK = re.compile(r"(?<=<!-- generated: )(\w[\w-]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
-_EXAMPLES, _EXAMPLES_WITH_SPARK = (
-    re.compile(rf"(?:{heads}).*?(?=```\n)", re.DOTALL)
-    for heads in (r"(?<=```console\n)", r"(?<=```console\n)|(?<=```console spark\n)")
-)
+_EXAMPLES = re.compile(r"(?<=```console\n).*?(?=```\n)", re.DOTALL)
 _PLOT = re.compile(r"^\$ srvstat plot (.*) -o (\w+\.svg)$", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _TIMING = re.compile(r"in [\d.]+ s, [\d,]+ per second")
@@ -208,16 +205,15 @@ def _format_block(block: re.Match[str]) -> str:
     return block[1] + block[2] + content() if content else block[0]
 
 
-def _run_examples(text: str, programs: str, *, with_spark: bool) -> str:
+def _run_examples(text: str, programs: str) -> str:
     """Return a Markdown text with the current output of its console examples.
 
     They run one after another in one shell, in a directory that has only a link to `docs`, with
-    srvstat from a directory of programs. Without Spark, its examples keep their output.
+    srvstat from a directory of programs.
     """
-    examples = _EXAMPLES_WITH_SPARK if with_spark else _EXAMPLES
     commands = [
         line.removeprefix("$ ")
-        for block in examples.findall(text)
+        for block in _EXAMPLES.findall(text)
         for line in block.splitlines()
         if line.startswith("$ ")
     ]
@@ -227,7 +223,7 @@ def _run_examples(text: str, programs: str, *, with_spark: bool) -> str:
         lines = [line for line in block[0].splitlines() if line.startswith("$ ")]
         return "".join(f"{line}\n{next(outputs)}" for line in lines)
 
-    return examples.sub(show_output, text)
+    return _EXAMPLES.sub(show_output, text)
 
 
 def _run_commands(commands: list[str], programs: str) -> list[str]:
@@ -277,7 +273,6 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="fail if a file is out of date")
     parser.add_argument("--examples", metavar="PAGE", help="run only the examples of this page")
     parser.add_argument("--no-examples", action="store_true", help="run no examples")
-    parser.add_argument("--spark", action="store_true", help="run the examples of Spark, too")
     parser.add_argument("--programs", default=str(Path(sys.executable).parent))
     options = parser.parse_args()
     drifted = []
@@ -286,7 +281,7 @@ def main() -> None:
         old = path.read_bytes() if path.exists() else b""
         new = content
         if path.suffix == ".md" and not options.no_examples:
-            text = _run_examples(content.decode(), options.programs, with_spark=options.spark)
+            text = _run_examples(content.decode(), options.programs)
             # Measured times differ each time.
             is_same = _TIMING.sub("", text) == _TIMING.sub("", old.decode())
             new = old if is_same else text.encode()

@@ -32,6 +32,7 @@ IMPORTS = {
         "snapshot/write": "contract documents files stats sources snapshot/format snapshot/read",
         "operations": "contract stats snapshot/format snapshot/read",
         "fleet": "contract documents files stats sources operations snapshot/format snapshot/write",
+        "spark": "contract files stats sources fleet snapshot/write",
         "analysis": "contract documents stats trends version access operations"
         " snapshot/format snapshot/read",
         "support": "contract documents files stats version access operations"
@@ -51,13 +52,12 @@ HOMES = {
     "click": set[str](),  # Typer carries its own
     "duckdb": {"fleet", "sources"},
     "fontpkg_noto_sans": {"render"},
-    "grpc": {"fleet"},
     "ijson": {"files"},
     "pandas": {"documents"},
     "psycopg": {"sources"},
-    "pyarrow": {"documents", "fleet", "sources"},
+    "pyarrow": {"documents", "fleet", "sources", "spark"},
     "pydantic": {"contract", "documents"},
-    "pyspark": {"fleet"},
+    "pyspark": {"spark"},
     "pytest": {"testing"},
     "resvg_py": {"render"},
     "rich": {"render"},

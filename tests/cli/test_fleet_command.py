@@ -152,11 +152,8 @@ def test_only_rows_that_could_be_missed_are_a_warning_when_quiet(cli: Cli) -> No
         ([*FLEET, "--output=./servers.ndjson", "--overwrite"], 2, "is also a source"),
         ([*FLEET, "--output=none/r.ndjson"], 4, "none/r.ndjson: No such file or directory"),
         ([*RESULTS, "--range=8d"], 40, "error: INVALID_REQUEST: Invalid request\nrange: "),
-        ([*RESULTS, "--range=8d", "--engine=x"], 2, '--engine: "x" is not one of duckdb, spark'),
         ([*RESULTS, "--as-of=today"], 2, "--as-of: "),
         ([*RESULTS, "--conflicts=most"], 2, '"most" is not one of first, lowest'),
-        ([*RESULTS, "--master=local"], 2, "--master: --engine duckdb does not take it"),
-        ([*RESULTS, "--engine=spark", "--threads=2"], 2, "--engine spark does not take it"),
         ([*RESULTS, "--threads=0"], 2, '--threads: "0" is not a number from 1 on'),
         ([*RESULTS, "--threads=1025"], 2, "--threads: 1,025 is more than 1,024"),
         ([*RESULTS, "--memory=4GB"], 2, '"4GB" is not a size such as 512MiB or 4GiB'),
@@ -189,15 +186,14 @@ def test_what_is_refused_leaves_no_file(
 def test_a_missing_library_is_named_with_its_extra(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for engine, library, extra in (("duckdb", "duckdb", "bulk"), ("spark", "pyspark", "spark")):
-        for name in [name for name in sys.modules if name.startswith(("srvstat.fleet", library))]:
-            monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setitem(sys.modules, library, None)
+    for name in [name for name in sys.modules if name.startswith(("srvstat.fleet", "duckdb"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
 
-        ran = cli(*RESULTS, f"--engine={engine}")
+    ran = cli(*RESULTS)
 
-        assert ran.exit_code == 2
-        assert f"needs the library {library}; run pip install 'srvstat[{extra}]'" in ran.stderr
+    assert ran.exit_code == 2
+    assert "needs the library duckdb; run pip install 'srvstat[bulk]'" in ran.stderr
 
 
 def test_an_interrupted_job_leaves_no_file(here: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def check_same_bytes(
     cli: Cli, files: FleetFiles, directory: Path, range: str, *options: str
 ) -> None:
     """Build a snapshot and run `fleet` from the same files, and compare every result."""
-    built = _build(cli, files, directory)
+    built = build(cli, files, directory)
     output = directory / "results.ndjson"
     ran = cli(
         "fleet", *map(str, files.sources), f"--servers={files.servers}", *files.options,
@@ -24,17 +24,22 @@ def check_same_bytes(
     )  # fmt: skip
     assert ran.exit_code == 0, ran.stderr
 
-    lines = output.read_bytes().splitlines()
+    check_results(cli, directory, output, range)
+    assert len(output.read_bytes().splitlines()) == int(parse_summary(built)["servers"].split()[0])
+    _check_counts(ran, built, directory / "rejects.ndjson")
 
+
+def check_results(cli: Cli, directory: Path, output: Path, range: str) -> None:
+    """Compare each line of a file with the answer of the snapshot in a directory."""
+    lines = output.read_bytes().splitlines()
     assert lines == sorted(lines, key=_get_id)
     answers = _compare(cli, directory / "snapshot.db", lines, range)
     for joined, answer in zip(_join(lines, range), answers, strict=True):
         assert joined == answer, (joined, answer)
-    assert len(lines) == int(parse_summary(built)["servers"].split()[0])
-    _check_counts(ran, built, directory / "rejects.ndjson")
 
 
-def _build(cli: Cli, files: FleetFiles, directory: Path) -> Ran:
+def build(cli: Cli, files: FleetFiles, directory: Path) -> Ran:
+    """Build the snapshot of a fleet in a directory."""
     path = directory / "snapshot.db"
     ran = cli(
         "snapshot", "build", str(path), f"--servers={files.servers}", *files.options,

@@ -119,7 +119,7 @@ def test_too_little_memory_is_an_error_of_the_engine(tmp_path: Path) -> None:
 
 def test_a_url_that_only_a_cluster_reads_is_refused() -> None:
     source = Source.from_name("s3a://key:secret@bucket/rows", None)
-    message = "^s3a://bucket/rows: only a cluster reads a URL; use `srvstat fleet --engine spark`"
+    message = "^s3a://bucket/rows: only a cluster reads a URL; use `python -m srvstat.spark`"
 
     with pytest.raises(UsageError, match=message):
         list(read_batches(source))

@@ -21,14 +21,12 @@ from srvstat.cli.source_options import (
     take_source_options,
 )
 from srvstat.contract import wire
-from srvstat.contract.errors import InvalidRequestError, UsageError
+from srvstat.contract.errors import InvalidRequestError, MissingLibraryError, UsageError
 from srvstat.contract.ranges import DEFAULT_RANGE
 from srvstat.contract.requests import parse_range
 from srvstat.files.atomic import check_name, check_target
-from srvstat.fleet.engines import ENGINES, load_engine
 from srvstat.fleet.request import (
     RESULT_EXTENSIONS,
-    EngineOptions,
     FleetRequest,
     find_extension,
     parse_size,
@@ -40,7 +38,6 @@ from srvstat.snapshot.write.build import check_is_no_source
 if TYPE_CHECKING:
     from srvstat.fleet.counts import Conflicts
 
-_ENGINES = tuple(ENGINES)
 _DEFAULT_SHARDS = 8
 _MAX_THREADS = 1024  # DuckDB has no limit of its own, and could leave none for other programs
 _CONFLICTS: tuple["Conflicts", ...] = ("first", "lowest")
@@ -84,15 +81,6 @@ AsOfOption = Annotated[
         " latest observation].",
     ),
 ]
-EngineOption = Annotated[
-    str,
-    typer.Option(
-        metavar="|".join(_ENGINES),
-        help="The program that counts.",
-        show_default=True,
-        autocompletion=lambda: list(_ENGINES),
-    ),
-]
 MemoryOption = Annotated[
     str | None,
     typer.Option(
@@ -106,14 +94,6 @@ ThreadsOption = Annotated[
         metavar="N",
         help="The threads of DuckDB, and the processes that build shards [default: one for each"
         " processor].",
-    ),
-]
-MasterOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="The cluster of Spark: local[N], spark://HOST:PORT, yarn, k8s://URL or"
-        " sc://HOST:PORT [default: local[*]].",
     ),
 ]
 ConflictsOption = Annotated[
@@ -136,10 +116,8 @@ def fleet(
     range: RangeOption = None,
     as_of: AsOfOption = None,
     conflicts: ConflictsOption = _CONFLICTS[0],
-    engine: EngineOption = _ENGINES[0],
     memory: MemoryOption = None,
     threads: ThreadsOption = None,
-    master: MasterOption = None,
     snapshots: SnapshotsOption = None,
     shards: ShardsOption = None,
     max_rejected: MaxRejectedOption = None,
@@ -148,8 +126,8 @@ def fleet(
 ) -> Outcome:
     """Compute the statistics of every server.
 
-    The results are those of `srvstat compare`, byte for byte. DuckDB computes them on one machine,
-    also from files larger than its memory, and Spark on a cluster.
+    The results are those of `srvstat compare`, byte for byte. DuckDB computes them, also from files
+    larger than its memory. On a cluster, `python -m srvstat.spark` computes the same with Spark.
 
     Example: srvstat fleet observations/ --servers servers.ndjson --range 30d -o results.parquet
     """
@@ -174,8 +152,8 @@ def fleet(
         overwrite=overwrite,
         snapshots=snapshots,
         shards=_parse_limited("--shards", shards, MAX_SHARDS) or _DEFAULT_SHARDS,
-        engine=_choose("--engine", engine, _ENGINES),
-        options=_parse_engine_options(engine, memory, threads, master),
+        memory=_check_memory(memory),
+        threads=_parse_limited("--threads", threads, _MAX_THREADS),
     )
     try:
         request = request._replace(range=parse_range(DEFAULT_RANGE if range is None else range))
@@ -185,9 +163,13 @@ def fleet(
 
 
 def _run(request: FleetRequest, *, quiet: bool) -> Outcome:
-    load_engine(request.engine)
-    # It imports pyarrow, which the engine needs, too.
-    from srvstat.fleet.run import run_fleet  # noqa: PLC0415
+    # Before signals may interrupt imports.
+    try:
+        from srvstat.fleet.run import run_fleet  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise MissingLibraryError(
+            f"srvstat fleet: needs the library {error.name}; run pip install 'srvstat[bulk]'"
+        ) from None
 
     started = time.monotonic()
     with _show_progress(quiet=quiet) as progress:
@@ -250,24 +232,17 @@ def _parse_limited(option: str, text: str | None, most: int) -> int | None:
     return count
 
 
-def _parse_engine_options(
-    engine: str, memory: str | None, threads: str | None, master: str | None
-) -> EngineOptions:
-    """Return the options of an engine.
+def _check_memory(memory: str | None) -> str | None:
+    """Return the size of --memory.
 
-    Raises UsageError for an option that the engine does not take, or for an invalid value.
+    Raises UsageError.
     """
-    given = {"memory": memory, "threads": threads, "master": master}
-    for option, value in given.items():
-        if value is not None and option not in ENGINES[engine].options:
-            raise UsageError(f"--{option}: --engine {engine} does not take it")
     if memory is not None:
         try:
             parse_size(memory)
         except ValueError as error:
             raise UsageError(f"--memory: {wire.quote_value(memory)} {error}") from None
-    count = _parse_limited("--threads", threads, _MAX_THREADS)
-    return EngineOptions(memory, count, master)
+    return memory
 
 
 @contextmanager

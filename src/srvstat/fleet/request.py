@@ -1,4 +1,4 @@
-"""Define what a command can ask of an engine, without importing an engine or its libraries."""
+"""Define what a command can ask of a fleet, without importing DuckDB."""
 
 import os
 import re
@@ -41,23 +41,12 @@ def parse_size(text: str) -> int:
     return int(found[1]) * _UNITS[found[2]]
 
 
-class EngineOptions(NamedTuple):
-    """The values of the options that only some engines take; None for the engine's default.
-
-    `memory` is a size such as `4GiB`, and `master` the URL of a cluster.
-    """
-
-    memory: str | None = None
-    threads: int | None = None
-    master: str | None = None
-
-
-def count_processes(options: EngineOptions) -> int:
+def count_processes(memory: str | None, threads: int | None) -> int:
     """Return how many processes build shards at a time: one for each core that has the memory."""
-    processes = options.threads or count_cores()
-    if options.memory is None:
+    processes = threads or count_cores()
+    if memory is None:
         return processes
-    return max(1, min(processes, parse_size(options.memory) // _BYTES_PER_PROCESS))
+    return max(1, min(processes, parse_size(memory) // _BYTES_PER_PROCESS))
 
 
 class FleetRequest(NamedTuple):
@@ -80,5 +69,5 @@ class FleetRequest(NamedTuple):
     overwrite: bool
     snapshots: str | None
     shards: int
-    engine: str
-    options: EngineOptions
+    memory: str | None
+    threads: int | None

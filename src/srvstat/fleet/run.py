@@ -7,7 +7,7 @@ from srvstat.documents.snapshot import FleetSummary
 from srvstat.files.atomic import atomic_folder, atomic_write
 from srvstat.files.errors import convert_write_errors
 from srvstat.fleet.counts import Engine, Job, Progress
-from srvstat.fleet.engines import open_engine
+from srvstat.fleet.duckdb_engine import open_duckdb
 from srvstat.fleet.job import Fleet, count_fleet, summarize, survey_fleet
 from srvstat.fleet.request import FleetRequest, count_processes, find_extension
 from srvstat.fleet.results import write_results
@@ -19,8 +19,6 @@ from srvstat.sources.source import list_stored_names
 
 def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
     """Write the results and the snapshot that were asked for, each completely or not at all.
-
-    The engine is loaded already (`load_engine`).
 
     Raises UsageError, SourceError, EngineError, OutputError.
     """
@@ -37,7 +35,8 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
         check_sources([*servers, *request.observations])
         roster = _read_roster(request, warnings)
         job = _build_job(request, roster)
-        with open_engine(request.engine, job, request.options, progress) as engine:
+        opened = open_duckdb(job, memory=request.memory, threads=request.threads, progress=progress)
+        with opened as engine:
             roster.check_game()  # before all rows are read, but after their columns
             fleet = survey_fleet(engine, job, roster, request.max_rejected)
             summary = _write_results(request, engine, fleet, results) if results else None
@@ -49,7 +48,7 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
                 fleet,
                 resolved,
                 list_stored_names(request.observations),
-                processes=count_processes(request.options),
+                processes=count_processes(request.memory, request.threads),
                 progress=progress,
             )
             summary = replace(summary, manifest=manifest)

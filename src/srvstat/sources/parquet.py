@@ -131,8 +131,8 @@ def _open_file(source: Source) -> Iterator[ParquetFile]:
         raise SourceError("standard input: Parquet can't be read from it; name a file")
     if is_url(source.name):
         raise UsageError(
-            f"{source.title}: only a cluster reads a URL; use `srvstat fleet --engine spark`, or"
-            " name a path"
+            f"{source.title}: only a cluster reads a URL; use `python -m srvstat.spark`,"
+            " or name a path"
         )
     with convert_errors(source.title, SourceError):
         # Opening a FIFO must not wait for its writer.
