@@ -2,13 +2,14 @@
 
 import hashlib
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
 
-from conftest import AS_OF, DAY, Build, Cli, server
+from conftest import AS_OF, DAY, ROOT, Build, Cli, server
 from replay.recording_files import describe_exchange, write_har, write_ndjson
 from srvstat.contract.instants import format_instant
 from support.access import PLANS, format_key_table
@@ -91,31 +92,6 @@ def test_a_recording_of_the_service_matches(cli: Cli, snapshot: str, tmp_path: P
     assert alone.json["counts"]["notReproducible"] == 2
     assert (ran.exit_code, ran.json["counts"]["match"]) == (0, 5)
     assert [each["answer"]["status"] for each in ran.json["exchanges"]] == [200, 403, 200, 404, 401]
-
-
-def test_a_difference_or_an_unreadable_part_exits_with_5(
-    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    good = write_ndjson(tmp_path / "good.ndjson", lines)
-    damaged = write_ndjson(tmp_path / "damaged.ndjson", [*lines, {}])
-    lines[0]["response"]["body"] = lines[0]["response"]["body"].replace("averageP", "meanP")
-    other = write_ndjson(tmp_path / "other.ndjson", lines)
-    cut = tmp_path / "cut.har"
-    cut.write_bytes(b'{"log":{"entries":[')
-
-    assert cli("replay", good).exit_code == 0
-    assert cli("replay", damaged).exit_code == cli("replay", other).exit_code == 5
-    assert [
-        each["pointer"] for each in cli("replay", other).json["exchanges"][0]["differences"]
-    ] == [
-        "/data/0/averagePlayers",
-        "/data/0/meanPlayers",
-        "/data/1/averagePlayers",
-        "/data/1/meanPlayers",
-    ]
-    for names in ([str(cut)], [good, str(cut)], [good, "missing.har"]):
-        ran = cli("replay", *names)
-        assert (ran.exit_code, ran.stdout) == (6, b"")
 
 
 def test_a_search_is_true_or_exits_with_5(
@@ -234,21 +210,29 @@ def test_a_search_in_a_bundle_tells_what_it_searched(
     assert "was never right within 12 hours before the request" in shown
 
 
-def test_a_bundle_reproduces_what_it_covers(
-    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    lines.append(describe_exchange("/gateway/v1/servers/b", "{}", requestedAt=NOW))
-    lines.append(describe_exchange(COMPARE, "{}", body=BODY.replace("7d", "30d"), requestedAt=NOW))
-    name = write_ndjson(tmp_path / "x.ndjson", lines)
-    bundle = str(tmp_path / "case.db")
-    made = cli("snapshot", "bundle", "a", "--range", "7d", "-o", bundle)
-    ran = cli("replay", name, "-s", bundle)
+CASE = str(ROOT / "tests" / "corpus" / "files" / "case.ndjson")
+"""A recording with all classes of exchanges and of differences in the servers of the demo."""
 
-    assert made.exit_code == 0, made.stderr
-    assert [each["class"] for each in ran.json["exchanges"]] == [
-        "notReproducible",
-        "match",
-        "notReproducible",
-        "notReproducible",
-    ]
-    assert ran.exit_code == 0
+
+def test_explanations_are_under_their_exchanges(cli: Cli, demo_snapshot: str) -> None:
+    table = ("--explain", "--table", "-s", demo_snapshot)
+    explained = cli("replay", CASE, *table).stdout.decode()
+    servers = ("harbor-city", "night-shift", "--range", "7d")
+    text = cli("compare", *servers, "--at", "2026-03-01T12:00:00Z", *table)
+
+    assert " ".join(explained.split()).count(" ".join(text.stdout.decode().split())) == 3
+    shown = explained[explained.index("    This explains") : explained.index("    program:")]
+    assert all(line[:4].isspace() for line in shown.split("\n") if line)
+    assert max(map(len, shown.split("\n"))) <= 78
+
+
+def test_a_run_of_matches_is_shortened(cli: Cli, demo_snapshot: str, tmp_path: Path) -> None:
+    match, *_, damaged = Path(CASE).read_text(encoding="utf-8").splitlines()
+    lines = "\n".join([damaged, *[match] * 99, damaged, match])
+    (tmp_path / "x.ndjson").write_text(lines, encoding="utf-8")
+
+    shown = cli("replay", str(tmp_path / "x.ndjson"), "--table", "-s", demo_snapshot).stdout
+
+    assert shown.startswith(b"102 exchanges: 100 match, 2 unreadable\n\nunreadable ")
+    assert re.search(rb"\n +and 98 more that match\n\n?unreadable ", shown)
+    assert shown.count(b"harbor-city, night-shift; 7d") == 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conftest import AS_OF, Cli, server
+from conftest import AS_OF
 from sources.readings import read_rows
 from srvstat.contract.errors import SourceError
 from srvstat.sources.observations import read_batches
@@ -119,20 +119,3 @@ def test_another_file_is_refused(content: bytes, reason: str, tmp_path: Path) ->
 def test_standard_input_is_refused_because_it_names_no_server() -> None:
     with pytest.raises(SourceError, match="name a file like the server's identifier"):
         list(read_batches(Source("-", "battlemetrics")))
-
-
-def test_a_snapshot_is_built_from_the_files_of_its_servers(tmp_path: Path, cli: Cli) -> None:
-    for name, count in (("a", 5), ("b", 7)):
-        content = build_answer({"timestamp": TIME, "value": count})
-        (tmp_path / f"{name}.json").write_bytes(content)
-    (tmp_path / "servers.ndjson").write_text("\n".join(map(json.dumps, map(server, "ab"))))
-    observations = [f"--observations={tmp_path}/{name}.json" for name in "ab"]
-
-    ran = cli(
-        *("snapshot", "build", str(tmp_path / "s.db"), "--from", "battlemetrics", *observations),
-        *("--servers", str(tmp_path / "servers.ndjson")),
-    )
-
-    assert ran.exit_code == 0, ran.stderr
-    history = cli("history", "a", "b", "-s", str(tmp_path / "s.db"), "--format", "csv").stdout
-    assert history.decode().splitlines()[1:] == [f"a,{TIME},5", f"b,{TIME},7"]

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from conftest import AS_OF, Cli, csv
 from srvstat.contract.errors import SourceError
 from srvstat.sources.cfx import read_records
 from srvstat.sources.server_records import PartialRecord
 from srvstat.sources.source import Source
-from support.snapshots import parse_summary
 
 FULL: dict[str, Any] = {
     "EndPoint": "abc123",
@@ -95,19 +93,3 @@ def test_another_answer_is_refused_with_its_number(
     place, _, rest = caught.value.reason.removeprefix(str(path)).partition(" ")
     assert place in (",", ":")
     assert rest.startswith(reason)
-
-
-def test_records_of_cfx_are_completed_and_keep_their_color_codes(here: Path, cli: Cli) -> None:
-    (here / "servers.json").write_text(json.dumps([FULL, SMALL]))
-    (here / "rows.csv").write_bytes(csv([("abc123", AS_OF, 5), ("q9", AS_OF, 7)]))
-    build = ["snapshot", "build", "out.db", "--from", "cfx", "--servers", "servers.json"]
-    build += ["--observations", "rows.csv"]
-
-    assert cli(*build).exit_code == 2
-    assert "--from cfx: reads server records only;" in cli(*build[:5], *build[7:]).stderr
-    ran = cli(*build, "--game", "game_b")
-
-    assert parse_summary(ran)["completed"] == "game of 2 servers; hostname of 1 server"
-    data = cli("get", "abc123", "-s", "out.db").json["data"]
-    assert (data["game"], data["hostname"]) == ("game_b", "^1Harbor ^5City^0 | 夜")
-    assert cli("get", "q9", "-s", "out.db").json["data"]["hostname"] == "q9"

@@ -68,24 +68,6 @@ def test_a_query_can_not_write_to_a_database(database: str) -> None:
         read_table(Source(database, "duckdb", UTC, query))
 
 
-def test_a_query_reads_any_file_that_duckdb_reads(tmp_path: Path, cli: Cli) -> None:
-    (tmp_path / "week.csv").write_text("name;when;n\nMAIN_LOBBY;2026-03-01 12:00;5\n")
-    (tmp_path / "week.json").write_text('{"name": "b", "when": "2026-03-01 12:00", "n": 6}')
-    query = " UNION ALL ".join(
-        f'SELECT name AS "serverId", "when" AS observedAt, n AS players FROM read_{kind}_auto'  # noqa: S608 - names of ours
-        f"('{tmp_path}/week.{kind}')"
-        for kind in ("csv", "json")
-    )
-    built = cli(
-        "snapshot", "build", f"{tmp_path}/s.db", f"--query={query} -- both\n; ;", "--ids=slug",
-        "--time-zone=UTC", "--game=game_a",
-    )  # fmt: skip
-
-    assert built.exit_code == 0, built.stderr
-    info = cli("snapshot", "info", f"{tmp_path}/s.db", "--json").json
-    assert (info["sources"], info["observations"]) == (["query"], 2)
-
-
 def test_a_dry_run_repeats_what_was_given(database: str, tmp_path: Path, cli: Cli) -> None:
     query = "SELECT 'A_B' AS serverId, observedAt, players FROM observations"
     build = ("snapshot", "build", f"{tmp_path}/s.db", "--game=game_a", "--dry-run")

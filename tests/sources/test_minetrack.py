@@ -177,19 +177,6 @@ def build(directory: Path, cli: Cli, servers: str, rows: Sequence[Sequence[Any]]
     )
 
 
-def test_servers_json_names_the_servers_of_the_addresses(tmp_path: Path, cli: Cli) -> None:
-    servers = '[{"name": "Main", "ip": "Play.example.net:25565", "type": "PC", "favicon": "a.png"}]'
-    rows = [(AS_OF, "Play.example.net:25565", 5), (AS_OF, "other.example.net", 7)]
-
-    ran = build(tmp_path, cli, servers, rows)
-
-    assert ran.exit_code == 0, ran.stderr
-    assert "skipped      1 (1 not in the servers file)" in ran.stderr
-    (found,) = cli("servers", "-s", str(tmp_path / "s.db")).json["servers"]
-    assert (found["id"], found["hostname"]) == ("play-example-net-25565", "Main")
-    assert cli("servers", "Play.example.net:25565", "-s", str(tmp_path / "s.db")).exit_code == 0
-
-
 @pytest.mark.parametrize(
     ("servers", "message"),
     [

@@ -218,11 +218,6 @@ def test_a_repeated_field_is_refused(name: str, refusal: Refusal) -> None:
     assert refusal(append_to_good(data)) == f'line 3: the key "{name}" is repeated'
 
 
-@pytest.mark.parametrize("data", [b"null", b"[]", b"5", b'"a"', b"true", b"[" + record() + b"]"])
-def test_a_record_must_be_an_object(data: bytes, refusal: Refusal) -> None:
-    assert refusal(append_to_good(data)) == "line 3: the record: must be an object"
-
-
 @pytest.mark.parametrize(
     "data",
     [
