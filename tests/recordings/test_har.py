@@ -305,7 +305,7 @@ def test_a_text_that_is_too_long_is_unreadable(monkeypatch: pytest.MonkeyPatch) 
     chunks = (text[start : start + 7] for start in range(0, len(text), 7))
     body, url, foreign, time, last = read_har("case.har", chunks)
 
-    problem = "longer than 4,194,304 bytes"
+    problem = "longer than 200 bytes"
     assert body == Unreadable("case.har, entry 1", f"response.content.text: {problem}")
     assert url == Unreadable("case.har, entry 2", f"request.url: {problem}")
     assert foreign == Exchange("case.har, entry 3", Head("GET", b"/", b"", ()), b"", "cdn.example")

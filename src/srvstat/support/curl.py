@@ -8,19 +8,19 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from getopt import GetoptError, gnu_getopt
 from typing import NamedTuple
 from urllib.parse import quote_plus
 
 from srvstat.contract.errors import SourceError
-from srvstat.contract.http import KEY_HEADER, Head, Headers
+from srvstat.contract.http import KEY_HEADER, Headers
 from srvstat.support.exchange import (
     JUDGED_HEADERS,
     Exchange,
     HeaderList,
     Unreadable,
-    build_head,
-    find_host,
+    build_exchange,
     is_foreign_path,
 )
 
@@ -197,15 +197,15 @@ def _read_command(
 ) -> Iterator[Exchange | Unreadable]:
     try:
         words = (_split_cmd_words if is_cmd else _split_shell_words)(command.text)
-        requests = [each for part in _split_at_next(words[1:]) for each in _build_requests(part)]
+        parts = _split_at_next(words[1:])
+        requests = [each for part in parts for each in _build_requests(place, part)]
     except CurlError as error:
         yield Unreadable(place, str(error))
         return
     if command.has_input:
         yield Unreadable(place, f"a pipe or <: {_NOT_READ}")
         return
-    for head, body, host in requests:
-        yield Exchange(place, head, body, host)
+    yield from requests
 
 
 def _split_line(text: str, start: int, *, is_cmd: bool) -> tuple[list[_Command], int, str | None]:
@@ -365,8 +365,8 @@ def _read_options(words: Sequence[str]) -> list[tuple[str, str]]:
     return options
 
 
-def _build_requests(words: Sequence[str]) -> Iterator[tuple[Head, bytes, str]]:
-    """Build the heads, bodies and hosts of the requests for URLs that have the same options.
+def _build_requests(place: str, words: Sequence[str]) -> Iterator[Exchange]:
+    """Build the requests for URLs that have the same options.
 
     Raises CurlError.
     """
@@ -385,15 +385,15 @@ def _build_requests(words: Sequence[str]) -> Iterator[tuple[Head, bytes, str]]:
     lines = [argument for name, argument in options if name == "header"]
     for url in (argument for name, argument in options if name == "url"):
         scheme, host, path, query = _split_url(url, is_globbed="globoff" not in given)
-        target = f"{scheme}:"
+        full, queries = f"{scheme}:", ""
         if scheme in _HTTP:
-            target = path if "path-as-is" in given else _remove_dot_segments(path)
+            sent_path = path if "path-as-is" in given else _remove_dot_segments(path)
+            full = f"http://{host}{sent_path}"
             queries = "&".join(filter(None, (query, joined if "get" in given else None)))
-            target += f"?{queries}" if queries else ""
         headers = _build_headers(lines, _list_defaults(given, host, body))
-        head = build_head(method, _encode(target), headers)
-        origin = f"http://{host}{path}" if scheme in _HTTP else ""
-        yield head, body or b"", find_host(_encode(origin))
+        exchange = build_exchange(place, method, _encode(full), headers)
+        head = exchange.head._replace(query=_encode(queries))
+        yield replace(exchange, head=head, body=body or b"")
 
 
 def _build_headers(lines: Sequence[str], defaults: Iterable[tuple[bytes, bytes]]) -> Headers:

@@ -40,7 +40,7 @@ class Exchange:
     """A request and, if it was recorded, its response. Instants are Unix milliseconds.
 
     `head` and `body` are as sent, so the head may hold a key: never print or store it. `host` is
-    that of the URL, or "" if only a path was recorded.
+    that of the URL, with its port, or "" if only a path was recorded.
     `is_from_service` means that srvstat's service recorded the exchange; then `plan` is that of the
     caller, or None without one, and the head has no key.
     """
@@ -54,6 +54,11 @@ class Exchange:
     is_from_service: bool = False
     plan: str | None = None
     as_of: int | None = None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the request is not one to the API."""
+        return is_foreign_path(self.head.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +103,18 @@ def is_foreign_path(path: bytes) -> bool:
     return find_target(path) is None
 
 
-def find_host(url: bytes) -> str:
-    """Return the host and the port of a URL of HTTP, without user and password; "" if it has none.
+def build_exchange(place: str, method: str, url: bytes, headers: Headers) -> Exchange:
+    """Build the exchange of a request for a URL, or for a path with its query.
 
-    A part that may be a password is left out, whether it is a valid host or not.
-    """
-    origin = None if _SLASH_IN_PASSWORD.match(url) else _ORIGIN.match(url)
-    host = _HOST.fullmatch(origin[0].partition(b"//")[2]) if origin else None
-    return host[1].decode() if host else ""
-
-
-def build_head(method: str, url: bytes, headers: Headers) -> Head:
-    """Build the head of a request for a URL, or for a path with its query.
-
-    The host and the fragment of a URL are dropped. If a URL is not of HTTP, the path is the scheme.
+    The path has neither host nor fragment. If a URL is not of HTTP, the path is the scheme.
     """
     origin = _ORIGIN.match(url)
     if not origin and (scheme := _SCHEME.match(url)):
-        return Head(method, scheme[0], b"", ())
+        return Exchange(place, Head(method, scheme[0], b"", ()), b"")
     target = url[origin.end() :].partition(b"#")[0] if origin else url
     path, _, query = target.partition(b"?")
-    return Head(method, path or b"/", query, headers)
+    # A part that may be a password is no host, whether it is a valid one or not.
+    named = b"" if not origin or _SLASH_IN_PASSWORD.match(url) else origin[0]
+    host = _HOST.fullmatch(named.partition(b"//")[2])
+    head = Head(method, path or b"/", query, headers)
+    return Exchange(place, head, b"", host[1].decode() if host else "")

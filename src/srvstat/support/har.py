@@ -3,25 +3,14 @@
 import base64
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.http import MAX_HEAD_BYTES, Headers, find_values
 from srvstat.contract.instants import InstantError, parse_instant
-from srvstat.files.json_events import (
-    MAX_TEXT_BYTES,
-    TOO_LONG,
-    CutOffError,
-    Events,
-    NotJsonError,
-    Problem,
-    Shape,
-    parse_events,
-    read_items,
-    read_keys,
-    read_value,
-    skip_value,
-)
+from srvstat.files import json_events
 from srvstat.support.exchange import (
     NOT_A_STATUS,
     STATUSES,
@@ -29,9 +18,7 @@ from srvstat.support.exchange import (
     HeaderList,
     RecordedResponse,
     Unreadable,
-    build_head,
-    find_host,
-    is_foreign_path,
+    build_exchange,
 )
 
 _T = TypeVar("_T")
@@ -61,11 +48,17 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
     """
     count = 0
     try:
-        for count, entry in enumerate(_read_entries(parse_events(chunks)), 1):
-            yield _read_exchange(f"{title}, entry {count}", entry)
-    except CutOffError:
+        for count, entry in enumerate(_read_entries(json_events.parse_events(chunks)), 1):
+            place = f"{title}, entry {count}"
+            try:
+                exchange = _build_exchange(place, entry)
+            except _EntryError as error:
+                yield Unreadable(place, str(error))
+            else:
+                yield exchange
+    except json_events.CutOffError:
         problem = f"cut off after entry {count}; export it again"
-    except NotJsonError:
+    except json_events.NotJsonError:
         problem = f"not JSON after entry {count}; export it again"
     except _NotHarError:
         problem = "not a HAR file: it has no array log.entries; export it as HAR 1.2"
@@ -74,28 +67,30 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
     raise SourceError(f"{title}: {problem}")
 
 
-def _read_headers(events: Events) -> Headers | Problem:
+def _read_headers(events: json_events.Events) -> Headers | json_events.Problem:
     """Read the rest of an array of headers."""
     headers = HeaderList()
     problem = None
-    for item in read_items(events):
-        pair = read_value(item, {"name": None, "value": None})
+    for item in json_events.read_items(events):
+        pair = json_events.read_value(item, {"name": None, "value": None})
         name, value = _get_member(pair, "name"), _get_member(pair, "value")
         if isinstance(name, str) and isinstance(value, str):
             headers.add(_encode_header(name), _encode_header(value))
         else:
-            problem = Problem("must have objects with a name and a value, which are strings")
+            problem = json_events.Problem(
+                "must have objects with a name and a value, which are strings"
+            )
     return problem or headers.build()
 
 
 def _encode_header(text: str) -> bytes:
     # One that was too long to read is still too long.
-    is_cut = text.startswith(TOO_LONG)
+    is_cut = text.startswith(json_events.TOO_LONG)
     return b"." * (MAX_HEAD_BYTES + 1) if is_cut else text.encode()
 
 
-_MESSAGE_BODY: Shape = {"text": None, "encoding": None}
-_ENTRY: Shape = {
+_MESSAGE_BODY: json_events.Shape = {"text": None, "encoding": None}
+_ENTRY: json_events.Shape = {
     "startedDateTime": None,
     "request": {
         "method": None,
@@ -108,7 +103,7 @@ _ENTRY: Shape = {
 }
 
 
-def _read_entries(events: Events) -> Iterator[Any]:
+def _read_entries(events: json_events.Events) -> Iterator[Any]:
     """Yield the entries, each with the members of its shape, and read to the end of the text.
 
     Raises _NotHarError, and what `parse_events` does.
@@ -119,30 +114,23 @@ def _read_entries(events: Events) -> Iterator[Any]:
             if is_found or next(events)[0] != "start_array":
                 raise _NotHarError
             is_found = True
-            for item in read_items(events):
-                yield read_value(item, _ENTRY)
+            for item in json_events.read_items(events):
+                yield json_events.read_value(item, _ENTRY)
     for _ in events:
         pass
     if not is_found:
         raise _NotHarError
 
 
-def _find_members(events: Events, name: str) -> Iterator[None]:
+def _find_members(events: json_events.Events, name: str) -> Iterator[None]:
     """Stop at each value that has a name in the next object; the caller reads it."""
     if next(events)[0] != "start_map":
         raise _NotHarError
-    for key in read_keys(events):
+    for key in json_events.read_keys(events):
         if key == name:
             yield
         else:
-            skip_value(events)
-
-
-def _read_exchange(place: str, entry: Any) -> Exchange | Unreadable:
-    try:
-        return _build_exchange(place, entry)
-    except _EntryError as error:
-        return Unreadable(place, str(error))
+            json_events.skip_value(events)
 
 
 def _build_exchange(place: str, entry: Any) -> Exchange:
@@ -151,24 +139,18 @@ def _build_exchange(place: str, entry: Any) -> Exchange:
     if not isinstance(url, str):
         raise _EntryError("request.url: must be a string")
     headers: Headers = _find(entry, "request.headers") or ()
-    sent = url.removeprefix(TOO_LONG).encode()
-    head, host = build_head(method, sent, headers), find_host(sent)
-    if is_foreign_path(head.path):
-        return Exchange(place, head, b"", host)
+    sent = url.removeprefix(json_events.TOO_LONG).encode()
+    exchange = build_exchange(place, method, sent, headers)
+    if exchange.is_foreign:
+        return exchange
     _get(entry, "request.url", str)  # now, because it is too long only if it is not foreign
     started = _get(entry, "startedDateTime", str)
     try:
         requested_at = None if started is None else parse_instant(started)
     except InstantError as error:
         raise _EntryError(f"startedDateTime: {error}") from None
-    return Exchange(
-        place,
-        head,
-        _build_request_body(entry, headers),
-        host,
-        requested_at=requested_at,
-        response=_build_response(entry),
-    )
+    body, response = _build_request_body(entry, headers), _build_response(entry)
+    return replace(exchange, body=body, requested_at=requested_at, response=response)
 
 
 def _build_request_body(entry: Any, headers: Headers) -> bytes:
@@ -198,25 +180,15 @@ def _build_response(entry: Any) -> RecordedResponse | None:
 
 
 def _build_body(entry: Any, path: str) -> bytes | None:
-    text = _get(entry, f"{path}.text", str)
-    if text is None:
-        return None
-    return _decode_body(path, text, _get(entry, f"{path}.encoding", str) or "")
-
-
-def _decode_body(place: str, text: str, encoding: str) -> bytes:
-    """Return the bytes of a body, given its text and the encoding of the text ("" or base64).
-
-    Raises _EntryError.
-    """
-    if not encoding:
-        return text.encode()
+    text, encoding = _get(entry, f"{path}.text", str), _get(entry, f"{path}.encoding", str)
+    if text is None or not encoding:
+        return None if text is None else text.encode()
     if encoding.lower() != "base64":
-        raise _EntryError(f"{place}.encoding: not base64")
+        raise _EntryError(f"{path}.encoding: not base64")
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except ValueError:  # binascii.Error, or a character that is not ASCII
-        raise _EntryError(f"{place}.text: not base64") from None
+        raise _EntryError(f"{path}.text: not base64") from None
 
 
 def _decompress(place: str, body: bytes, coding: bytes) -> bytes:
@@ -226,8 +198,11 @@ def _decompress(place: str, body: bytes, coding: bytes) -> bytes:
 
     Raises _EntryError for a coding that can't be decompressed, and for damaged or too much data.
     """
+    if not coding or coding == b"identity":
+        return body
     # Compressed data is not UTF-8: neither its first bytes nor its checksum.
-    if not coding or coding == b"identity" or _is_text(body):
+    with suppress(UnicodeDecodeError):
+        body.decode()
         return body
     if coding in _GZIP:
         return _inflate(place, body, _ANY_HEADER)
@@ -237,14 +212,6 @@ def _decompress(place: str, body: bytes, coding: bytes) -> bytes:
     raise _EntryError(
         f"{place}: compressed with {name[:20]}; export it again with decompressed bodies"
     )
-
-
-def _is_text(body: bytes) -> bool:
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _inflate(place: str, body: bytes, window_bits: int) -> bytes:
@@ -268,8 +235,8 @@ def _get(entry: Any, path: str, kind: type[_T]) -> _T | None:
     value = _find(entry, path)
     if type(value) is not kind and value is not None:
         raise _EntryError(f"{path}: must be {_KINDS[kind]}")
-    if isinstance(value, str) and value.startswith(TOO_LONG):
-        raise _EntryError(f"{path}: longer than {MAX_TEXT_BYTES:,} bytes")
+    if isinstance(value, str) and value.startswith(json_events.TOO_LONG):
+        raise _EntryError(f"{path}: longer than {json_events.MAX_TEXT_BYTES:,} bytes")
     return value
 
 
@@ -277,11 +244,11 @@ def _find(entry: Any, path: str) -> Any:
     """Return the value at a path, or None. Raises _EntryError if it does not have its shape."""
     value, place = entry, "entry"
     for step in path.split("."):
-        if isinstance(value, Problem):
+        if isinstance(value, json_events.Problem):
             break
         value = _get_member(value, step)
         place = path[: path.index(step) + len(step)]
-    if isinstance(value, Problem):
+    if isinstance(value, json_events.Problem):
         raise _EntryError(f"{place}: {value.reason}")
     return value
 

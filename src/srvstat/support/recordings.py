@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -34,9 +35,7 @@ from srvstat.support.exchange import (
     HeaderList,
     RecordedResponse,
     Unreadable,
-    build_head,
-    find_host,
-    is_foreign_path,
+    build_exchange,
 )
 from srvstat.support.har import read_har
 
@@ -114,14 +113,12 @@ def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:
     for name, text in request.headers.items():
         headers.add(name.encode(), text.encode())
     sent = request.path.encode()
-    head, host = build_head(request.method, sent, headers.build()), find_host(sent)
-    if is_foreign_path(head.path):
-        return Exchange(place, head, b"", host)
-    return Exchange(
-        place,
-        head,
-        _decode_body(request.body, request.body_base64),
-        host,
+    exchange = build_exchange(place, request.method, sent, headers.build())
+    if exchange.is_foreign:
+        return exchange
+    return replace(
+        exchange,
+        body=_decode_body(request.body, request.body_base64),
         requested_at=parsed.requested_at,
         response=_build_response(parsed.response),
         is_from_service=isinstance(parsed, Recording),

@@ -43,7 +43,7 @@ from srvstat.support.comparing import (
     shorten_difference,
     unescape_step,
 )
-from srvstat.support.exchange import Exchange, RecordedResponse, Unreadable, is_foreign_path
+from srvstat.support.exchange import Exchange, RecordedResponse, Unreadable
 from srvstat.support.explain import explain_comparison, explain_server
 from srvstat.support.search import (
     Instants,
@@ -149,8 +149,7 @@ class _Replayer:
             return ReplayedExchange(place=exchange.place, class_="unreadable", reason=reason)
         head = exchange.head
         hider = KeyHider(head.headers, self.settings.access)
-        # A preflight is foreign, too.
-        is_foreign = is_foreign_path(head.path) or head.method == "OPTIONS"
+        is_foreign = exchange.is_foreign or head.method == "OPTIONS"  # a preflight
         if is_foreign:
             path = hider.hide(exchange.host) + hider.hide_foreign_path(head.path)
             path = path[:_MAX_FOREIGN_LENGTH]
