@@ -209,7 +209,7 @@ def test_what_the_job_refuses_leaves_no_file(capfd: pytest.CaptureFixture[str], 
 
     warned = capfd.readouterr().err
     assert (
-        "warning: 31 of 34 rows not kept: 20 not in the servers file; 11 rejected, players:"
+        "warning: 31 of 34 rows not kept: 20 not in the servers file; 11 rejected, players: must"
         in warned
     )
     lines = Path("r.ndjson").read_bytes().splitlines()

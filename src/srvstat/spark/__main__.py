@@ -9,7 +9,6 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
-from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -33,10 +32,9 @@ from srvstat.files.errors import convert_write_errors
 from srvstat.files.reading import is_url
 from srvstat.fleet.request import RESULT_EXTENSIONS, find_extension
 from srvstat.fleet.results import write_results
-from srvstat.snapshot.write.ingest import AFTER_AS_OF
-from srvstat.snapshot.write.reasons import Reason, describe_reasons, sort_reasons
+from srvstat.snapshot.write.intake import AFTER_AS_OF
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
-from srvstat.snapshot.write.rules import RejectLimit, SourceRows, find_excess
+from srvstat.snapshot.write.rules import RejectLimit, SourceRows
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS
 from srvstat.sources.server_records import GAMES
 from srvstat.sources.source import Source
@@ -271,31 +269,37 @@ def _check(
 
     Raises SourceError if no row is kept, or if too many are malformed.
     """
-    rejects = [
-        sort_reasons(
-            Reason(reason, rows, None, is_rejected=True)
-            for (source, reason), rows in survey.rejected.items()
-            if source == number
-        )
-        for number in range(len(names))
-    ]
-    skipped = [
-        Reason(text, rows, None, is_rejected=False) for text, rows in survey.skipped.items() if rows
-    ]
-    reasons = sort_reasons([*chain(*rejects), *skipped])
+    rejected = Counter[str]()
+    for (_, reason), rows in survey.rejected.items():
+        rejected[f"rejected, {reason}"] += rows
+    reasons = (rejected + survey.skipped).most_common()
+    lost = "; ".join(f"{rows:,} {reason}" for reason, rows in reasons)
     if not survey.last_of:
-        parts = [describe_reasons(reasons), *roster.describe_unknown()]
-        raise SourceError(f"no observation was kept: {'; '.join(parts)}")
+        raise SourceError(
+            f"no observation was kept: {'; '.join([lost, *roster.describe_unknown()])}"
+        )
     sources = [
-        SourceRows(name, survey.read[number], sum(each.rows for each in rejects[number]))
+        SourceRows(
+            name,
+            survey.read[number],
+            sum(rows for (source, _), rows in survey.rejected.items() if source == number),
+        )
         for number, name in enumerate(names)
     ]
-    first = next((each.text for each in chain(*rejects)), None)
-    if excess := find_excess(sources, limit, first, rejects.__getitem__):
-        raise SourceError(excess.reason)
+    if limit is not None:
+        sources = [SourceRows("all sources", survey.read.total(), rejected.total())]
+    for source in sources:
+        is_exceeded = (
+            limit.is_exceeded(source.rejected, source.read) if limit else source.lost_too_many
+        )
+        if is_exceeded:
+            raise SourceError(
+                f"{source.title}: {source.rejected:,} of {source.read:,} rows were rejected;"
+                f" --max-rejected sets another limit; not kept: {lost}"
+            )
     if reasons:
-        lost, read = sum(each.rows for each in reasons), survey.read.total()
-        _warn(f"{lost:,} of {read:,} rows not kept: {describe_reasons(reasons)}")
+        count, read = sum(dict(reasons).values()), survey.read.total()
+        _warn(f"{count:,} of {read:,} rows not kept: {lost}")
     for line in roster.describe_unknown():
         _warn(line)
 
