@@ -43,10 +43,7 @@ class ServerFilter:
     seen_since: int | None = None
 
     def matches(self, server: ServerRow) -> bool:
-        """Check whether a server has all properties.
-
-        Raises ValueError or TypeError for a row that no build writes.
-        """
+        """Check whether a server has all properties."""
         return (
             (self.is_offline is None or self._find_offline(server) == self.is_offline)
             and (self.seen_since is None or (server.last_observed_at or -1) >= self.seen_since)
@@ -335,10 +332,7 @@ def _has_words(server: ServerRow, text: str) -> bool:
 
 
 def _read_tags(server: ServerRow) -> list[str]:
-    """Return the tags of a server.
-
-    Raises ValueError or TypeError for a row that no build writes.
-    """
+    """Return the tags of a server."""
     if server.tags == "[]":
         return []
     tags: list[str] = wire.decode_text(server.tags)

@@ -69,10 +69,7 @@ def parse_sort_key(text: str) -> SortKey:
 
 
 def describe_listed(server: ServerRow, as_of: int) -> ListedServer:
-    """Return a server for a list.
-
-    Raises ValueError for a row that no build writes.
-    """
+    """Return a server for a list."""
     return ListedServer(
         server.id,
         server.cfx_id,

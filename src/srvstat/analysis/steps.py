@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from srvstat.analysis.local_time import Step, list_step_edges
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import BEFORE_ALL, Window
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.format.rows import RowError, ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 
 
@@ -78,7 +78,7 @@ def find_first_instant(snapshot: Snapshot, servers: Iterable[ServerRow]) -> int:
         firsts = [one.first_observed_at for one in servers]
         first = min((at for at in firsts if at is not None), default=LATEST)
         if not 0 <= first <= LATEST:
-            raise ValueError("not an instant")
+            raise RowError("not an instant")
     return first
 
 
@@ -99,7 +99,7 @@ def find_unobserved(
         return [(start, end)]
     with snapshot.convert_decode_errors(server.title):
         if not first <= last:
-            raise ValueError("not the instants of observations")
+            raise RowError("not the instants of observations")
     usual = int(2 * usual_interval)
     found = [(start, 2 * first)] if first > window.start else []
     for before, after in snapshot.find_long_intervals(server, window, usual):

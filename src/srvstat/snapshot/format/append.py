@@ -36,6 +36,7 @@ from srvstat.snapshot.format.rows import (
     DAYS_PER_SERVER,
     Day,
     IntervalCounts,
+    RowError,
     ServerRow,
     Summaries,
     SummaryIndex,
@@ -196,7 +197,7 @@ def _list_later(
     server: ServerRow, index: Index, instants: "array[int]", players: "array[int]"
 ) -> _LaterDays:
     if server.last_observed_at is None or server.last_players is None:
-        raise ValueError("summaries without observations")
+        raise RowError("summaries without observations")
     days = [
         SummaryDay(number, first + 1, end + 1) for number, first, end in find_summary_days(instants)
     ]
@@ -308,8 +309,7 @@ def append(
     stored ones, the first instant is not later than the last stored one, a new epoch begins, or
     the usual interval or the excess of long intervals does not follow from the rows that are read.
 
-    Raises what `stored` raises; ValueError, TypeError and LookupError for rows that no build
-    writes.
+    Raises what `stored` raises.
     """
     server = stored.server
     if not _is_possible(server, instants):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
 from srvstat.snapshot.format.packing import pack, unpack
-from srvstat.snapshot.format.rows import BANDS_PER_SERVER, ServerRow, SummaryIndex, Value
+from srvstat.snapshot.format.rows import BANDS_PER_SERVER, RowError, ServerRow, SummaryIndex, Value
 
 _FRACTION_BITS = 18
 
@@ -174,14 +174,11 @@ def pack_digests(digests: Mapping[int, bytes]) -> bytes:
 
 
 def read_bands(row: ServerRow | SummaryIndex) -> Bands:
-    """Return the bands of values in the row of a server, or those of intervals in its index.
-
-    Raises ValueError for columns that no build writes.
-    """
+    """Return the bands of values in the row of a server, or those of intervals in its index."""
     count = row.band_count
     with_digest, rest = divmod(len(row.band_digests), _NUMBER_BYTES + DIGEST_BYTES)
     if rest:
-        raise ValueError("not digests of bands")
+        raise RowError("not digests of bands")
     digests = row.band_digests[with_digest * _NUMBER_BYTES :]
     numbers = row.band_digests[: with_digest * _NUMBER_BYTES]
     return Bands(
@@ -198,8 +195,5 @@ class Members(NamedTuple):
     packed: bytes
 
     def slice(self, first: int, last: int) -> Sequence[int]:
-        """Return the members from position `first` up to, but not including, `last`.
-
-        Raises ValueError for bytes that no build writes.
-        """
+        """Return the members from position `first` up to, but not including, `last`."""
         return unpack(self.packed, self.size)[first:last]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
 from srvstat.snapshot.format.packing import pack, unpack
-from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, ServerRow, Value
+from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, RowError, ServerRow, Value
 
 _MAX_BLOCKS = BLOCKS_PER_SERVER - 1
 
@@ -137,31 +137,25 @@ def split_calendar(
 
 
 def read_calendar(server: ServerRow) -> Calendar:
-    """Return the calendar in the row of a server.
-
-    Raises ValueError for columns that no build writes.
-    """
+    """Return the calendar in the row of a server."""
     recent = read_block(server.days, server.day_digests, most=2 * _DAYS_PER_BLOCK - 1)
     count = 2 * len(server.block_digests) // DIGEST_BYTES
     if count > 2 * _MAX_BLOCKS:
-        raise ValueError("more blocks than a server has")
+        raise RowError("more blocks than a server has")
     edges = unpack(server.blocks, count).tolist() if count else []
     edges += (recent.days[0], recent.days[-1]) if recent.days else ()
     return Calendar(edges, server.block_digests, recent)
 
 
 def read_block(days: bytes, digests: bytes, *, most: int = _DAYS_PER_BLOCK) -> Block:
-    """Return the block in two columns of a row.
-
-    Raises ValueError for bytes that no build writes.
-    """
+    """Return the block in two columns of a row."""
     count = len(digests) // DIGEST_BYTES
     if not count:
         if days:
-            raise ValueError("days without digests")
+            raise RowError("days without digests")
         return Block((), b"")
     if count > most:
-        raise ValueError("more days than a block has")
+        raise RowError("more days than a block has")
     return Block(unpack(days, count), digests)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.snapshot.format.packing import pack, pack_offsets, pack_values, unpack
-from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, ServerRow
+from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, RowError, ServerRow
 from srvstat.stats import Growth, Prefix, Ranking, compute_growth
 
 if TYPE_CHECKING:
@@ -105,8 +105,6 @@ def read_state(day: Day, instant: int, starts: Sequence[int]) -> State:
 
     `day` is the day of the instant or, if that day has no observations, the next or previous one
     that has.
-
-    Raises ValueError, TypeError and LookupError for a row that no build writes.
     """
     count = day.observation_count
     players = unpack(day.players, count)
@@ -131,8 +129,6 @@ def read_totals(day: Day, instant: int) -> tuple[int, int]:
     """Return the number of observations of a server up to an instant, and their sum.
 
     `day` is as in `read_state`, which takes longer.
-
-    Raises ValueError and TypeError for a row that no build writes.
     """
     count = day.observation_count
     past = bisect_right(unpack(day.times, count), instant - _find_midnight(day))
@@ -145,10 +141,7 @@ def read_totals(day: Day, instant: int) -> tuple[int, int]:
 
 
 def read_last_state(server: ServerRow, starts: Sequence[int]) -> State:
-    """Return the state of a server after its last observation; it must have one.
-
-    Raises ValueError for a row that no build writes.
-    """
+    """Return the state of a server after its last observation; it must have one."""
     prefix = Prefix(
         observations=server.observation_count,
         total=int.from_bytes(server.player_sum, "little"),
@@ -160,17 +153,14 @@ def read_last_state(server: ServerRow, starts: Sequence[int]) -> State:
 
 
 def build_ranking(start: State, end: State, starts: Sequence[int]) -> tuple[Ranking, Growth]:
-    """Return the ranking and the growth of the observations between two states of a server.
-
-    Raises ValueError and LookupError for states that no build writes.
-    """
+    """Return the ranking and the growth of the observations between two states of a server."""
     ranking = Ranking(start.prefix, end.prefix, starts)
     if ranking.count < 0:
-        raise ValueError("fewer observations at the end of a window than at its start")
+        raise RowError("fewer observations at the end of a window than at its start")
     growth = Growth(None, None)
     if ranking.count > 1:
         if start.players_after is None or end.players_before is None:
-            raise ValueError("a day without the players before or after it")
+            raise RowError("a day without the players before or after it")
         growth = compute_growth(start.players_after, end.players_before)
     return ranking, growth
 
@@ -179,8 +169,6 @@ def read_day_observations(days: Iterable[Day], window: Window) -> tuple[list[int
     """Return the ascending instants of the observations in a window, and the players.
 
     `days` are the days of the window in ascending order.
-
-    Raises ValueError and TypeError for rows that no build writes.
     """
     instants: list[int] = []
     players: list[int] = []
@@ -192,7 +180,7 @@ def read_day_observations(days: Iterable[Day], window: Window) -> tuple[list[int
         instants.extend([midnight + time for time in times[first:last]])
         players.extend(unpack(day.players, day.observation_count)[first:last])
     if not is_ascending([window.start, *instants]) or (instants and instants[-1] > window.end):
-        raise ValueError("not the observations of a window")
+        raise RowError("not the observations of a window")
     return instants, players
 
 
@@ -201,8 +189,6 @@ def read_day_steps(days: Iterable[Day], edges: Sequence[int]) -> tuple[list[int]
 
     A step is the interval `(edges[i], edges[i + 1]]`. `days` are the days of all edges, both in
     ascending order.
-
-    Raises ValueError and TypeError for rows that no build writes.
     """
     players: list[int] = []
     positions: list[int] = []

@@ -9,7 +9,15 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.snapshot.format.rows import KINDS, ROWS_PER_SERVER, Bucket, FileRow, ServerRow, Value
+from srvstat.snapshot.format.rows import (
+    KINDS,
+    ROWS_PER_SERVER,
+    Bucket,
+    FileRow,
+    RowError,
+    ServerRow,
+    Value,
+)
 
 DIGEST_BYTES = 16
 
@@ -25,8 +33,6 @@ def digest_row(table: str, row: Sequence[Value]) -> bytes:
     """Return the digest of a row with all its columns in the table's order.
 
     It covers all columns, but not the number of the server in the first one.
-
-    Raises ValueError for values of types that no column has, and for texts with a zero byte.
     """
     return hash_values(table, _omit_server(table, row))[:DIGEST_BYTES]
 
@@ -86,8 +92,6 @@ def hash_values(label: str, values: Sequence[Any]) -> bytes:
     byte; the integers and then the lengths of the blobs, each in 8 bytes, signed and little-endian;
     the texts in UTF-8, each followed by a zero byte; the blobs. Two different rows never have the
     same bytes, because texts have no zero byte.
-
-    Raises ValueError for values of types that no column has, and for texts with a zero byte.
     """
     return _hash(_build_layout(label, tuple(map(type, values))), values)
 
@@ -101,7 +105,7 @@ def _hash(layout: "_Layout", values: Sequence[Any]) -> bytes:
         return sha256(b"".join((head, numbers, *parts))).digest()
     joined = "\0".join((*texts(values), ""))
     if joined.count("\0") != text_count:
-        raise ValueError("a text with a zero byte")
+        raise RowError("a text with a zero byte")
     return sha256(b"".join((head, numbers, joined.encode(), *parts))).digest()
 
 
@@ -122,7 +126,7 @@ class _Layout(NamedTuple):
 @cache
 def _build_layout(label: str, types: tuple[type, ...]) -> _Layout:
     if not set(types) <= _LETTERS.keys():
-        raise ValueError("a value of an unexpected type")
+        raise RowError("a value of an unexpected type")
     letters = "".join(_LETTERS[kind] for kind in types)
     integers, texts, blobs = (
         [at for at, kind in enumerate(types) if kind is wanted] for wanted in (int, str, bytes)

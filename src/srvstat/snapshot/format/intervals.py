@@ -18,6 +18,7 @@ from srvstat.snapshot.format.rows import (
     BANDS_PER_SERVER,
     DAYS_PER_BLOCK,
     IntervalCounts,
+    RowError,
     ServerRow,
     Value,
 )
@@ -219,10 +220,7 @@ def extend_counts(
 
 
 def read_count_block(row: IntervalCounts, days: int, bands: int) -> CountBlock:
-    """Return the counts in a row.
-
-    Raises ValueError for bytes that no build writes.
-    """
+    """Return the counts in a row."""
     counts = unpack(row.counts, days * bands)
     return CountBlock(unpack(row.before, bands), [counts[day::days] for day in range(days)])
 
@@ -231,8 +229,6 @@ def read_interval_counts(row: IntervalCounts, days: int, place: int, bands: int)
     """Return for each band the number of intervals in it or a lower one, up to a day of a block.
 
     `days` is the number of days of the block, and `place` the position of the day.
-
-    Raises ValueError for rows that no build writes.
     """
     counts = unpack(row.counts, days * bands)[place::days]
     return list(map(add, unpack(row.before, bands), counts))
@@ -243,14 +239,12 @@ def compute_server_coverage(server: ServerRow, as_of: int) -> float | None:
 
     An observation lasts until the next one, the last one until `as_of`, but at most three usual
     intervals of the server. None for fewer than two observations.
-
-    Raises ValueError for columns that no build writes.
     """
     first, last = server.first_observed_at, server.last_observed_at
     usual, covered = server.usual_interval, server.covered
     if usual is None or covered is None:
         return None
     if first is None or last is None or not 0 < covered <= 2 * (last - first) or usual < 1:
-        raise ValueError("not the intervals of observations")
+        raise RowError("not the intervals of observations")
     end = max(as_of, last)
     return (covered + min(2 * (end - last), 3 * usual)) / (2 * (end - first))

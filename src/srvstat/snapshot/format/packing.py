@@ -5,6 +5,8 @@ from array import array
 from collections.abc import Sequence
 from operator import sub
 
+from srvstat.snapshot.format.rows import RowError
+
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 """The type code of Python's arrays for each width in bytes."""
 
@@ -41,10 +43,7 @@ def subtract_neighbors(numbers: "array[int]") -> "array[int]":
 
 
 def unpack(packed: bytes, count: int) -> "array[int]":
-    """Return the `count` numbers, at least one, that `pack` packed.
-
-    Raises ValueError for bytes that are not `count` numbers of one width.
-    """
+    """Return the `count` numbers, at least one, that `pack` packed."""
     return _swap_big_endian(array(_CODES[_find_width(len(packed), count)], packed))
 
 
@@ -52,15 +51,12 @@ def _find_width(length: int, count: int) -> int:
     """Return the width of each of `count` numbers in a number of bytes."""
     width = length // count if count > 0 else 0
     if width * count != length or width not in _CODES:
-        raise ValueError("not numbers of one width")
+        raise RowError("not numbers of one width")
     return width
 
 
 def extend_packed(packed: bytes, count: int, numbers: Sequence[int]) -> bytes:
-    """Return what `pack` returns for `count` packed numbers, at least one, and further ones.
-
-    Raises ValueError for bytes that are not `count` numbers of one width.
-    """
+    """Return what `pack` returns for `count` packed numbers, at least one, and further ones."""
     width, greatest = _find_width(len(packed), count), max(numbers)
     if greatest >> 8 * width == 0:
         return packed + pack(numbers, (1 << 8 * width) - 1)
@@ -80,10 +76,7 @@ def pack_sums(sums: Sequence[int]) -> bytes:
 
 
 def unpack_sums(packed: bytes, count: int) -> Sequence[int]:
-    """Return the `count` sums, at least one, that `pack_sums` packed.
-
-    Raises ValueError for bytes that are not `count` sums of one width.
-    """
+    """Return the `count` sums, at least one, that `pack_sums` packed."""
     if count < 1 or len(packed) != count * _WIDE:
         return unpack(packed, count)
     starts = range(0, len(packed), _WIDE)

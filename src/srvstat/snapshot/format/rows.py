@@ -24,6 +24,14 @@ def read_schema() -> str:
         return file.read()
 
 
+class RowError(ValueError):
+    """A row has values that no build writes, although its digest matches: the file was forged.
+
+    Every function that decodes rows may raise it, or one of Python's own errors for such values.
+    `convert_decode_errors` reports all of them as damage.
+    """
+
+
 Value = int | str | bytes | None
 """What a column can hold."""
 

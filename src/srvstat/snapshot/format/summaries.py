@@ -19,6 +19,7 @@ from srvstat.snapshot.format.packing import pack, pack_sums, subtract_neighbors,
 from srvstat.snapshot.format.rows import (
     BLOCKS_PER_SERVER,
     DAYS_PER_BLOCK,
+    RowError,
     Summaries,
     SummaryIndex,
     Value,
@@ -104,13 +105,10 @@ class Index(NamedTuple):
 
 
 def read_index(row: SummaryIndex) -> Index:
-    """Return the index in a row.
-
-    Raises ValueError for columns that no build writes.
-    """
+    """Return the index in a row."""
     blocks = len(row.digests) // DIGEST_BYTES
     if blocks >= BLOCKS_PER_SERVER or row.band_count > MAX_INTERVAL_BANDS:
-        raise ValueError("more blocks or bands than a server has")
+        raise RowError("more blocks or bands than a server has")
     edges = unpack(row.blocks, 2 * blocks)
     return Index(edges, row.digests, row.count_digests, read_bands(row), row.longest_usual)
 
@@ -118,8 +116,7 @@ def read_index(row: SummaryIndex) -> Index:
 class Blocks:
     """The figures of successive days of a server, from one or more rows of `summaries`.
 
-    A position is that of a day among all days of the rows. Values that no build writes raise
-    ValueError or LookupError.
+    A position is that of a day among all days of the rows.
     """
 
     def __init__(self, first: int, rows: Sequence[Summaries], *, has_last: bool) -> None:
@@ -129,7 +126,7 @@ class Blocks:
         counts = [row.day_count for row in rows]
         full = counts[:-1] if has_last else counts
         if any(count != DAYS_PER_BLOCK for count in full) or not 0 < counts[-1] <= DAYS_PER_BLOCK:
-            raise ValueError("not the days of a block")
+            raise RowError("not the days of a block")
         self.days = self.read_column("days")
 
     def read_column(self, name: str) -> Sequence[int]:
@@ -159,7 +156,7 @@ class Blocks:
             if row.long_count is None:
                 return None
             if not 0 <= row.long_count <= MAX_LONG:
-                raise ValueError("not a number of long intervals")
+                raise RowError("not a number of long intervals")
             if row.long_count:
                 start = (unpack(row.days, row.day_count)[0] - 1) * DAY_MS
                 ends = unpack(row.long_ends, row.long_count)
@@ -303,28 +300,22 @@ def list_long_intervals(series: Series, positions: Iterable[int]) -> list[LongIn
 
 
 def read_block(row: Summaries) -> SummaryBlock:
-    """Return the block in a row.
-
-    Raises ValueError for values that no build writes.
-    """
+    """Return the block in a row."""
     count = row.day_count
     if not 0 < count <= DAYS_PER_BLOCK:
-        raise ValueError("not the days of a block")
+        raise RowError("not the days of a block")
     columns = (unpack_sums(getattr(row, name), count) for name in _COLUMNS)
     days = list(map(DayFigures._make, zip(*columns, strict=True)))
     return SummaryBlock(days, read_long_intervals(row))
 
 
 def read_long_intervals(row: Summaries) -> list[LongInterval] | None:
-    """Return the long intervals in a row; None if they are too many.
-
-    Raises ValueError for values that no build writes.
-    """
+    """Return the long intervals in a row; None if they are too many."""
     count = row.long_count
     if not count:
         return [] if count == 0 else None
     if not 0 < count <= MAX_LONG:
-        raise ValueError("not a number of long intervals")
+        raise RowError("not a number of long intervals")
     start = (unpack(row.days, row.day_count)[0] - 1) * DAY_MS
     ends = [start + end for end in unpack(row.long_ends, count)]
     rest = (unpack(column, count) for column in (row.long_intervals, row.long_players))

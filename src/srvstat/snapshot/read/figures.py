@@ -19,6 +19,7 @@ from srvstat.snapshot.format.rows import (
     DAYS_PER_SERVER,
     Day,
     IntervalCounts,
+    RowError,
     ServerRow,
     Summaries,
     SummaryIndex,
@@ -179,7 +180,7 @@ class ServerSummaries:
 def read_indexes(rows: VerifiedRows, servers: Sequence[ServerRow]) -> list[Index]:
     """Return the index of each server, which must have summaries; runs one statement.
 
-    Raises SnapshotError; ValueError for rows that no build writes.
+    Raises SnapshotError.
     """
     return [read_index(row) for row in read_index_rows(rows, servers)]
 
@@ -211,7 +212,7 @@ def read_summaries(
     They include the last day that ends before the window does, if any: it has what precedes the
     window. Runs two statements.
 
-    Raises SnapshotError; ValueError, TypeError and LookupError for rows that no build writes.
+    Raises SnapshotError.
     """
     first_day, last_day = map(find_summary_day, window)
     chosen = []
@@ -262,7 +263,7 @@ def read_counts(
     A count is up to the end of the day at the position; all are 0 at position -1, before the first
     day of a server. Runs one statement.
 
-    Raises SnapshotError; ValueError and LookupError for rows that no build writes.
+    Raises SnapshotError.
     """
     wanted = list(wanted)
     keys = {
@@ -315,7 +316,7 @@ def _read_count(summaries: ServerSummaries, position: int, row: IntervalCounts) 
 def verify_summaries(rows: VerifiedRows, server: ServerRow) -> Counter[str]:
     """Verify all rows of summaries and intervals of a server, and return their numbers by table.
 
-    Raises SnapshotError; ValueError, TypeError and LookupError for rows that no build writes.
+    Raises SnapshotError.
     """
     if not server.summary_digest:
         return Counter()
@@ -429,10 +430,7 @@ class WindowParts(NamedTuple):
         return whole + at_start if self.head.instants else whole - at_start
 
     def find_extreme(self, name: str, value: int) -> tuple[int, int]:
-        """Return the first and the last instant of the `peak` or the `lowest` of the window.
-
-        Raises ValueError if it was not observed.
-        """
+        """Return the first and the last instant of the `peak` or the `lowest` of the window."""
         days = self.blocks.read_column(f"{name}s")[self.first : self.end]
         found = [*self.head.find(value)]
         if value in days:
@@ -443,7 +441,7 @@ class WindowParts(NamedTuple):
             ]
         found += self.tail.find(value)
         if not found:
-            raise ValueError("not an observed value")
+            raise RowError("not an observed value")
         return found[0], found[-1]
 
 
@@ -453,8 +451,6 @@ def divide_window(
     """Return the parts of a window; None without a whole day.
 
     `ends` are the days that `find_ends` finds: one if the window ends after all observations.
-
-    Raises ValueError, TypeError and LookupError for rows that no build writes.
     """
     blocks = summaries.blocks
     start_day = find_summary_day(window.start)
@@ -463,7 +459,7 @@ def divide_window(
     if first >= end:
         return None
     if not first and blocks.first:
-        raise ValueError("a block that begins after its edge")
+        raise RowError("a block that begins after its edge")
     midnight = start_day * DAY_MS
     head = _read_day(ends[:1], Window(window.start, midnight))
     if window.start < midnight and first and blocks.days[first - 1] == start_day:
@@ -505,7 +501,7 @@ def compute_window_figures(
 
     Up to eight statements read the rows of 50 servers, whatever the length of the window.
 
-    Raises SnapshotError; ValueError, TypeError and LookupError for rows that no build writes.
+    Raises SnapshotError.
     """
     figures: list[WindowFigures] = []
     for at in range(0, len(servers), _SERVERS_AT_ONCE):
@@ -634,12 +630,9 @@ def _compute_figures(
 
 
 def _check_values(least: int, most: int, *values: float | None) -> None:
-    """Check values against limits, as a forged file may have any.
-
-    Raises ValueError.
-    """
+    """Check values against limits, as a forged file may have any."""
     if not all(value is None or least <= value <= most for value in values):
-        raise ValueError("not the figures of observations")
+        raise RowError("not the figures of observations")
 
 
 def _find_usual_interval(ranked: RankedWindow, intervals: RankedValues) -> int | None:
@@ -648,7 +641,7 @@ def _find_usual_interval(ranked: RankedWindow, intervals: RankedValues) -> int |
     None if the intervals in its band are not stored.
     """
     if intervals.ranking.count != ranked.count - 1:
-        raise ValueError("not the intervals of the observations")
+        raise RowError("not the intervals of the observations")
     ranks = find_middle_ranks(ranked.count - 1)
     if not all(intervals.bands.is_known(intervals.find_band(rank)) for rank in ranks):
         return None
@@ -663,7 +656,7 @@ def _weigh(parts: WindowParts, window: Window, usual: int) -> tuple[int, int] | 
     lack some intervals that are longer.
     """
     if usual < 1:
-        raise ValueError("observations without intervals")
+        raise RowError("observations without intervals")
     (first,), _ = parts.get_first()
     (last,), (last_players,) = parts.get_last()
     long = parts.blocks.list_long_intervals(Window(first, window.end))
@@ -680,7 +673,7 @@ def _weigh(parts: WindowParts, window: Window, usual: int) -> tuple[int, int] | 
         + last_duration * last_players
     )
     if weight < 1:
-        raise ValueError("observations without durations")
+        raise RowError("observations without durations")
     return weighted_sum, weight
 
 
@@ -693,7 +686,7 @@ def compute_steps(
     and the server must have no observation at the midnights after them: a summary day includes
     its end.
 
-    Raises SnapshotError; ValueError, TypeError and LookupError for rows that no build writes.
+    Raises SnapshotError.
     """
     window = Window(edges[0], edges[-1])
     midnights = [edge + 1 for edge in edges[1:-1]]
@@ -717,7 +710,7 @@ def find_long_intervals(
     Each is a pair of successive observations, of which the first may be before the window. `usual`
     is in half milliseconds. None if the summaries do not list all of these intervals.
 
-    Raises SnapshotError; ValueError, TypeError and LookupError for rows that no build writes.
+    Raises SnapshotError.
     """
     if not server.summary_digest:
         return None

@@ -8,7 +8,7 @@ from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import DAY_MS, DAYS
 from srvstat.contract.responses import Players, ServerDetail
-from srvstat.snapshot.format.rows import FileRow, ServerRow
+from srvstat.snapshot.format.rows import FileRow, RowError, ServerRow
 from srvstat.snapshot.read.connection import build_damage_error, convert_decode_errors
 
 _ROOT_BYTES = 32
@@ -40,28 +40,22 @@ class DetailWithInstants(NamedTuple):
 
 
 def check_instant(value: int) -> int:
-    """Return a number of Unix milliseconds that is an instant of the contract.
-
-    Raises ValueError for other numbers.
-    """
+    """Return a number of Unix milliseconds that is an instant of the contract."""
     if not 0 <= value <= LATEST:
-        raise ValueError("not an instant")
+        raise RowError("not an instant")
     return value
 
 
 def check_coverage(row: FileRow) -> None:
-    """Check the columns of a bundle, of which a whole snapshot has neither.
-
-    Raises ValueError.
-    """
+    """Check the columns of a bundle, of which a whole snapshot has neither."""
     if row.parent_root is None and row.covered_from is None:
         return
     if row.parent_root is None or len(row.parent_root) != _ROOT_BYTES or row.covered_from is None:
-        raise ValueError("not the provenance of a bundle")
+        raise RowError("not the provenance of a bundle")
     # The longest range of a snapshot as of 1970-01-01 reaches back one year.
     earliest = -max(DAYS.values()) * DAY_MS
     if row.covered_from % DAY_MS or not earliest <= row.covered_from <= row.as_of:
-        raise ValueError("not the coverage of a bundle")
+        raise RowError("not the coverage of a bundle")
 
 
 def check_optional_instant(value: int | None) -> int | None:
@@ -70,10 +64,7 @@ def check_optional_instant(value: int | None) -> int | None:
 
 
 def read_texts(array: str) -> tuple[str, ...]:
-    """Return the texts of a JSON array.
-
-    Raises ValueError or TypeError for other JSON, and for texts that UTF-8 can't encode.
-    """
+    """Return the texts of a JSON array."""
     texts = tuple(wire.decode_text(array))
     "".join(texts).encode("utf-8")
     return texts

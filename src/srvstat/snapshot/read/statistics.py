@@ -7,7 +7,7 @@ from srvstat.contract.ranges import Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot.format.bands import Bands, Members
 from srvstat.snapshot.format.days import build_ranking, read_last_state, read_state, read_totals
-from srvstat.snapshot.format.rows import Day, ServerRow
+from srvstat.snapshot.format.rows import Day, RowError, ServerRow
 from srvstat.snapshot.read.verified_rows import VerifiedRows
 from srvstat.stats import (
     Growth,
@@ -95,7 +95,7 @@ def compute_window_statistics(
     Three statements read all rows: blocks of calendars, days, and bands of several values. The
     number of rows does not depend on the length of the window.
 
-    Raises SnapshotError; ValueError, TypeError and LookupError for rows that no build writes.
+    Raises SnapshotError.
     """
     ranked = rank_windows(rows, servers, window)
     add_members(
@@ -109,7 +109,7 @@ def compute_window_totals(
 ) -> list[tuple[int, int]]:
     """Return the number of observations of each server in a window, and their sum.
 
-    Raises SnapshotError; ValueError, TypeError and LookupError for rows that no build writes.
+    Raises SnapshotError.
     """
     totals: list[tuple[int, int]] = []
     for some in divide_servers(servers, 500):
@@ -186,9 +186,6 @@ def add_members(
 
 
 def check_total(observations: int, total: int) -> None:
-    """Check that observations can have a sum, as a forged file may have any.
-
-    Raises ValueError.
-    """
+    """Check that observations can have a sum, as a forged file may have any."""
     if not 0 <= total <= observations * MAX_SAFE_INTEGER:
-        raise ValueError("not the sum of observations")
+        raise RowError("not the sum of observations")

@@ -29,6 +29,7 @@ from srvstat.snapshot.format.rows import (
     Bucket,
     Day,
     FileRow,
+    RowError,
     ServerRow,
 )
 from srvstat.snapshot.read.connection import (
@@ -205,7 +206,7 @@ class VerifiedRows:
             row = rows.get(key)
             try:
                 if row is None or not has_digest("calendars", row, digest):
-                    raise ValueError("not the row of the digest")
+                    raise RowError("not the row of the digest")
                 self._blocks[key] = read_block(*row[1:])
             except DECODE_ERRORS:
                 raise self.build_damage_error(f"the calendar of {server.title}") from None

@@ -33,7 +33,7 @@ _ROWS_AT_ONCE = 500
 def count_derived(rows: VerifiedRows, server: ServerRow) -> Counter[str]:
     """Return the number of derived rows of a server by table, according to its own row.
 
-    Raises SnapshotError; ValueError for rows that no build writes.
+    Raises SnapshotError.
     """
     calendar = read_calendar(server)
     counts = Counter(

@@ -232,10 +232,7 @@ class _Export:
 
 
 def _find_month(day: int) -> int:
-    """Return the number of the month of a day, from January of the year 1 on.
-
-    Raises ValueError and OverflowError for a day that no build writes.
-    """
+    """Return the number of the month of a day, from January of the year 1 on."""
     found = date.fromordinal(_EPOCH_ORDINAL + day)
     return found.year * 12 + found.month - 1
 

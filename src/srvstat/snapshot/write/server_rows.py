@@ -47,10 +47,7 @@ def build_server_row(
 
 
 def build_record(row: ServerRow) -> ServerRecord:
-    """Return the record from which a row was made: fallbacks are None again.
-
-    Raises ValueError and TypeError for a row that no build writes.
-    """
+    """Return the record from which a row was made: fallbacks are None again."""
     return ServerRecord(
         id=row.id,
         cfx_id=row.cfx_id,
