@@ -5,6 +5,7 @@ the page.
 """
 
 import argparse
+import gc
 import os
 import platform
 import sqlite3
@@ -66,6 +67,7 @@ def main() -> int:
     except (WrongAnswerError, FailedError) as error:
         print_progress(f"error: {error}")
         return 1
+    gc.unfreeze()  # DuckDB complains of what is not collected at the end
     table = "\n".join(figure.format_row() for figure in figures)
     sys.stdout.write(f"{table}\n")
     if files.size == FULL:

@@ -3,8 +3,9 @@
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from statistics import median
 from typing import NamedTuple
 
@@ -130,32 +131,29 @@ def time_loads(files: FleetFiles, small: FleetFiles) -> dict[str, float]:
 
     The update's are those of the whole snapshot. Raises WrongAnswerError, FailedError.
     """
-    path, day = (os.path.join(files.directory, name) for name in ("timed.db", "day.csv"))
     rates = {}
-    print_progress("building from Parquet")
-    parquet = _build(files, path, files.recorded_parquet_path())
-    rates[BUILD_PARQUET] = files.observation_count / parquet
-    _check_root(path, files)
-    with suppress(FileNotFoundError):
-        os.unlink(path)
-    print_progress("inserting with sqlite-utils")
-    insert = ["insert", path, "observations", small.recorded_path(), "--csv", "--silent"]
-    rows = _count_lines(small.recorded_path())
-    rates[INSERT] = rows / run([*_SQLITE_UTILS, *insert]).seconds
-    os.unlink(path)
-    print_progress("updating with a day")
-    with open(day, "wb") as file:
-        file.writelines(fleet.generate_recorded_csv(files.size, range(fleet.DAYS - 1)))
-    _build(files, path, day)
-    with open(day, "wb") as file:
-        file.writelines(fleet.generate_recorded_csv(files.size, range(fleet.DAYS - 1, fleet.DAYS)))
-    update = [*_SRVSTAT, "snapshot", "update", path, "--quiet", "--observations", day]
-    rates[UPDATE] = files.observation_count / run(update).seconds
-    _check_root(path, files)
-    print_progress("verifying")
-    rates[VERIFY] = files.observation_count / run([*_SRVSTAT, "snapshot", "verify", path]).seconds
-    os.unlink(path)
-    os.unlink(day)
+    with tempfile.TemporaryDirectory(dir=files.directory) as directory:
+        path, inserted, day = (os.path.join(directory, name) for name in ("1.db", "2.db", "d.csv"))
+        print_progress("building from Parquet")
+        parquet = _build(files, path, files.recorded_parquet_path())
+        rates[BUILD_PARQUET] = files.observation_count / parquet
+        _check_root(path, files)
+        print_progress("inserting with sqlite-utils")
+        insert = ["insert", inserted, "observations", small.recorded_path(), "--csv", "--silent"]
+        rows = _count_lines(small.recorded_path())
+        rates[INSERT] = rows / run([*_SQLITE_UTILS, *insert]).seconds
+        print_progress("updating with a day")
+        for days in (range(fleet.DAYS - 1), range(fleet.DAYS - 1, fleet.DAYS)):
+            with open(day, "wb") as file:
+                file.writelines(fleet.generate_recorded_csv(files.size, days))
+            if days.start == 0:
+                _build(files, path, day)
+        update = [*_SRVSTAT, "snapshot", "update", path, "--quiet", "--observations", day]
+        rates[UPDATE] = files.observation_count / run(update).seconds
+        _check_root(path, files)
+        print_progress("verifying")
+        verify = [*_SRVSTAT, "snapshot", "verify", path]
+        rates[VERIFY] = files.observation_count / run(verify).seconds
     return rates
 
 
