@@ -39,10 +39,7 @@ KILLED = -9
 OUTPUT_ERROR = 4
 
 FEW = 300
-"""Number of observations of the small build. Each of its calls fails in some case."""
-
-MANY = 20_000
-"""Number of observations of the large build, from whose calls more cases are drawn."""
+"""Number of observations of the build."""
 
 CALLS_BY_KIND = {
     Kind.TORN: "write",
@@ -56,7 +53,6 @@ CALLS_BY_KIND = {
 class Case(NamedTuple):
     """One build with one fault."""
 
-    observations: int
     setting: Setting
     fault: Fault
 
@@ -69,11 +65,7 @@ COMMANDS: Mapping[str, tuple[type[BuildDirectory], Sequence[Setting]]] = {
 
 
 def run(command: str, seed: int, count: int) -> Result:
-    """Try faults at every call of a small build; then draw cases from the calls of a larger build.
-
-    If `count` is too small for every fault at every call, draw some faults of each call. `command`
-    is `build` or `update`.
-    """
+    """Try some faults at every call of a build or an update, or all if `count` is large enough."""
     code = "import sys; from campaigns import faults; faults.report(*sys.argv[1:])"
     result = json.loads(run_preloaded(code, command, str(seed), str(count)))
     return Result(result["cases"], result["counts"], tuple(result["failures"]))
@@ -95,19 +87,12 @@ def _draw_cases(
     root: str, command: str, rng: random.Random, count: int
 ) -> Iterator[tuple[BuildDirectory, Case]]:
     """Yield cases, each with the directory to build in."""
-    directory, settings = COMMANDS[command]
-    few = directory(root, FEW)
-    small = [
-        Case(FEW, setting, fault) for setting in settings for fault in _list_faults(few, setting)
+    make, settings = COMMANDS[command]
+    directory = make(root, FEW)
+    cases = [
+        Case(setting, fault) for setting in settings for fault in _list_faults(directory, setting)
     ]
-    drawn = _draw_for_each_call(small, rng, count) if count < len(small) else small
-    yield from ((few, case) for case in drawn)
-    if count > len(small):
-        many = directory(root, MANY)
-        faults = {setting: _list_faults(many, setting) for setting in settings}
-        for _ in range(count - len(small)):
-            setting = rng.choice(settings)
-            yield many, Case(MANY, setting, rng.choice(faults[setting]))
+    yield from ((directory, case) for case in _draw_for_each_call(cases, rng, count))
 
 
 def _draw_for_each_call(cases: Sequence[Case], rng: random.Random, count: int) -> Iterator[Case]:
