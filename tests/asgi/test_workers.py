@@ -12,8 +12,7 @@ from asgi.in_process import InProcess
 from asgi.small_service import COMPARED, SERVER_A, build_small
 from srvstat import operations
 from srvstat.asgi import snapshots
-from srvstat.asgi.snapshots import WORKERS, DetailCache, Work
-from srvstat.contract.requests import ServerReference
+from srvstat.asgi.snapshots import WORKERS, Cache, Work
 from support.http import TWO
 
 
@@ -104,18 +103,15 @@ def test_a_remembered_answer_needs_no_worker(
     service.run(ask_twice())
 
 
-def test_details_are_limited_by_bytes_and_drop_the_oldest() -> None:
-    details = DetailCache(max_bytes=10_000)
-    references = [ServerReference(identifier=f"s{number}", by="id") for number in range(30)]
-    for reference in references:
-        details.remember(reference, b"x" * 600)
-        details.remember(reference, b"y" * 600)
+def test_answers_are_limited_by_bytes_and_drop_the_oldest() -> None:
+    cache = Cache[bytes](max_bytes=10_000)
+    for key in range(30):
+        cache.keep(key, b"x", 600)
+        cache.keep(key, b"y", 600)
 
-    known = [details.look_up(reference) for reference in references]
-
-    assert known == [None] * 20 + [b"y" * 600] * 10
-    details.remember(references[0], b"x" * 10_000)
-    assert [details.look_up(reference) for reference in references] == [None] * 30
+    assert [cache.find(key) for key in range(30)] == [None] * 20 + [b"y"] * 10
+    cache.keep(0, b"x", 10_000)
+    assert [cache.find(key) for key in range(30)] == [None] * 30
 
 
 def test_equal_waiting_questions_are_computed_once(

@@ -43,29 +43,16 @@ _KEY_NAME = KEY_HEADER.lower().encode()
 _NO_CONTENT = 204
 _CORS_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 """The methods that a page may use; also those that no path has, so that it can read the 405."""
-_REQUEST_HEADERS = (
-    "Accept",
-    "Cache-Control",
-    "Content-Type",
-    "Prefer",
-    KEY_HEADER,
-    REQUEST_ID_HEADER,
-)
+_REQUEST_HEADERS = f"Accept, Cache-Control, Content-Type, Prefer, {KEY_HEADER}, {REQUEST_ID_HEADER}"
 """The headers that a page may send."""
 _ANSWER_HEADERS = (
-    "Allow",
-    "Preference-Applied",
-    "RateLimit",
-    "RateLimit-Policy",
-    "Retry-After",
-    "WWW-Authenticate",
-    REQUEST_ID_HEADER,
-    REASON_HEADER,
+    "Allow, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate,"
+    f" {REQUEST_ID_HEADER}, {REASON_HEADER}"
 )
 """The headers that a page may read, besides those that it always may, such as Content-Type."""
 _PERMISSION = {
     "access-control-allow-methods": _CORS_METHODS,
-    "access-control-allow-headers": ", ".join(_REQUEST_HEADERS),
+    "access-control-allow-headers": _REQUEST_HEADERS,
     "access-control-max-age": "600",  # the seconds that a browser may remember this
 }
 
@@ -83,30 +70,18 @@ def build_error_response(error: ApiError, headers: dict[str, str]) -> Response:
     return Response(body, error.http_status, headers | extra, JSON_TYPE)
 
 
-def build_headers(request_id: str) -> dict[str, str]:
-    """Return the headers of every answer."""
-    return {"cache-control": CACHE_CONTROL, REQUEST_ID_HEADER.lower(): request_id}
-
-
 def build_reason_header(reason: str) -> dict[str, str]:
     r"""Return the header with the reason of an error, from which keys have been removed.
 
     Other characters than printable ASCII become escapes such as `\u00fc`, so that the header is one
     valid line whatever the reason quotes. A long reason is cut.
     """
-    shown = _NOT_PRINTABLE.sub(_escape_character, reason.replace("…", "...")).strip()
+    shown = _NOT_PRINTABLE.sub(
+        lambda found: found[0].encode("unicode_escape").decode("ascii"), reason.replace("…", "...")
+    ).strip()
     if len(shown) > _MAX_REASON:
         shown = shown[: _MAX_REASON - len(_CUT)] + _CUT
     return {REASON_HEADER.lower(): shown}
-
-
-def _escape_character(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode("ascii")
-
-
-def create_request_id() -> str:
-    """Return a new random request id."""
-    return secrets.token_hex(8)
 
 
 @dataclass
@@ -118,7 +93,7 @@ class Progress:
     head: Head
     key_filter: KeyFilter
     entry: dict[str, Any]
-    """The entry in the log."""
+    """The entry in the log; `rehearsed` if the answer is a rehearsed failure, not the API's."""
     headers: dict[str, str]
     """The headers of the answer so far."""
     plan: str | None = None
@@ -128,8 +103,6 @@ class Progress:
     """The one that answers; None until it is selected."""
     send_at: float = 0.0
     """The time of the event loop before which the answer is not sent."""
-    is_rehearsed: bool = False
-    """Whether the answer is a rehearsed failure, not the API's."""
 
 
 def start_progress(request: Request, is_registered: Callable[[bytes], bool]) -> Progress:
@@ -137,17 +110,20 @@ def start_progress(request: Request, is_registered: Callable[[bytes], bool]) -> 
     scope = request.scope
     keys = [key.decode("latin-1") for key in find_values(scope["headers"], _KEY_NAME)]
     key_filter = KeyFilter(keys, is_registered)
+    ids = request.headers.getlist(_REQUEST_ID_NAME)
+    is_harmless = len(ids) == 1 and _REQUEST_ID.fullmatch(ids[0]) and not key_filter.has_key(ids[0])
+    request_id = ids[0] if is_harmless else secrets.token_hex(8)
     entry = {
-        "id": _choose_request_id(request, key_filter),
-        "remote": format_address(request.client),
+        "id": request_id,
+        "remote": _format_address(request.client),
         "method": request.method if request.method in _METHODS else "other",
     }
     head = Head(request.method, scope["raw_path"], scope["query_string"], scope["headers"])
-    requested_at = time.time_ns() // 1_000_000
-    return Progress(requested_at, head, key_filter, entry, build_headers(entry["id"]))
+    headers = {"cache-control": CACHE_CONTROL, _REQUEST_ID_NAME: request_id}
+    return Progress(time.time_ns() // 1_000_000, head, key_filter, entry, headers)
 
 
-def format_address(client: tuple[str, int] | None) -> str:
+def _format_address(client: tuple[str, int] | None) -> str:
     """Format a client's address: `127.0.0.1:5000`, `[::1]:5000`."""
     if client is None:
         return ""
@@ -163,14 +139,6 @@ def format_references(references: tuple[ServerReference, ...], key_filter: KeyFi
     ]
 
 
-def _choose_request_id(request: Request, key_filter: KeyFilter) -> str:
-    """Return the request id that the client sent if it is harmless, else a new one."""
-    sent = request.headers.getlist(_REQUEST_ID_NAME)
-    if len(sent) == 1 and _REQUEST_ID.fullmatch(sent[0]) and not key_filter.has_key(sent[0]):
-        return sent[0]
-    return create_request_id()
-
-
 class Cors:
     """The origins whose pages may call the API, and the headers that tell a browser so."""
 
@@ -184,7 +152,7 @@ class Cors:
         origin = self._find_allowed_origin(head)
         if origin:
             headers["access-control-allow-origin"] = origin
-            headers["access-control-expose-headers"] = ", ".join(_ANSWER_HEADERS)
+            headers["access-control-expose-headers"] = _ANSWER_HEADERS
         return headers
 
     def is_preflight(self, head: Head) -> bool:

@@ -18,11 +18,11 @@ from srvstat.asgi.answers import (
     format_references,
     start_progress,
 )
-from srvstat.asgi.auth import Authenticator, Caller
+from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.log import Log, Recorder
 from srvstat.asgi.rehearsal import DroppedError, Rehearsal
 from srvstat.asgi.settings import Settings
-from srvstat.asgi.sites import ApiDocs, OperationalPaths, Readiness, Site
+from srvstat.asgi.sites import ApiDocs, OperationalPaths, Site
 from srvstat.asgi.snapshots import ServedSnapshot, answer_comparison, answer_get_server
 from srvstat.contract.errors import (
     ApiError,
@@ -63,8 +63,8 @@ def create_service(settings: Settings, log: Log) -> "Service":
     """
     authenticator = Authenticator(settings.access, log)
     snapshot = ServedSnapshot(settings.snapshot, log)
-    readiness = Readiness(snapshot)
-    sites: tuple[Site, ...] = (OperationalPaths(snapshot, readiness), ApiDocs())
+    operational = OperationalPaths(snapshot)
+    sites: tuple[Site, ...] = (operational, ApiDocs())
     if settings.explore:
         # The page needs the analyzer, which the API does not.
         from srvstat.asgi.explore import Explorer  # noqa: PLC0415
@@ -79,7 +79,7 @@ def create_service(settings: Settings, log: Log) -> "Service":
         snapshot,
         authenticator,
         log,
-        readiness,
+        operational,
         sites,
         recorder=recorder,
         cors=Cors(settings.cors) if settings.cors else None,
@@ -95,7 +95,7 @@ class Service:
     snapshot: ServedSnapshot
     authenticator: Authenticator
     log: Log
-    readiness: Readiness
+    operational: OperationalPaths
     sites: tuple[Site, ...] = ()
     """They answer paths outside the contract."""
     recorder: Recorder | None = None
@@ -143,7 +143,7 @@ class Service:
             "status": response.status_code,
             "bytes": 0 if is_head else len(response.body),
         }
-        if not self.recorder or progress.is_rehearsed or entry.get("operation") not in _RECORDED:
+        if not self.recorder or "rehearsed" in entry or entry.get("operation") not in _RECORDED:
             return
         generation = progress.generation or self.snapshot.current
         exchange = ServedExchange(
@@ -161,7 +161,7 @@ class Service:
     def begin_stop(self) -> None:
         """Close connections after their next answer, send delayed answers, and be not ready."""
         self._is_stopping = True
-        self.readiness.stop()
+        self.operational.stop()
         if self.rehearsal:
             self.rehearsal.stop()
 
@@ -223,33 +223,23 @@ class Service:
         if target and self.rehearsal:
             self.rehearsal.rehearse(progress)
         target = check_method(head.method, target)
+        question: ServerReference | CompareRequest
         if target.operation == "getServer":
-            reference = parse_get_server(head, target.identifier)
-            entry["servers"] = format_references((reference,), progress.key_filter)
-            return await self._get_server(reference, caller, progress)
-        check_compare_head(head)
-        progress.body = await _read_body(request, progress)
-        comparison = parse_compare_request(progress.body)
-        entry["servers"] = format_references(comparison.servers, progress.key_filter)
-        entry["range"] = comparison.range
-        return await self._compare(comparison, caller, progress)
-
-    async def _get_server(
-        self, reference: ServerReference, caller: Caller, progress: Progress
-    ) -> bytes:
+            question = parse_get_server(head, target.identifier)
+            entry["servers"] = format_references((question,), progress.key_filter)
+        else:
+            check_compare_head(head)
+            progress.body = await _read_body(request, progress)
+            question = parse_compare_request(progress.body)
+            entry["servers"] = format_references(question.servers, progress.key_filter)
+            entry["range"] = question.range
         if caller.plan:
-            caller.plan.check_request(reference)
+            caller.plan.check_request(question)
         progress.generation = generation = await self.snapshot.get_generation()
-        return await answer_get_server(self.snapshot, generation, reference)
-
-    async def _compare(
-        self, comparison: CompareRequest, caller: Caller, progress: Progress
-    ) -> bytes:
-        if caller.plan:
-            caller.plan.check_request(comparison)
-        progress.generation = generation = await self.snapshot.get_generation()
-        results = await answer_comparison(self.snapshot, generation, comparison)
-        return encode_comparison(comparison.range, results)
+        if isinstance(question, ServerReference):
+            return await answer_get_server(self.snapshot, generation, question)
+        results = await answer_comparison(self.snapshot, generation, question)
+        return encode_comparison(question.range, results)
 
 
 async def _read_body(request: Request, progress: Progress) -> bytes:

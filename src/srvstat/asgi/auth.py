@@ -54,15 +54,6 @@ def format_quota(plan: str, limit: int, quota: Quota) -> dict[str, str]:
     }
 
 
-def replace_quota(headers: dict[str, str], seconds: int | None) -> None:
-    """Say in headers that nothing remains for some seconds; None removes the limit from them."""
-    plan, _, _ = headers.pop("ratelimit", "").partition(";")
-    if plan and seconds is not None:
-        headers["ratelimit"] = f"{plan};r=0;t={seconds}"
-    elif plan:
-        del headers["ratelimit-policy"]
-
-
 class RateLimiter:
     """Count the requests of each caller within the last minute, by a monotonic clock.
 

@@ -3,10 +3,10 @@
 Its paths are `/` and all that begin with `/explore/`. All other paths are the contract's (D21).
 """
 
-import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import NamedTuple
 from xml.etree import ElementTree as ET
 from zoneinfo import ZoneInfo
 
@@ -18,7 +18,7 @@ from srvstat.analysis.timeline import compute_timeline
 from srvstat.analysis.windows import find_previous
 from srvstat.asgi.answers import Progress
 from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.sites import PAGE_HEADERS, SiteAnswer
+from srvstat.asgi.sites import Site, SiteAnswer
 from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError
@@ -32,7 +32,7 @@ from srvstat.contract.http import (
     parse_query,
     split_query,
 )
-from srvstat.contract.ranges import DEFAULT_RANGE, Range, Window, find_window
+from srvstat.contract.ranges import DEFAULT_RANGE, Range, find_window
 from srvstat.contract.requests import (
     MAX_SERVERS,
     ServerReference,
@@ -47,7 +47,11 @@ _PAGE_PATH = b"/"
 _PREFIX = b"/explore/"
 _MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
 
-_HOST = re.compile(r"(?:(localhost)|([0-9.]+)|\[([0-9a-f:.]+)\])(?::[0-9]{1,5})?", re.IGNORECASE)
+_HOST = re.compile(
+    r"(?:localhost|127(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}|\[::1\])(?::\d{1,5})?",
+    re.IGNORECASE | re.ASCII,
+)
+"""This machine as browsers write it, and a port."""
 
 MOST_STEPS = 3_000
 """Steps of a chart: about two for each pixel of a wide screen."""
@@ -57,26 +61,6 @@ _MAX_TEXT = 200
 _MAX_LIMIT = 100
 _DEFAULT_LIMIT = 20
 _NUMBER = re.compile("[1-9][0-9]{0,2}")
-
-
-class Question(Protocol):
-    """A valid question."""
-
-    def check_plan(self, plan: Plan, as_of: int) -> None:
-        """Check that a plan includes the question, in a snapshot as of `as_of`.
-
-        Raises FeatureNotAvailableError.
-        """
-
-    def answer(self, snapshot: Snapshot) -> bytes:
-        """Return a document as JSON.
-
-        Raises ServerNotFoundError, SnapshotError.
-        """
-
-
-ParseQuestion = Callable[[bytes], Question]
-"""Parses a query string. Raises InvalidRequestError."""
 
 
 class _Search(NamedTuple):
@@ -94,45 +78,36 @@ class _Search(NamedTuple):
         return list_servers(snapshot, wanted, sort="current", limit=self.limit).to_json()
 
 
-class _ServersQuestion(NamedTuple):
-    """Servers in the window of a range."""
+class _AboutServers(NamedTuple):
+    """The timeline or the statistics of servers in the window of a range."""
 
+    with_statistics: bool
     servers: tuple[ServerReference, ...]
     range: Range
 
-    def find_covered_window(self, snapshot: Snapshot) -> Window:
-        """Return the window. Raises NotInBundleError."""
-        window = find_window(self.range, snapshot.as_of)
-        check_coverage(snapshot, window)
-        return window
-
-
-class _TimelineQuestion(_ServersQuestion):
     def check_plan(self, plan: Plan, as_of: int) -> None:
-        """Check that the plan includes the range and its raw history."""
+        """Check that the plan includes the range and its raw history, in a snapshot as of `as_of`.
+
+        Statistics include the change since the window before. Raises FeatureNotAvailableError.
+        """
         plan.check_timeline(self.range, as_of)
+        if self.with_statistics:
+            plan.check_history(find_previous(find_window(self.range, as_of)), as_of)
 
     def answer(self, snapshot: Snapshot) -> bytes:
-        """Return the document `timeline`."""
-        window = self.find_covered_window(snapshot)
+        """Return the document `timeline` or `stats`.
+
+        Raises ServerNotFoundError, SnapshotError.
+        """
+        window = find_window(self.range, snapshot.as_of)
+        check_coverage(snapshot, window)
         servers = resolve_servers(snapshot, self.servers)
+        if self.with_statistics:
+            return compute_stats(snapshot, servers, window).to_json()
         return compute_timeline(snapshot, servers, window, MOST_STEPS, _UTC).to_json()
 
 
-class _StatsQuestion(_ServersQuestion):
-    def check_plan(self, plan: Plan, as_of: int) -> None:
-        """Check that the plan includes the range, and the raw history of the window before."""
-        plan.check_timeline(self.range, as_of)
-        plan.check_history(find_previous(find_window(self.range, as_of)), as_of)
-
-    def answer(self, snapshot: Snapshot) -> bytes:
-        """Return the document `stats`, for the changes of averages."""
-        window = self.find_covered_window(snapshot)
-        servers = resolve_servers(snapshot, self.servers)
-        return compute_stats(snapshot, servers, window).to_json()
-
-
-def parse_search(query: bytes) -> Question:
+def _parse_search(query: bytes) -> _Search:
     """Parse the query string of a search: `text` and `limit`.
 
     Raises InvalidRequestError.
@@ -149,23 +124,11 @@ def parse_search(query: bytes) -> Question:
     return _Search(text, int(limit))
 
 
-def parse_timeline_question(query: bytes) -> Question:
-    """Parse the query string of a timeline: one `id` for each server, and `range`.
+def _parse_servers(query: bytes, *, with_statistics: bool) -> _AboutServers:
+    """Parse a query string with one `id` for each server, and `range`.
 
     Raises InvalidRequestError.
     """
-    return _TimelineQuestion(*_parse_servers(query))
-
-
-def parse_stats_question(query: bytes) -> Question:
-    """Parse the query string of statistics, which is that of a timeline.
-
-    Raises InvalidRequestError.
-    """
-    return _StatsQuestion(*_parse_servers(query))
-
-
-def _parse_servers(query: bytes) -> tuple[tuple[ServerReference, ...], Range]:
     pairs = list(split_query(query, known=("id", "range")))
     ids = [value for name, value in pairs if name == "id"]
     if not 1 <= len(ids) <= MAX_SERVERS:
@@ -176,34 +139,21 @@ def _parse_servers(query: bytes) -> tuple[tuple[ServerReference, ...], Range]:
     if len(ranges) > 1:
         raise InvalidRequestError("query: range is repeated")
     servers = tuple(map(parse_server_reference, ids))
-    return servers, parse_range(ranges[0] if ranges else DEFAULT_RANGE)
+    return _AboutServers(
+        with_statistics, servers, parse_range(ranges[0] if ranges else DEFAULT_RANGE)
+    )
 
 
-class _File(NamedTuple):
-    operation: str
-    media_type: str
-    content: bytes
-
-
-class _DataPath(NamedTuple):
-    operation: str
-    parse: ParseQuestion
-
-
-_DATA_PATHS: Mapping[bytes, _DataPath] = {
-    b"/explore/data/servers": _DataPath("exploreServers", parse_search),
-    b"/explore/data/stats": _DataPath("exploreStats", parse_stats_question),
-    b"/explore/data/timeline": _DataPath("exploreTimeline", parse_timeline_question),
+_DATA: Mapping[bytes, tuple[str, Callable[[bytes], _Search | _AboutServers]]] = {
+    b"/explore/data/servers": ("exploreServers", _parse_search),
+    b"/explore/data/stats": ("exploreStats", partial(_parse_servers, with_statistics=True)),
+    b"/explore/data/timeline": ("exploreTimeline", partial(_parse_servers, with_statistics=False)),
 }
+"""What the log calls the paths, and what parses their query strings."""
 
 
-class Explorer:
+class Explorer(Site):
     """The page, and the answers to its questions. Create it before the event loop starts."""
-
-    headers = PAGE_HEADERS
-    """Headers of all its answers, errors included."""
-    allows_cors = False
-    """Pages of other origins call the API; the page's own data change with the page."""
 
     def __init__(self, snapshot: ServedSnapshot, authenticator: Authenticator) -> None:
         self._snapshot = snapshot
@@ -222,52 +172,45 @@ class Explorer:
 
         Raises ApiError, SnapshotError.
         """
-        head = progress.head
+        head, entry = progress.head, progress.entry
         if self._authenticator.is_open:
             _check_host(head.headers)
-        target = self._files.get(head.path) or _DATA_PATHS.get(head.path)
-        if target is None:
+        file = self._files.get(head.path)
+        if file:
+            entry["operation"] = "explore" if head.path == _PAGE_PATH else "exploreAsset"
+            check_allowed(head.method, GET_METHODS)
+            return file
+        if head.path not in _DATA:
             raise UnknownPathError("path: not a path of the explore page")
-        progress.entry["operation"] = target.operation
+        entry["operation"], parse = _DATA[head.path]
         check_allowed(head.method, GET_METHODS)
-        if isinstance(target, _File):
-            return SiteAnswer(target.content, target.media_type)
-        body = await self._answer_question(target, progress)
-        return SiteAnswer(body, JSON_TYPE)
-
-    async def _answer_question(self, target: _DataPath, progress: Progress) -> bytes:
-        caller = await self._authenticator.authenticate(progress.head.headers)
-        progress.entry["caller"] = caller.name
+        caller = await self._authenticator.authenticate(head.headers)
+        entry["caller"] = caller.name
         self._authenticator.count_request(caller, progress.headers)
-        question = target.parse(progress.head.query)
+        question = parse(head.query)
         generation = await self._snapshot.get_generation()
         if caller.plan:
             question.check_plan(caller.plan, generation.as_of)
         async with enforce_deadline():
-            return await self._snapshot.ask(generation, question.answer, Work.EXPLORE)
+            body = await self._snapshot.ask(generation, question.answer, Work.EXPLORE)
+        return SiteAnswer(body, JSON_TYPE)
 
 
-def _read_files(*, needs_key: bool) -> dict[bytes, _File]:
+def _read_files(*, needs_key: bool) -> dict[bytes, SiteAnswer]:
     """Return the page, and the style sheets and scripts that it names, by their paths."""
     page = ET.fromstring(read_asset("explore.html"))  # noqa: S314 - a file of ours
-    if not needs_key:
-        _remove_key_form(page)
+    for parent in page.iter() if not needs_key else ():
+        for form in parent.findall("form"):
+            parent.remove(form)
     content = b"<!doctype html>\n" + ET.tostring(page, encoding="utf-8", method="html")
-    files = {_PAGE_PATH: _File("explore", "text/html", content)}
+    files = {_PAGE_PATH: SiteAnswer(content, "text/html")}
     for element in page.iter():
         path = element.get("src", element.get("href", ""))
         if path.startswith("/explore/"):
             _, _, name = path.rpartition("/")
             media_type = _MEDIA_TYPES[name.rpartition(".")[2]]
-            content = read_asset(name).encode("utf-8")
-            files[path.encode("ascii")] = _File("exploreAsset", media_type, content)
+            files[path.encode("ascii")] = SiteAnswer(read_asset(name).encode("utf-8"), media_type)
     return files
-
-
-def _remove_key_form(page: ET.Element) -> None:
-    for parent in page.iter():
-        for form in parent.findall("form"):
-            parent.remove(form)
 
 
 def _check_host(headers: Headers) -> None:
@@ -279,14 +222,5 @@ def _check_host(headers: Headers) -> None:
     Raises InvalidRequestError.
     """
     hosts = [value.decode("latin-1") for value in find_values(headers, b"host")]
-    match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
-    if match is None or not _is_loopback(match):
+    if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
         raise InvalidRequestError("host: not this machine; use localhost")
-
-
-def _is_loopback(host: re.Match[str]) -> bool:
-    name, *addresses = host.groups()
-    try:
-        return bool(name) or any(ipaddress.ip_address(one).is_loopback for one in addresses if one)
-    except ValueError:
-        return False

@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from srvstat.asgi.answers import Progress
-from srvstat.asgi.auth import TooManyRequestsError, replace_quota
+from srvstat.asgi.auth import TooManyRequestsError
 from srvstat.asgi.settings import RehearsalSettings
 from srvstat.contract.errors import (
     ApiError,
@@ -21,15 +21,7 @@ from srvstat.contract.errors import (
 )
 from srvstat.contract.http import Headers, find_values
 
-_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-_QUOTED = rb'"(?:[^"\\]|\\.)*"'
-_ELEMENT = re.compile(rb'(?:[^,"]|"(?:[^"\\]|\\.)*"?)+')
-"""One preference in a list; a comma in quotes does not end it. Takes linear time."""
-_PREFERENCE = re.compile(
-    rb"[ \t]*(?P<name>%b)(?:[ \t]*=[ \t]*(?:(?P<word>%b)|(?P<quoted>%b)))?[ \t]*(?:;.*)?"
-    % (_TOKEN, _TOKEN, _QUOTED)
-)
-_ESCAPED = re.compile(rb"\\(.)")
+_CODE = re.compile(rb'[ \t]*code[ \t]*=[ \t]*("?)([0-9]{3})\1[ \t]*(?:;.*)?', re.IGNORECASE)
 
 _RETRY_AFTER = 1
 """Seconds in the `Retry-After` of a rehearsed 429: short, so that a test of a retry is quick."""
@@ -84,7 +76,7 @@ class Rehearsal:
         self._stopping = asyncio.Event()
 
     def rehearse(self, progress: Progress) -> None:
-        """Draw the fate of a request; mark it in the log and for the recorder.
+        """Draw the fate of a request, and note it in the log.
 
         Raises ApiError for a rehearsed error, DroppedError to close the connection.
         """
@@ -93,20 +85,18 @@ class Rehearsal:
             progress.entry["delay"] = round(fate.delay * 1_000)
             progress.send_at = asyncio.get_running_loop().time() + fate.delay
         if self._settings.allows_prefer:
-            code = find_preference(progress.head.headers, b"code") or b""
+            code = find_preferred_code(progress.head.headers)
             if code == _AS_USUAL:
                 return
             if code in _ERRORS:
                 applied = f"code={code.decode()}"
-                _mark(progress, applied)
-                progress.headers["preference-applied"] = applied
-                create_error = _ERRORS[code]
-                raise _adapt_limit(create_error(), progress.headers)
+                progress.entry["rehearsed"] = progress.headers["preference-applied"] = applied
+                raise _adapt_limit(_ERRORS[code](), progress.headers)
         if fate.drops:
-            _mark(progress, "drop")
+            progress.entry["rehearsed"] = "drop"
             raise DroppedError
         if fate.fails:
-            _mark(progress, "fail")
+            progress.entry["rehearsed"] = "fail"
             raise InternalError("rehearsed by --fail")
 
     async def hold(self, progress: Progress) -> None:
@@ -123,28 +113,18 @@ class Rehearsal:
 
 def _adapt_limit(error: ApiError, headers: dict[str, str]) -> ApiError:
     """Return an error, after changing headers of the plan's limit that contradict it."""
-    if isinstance(error, TooManyRequestsError):
-        replace_quota(headers, error.retry_after)
-    elif isinstance(error, GatewayUnauthorizedError):
-        replace_quota(headers, None)
+    plan, limit, _ = headers.get("ratelimit", "").partition(";")
+    if limit and isinstance(error, TooManyRequestsError):
+        headers["ratelimit"] = f"{plan};r=0;t={error.retry_after}"
+    elif limit and isinstance(error, GatewayUnauthorizedError):
+        del headers["ratelimit"], headers["ratelimit-policy"]
     return error
 
 
-def _mark(progress: Progress, rehearsed: str) -> None:
-    progress.entry["rehearsed"] = rehearsed
-    progress.is_rehearsed = True
-
-
-def find_preference(headers: Headers, name: bytes) -> bytes | None:
-    """Return the value of a preference, empty if it has none; None if it is not among the headers.
-
-    `name` is given in lower case. Only the first preference of a name counts (section 2). Malformed
-    ones are skipped, because a server ignores what it does not understand.
-    """
+def find_preferred_code(headers: Headers) -> bytes:
+    """Return the first `code` of the headers `Prefer` (RFC 7240); empty without one."""
     for line in find_values(headers, b"prefer"):
-        for element in _ELEMENT.findall(line):
-            found = _PREFERENCE.fullmatch(element)
-            if found and found["name"].lower() == name:
-                quoted = found["quoted"]
-                return found["word"] or (_ESCAPED.sub(rb"\1", quoted[1:-1]) if quoted else b"")
-    return None
+        for preference in line.split(b","):
+            if found := _CODE.fullmatch(preference):
+                return found[2]
+    return b""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from srvstat.asgi.answers import Progress
 from srvstat.asgi.snapshots import ServedSnapshot, Work
@@ -71,13 +71,10 @@ class SiteAnswer(NamedTuple):
 class Site(Protocol):
     """Answers some paths. They need no key, and are outside the order of D11."""
 
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Headers of all its answers, errors included."""
-
-    @property
-    def allows_cors(self) -> bool:
-        """Whether `--cors` also lets pages of other origins read the answers."""
+    headers: ClassVar[Mapping[str, str]] = PAGE_HEADERS
+    """Headers of all its answers, errors included."""
+    allows_cors: ClassVar[bool] = False
+    """Whether `--cors` also lets pages of other origins read the answers."""
 
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, belongs to the site."""
@@ -89,11 +86,14 @@ class Site(Protocol):
         """
 
 
-class Readiness:
-    """The state of the service: whether it can read the snapshot, as far as checks have found out.
+class OperationalPaths(Site):
+    """Operational paths, except for that of the page. Create it before the event loop starts.
 
-    At most one check runs, so a disk that does not answer blocks one worker only.
+    At most one check of the snapshot runs, so a disk that does not answer blocks one worker only.
     """
+
+    headers = MappingProxyType({})
+    allows_cors = True
 
     def __init__(self, snapshot: ServedSnapshot) -> None:
         self._snapshot = snapshot
@@ -101,50 +101,6 @@ class Readiness:
         self._check: asyncio.Task[str | None] | None = None
         self._started_at = 0.0
         self._is_stopping = False
-
-    def stop(self) -> None:
-        """Report a problem from now on, because the service stops."""
-        self._is_stopping = True
-        if self._check:
-            self._check.cancel()
-
-    async def find_problem(self) -> str | None:
-        """Return why the service is not ready, within READY_SECONDS; None if it is."""
-        if self._is_stopping:
-            return _STOPPING
-        now = asyncio.get_running_loop().time()
-        if self._check is None or self._is_outdated(self._check, now):
-            self._started_at = now
-            self._check = asyncio.create_task(self._read())
-        check = self._check  # another request may start the next one during the wait
-        await asyncio.wait({check}, timeout=max(self._started_at + READY_SECONDS - now, 0))
-        if not check.done():
-            return f"nothing was read from the snapshot within {READY_SECONDS:g} s"
-        return _STOPPING if check.cancelled() else check.result()
-
-    def _is_outdated(self, check: asyncio.Task[str | None], now: float) -> bool:
-        return check.done() and now >= self._started_at + SECONDS_BETWEEN_CHECKS
-
-    async def _read(self) -> str | None:
-        """Read from the current snapshot in a worker; return the problem, if there is one."""
-        generation = await self._snapshot.get_generation()
-        try:
-            await self._snapshot.ask(generation, self._spot_check.check_next, Work.GET_SERVER)
-        except SnapshotError as error:
-            return error.reason
-        return None
-
-
-class OperationalPaths:
-    """Operational paths, except for that of the page. Create it before the event loop starts."""
-
-    headers: Mapping[str, str] = MappingProxyType({})
-    """Headers of all its answers, errors included."""
-    allows_cors = True
-
-    def __init__(self, snapshot: ServedSnapshot, readiness: Readiness) -> None:
-        self._snapshot = snapshot
-        self._readiness = readiness
         self._openapi = read_openapi()
 
     def has_path(self, path: bytes) -> bool:
@@ -161,26 +117,45 @@ class OperationalPaths:
         check_allowed(head.method, GET_METHODS)
         if operation == "getOpenApi":
             return SiteAnswer(self._openapi, JSON_TYPE)
-        problem = None
-        if operation == "getReadiness":
-            problem = await self._readiness.find_problem()
-        if problem:
+        if operation == "getReadiness" and (problem := await self._find_problem()):
             return SiteAnswer(UnavailableResponse().to_json(), JSON_TYPE, 503, problem)
-        return SiteAnswer(await self._describe_snapshot(), JSON_TYPE)
-
-    async def _describe_snapshot(self) -> bytes:
         generation = await self._snapshot.get_generation()
-        as_of = format_instant(generation.as_of)
-        return HealthResponse(asOf=as_of, root=generation.root).to_json()
+        health = HealthResponse(asOf=format_instant(generation.as_of), root=generation.root)
+        return SiteAnswer(health.to_json(), JSON_TYPE)
+
+    def stop(self) -> None:
+        """Report a problem from now on, because the service stops."""
+        self._is_stopping = True
+        if self._check:
+            self._check.cancel()
+
+    async def _find_problem(self) -> str | None:
+        """Return why the service is not ready, within READY_SECONDS; None if it is."""
+        if self._is_stopping:
+            return _STOPPING
+        now = asyncio.get_running_loop().time()
+        is_outdated = now >= self._started_at + SECONDS_BETWEEN_CHECKS
+        if self._check is None or (self._check.done() and is_outdated):
+            self._started_at = now
+            self._check = asyncio.create_task(self._read())
+        check = self._check  # another request may start the next one during the wait
+        await asyncio.wait({check}, timeout=max(self._started_at + READY_SECONDS - now, 0))
+        if not check.done():
+            return f"nothing was read from the snapshot within {READY_SECONDS:g} s"
+        return _STOPPING if check.cancelled() else check.result()
+
+    async def _read(self) -> str | None:
+        """Read from the current snapshot in a worker; return the problem, if there is one."""
+        generation = await self._snapshot.get_generation()
+        try:
+            await self._snapshot.ask(generation, self._spot_check.check_next, Work.GET_SERVER)
+        except SnapshotError as error:
+            return error.reason
+        return None
 
 
-class ApiDocs:
+class ApiDocs(Site):
     """The page and its files. Create it before the event loop starts, because it reads them."""
-
-    headers = PAGE_HEADERS
-    """Headers of all its answers, errors included."""
-    allows_cors = False
-    """The page is for this origin; `/openapi.json` is for all."""
 
     def __init__(self) -> None:
         self._files = _read_files()
@@ -208,14 +183,12 @@ class ApiDocs:
 
 def _read_files() -> Mapping[bytes, SiteAnswer]:
     """Return the answers with the page and its files by their paths; none if some are missing."""
-    assets = {_DOCS_PATH + b"/" + name.encode(): file for name, file in DOCS_ASSETS.items()}
+    files = {_DOCS_PATH + b"/" + name.encode(): file for name, file in DOCS_ASSETS.items()}
+    files[_DOCS_PATH] = "docs.html"
     try:
         return {
-            path: _read_file(name) for path, name in (assets | {_DOCS_PATH: "docs.html"}).items()
+            path: SiteAnswer(find_asset(name).read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]])
+            for path, name in files.items()
         }
     except FileNotFoundError:
         return {}
-
-
-def _read_file(name: str) -> SiteAnswer:
-    return SiteAnswer(find_asset(name).read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]])

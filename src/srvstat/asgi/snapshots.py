@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from enum import Enum, auto
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from srvstat import operations
 from srvstat.asgi.log import Log
@@ -19,12 +19,6 @@ from srvstat.files.identity import Candidate, WatchedFile
 from srvstat.snapshot.read.snapshot import Snapshot, identify_snapshot, open_snapshot
 from srvstat.snapshot.read.verify import check_chain
 
-_MAX_RESULTS = 50_000
-"""About 30 MB."""
-
-_MAX_DETAIL_BYTES = 32 << 20
-_BYTES_PER_DETAIL = 400
-"""The memory that a detail takes besides its text."""
 WORK_SECONDS = 10.0
 """Seconds from a validated request to its answer, including the wait for a worker."""
 
@@ -33,8 +27,11 @@ _SECONDS_TO_WAIT = 1.0
 
 _MAX_ATTEMPTS = 100
 """Attempts to open one file in all workers while other files replace it."""
-_T = TypeVar("_T")
 
+_MAX_CACHED_BYTES = 32 << 20
+"""For the results of comparisons, and again for details of servers."""
+_BYTES_PER_ANSWER = 400
+"""The memory that an answer takes besides its text."""
 WORKERS = 4
 """Threads that read: a slow disk under one of them does not delay the others."""
 
@@ -43,6 +40,8 @@ _MAX_COMPARING = WORKERS - 1
 
 _MAX_EXPLORING = 1
 """Workers that explore at the same time: the others are left for the API."""
+
+_T = TypeVar("_T")
 
 Worker = ThreadPoolExecutor
 """A thread. It has its own connection to each file, which no other thread uses."""
@@ -98,50 +97,27 @@ class Workers:
             limit.release()
 
 
-class Results:
-    """Results of comparisons from one snapshot, by range and reference; drops the oldest."""
+class Cache(Generic[_T]):
+    """Answers from one snapshot, which stay valid because it never changes; drops the oldest."""
 
-    def __init__(self, max_results: int = _MAX_RESULTS) -> None:
-        self._max_results = max_results
-        self._results: dict[tuple[str, ServerReference], EncodedJson] = {}
-
-    def look_up(self, request: CompareRequest) -> dict[ServerReference, EncodedJson]:
-        """Return the known results of a request's servers. Thread-safe."""
-        found = ((each, self._results.get((request.range, each))) for each in request.servers)
-        return {each: result for each, result in found if result is not None}
-
-    def remember(self, request: CompareRequest, results: Sequence[EncodedJson]) -> None:
-        """Keep the results of a request's servers, in their order."""
-        for each, result in zip(request.servers, results, strict=True):
-            self._results[request.range, each] = result
-        while len(self._results) > self._max_results:
-            del self._results[next(iter(self._results))]
-
-
-class DetailCache:
-    """Answers of Get Server from one snapshot; drops the oldest."""
-
-    def __init__(self, max_bytes: int = _MAX_DETAIL_BYTES) -> None:
+    def __init__(self, max_bytes: int = _MAX_CACHED_BYTES) -> None:
         self._bytes_left = max_bytes
-        self._details: dict[tuple[str, str], bytes] = {}
+        self._answers: dict[Hashable, tuple[_T, int]] = {}
 
-    def look_up(self, reference: ServerReference) -> bytes | None:
-        """Return the answer about a server, None if unknown. Thread-safe."""
-        return self._details.get((reference.by, reference.identifier))
+    def find(self, key: Hashable) -> _T | None:
+        """Return the answer to a question, None if unknown. Thread-safe."""
+        found = self._answers.get(key)
+        return found and found[0]
 
-    def remember(self, reference: ServerReference, answer: bytes) -> None:
-        """Keep the answer about a server."""
-        key = reference.by, reference.identifier
-        self._drop(key)
-        self._details[key] = answer
-        self._bytes_left -= _BYTES_PER_DETAIL + len(answer)
+    def keep(self, key: Hashable, answer: _T, length: int) -> None:
+        """Keep an answer with a text of this length."""
+        size = _BYTES_PER_ANSWER + length
+        _, old_size = self._answers.pop(key, (None, 0))
+        self._answers[key] = answer, size
+        self._bytes_left += old_size - size
         while self._bytes_left < 0:
-            self._drop(next(iter(self._details)))
-
-    def _drop(self, key: tuple[str, str]) -> None:
-        answer = self._details.pop(key, None)
-        if answer is not None:
-            self._bytes_left += _BYTES_PER_DETAIL + len(answer)
+            _, dropped = self._answers.pop(next(iter(self._answers)))
+            self._bytes_left += dropped
 
 
 class Generation:
@@ -149,8 +125,8 @@ class Generation:
 
     def __init__(self, files: Mapping[Worker, Snapshot]) -> None:
         self.files = files
-        self.results = Results()
-        self.details = DetailCache()
+        self.results = Cache[EncodedJson]()
+        self.details = Cache[bytes]()
         self.questions = 0
         self.is_retired = False
         file = next(iter(files.values()))
@@ -274,16 +250,18 @@ async def answer_get_server(
 
     Raises ServerNotFoundError, SnapshotError, InternalError at the deadline.
     """
+    known = generation.details.find(reference)
+    if known is not None:
+        return known
 
     def answer(file: Snapshot) -> bytes:
         # An equal question may have been answered while this one waited.
-        known = generation.details.look_up(reference)
+        known = generation.details.find(reference)
         return operations.get_server(file, reference).to_json() if known is None else known
 
-    known = generation.details.look_up(reference)
-    if known is not None:
-        return known
-    remember = partial(generation.details.remember, reference)
+    def remember(answer: bytes) -> None:
+        generation.details.keep(reference, answer, len(answer))
+
     async with enforce_deadline():
         return await snapshot.ask(generation, answer, Work.GET_SERVER, remember)
 
@@ -295,24 +273,34 @@ async def answer_comparison(
 
     Raises ServerNotFoundError, SnapshotError, InternalError at the deadline.
     """
+    keys = [(request.range, each) for each in request.servers]
+
+    def find_known() -> dict[int, EncodedJson]:
+        found = enumerate(map(generation.results.find, keys))
+        return {place: result for place, result in found if result is not None}
 
     def answer(file: Snapshot) -> list[EncodedJson]:
-        results = generation.results.look_up(request)
-        # An equal question may have been answered while this one waited.
-        missing = [each for each in request.servers if each not in results]
-        try:
-            computed = operations.compute_results(file, missing, request.range) if missing else []
-        except operations.UnknownServerError as error:
-            raise error.with_place(request) from None
-        results |= {
-            each: result.encode_once() for each, result in zip(missing, computed, strict=True)
-        }
-        return [results[each] for each in request.servers]
+        # Some may have been answered while this one waited.
+        results = find_known()
+        missing = [place for place in range(len(keys)) if place not in results]
+        if missing:
+            references = [request.servers[place] for place in missing]
+            try:
+                computed = operations.compute_results(file, references, request.range)
+            except operations.UnknownServerError as error:
+                raise error.with_place(request) from None
+            results |= {
+                place: result.encode_once() for place, result in zip(missing, computed, strict=True)
+            }
+        return [results[place] for place in range(len(keys))]
 
-    known = generation.results.look_up(request)
-    if len(known) == len(request.servers):
-        return [known[each] for each in request.servers]
-    remember = partial(generation.results.remember, request)
+    def remember(results: list[EncodedJson]) -> None:
+        for key, result in zip(keys, results, strict=True):
+            generation.results.keep(key, result, len(result.text))
+
+    known = find_known()
+    if len(known) == len(keys):
+        return [*known.values()]
     async with enforce_deadline():
         return await snapshot.ask(generation, answer, Work.COMPARE, remember)
 
