@@ -17,7 +17,6 @@ from srvstat.contract.requests import (
     parse_server_reference,
 )
 
-NOT_A_RANGE = "is not one of 24h, 7d, 30d, 90d, 1y"
 NOT_A_NAMESPACE = "is not one of id, cfxId"
 WRONG_CHARACTER = "may only contain letters, digits and hyphens"
 SURROGATE = "not Unicode text (a lone surrogate)"
@@ -84,8 +83,6 @@ def test_identifiers_are_1_to_128_letters_digits_and_hyphens(identifier: str) ->
         ("x" * 5000, "5000 characters, at most 128 allowed"),
         ("a\n", f'"a\\n" {WRONG_CHARACTER}'),
         ("a b", f'"a b" {WRONG_CHARACTER}'),
-        ("a/b", f'"a/b" {WRONG_CHARACTER}'),
-        ("é", f'"é" {WRONG_CHARACTER}'),
         ("\U0001f680", f'"\U0001f680" {WRONG_CHARACTER}'),
         ("\ud800", SURROGATE),
         ("a\udcff", SURROGATE),
@@ -116,8 +113,6 @@ def test_the_reason_quotes_an_invalid_identifier(identifier: str, problem: str) 
         ("cfxId:x", "cfxId", ("cfxId", "x")),
         ("id", "cfxId", ("cfxId", "id")),
         ("cfxId", "id", ("id", "cfxId")),
-        ("id:cfxId", "cfxId", ("id", "cfxId")),
-        ("cfxId:-x", "id", ("cfxId", "-x")),
         ("cfxId:" + "x" * 128, "id", ("cfxId", "x" * 128)),
     ],
 )
@@ -137,11 +132,7 @@ def test_a_namespace_prefix_overrides_by(text: str, by: str, expected: tuple[str
         ("id::x", f'":x" {WRONG_CHARACTER}'),
         ("ID:x", f'"ID:x" {WRONG_CHARACTER}'),
         ("cfxid:x", f'"cfxid:x" {WRONG_CHARACTER}'),
-        (" id:x", f'" id:x" {WRONG_CHARACTER}'),
-        ("id :x", f'"id :x" {WRONG_CHARACTER}'),
         ("id: x", f'" x" {WRONG_CHARACTER}'),
-        ("xid:x", f'"xid:x" {WRONG_CHARACTER}'),
-        ("x:", f'"x:" {WRONG_CHARACTER}'),
         (":", f'":" {WRONG_CHARACTER}'),
         ("id\uff1ax", f'"id\uff1ax" {WRONG_CHARACTER}'),
         (f"cfxId:{'x' * 129}", "129 characters, at most 128 allowed"),
@@ -174,34 +165,8 @@ def test_an_unknown_namespace_is_invalid_even_if_unused(by: str, identifiers: li
     assert find_problem(lambda: build_server_reference("id:a", by=by)) == problem
 
 
-@pytest.mark.parametrize(
-    ("identifiers", "range", "problem"),
-    [
-        ([], None, "servers: 0 given, 2 to 5 needed"),
-        (["a"], None, "servers: 1 given, 2 to 5 needed"),
-        (list("abcdef"), None, "servers: 6 given, 2 to 5 needed"),
-        (["a", "b", "id:a"], None, "servers[2]: the same reference as servers[0]"),
-        (["a", "b"], "8d", f'range: "8d" {NOT_A_RANGE}'),
-        (["a", "b"], "", f'range: "" {NOT_A_RANGE}'),
-        (["a", "b"], "7\udcff", f"range: {SURROGATE}"),
-    ],
-)
-def test_the_contract_validates_the_request_of_a_command_line(
-    identifiers: list[str], range: str | None, problem: str
-) -> None:
-    assert find_problem(lambda: build_compare_request(identifiers, by="id", range=range)) == problem
-
-
 def test_a_command_line_and_a_body_give_equal_requests() -> None:
     assert build_compare_request(["a", "b"]) == parse_compare_request(encode_body("a", "b"))
     assert build_compare_request(["a", "b"], range="1y") == parse_compare_request(
         encode_body("a", "b", range="1y")
-    )
-
-
-def test_the_default_namespace_is_id() -> None:
-    assert build_server_reference("a") == build_server_reference("a", by="id")
-    assert build_server_reference("cfxId:a") == build_server_reference("a", by="cfxId")
-    assert build_compare_request(["a", "cfxId:b"]) == build_compare_request(
-        ["id:a", "cfxId:b"], by="id"
     )

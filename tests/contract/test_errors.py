@@ -4,20 +4,15 @@ import pytest
 
 from srvstat.contract.errors import (
     ApiError,
-    DifferenceError,
     FeatureNotAvailableError,
     GatewayUnauthorizedError,
     InternalError,
     InvalidRequestError,
-    OutputError,
     RateLimitedError,
     ServerNotFoundError,
-    SnapshotError,
-    SourceError,
     SrvstatError,
     UsageError,
 )
-from srvstat.contract.responses import ErrorResponse
 
 PUBLISHED = [
     (InvalidRequestError, "INVALID_REQUEST", 400, "Invalid request"),
@@ -59,54 +54,11 @@ def test_the_exit_code_is_the_first_and_last_digit_of_the_status(
     assert str(kind.exit_code) == status[0] + status[-1]
 
 
-BODIES = [
-    (InvalidRequestError, '{"error":{"code":"INVALID_REQUEST","message":"Invalid request"}}'),
-    (
-        GatewayUnauthorizedError,
-        '{"error":{"code":"GATEWAY_UNAUTHORIZED","message":"Unauthorized"}}',
-    ),
-    (
-        FeatureNotAvailableError,
-        (
-            '{"error":{"code":"FEATURE_NOT_AVAILABLE",'
-            '"message":"Feature not available for this subscription"}}'
-        ),
-    ),
-    (ServerNotFoundError, '{"error":{"code":"SERVER_NOT_FOUND","message":"Server not found"}}'),
-    (RateLimitedError, '{"error":{"code":"RATE_LIMITED","message":"Rate limit exceeded"}}'),
-    (InternalError, '{"error":{"code":"INTERNAL_ERROR","message":"Internal server error"}}'),
-]
-
-
-@pytest.mark.parametrize(("kind", "body"), BODIES)
-def test_the_body_has_code_and_message_but_not_the_reason(kind: type[ApiError], body: str) -> None:
-    assert ErrorResponse.from_error(kind("servers[0]: why")).to_json() == body.encode()
-
-
 def test_the_exception_has_the_reason() -> None:
     error = ServerNotFoundError("servers[1]: no id srv-1")
 
     assert error.reason == "servers[1]: no id srv-1"
     assert str(error) == "SERVER_NOT_FOUND: Server not found (servers[1]: no id srv-1)"
-
-
-@pytest.mark.parametrize(
-    ("kind", "exit_code"),
-    [
-        (UsageError, 2),
-        (SnapshotError, 3),
-        (OutputError, 4),
-        (DifferenceError, 5),
-        (SourceError, 6),
-    ],
-)
-def test_an_error_outside_the_api_has_its_own_exit_code(
-    kind: type[SrvstatError], exit_code: int
-) -> None:
-    error = kind("why")
-
-    assert (error.exit_code, error.reason, str(error)) == (exit_code, "why", "why")
-    assert not isinstance(error, ApiError)
 
 
 def test_no_two_kinds_of_errors_share_an_exit_code() -> None:

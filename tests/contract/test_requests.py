@@ -18,7 +18,6 @@ B = {"identifier": "b", "by": "id"}
 AB = b'"servers":[{"identifier":"a","by":"id"},{"identifier":"b","by":"id"}]'
 WHOLE = b"{%b}" % AB
 
-RANGES = ("24h", "7d", "30d", "90d", "1y")
 NOT_A_RANGE = "is not one of 24h, 7d, 30d, 90d, 1y"
 NOT_A_NAMESPACE = "is not one of id, cfxId"
 
@@ -45,26 +44,6 @@ def find_problem(request_body: bytes) -> str:
     return caught.value.reason
 
 
-def test_references_keep_their_order_and_the_default_range_is_30d() -> None:
-    assert view(parse_compare_request(body(servers=[B, A]))) == (
-        [("id", "b"), ("id", "a")],
-        "30d",
-    )
-
-
-def test_a_request_may_have_five_references() -> None:
-    identifiers = ["e", "d", "c", "b", "a"]
-
-    references, _ = view(parse_compare_request(refer_to(*identifiers)))
-
-    assert references == [("id", identifier) for identifier in identifiers]
-
-
-@pytest.mark.parametrize("range", RANGES)
-def test_all_ranges_of_the_specification_are_accepted(range: str) -> None:
-    assert parse_compare_request(body(servers=[A, B], range=range)).range == range
-
-
 def test_properties_may_have_any_order_and_white_space() -> None:
     text = b"""\t\r
         { "range" : "7d", "servers" : [ { "by":"cfxId", "identifier":"a" },
@@ -84,26 +63,18 @@ def test_escapes_are_decoded_before_validation() -> None:
 INVALID_BODIES = [
     (b"[]", "body: must be an object"),
     (b"null", "body: must be an object"),
-    (b'"servers"', "body: must be an object"),
-    (b"7", "body: must be an object"),
     (b"{}", "servers: missing"),
-    (b'{"range":"7d"}', "servers: missing"),
     (b'{"Servers":[]}', "servers: missing"),
-    (body(servers=None), "servers: must be an array"),
     (body(servers="ab"), "servers: must be an array"),
-    (body(servers=2), "servers: must be an array"),
     (body(servers={"0": A, "1": B}), "servers: must be an array"),
     (refer_to(), "servers: 0 given, 2 to 5 needed"),
     (refer_to("a"), "servers: 1 given, 2 to 5 needed"),
     (refer_to(*"abcdef"), "servers: 6 given, 2 to 5 needed"),
-    (refer_to(*map(str, range(300))), "servers: 300 given, 2 to 5 needed"),
     (body(servers=[{}, A] * 3), "servers: 6 given, 2 to 5 needed"),
     (body(servers=[7]), "servers: 1 given, 2 to 5 needed"),
     (body(servers=[], range="8d"), "servers: 0 given, 2 to 5 needed"),
     (body(servers=["a", "b"]), "servers[0]: must be an object"),
     (body(servers=[A, None]), "servers[1]: must be an object"),
-    (body(servers=[A, [B]]), "servers[1]: must be an object"),
-    (body(servers=[A, {}]), "servers[1].identifier: missing"),
     (body(servers=[A, {"by": "id"}]), "servers[1].identifier: missing"),
     (body(servers=[A, {"identifier": "b"}]), "servers[1].by: missing"),
     (body(servers=[A, {"id": "b", "by": "id"}]), "servers[1].identifier: missing"),
@@ -112,24 +83,17 @@ INVALID_BODIES = [
         "servers[1].range: unknown property",
     ),
     (body(servers=[A, B | {"identifier": 1}]), "servers[1].identifier: must be a string"),
-    (body(servers=[A, B | {"identifier": True}]), "servers[1].identifier: must be a string"),
     (body(servers=[A, B | {"identifier": None}]), "servers[1].identifier: must be a string"),
-    (body(servers=[A, B | {"identifier": ["b"]}]), "servers[1].identifier: must be a string"),
     (body(servers=[A, B | {"by": "ID"}]), f'servers[1].by: "ID" {NOT_A_NAMESPACE}'),
     (body(servers=[A, B | {"by": "cfxid"}]), f'servers[1].by: "cfxid" {NOT_A_NAMESPACE}'),
     (body(servers=[A, B | {"by": "id\n"}]), f'servers[1].by: "id\\n" {NOT_A_NAMESPACE}'),
-    (body(servers=[A, B | {"by": ""}]), f'servers[1].by: "" {NOT_A_NAMESPACE}'),
     (body(servers=[A, B | {"by": None}]), f"servers[1].by: null {NOT_A_NAMESPACE}"),
-    (body(servers=[A, B | {"by": 0}]), f"servers[1].by: 0 {NOT_A_NAMESPACE}"),
     (body(servers=[A, B | {"by": ["id"]}]), f'servers[1].by: ["id"] {NOT_A_NAMESPACE}'),
     (body(servers=[A, B], range=None), f"range: null {NOT_A_RANGE}"),
-    (body(servers=[A, B], range=""), f'range: "" {NOT_A_RANGE}'),
     (body(servers=[A, B], range="8d"), f'range: "8d" {NOT_A_RANGE}'),
-    (body(servers=[A, B], range="30D"), f'range: "30D" {NOT_A_RANGE}'),
     (body(servers=[A, B], range=" 30d"), f'range: " 30d" {NOT_A_RANGE}'),
     (body(servers=[A, B], range="30d\n"), f'range: "30d\\n" {NOT_A_RANGE}'),
     (body(servers=[A, B], range="\uff17d"), f'range: "\uff17d" {NOT_A_RANGE}'),
-    (body(servers=[A, B], range=30), f"range: 30 {NOT_A_RANGE}"),
     (body(servers=[A, B], range=True), f"range: true {NOT_A_RANGE}"),
     (body(servers=[A, B], range=["7d"]), f'range: ["7d"] {NOT_A_RANGE}'),
     (body(servers=[A, B], range={"7d": 1}), f'range: {{"7d": 1}} {NOT_A_RANGE}'),
@@ -164,25 +128,6 @@ def test_the_reason_names_the_first_invalid_property(request_body: bytes, proble
     assert find_problem(request_body) == problem
 
 
-@pytest.mark.parametrize(
-    "request_body",
-    [
-        b"",
-        b" ",
-        WHOLE + WHOLE,
-        WHOLE + b"x",
-        WHOLE + b"\x00",
-        WHOLE + b"\x0c",
-        b"\xc2\xa0" + WHOLE,
-        WHOLE + b"//",
-        b"{%b,}" % AB,
-        WHOLE.decode().encode("utf-16-le"),
-    ],
-)
-def test_a_body_that_is_not_one_json_value_is_invalid(request_body: bytes) -> None:
-    assert find_problem(request_body).startswith("body: not JSON at column ")
-
-
 def test_a_body_may_have_at_most_16384_bytes() -> None:
     full = WHOLE.ljust(16_384)
 
@@ -190,13 +135,6 @@ def test_a_body_may_have_at_most_16384_bytes() -> None:
     assert view(parse_compare_request(full)) == ([("id", "a"), ("id", "b")], "30d")
     assert find_problem(full + b" ") == "body: more than 16,384 bytes"
     assert find_problem(b"\xff" * 16_385) == "body: more than 16,384 bytes"
-
-
-def test_references_are_counted_before_they_are_validated() -> None:
-    # Validating all references of the largest body takes 12 ms.
-    request_body = b'{"servers":[%b]}' % b",".join([b"{}"] * 5_450)
-
-    assert find_problem(request_body) == "servers: 5450 given, 2 to 5 needed"
 
 
 def test_the_limit_counts_bytes_not_characters() -> None:
