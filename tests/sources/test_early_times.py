@@ -1,7 +1,6 @@
 """Integer times before 2001 in each shape of a source: dates, or rejected with their value."""
 
 import json
-import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -88,32 +87,6 @@ def test_eight_digits_are_a_date_of_the_declared_zone_in_every_shape(cli: Cli) -
         assert (name, ran.exit_code) == (name, 0)
         assert sorted(read_observations("out.db")) == [("a", MIDNIGHT, 5), ("a", AS_OF, 5)]
         assert len(read_rejects()) == len(NUMBERS) - 2
-
-
-@pytest.mark.usefixtures("here")
-def test_a_declared_unit_is_that_of_eight_digits_too(cli: Cli) -> None:
-    for name, options in write_sources().items():
-        if "--from" in options:
-            continue
-        ran = cli(*BUILD, *options, *UTC, "--time-unit", "ms", "--observations", name)
-
-        assert (name, ran.exit_code) == (name, 0)
-        # Seconds among milliseconds would be in January 1970.
-        kept = [("a", at, 5) for at in sorted(NUMBERS) if at != AS_OF // 1000]
-        assert (name, sorted(read_observations("out.db"))) == (name, kept)
-
-
-@pytest.mark.usefixtures("here")
-def test_an_early_time_of_minetrack_is_rejected(cli: Cli) -> None:
-    with closing(sqlite3.connect("pings.sql")) as connection, connection:
-        connection.execute("CREATE TABLE pings (timestamp, ip, playerCount)")
-        connection.executemany("INSERT INTO pings VALUES (?, 'a', 5)", [(at,) for at in NUMBERS])
-
-    ran = cli(*BUILD, "--from", "minetrack", "--observations", "pings.sql")
-
-    assert ran.exit_code == 0
-    assert read_observations("out.db") == [("a", AS_OF, 5)]
-    assert [each["text"] for each in read_rejects()] == [f"{at},a,5" for at in NUMBERS[1:]]
 
 
 @pytest.mark.usefixtures("here")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import AS_OF
 from sources.readings import Reading, read_file
 
 IDENTIFIER_RULE = "serverId: must be 1 to 128 letters, digits and hyphens"
@@ -53,26 +52,6 @@ def test_lines_are_numbered_with_the_empty_ones(end: str, read: Read) -> None:
 
     assert found.kept == {2: ("a", 1772366400005, 7), 5: ("a", 1772366400005, 7)}
     assert found.rejected_texts == {4: "x"}
-
-
-@pytest.mark.parametrize("players", [0, 1, 2**53 - 1])
-def test_players_are_an_integer_up_to_the_largest_exact_one(players: int, read: Read) -> None:
-    assert read(row(players=str(players))).kept == {1: ("a", 1772366400005, players)}
-
-
-@pytest.mark.parametrize(
-    ("observed_at", "at"),
-    [
-        ("978307200000", 978_307_200_000),
-        ("1772366400000", AS_OF),
-        ("253402300799999", 253_402_300_799_999),
-        ('"1772366400000"', AS_OF),
-        ('"2026-03-01T12:00Z"', AS_OF),
-        ('"2026-03-01 13:00:00.0009+01:00"', AS_OF),
-    ],
-)
-def test_an_instant_is_an_integer_or_a_string(observed_at: str, at: int, read: Read) -> None:
-    assert read(row(observed_at=observed_at)).kept == {1: ("a", at, 7)}
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,6 @@ pytestmark = pytest.mark.slow
 CHANGED = "changed while it was read; run again once nothing writes to it"
 TEXT = b"".join(b"line %d\n" % number for number in range(60_000))
 
-# Files that change
-
 
 def replace_file(path: Path) -> None:
     copy = path.with_suffix(".new")
@@ -62,34 +60,6 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     assert caught.value.reason == f"{path}: {CHANGED}"
 
 
-REQUEST = (
-    b'{"servers":[{"by":"id","identifier":"old-guard"},{"by":"id","identifier":"harbor-city"}]}\n'
-)
-
-
-@pytest.mark.parametrize("name", ["batch.ndjson", "-"])
-def test_a_batch_that_is_truncated_while_it_is_read_is_refused(
-    name: str, demo_snapshot: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "batch.ndjson"
-    path.write_bytes(REQUEST * 20_000)
-    command = [sys.executable, "-m", "srvstat", "compare", "--batch", name, "-s", demo_snapshot]
-    with (
-        path.open("rb") as stdin,
-        subprocess.Popen(
-            command, cwd=tmp_path, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        ) as process,
-    ):
-        assert process.stdout is not None
-        process.stdout.readline()
-        # The answers do not fit into the pipe, so most requests have not been read yet.
-        os.truncate(path, 0)
-        _, stderr = process.communicate(timeout=60)
-
-    title = "standard input" if name == "-" else name
-    assert (process.returncode, stderr.decode()) == (6, f"error: {title}: {CHANGED}\n")
-
-
 def test_standard_input_may_be_a_file_that_was_partly_read(tmp_path: Path) -> None:
     path = tmp_path / "week.csv"
     path.write_bytes(b"a comment\n" + csv([("a", AS_OF, 5)]))
@@ -111,40 +81,20 @@ def test_a_file_without_a_size_is_read_to_its_end() -> None:
     assert list(Source("/proc/self/status", "ndjson").read_lines())
 
 
-# Inputs that can't be read, and slow ones
-
-BUILD = ["snapshot", "build", "out.db"]
 DRAFT = ["snapshot", "draft-servers", "--game", "game_a", "--observations"]
 ROWS = [("ab"[at % 2], AS_OF - at * 60_000, at % 50) for at in range(300)]
-SERVERS = ndjson([server("a"), server("b")])
-
-INPUTS = {
-    "observations": ([*COMMAND, "--format", "csv", "--observations"], csv(ROWS)),
-    "servers": (
-        [*BUILD, "--observations", "week.csv", "--format", "ndjson", "--servers"],
-        SERVERS,
-    ),
-    "batch": (["compare", "--batch"], REQUEST * 5),
-}
-
-
-@pytest.fixture(params=INPUTS)
-def command(request: pytest.FixtureRequest) -> list[str]:
-    """Return a command whose last option takes the name of an input."""
-    return INPUTS[request.param][0]
+OBSERVATIONS = [*COMMAND, "--format", "csv", "--observations"]
 
 
 @pytest.fixture
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, demo_snapshot: str) -> None:
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
-    Path("servers.ndjson").write_bytes(SERVERS)
-    Path("week.csv").write_bytes(csv(ROWS))
+    Path("servers.ndjson").write_bytes(ndjson([server("a"), server("b")]))
 
 
 @pytest.mark.usefixtures("_files")
-def test_a_closed_standard_input_is_refused(command: list[str]) -> None:
-    words = [sys.executable, "-m", "srvstat", *command, "-"]
+def test_a_closed_standard_input_is_refused() -> None:
+    words = [sys.executable, "-m", "srvstat", *OBSERVATIONS, "-"]
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" <&-', "sh", *words], capture_output=True, timeout=60, check=False
     )
@@ -155,8 +105,8 @@ def test_a_closed_standard_input_is_refused(command: list[str]) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="has no /proc")
 @pytest.mark.usefixtures("_files")
-def test_a_file_whose_first_read_fails_is_refused(command: list[str], cli: Cli) -> None:
-    ran = cli(*command, "/proc/self/mem")
+def test_a_file_whose_first_read_fails_is_refused(cli: Cli) -> None:
+    ran = cli(*OBSERVATIONS, "/proc/self/mem")
 
     assert (ran.exit_code, ran.stdout) == (6, b"")
     assert ran.stderr == "error: /proc/self/mem: Input/output error\n"
@@ -188,16 +138,13 @@ def run_slowly(command: list[str], data: bytes) -> Ran:
 
 
 @pytest.mark.usefixtures("_files")
-@pytest.mark.parametrize("name", INPUTS)
-def test_a_nonblocking_standard_input_is_read_to_its_end(name: str, cli: Cli) -> None:
-    command, data = INPUTS[name]
-    expected = cli(*command, "-", stdin=data)
-    assert expected.exit_code == 0, expected.stderr
-    built = Path("out.db")
-    expected_file = built.read_bytes() if built.exists() else None
-    built.unlink(missing_ok=True)
+def test_a_nonblocking_standard_input_is_read_to_its_end(cli: Cli) -> None:
+    data = csv(ROWS)
+    assert cli(*OBSERVATIONS, "-", stdin=data).exit_code == 0
+    expected = Path("out.db").read_bytes()
+    Path("out.db").unlink()
 
-    ran = run_slowly(command, data)
+    ran = run_slowly(OBSERVATIONS, data)
 
-    assert (ran.exit_code, ran.stdout) == (0, expected.stdout), ran.stderr
-    assert (built.read_bytes() if built.exists() else None) == expected_file
+    assert (ran.exit_code, ran.stdout) == (0, b""), ran.stderr
+    assert Path("out.db").read_bytes() == expected
