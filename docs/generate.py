@@ -32,9 +32,9 @@ from typer.models import Context
 import manual_pages
 from srvstat import demo
 from srvstat.cli.app import app
-from srvstat.cli.demo_files import write_demo
 from srvstat.cli.main import main as run_srvstat
 from srvstat.cli.options import DEFAULT_SNAPSHOT, SNAPSHOT_VARIABLE
+from srvstat.cli.setup import write_demo
 from srvstat.contract.errors import ApiError, SrvstatError
 from srvstat.snapshot.format.rows import read_schema
 

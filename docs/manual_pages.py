@@ -9,7 +9,7 @@ import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import typer
 from typer.main import get_command
@@ -19,7 +19,11 @@ from srvstat.cli.app import app
 from srvstat.cli.completion import completion
 
 ROOT = Path(__file__).parent.parent
-COMPLETIONS = {"bash": "srvstat.bash", "zsh": "_srvstat", "fish": "srvstat.fish"}
+COMPLETIONS: Mapping[Literal["bash", "zsh", "fish"], str] = {
+    "bash": "srvstat.bash",
+    "zsh": "_srvstat",
+    "fish": "srvstat.fish",
+}
 """The file of each shell's completion script."""
 ENVIRONMENT = {
     "SRVSTAT_SNAPSHOT": "The snapshot of commands without --snapshot.",

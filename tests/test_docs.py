@@ -16,7 +16,7 @@ import pytest
 
 import srvstat
 from conftest import AS_OF, DAY, ROOT, Build, Cli, server
-from srvstat.cli.commands import COMMANDS, Group
+from srvstat.cli.app import COMMANDS, Group
 from srvstat.contract.errors import SrvstatError
 from srvstat.contract.ranges import DAYS
 

@@ -35,7 +35,7 @@ from analysis.raw_figures import (
 )
 from conftest import DAY, Cli
 from explain.naive import explain_naively, format_naively
-from srvstat.analysis.distribution import MOST_BINS
+from srvstat.analysis.pictures import MOST_BINS
 from srvstat.analysis.report import MOST_STEPS
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ import os
 import sys
 from contextlib import suppress
 
-from srvstat.cli.signals import take_over_signals
+from srvstat.cli.process import take_over_signals
 
 _DESCRIPTORS = 16
 """The number of descriptors that must be free at the start. A build uses at most 7."""
@@ -22,7 +22,7 @@ def run() -> None:
     take_over_signals()
     _occupy_standard_descriptors()
     _check_descriptors()
-    from srvstat.cli.start_up import start_lean  # noqa: PLC0415 - see above
+    from srvstat.cli.process import start_lean  # noqa: PLC0415 - see above
 
     start_lean()
     from srvstat.cli.main import main  # noqa: PLC0415 - see above

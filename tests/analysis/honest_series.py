@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from conftest import AS_OF, DAY
-from srvstat.analysis.integrity.series import Series
+from srvstat.analysis.integrity import Series
 from srvstat.contract.ranges import Window
 
 SIZES = (5, 30, 200, 2_000)

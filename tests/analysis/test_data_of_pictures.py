@@ -20,9 +20,8 @@ from analysis.naive_pictures import (
 )
 from analysis.random_rows import HOUR, rows
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
-from srvstat.analysis.distribution import compute_distribution
-from srvstat.analysis.step_chart import compute_step_chart
-from srvstat.analysis.timeline import compute_timeline
+from srvstat.analysis.history import compute_step_chart
+from srvstat.analysis.pictures import compute_distribution, compute_timeline
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.documents.analysis import HistoryQuery, Timeline

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from analysis import naive_integrity as naive
 from analysis.honest_series import SIZES, Shape, draw_series
 from conftest import AS_OF, DAY
-from srvstat.analysis.integrity.check import check_series
-from srvstat.analysis.integrity.series import Series
+from srvstat.analysis.integrity import Series, check_series
 from srvstat.contract.instants import LATEST, parse_instant
 from srvstat.contract.ranges import Window
 from srvstat.documents.integrity import AnyRule

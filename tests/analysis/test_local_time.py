@@ -147,7 +147,7 @@ def test_the_first_and_the_last_step_are_whole(case: Case) -> None:
     "text", ["7h", "0m", "1441m", "48h", "1w", "", "1H", "day ", "\u0661h", "99999d"]
 )
 def test_a_step_that_does_not_divide_a_day_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"^--step: .* 15m, 1h, 6h, 7d, day, week or month$"):
+    with pytest.raises(UsageError, match=r"^step: .* 15m, 1h, 6h, 7d, day, week or month$"):
         parse_step(text)
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from conftest import DAY, build_in, few_examples, server
 from srvstat.analysis.growth import compute_growth, parse_growth_step
-from srvstat.analysis.history_tables import describe_cells
+from srvstat.analysis.history import describe_cells
 from srvstat.analysis.local_time import parse_step
+from srvstat.analysis.pictures import compute_timeline
 from srvstat.analysis.report import MOST_STEPS
 from srvstat.analysis.steps import divide_window
-from srvstat.analysis.timeline import compute_timeline
 from srvstat.analysis.windows import find_zone
 from srvstat.contract.ranges import Window
 from srvstat.render.pictures.timeline import Point, merge_steps

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, build_in, server
 from srvstat.analysis.selection import FilterOptions, ServerFilter
-from srvstat.analysis.server_list import SORT_KEYS, list_servers
+from srvstat.analysis.servers import SORT_KEYS, list_servers
 from srvstat.documents.servers import SortKey
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
@@ -104,11 +104,16 @@ def is_silent(record: dict[str, Any]) -> bool:
     return not any(at >= AS_OF - DAY for at in TIMES[record["id"]])
 
 
+def build_options(wanted: dict[str, Any]) -> FilterOptions:
+    text = wanted.get("text")
+    return FilterOptions(**wanted | {"text": None if text is None else [text]})
+
+
 @given(wanted=options)
 def test_a_filter_finds_the_records_that_a_search_finds(
     wanted: dict[str, Any], snapshot: SnapshotFile
 ) -> None:
-    found = list_servers(snapshot, FilterOptions(**wanted).build_filter(snapshot.as_of))
+    found = list_servers(snapshot, build_options(wanted).build_filter(snapshot.as_of))
 
     expected = sorted(record["id"] for record in RECORDS if is_wanted(record, wanted))
     assert [one.id for one in found.servers] == expected
@@ -126,7 +131,7 @@ def test_a_filter_finds_the_records_that_a_search_finds(
     ],
 )
 def test_a_filter_without_properties_is_empty(wanted: dict[str, Any], is_empty: bool) -> None:
-    assert FilterOptions(**wanted).is_empty is is_empty
+    assert build_options(wanted).is_empty is is_empty
 
 
 VALUES: dict[SortKey, tuple[Callable[[dict[str, Any]], Any], bool]] = {

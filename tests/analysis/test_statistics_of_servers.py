@@ -16,8 +16,7 @@ from analysis.naive_steps import compute_change_naively
 from analysis.random_rows import Rows, rows
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from srvstat.analysis.selection import ServerFilter
-from srvstat.analysis.statistics import compute_stats, parse_quantile
-from srvstat.analysis.top import rank_servers
+from srvstat.analysis.statistics import compute_stats, parse_quantile, rank_servers
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import format_instant, parse_instant
 from srvstat.contract.ranges import BEFORE_ALL, Window

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from conftest import AS_OF, DAY, build_in, server
-from srvstat.analysis.windows import WindowQuery, choose_window, find_previous
+from srvstat.analysis.windows import LongWindowQuery, WindowQuery, choose_window, find_previous
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import BEFORE_ALL, Window
@@ -40,7 +40,7 @@ def bundle(snapshot: SnapshotFile) -> Iterator[SnapshotFile]:
     ("query", "window"),
     [
         (WindowQuery(), Window(AS_OF - 30 * DAY, AS_OF)),
-        (WindowQuery(default="90d"), Window(AS_OF - 90 * DAY, AS_OF)),
+        (LongWindowQuery(), Window(AS_OF - 90 * DAY, AS_OF)),
         (WindowQuery("36h"), Window(AS_OF - 36 * DAY // 24, AS_OF)),
         (WindowQuery("1y", end="1000"), Window(1000 - 365 * DAY, 1000)),
         (WindowQuery("all", end="0"), Window(BEFORE_ALL, 0)),
@@ -69,7 +69,7 @@ def test_a_window_is_a_range_or_its_ends(
 def test_a_date_is_the_first_midnight_in_the_zone(
     zone: str, day: str, instant: str, snapshot: SnapshotFile
 ) -> None:
-    start = choose_window(snapshot, WindowQuery(start=day, zone=zone)).start
+    start = choose_window(snapshot, WindowQuery(start=day, tz=zone)).start
 
     assert datetime.fromtimestamp(start / 1000, UTC) == datetime.fromisoformat(instant)
 
@@ -78,15 +78,15 @@ def test_a_date_is_the_first_midnight_in_the_zone(
     ("query", "message"),
     [
         *(
-            (WindowQuery(length), "--range: .* is not a number of hours or days")
+            (WindowQuery(length), "range: .* is not a number of hours or days")
             for length in ("", "0d", "7D", "7w", "36501d", "999999h", "07d", " 7d", "7d\n", "ALL")
         ),
         *(
-            (WindowQuery(zone=zone), "--tz: no time zone ")
+            (WindowQuery(tz=zone), "tz: no time zone ")
             for zone in ("", "Mars", "Europe", "../UTC", "/etc/passwd", "a\0b", "\udcff", "x" * 999)
         ),
         *(
-            (WindowQuery(start=day, zone=zone), "--from: no such day in the years 1970 to 9999, ")
+            (WindowQuery(start=day, tz=zone), "start: no such day in the years 1970 to 9999, ")
             for day, zone in (
                 ("2026-02-30", "UTC"),
                 ("0000-01-01", "UTC"),
@@ -95,12 +95,12 @@ def test_a_date_is_the_first_midnight_in_the_zone(
                 ("1970-01-01", "Europe/Berlin"),
             )
         ),
-        (WindowQuery(start="2026-02-01T12:00"), "--from: no time zone: .*; a date is YYYY-MM-DD"),
-        (WindowQuery(start="tomorrow"), "--from: not Unix milliseconds and not .*"),
-        (WindowQuery(end=str(LATEST + 1)), "--to: outside the years 1970 to 9999"),
-        (WindowQuery("7d", start="5"), "--range and --from can't be combined"),
-        (WindowQuery(start="6", end="6"), "--from: must be earlier than --to$"),
-        (WindowQuery(start=str(AS_OF)), "--from: must be earlier than the end of the snapshot, "),
+        (WindowQuery(start="2026-02-01T12:00"), "start: no time zone: .*; a date is YYYY-MM-DD"),
+        (WindowQuery(start="tomorrow"), "start: not Unix milliseconds and not .*"),
+        (WindowQuery(end=str(LATEST + 1)), "end: outside the years 1970 to 9999"),
+        (WindowQuery("7d", start="5"), "range and start can't be combined"),
+        (WindowQuery(start="6", end="6"), "start: must be earlier than end$"),
+        (WindowQuery(start=str(AS_OF)), "start: must be earlier than the end of the snapshot, "),
     ],
 )
 def test_an_invalid_window_is_refused(
@@ -137,5 +137,5 @@ def test_a_bundle_refuses_a_window_that_begins_earlier(
 
 def test_the_window_before_has_the_same_length() -> None:
     assert find_previous(Window(7, 10)) == (4, 7)
-    with pytest.raises(UsageError, match=r"^--from: more than 36500d before --to; use"):
+    with pytest.raises(UsageError, match=r"^start: more than 36500d before end; use"):
         find_previous(Window(0, LATEST))

@@ -10,10 +10,10 @@ import pytest
 
 from asgi.explored import SERVERS, STATS, TIMELINE, ask, search
 from asgi.small_service import SERVER_A, build_small
+from srvstat.analysis.pictures import compute_timeline
 from srvstat.analysis.selection import ServerFilter
-from srvstat.analysis.server_list import list_servers
+from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
-from srvstat.analysis.timeline import compute_timeline
 from srvstat.contract.ranges import find_window
 from srvstat.contract.requests import parse_server_reference
 from srvstat.operations import resolve_servers

@@ -85,7 +85,7 @@ def test_one_server_is_shown_with_get_and_a_leading_hyphen_with_its_namespace(
 
 
 REFUSALS = {
-    "no identifier": (["-o", "case.db"], 2, "Missing argument 'IDENTIFIER'"),
+    "no identifier": (["-o", "case.db"], 2, "no server; give IDENTIFIER…"),
     "no output": (["a"], 2, "Missing option '--output' / '-o'"),
     "a range": (["a", "-o", "case.db", "--range", "8d"], 40, 'range: "8d" is not one of 24h,'),
     "an identifier": (["a:b", "-o", "case.db"], 40, "may only contain letters, digits"),

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from conftest import Cli
-from srvstat.cli.commands import COMMANDS
+from srvstat.cli.app import COMMANDS
 
 
 @pytest.mark.parametrize("group", ["", "snapshot", "access"])

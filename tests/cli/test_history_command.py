@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, DAY, ROOT, Build, Cli, server
-from srvstat.analysis.history_tables import describe_observations, describe_steps
+from srvstat.analysis.history import describe_observations, describe_steps
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.selection import find_references
 from srvstat.analysis.steps import divide_window
@@ -77,8 +77,7 @@ def test_steps_have_a_row_each_and_null_without_observations(build: Build, cli: 
         ([], 2, "error: no server; give IDENTIFIER…\n"),
         (["a", "--sum"], 2, "error: --sum: needs --step or --chart\n"),
         (["a", "--aggregate=max"], 2, "error: --aggregate: needs --step or --chart\n"),
-        (["a", "--step=1h", "--aggregate="], 2, '"" is not one of mean, median, max,'),
-        (["a", "--step=1h", "--aggregate=p95"], 2, '"p95" is not one of mean, median, max,'),
+        (["a", "--step=1h", "--aggregate="], 2, "'' is not one of 'mean', 'median',"),
         (["a", "--step=7h"], 2, '--step: "7h" does not divide 24 hours'),
         (["harbor-city", "--step=1m", "--range=90000h"], 2, "more than 1,000,000 steps"),
         (["a", "--tz=Mars", "-s", "absent.db"], 2, '--tz: no time zone "Mars"'),

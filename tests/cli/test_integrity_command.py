@@ -11,7 +11,7 @@ import pytest
 
 from analysis.honest_series import MODES, Shape, change_series, draw_series
 from conftest import AS_OF, DAY, Build, Cli, build_in, server
-from srvstat.analysis.integrity.check import check_integrity
+from srvstat.analysis.integrity import check_integrity
 from srvstat.contract.ranges import Window
 from srvstat.documents.integrity import Integrity
 from srvstat.render.screen import Screen

@@ -55,7 +55,7 @@ def test_invalid_usage_is_reported(  # noqa: PLR0913, PLR0917 - a case and its f
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--step=1h"], '--step: "1h" is not one of day, week, month\n'),
+        (["--step=1h"], "'1h' is not one of 'day', 'week', 'month'"),
         (["--from=1970-01-01", "--to=9999-12-31"], "more than 1,000,000 steps in the window"),
     ],
 )

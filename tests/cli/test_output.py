@@ -12,7 +12,7 @@ from threading import Timer
 import pytest
 
 from conftest import srvstat
-from srvstat.cli.output import Form, ReaderGoneError, choose_form, prepare_json, report, write
+from srvstat.cli.output import Form, FormOptions, ReaderGoneError, prepare_json, report, write
 from srvstat.contract.errors import OutputError, UsageError
 from support.descriptors import replace_descriptor
 
@@ -248,9 +248,9 @@ def test_the_default_form_is_a_table_on_a_terminal_and_json_elsewhere(
     terminal: int, pipe: tuple[int, int]
 ) -> None:
     with replace_descriptor(1, terminal):
-        on_a_terminal = choose_form(json=False, table=False)
+        on_a_terminal = FormOptions().choose()
     with replace_descriptor(1, pipe[1]):
-        in_a_pipe = choose_form(json=False, table=False)
+        in_a_pipe = FormOptions().choose()
 
     assert (on_a_terminal, in_a_pipe) == (Form.TABLE, Form.JSON)
 
@@ -258,23 +258,21 @@ def test_the_default_form_is_a_table_on_a_terminal_and_json_elsewhere(
 def test_a_flag_sets_the_form(terminal: int, pipe: tuple[int, int]) -> None:
     for descriptor in (terminal, pipe[1]):
         with replace_descriptor(1, descriptor):
-            assert choose_form(json=True, table=False) is Form.JSON
-            assert choose_form(json=False, table=True) is Form.TABLE
-            with pytest.raises(UsageError, match=r"^--json and --table can't be combined$"):
-                choose_form(json=True, table=True)
+            assert FormOptions(json=True).choose() is Form.JSON
+            assert FormOptions(table=True).choose() is Form.TABLE
+            with pytest.raises(UsageError, match=r"^json and table can't be combined$"):
+                FormOptions(json=True, table=True).choose()
 
 
 def test_a_format_is_a_form_of_its_own(terminal: int, pipe: tuple[int, int]) -> None:
     with replace_descriptor(1, pipe[1]):
-        assert choose_form(json=False, table=False, format="parquet") is Form.PARQUET
-        with pytest.raises(UsageError, match="--format can't be combined with --json or --table"):
-            choose_form(json=True, table=False, format="csv")
-        with pytest.raises(UsageError, match='"xls" is not one of csv, ndjson, markdown, parquet'):
-            choose_form(json=False, table=False, format="xls")
+        assert FormOptions(format="parquet").choose() is Form.PARQUET
+        with pytest.raises(UsageError, match="format can't be combined with json or table"):
+            FormOptions(json=True, format="csv").choose()
     with replace_descriptor(1, terminal):
-        assert choose_form(json=False, table=False, format="csv") is Form.CSV
+        assert FormOptions(format="csv").choose() is Form.CSV
         with pytest.raises(UsageError, match=r"not for a terminal; add > file\.parquet"):
-            choose_form(json=False, table=False, format="parquet")
+            FormOptions(format="parquet").choose()
 
 
 def test_json_is_escaped_on_a_terminal_only(terminal: int, pipe: tuple[int, int]) -> None:

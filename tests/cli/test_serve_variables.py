@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from srvstat.cli.commands import COMMANDS
+from srvstat.cli.app import COMMANDS
 
 
 @pytest.fixture(autouse=True)

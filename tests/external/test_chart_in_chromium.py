@@ -11,7 +11,7 @@ import pytest
 
 from conftest import AS_OF, DAY, build_in, server, srvstat
 from external.chromium import browse
-from srvstat.analysis.timeline import compute_timeline
+from srvstat.analysis.pictures import compute_timeline
 from srvstat.contract.instants import parse_instant
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import parse_server_reference

@@ -16,7 +16,7 @@ from typing import NamedTuple
 # The first set runs in the process itself, so that it imports all modules.
 _FORKS = """
 import gc, json, os, resource, sys, time
-from srvstat.cli.start_up import start_lean
+from srvstat.cli.process import start_lean
 start_lean()
 from srvstat.cli.main import main
 

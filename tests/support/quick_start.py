@@ -24,7 +24,7 @@ from typing import NoReturn, Self
 import srvstat
 from srvstat.__main__ import run
 from srvstat.cli.main import main
-from srvstat.cli.start_up import start_lean
+from srvstat.cli.process import start_lean
 from support.signals import restore_signals
 
 _HEAD_BYTES = 8

@@ -6,18 +6,18 @@ from typing import NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
 from srvstat import stats
-from srvstat.analysis.change import (
+from srvstat.analysis.local_time import parse_step
+from srvstat.analysis.selection import iter_batches
+from srvstat.analysis.statistics import (
+    build_growth_part,
+    build_window_part,
     compare_averages,
     compare_windows,
     find_earlier,
     read_earlier,
 )
-from srvstat.analysis.local_time import parse_step
-from srvstat.analysis.selection import iter_batches
-from srvstat.analysis.statistics import build_growth_part, build_window_part
 from srvstat.analysis.steps import Steps, compute_shares, divide_window, find_unobserved
-from srvstat.contract import wire
-from srvstat.contract.errors import UsageError
+from srvstat.contract.parameters import check_choice
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
@@ -39,11 +39,7 @@ def parse_growth_step(text: str) -> GrowthStepName:
 
     Raises UsageError.
     """
-    for name in GROWTH_STEPS:
-        if name == text:
-            return name
-    names = ", ".join(GROWTH_STEPS)
-    raise UsageError(f"--step: {wire.quote_value(text)} is not one of {names}")
+    return check_choice("step", text, GROWTH_STEPS)
 
 
 class _Observed(NamedTuple):

@@ -1,22 +1,45 @@
 """Read the history of servers: their observations, or an aggregate of each step.
 
 Rows are read while they are iterated over, some weeks of one server at a time, so that memory grows
-neither with the window nor with the number of servers.
+neither with the window nor with the number of servers. A table shows the first and the last rows,
+and a chart as many steps as fit.
 """
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import pairwise, repeat
+from itertools import count, islice, pairwise, repeat
 from math import lcm
 from typing import Any, NamedTuple, get_args
+from zoneinfo import ZoneInfo
 
 from srvstat.analysis.local_time import Step, parse_step
-from srvstat.analysis.steps import Steps, observe_steps, observe_sum
-from srvstat.contract import wire
-from srvstat.contract.errors import UsageError
+from srvstat.analysis.steps import (
+    Steps,
+    bound_window,
+    check_server_count,
+    divide_window,
+    observe_steps,
+    observe_sum,
+)
+from srvstat.contract.errors import ParameterError
+from srvstat.contract.parameters import check_choice
 from srvstat.contract.ranges import DAY_MS, Window
-from srvstat.documents.analysis import Aggregate, History
+from srvstat.documents.analysis import (
+    Aggregate,
+    History,
+    HistoryNotes,
+    HistoryPart,
+    HistoryQuery,
+    Observation,
+    ObservationTable,
+    ServerName,
+    StepCell,
+    StepLine,
+    StepTable,
+)
 from srvstat.documents.document import WHOLE_SHARE
 from srvstat.documents.rows import Column, Kind
 from srvstat.snapshot.format.rows import ServerRow
@@ -46,14 +69,13 @@ def parse_steps(
 
     Raises UsageError.
     """
-    for option, is_given in (("--aggregate", aggregate is not None), ("--sum", is_sum)):
+    for name, is_given in (("aggregate", aggregate is not None), ("sum", is_sum)):
         if is_given and step is None and not is_chart:
-            raise UsageError(f"{option}: needs --step{'' if is_chart is None else ' or --chart'}")
-    wanted = AGGREGATES[0] if aggregate is None else aggregate
-    chosen = next((name for name in AGGREGATES if name == wanted), None)
-    if chosen is None:
-        names = ", ".join(AGGREGATES)
-        raise UsageError(f"--aggregate: {wire.quote_value(wanted)} is not one of {names}")
+            chart = "" if is_chart is None else " or {chart}"
+            raise ParameterError(f"{{{name}}}: needs {{step}}{chart}")
+    chosen = check_choice(
+        "aggregate", AGGREGATES[0] if aggregate is None else aggregate, AGGREGATES
+    )
     return None if step is None else parse_step(step), chosen
 
 
@@ -227,3 +249,192 @@ _QUOTIENTS: Mapping[Aggregate, Callable[[Sequence[int]], tuple[int, int]]] = {
     "last": lambda players: (players[-1], 1),
 }
 """The aggregate of at least one count, as a numerator and a denominator."""
+
+
+_SHOWN = 50
+"""The most rows shown at the beginning and at the end of a table."""
+
+_SERVERS_PER_TABLE = 8
+"""The most servers that share a table of steps."""
+
+
+def describe_observations(
+    snapshot: Snapshot, servers: Iterable[ServerRow], query: HistoryQuery
+) -> Iterator[HistoryPart]:
+    """Yield a table of the observations of each server, and notes on all of them.
+
+    Raises SnapshotError.
+    """
+    has_omitted = False
+    for server in servers:
+        (figures,) = snapshot.compute_figures([server], query.window)
+        rows = (Observation(*row[1:]) for row in read_history(snapshot, [server], query.window))
+        first = tuple(islice(rows, _SHOWN))
+        rest = deque(enumerate(rows, len(first) + 1), maxlen=_SHOWN)
+        table = ObservationTable(
+            query=query,
+            server=get_name(server),
+            first=first,
+            last=tuple(row for _, row in rest),
+            count=rest[-1][0] if rest else len(first),
+            usual_interval=figures.usual_interval,
+        )
+        has_omitted |= table.omitted_count > 0
+        yield table
+    yield HistoryNotes(query, snapshot.as_of, has_omitted)
+
+
+def describe_steps(
+    snapshot: Snapshot, servers: Sequence[ServerRow], steps: Steps, query: HistoryQuery
+) -> Iterator[HistoryPart]:
+    """Yield tables of steps, each of some servers, and notes on all of them.
+
+    Only the steps that a table shows are read.
+
+    Raises SnapshotError.
+    """
+    has_omitted, has_partial = steps.step_count > 2 * _SHOWN, False
+    shown = [range(steps.step_count)]
+    if has_omitted:
+        shown = [range(_SHOWN), range(steps.step_count - _SHOWN, steps.step_count)]
+    size = len(servers) if query.is_sum else _SERVERS_PER_TABLE
+    for start in range(0, len(servers), size):
+        selected = servers[start : start + size]
+        first, *last = (tuple(read_lines(snapshot, selected, steps, query, part)) for part in shown)
+        names = tuple(map(get_name, selected))
+        table = StepTable(query, names, first, last[0] if last else (), steps.step_count)
+        has_partial |= table.has_partial
+        yield table
+    yield HistoryNotes(query, snapshot.as_of, has_omitted, has_partial)
+
+
+def read_lines(
+    snapshot: Snapshot,
+    servers: Sequence[ServerRow],
+    steps: Steps,
+    query: HistoryQuery,
+    wanted: range,
+) -> Iterator[StepLine]:
+    """Yield the wanted steps, with a cell for each server or one for their sum.
+
+    Raises SnapshotError.
+    """
+    columns: list[list[StepCell]]
+    if query.is_sum:
+        sums = iter_sums(snapshot, servers, steps, query.aggregate, wanted)
+        columns = [
+            [
+                StepCell(count, number, players, share)
+                for _, _, count, number, players, share, _ in sums
+            ]
+        ]
+    else:
+        columns = [
+            [
+                StepCell(count, 1, players, share)
+                for _, _, _, count, players, share, _ in iter_steps(
+                    snapshot, [server], steps, query.aggregate, wanted
+                )
+            ]
+            for server in servers
+        ]
+    times = steps.iter_times(wanted.start, wanted.stop)
+    for (start, end), *cells in zip(times, *columns, strict=True):
+        yield StepLine(start, end, tuple(cells))
+
+
+def describe_cells(snapshot: Snapshot, server: ServerRow, steps: Steps) -> Iterator[StepCell]:
+    """Yield the average of each step of a server. Totals of days take less time than observations.
+
+    Raises SnapshotError.
+    """
+    totals = snapshot.compute_step_totals(server, steps.list_read_edges())
+    shares = observe_steps(snapshot, server, steps)
+    for number, total, share in zip(totals.counts, totals.sums, shares, strict=True):
+        yield StepCell(number, 1, total / number if number else None, share)
+
+
+def get_name(server: ServerRow) -> ServerName:
+    """Return the names of a server."""
+    return ServerName(server.id, server.cfx_id, server.hostname)
+
+
+_WITHIN_DAY = ("1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "6h")
+"""Without 12h: with two values a day, the difference of day and night hides everything else."""
+
+_INTERVALS_PER_STEP = 2
+"""With fewer, polls that are a little early or late would leave steps without an observation."""
+
+_FEW_OBSERVATIONS = 10
+"""Fewer observations do not show how often a server is polled."""
+
+
+def compute_step_chart(
+    snapshot: Snapshot,
+    servers: Sequence[ServerRow],
+    query: HistoryQuery,
+    step: Step | None,
+    most: int,
+) -> StepTable:
+    """Return all steps of a window, at most `most`; by default the shortest step that suits.
+
+    A step chosen by default is at least two usual intervals long, of every server that has more
+    than a few observations.
+
+    Raises UsageError for too many steps and for too many servers, SnapshotError.
+    """
+    if not query.is_sum:
+        check_server_count(len(servers))
+    zone = ZoneInfo(query.zone)
+    if step is None:
+        step, steps = _choose_steps(snapshot, servers, query.window, zone, most)
+    else:
+        steps = divide_window(snapshot, servers, query.window, step, zone)
+        if steps.step_count > most:
+            raise ParameterError(
+                f"{{step}}: {steps.step_count:,} steps, but the chart has room for {most:,}; use a"
+                " longer step, a shorter window or a wider terminal"
+            )
+    lines = tuple(_read_lines(snapshot, servers, steps, query))
+    query = replace(query, step=step.name)
+    return StepTable(query, tuple(map(get_name, servers)), lines, (), len(lines))
+
+
+def _read_lines(
+    snapshot: Snapshot, servers: Sequence[ServerRow], steps: Steps, query: HistoryQuery
+) -> Iterator[StepLine]:
+    if query.is_sum or query.aggregate != "mean" or not steps.step_count:
+        yield from read_lines(snapshot, servers, steps, query, range(steps.step_count))
+        return
+    columns = [describe_cells(snapshot, server, steps) for server in servers]
+    for (start, end), *line in zip(steps.iter_times(), *columns, strict=True):
+        yield StepLine(start, end, tuple(line))
+
+
+def _choose_steps(
+    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window, zone: ZoneInfo, most: int
+) -> tuple[Step, Steps]:
+    bounded = bound_window(snapshot, servers, window)
+    figures = snapshot.compute_figures(servers, bounded)
+    intervals = [
+        one.usual_interval
+        for one in figures
+        if one.usual_interval is not None and one.statistics.observations >= _FEW_OBSERVATIONS
+    ]
+    usual = max(intervals, default=0)
+    for step in _iter_steps():
+        is_long = step.shortest >= _INTERVALS_PER_STEP * usual
+        if is_long and (bounded.end - bounded.start) // step.shortest < most:
+            steps = divide_window(snapshot, servers, window, step, zone)
+            if steps.step_count <= most:
+                return step, steps
+    raise AssertionError  # the steps become longer without end
+
+
+def _iter_steps() -> Iterator[Step]:
+    """Yield the steps that a chart can have, in ascending order."""
+    yield from map(parse_step, (*_WITHIN_DAY, "1d", "2d", "week", "14d", "month"))
+    for power in count():
+        for factor in (50, 100, 200):
+            days = factor * 10**power
+            yield Step(f"{days}d", days * DAY_MS)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
-from srvstat.contract.errors import UsageError
+from srvstat.contract.errors import ParameterError
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAY_MS, Window
 
@@ -80,9 +80,10 @@ def parse_step(text: str) -> Step:
     length = int(match[1]) * _UNITS[match[2]] if match else 0
     if match and (match[2] == "d" or DAY_MS % length == 0):
         return Step(text, length)
-    raise UsageError(
-        f"--step: {wire.quote_value(text)} does not divide 24 hours and is not a number of days;"
-        " use a step such as 15m, 1h, 6h, 7d, day, week or month"
+    raise ParameterError(
+        "{step}: {value} does not divide 24 hours and is not a number of days; use a step such as"
+        " 15m, 1h, 6h, 7d, day, week or month",
+        value=wire.quote_value(text),
     )
 
 
@@ -98,9 +99,9 @@ def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> list[i
     Raises UsageError for more than a million steps.
     """
     if (last - first) // step.shortest > _MAX_STEPS:
-        raise UsageError(
-            f"--step: more than {_MAX_STEPS:,} steps in the window; use a longer step or a shorter"
-            " window"
+        raise ParameterError(
+            f"{{step}}: more than {_MAX_STEPS:,} steps in the window; use a longer step or a"
+            " shorter window"
         )
     # A step that the clock repeats in part is less than twice as long, and the clock may have been
     # set back shortly before it.

@@ -6,15 +6,14 @@ from fractions import Fraction
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from srvstat.analysis.distribution import compute_distribution
-from srvstat.analysis.drawing import bound_window
 from srvstat.analysis.growth import compute_growth
-from srvstat.analysis.integrity.check import check_integrity
+from srvstat.analysis.integrity import check_integrity
 from srvstat.analysis.peak_hours import compute_peak_hours
+from srvstat.analysis.pictures import compute_distribution, compute_timeline
 from srvstat.analysis.statistics import build_window_part, compute_stats
-from srvstat.analysis.timeline import compute_timeline
+from srvstat.analysis.steps import bound_window
 from srvstat.analysis.windows import WindowQuery
-from srvstat.contract.errors import UsageError
+from srvstat.contract.errors import ParameterError
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.documents.analysis import GrowthStepName, Report
 from srvstat.documents.document import remove_color_codes
@@ -51,11 +50,11 @@ def check_title(title: str | None) -> None:
     if title is None:
         return
     if not title.strip():
-        raise UsageError("--title: is empty; leave it out, or give a title")
+        raise ParameterError("{title}: is empty; leave it out, or give a title")
     try:
         title.encode()
     except UnicodeEncodeError:
-        raise UsageError("--title: is not UTF-8") from None
+        raise ParameterError("{title}: is not UTF-8") from None
 
 
 def describe_origin(
@@ -130,8 +129,8 @@ def _list_words(servers: Sequence[ServerRow], query: WindowQuery, title: str | N
         words += ["--from", query.start]
     if query.end is not None:
         words += ["--to", query.end]
-    if query.zone != "UTC":
-        words += ["--tz", query.zone]
+    if query.tz != "UTC":
+        words += ["--tz", query.tz]
     if title is not None:
         words += ["--title", title]
     return [*words, "-o", _OUTPUT]

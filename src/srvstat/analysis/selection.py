@@ -2,13 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from srvstat.analysis.windows import parse_range
 from srvstat.contract import wire
-from srvstat.contract.errors import InvalidRequestError, ServerNotFoundError, UsageError
+from srvstat.contract.errors import (
+    InvalidRequestError,
+    ParameterError,
+    ServerNotFoundError,
+    UsageError,
+)
+from srvstat.contract.parameters import By, Parameter
 from srvstat.contract.requests import NAMESPACES, ServerReference, build_server_reference
 from srvstat.documents.document import remove_color_codes
 from srvstat.documents.servers import is_silent
@@ -57,36 +64,117 @@ class ServerFilter:
         return bool(server.offline) or is_silent(server.last_observed_at, self.as_of)
 
 
+TEXT_HELP = (
+    "Only servers with all of these words in their identifiers, hostname, project, description or"
+    " tags."
+)
+
+
+@dataclass(frozen=True)
 class FilterOptions:
     """The properties of servers as a user gives them; their instants follow from the snapshot.
 
-    Raises UsageError for an invalid `seen_within`.
+    Raises ParameterError for an invalid `seen_within`.
     """
 
-    def __init__(  # noqa: PLR0913 - as many as there are options
-        self,
-        *,
-        text: str | None = None,
-        game: str | None = None,
-        region: str | None = None,
-        tags: Sequence[str] | None = None,
-        offline: bool | None = None,
-        seen_within: str | None = None,
-    ) -> None:
-        words = text if text and not text.isspace() else None
-        self._values = ServerFilter(words, game, region, tuple(tags or ()), offline)
-        self._seen_within = None if seen_within is None else _parse_length(seen_within)
+    text: Annotated[list[str] | None, Parameter(TEXT_HELP, "TEXT")] = None
+    game: Annotated[
+        str | None, Parameter("Only servers of this game.", "GAME", completes="games")
+    ] = None
+    region: Annotated[
+        str | None, Parameter("Only servers of this region.", "REGION", completes="regions")
+    ] = None
+    tags: Annotated[
+        list[str] | None,
+        Parameter(
+            "Only servers with this tag (repeatable: with all of them).",
+            "TAG",
+            ("--tag",),
+            completes="tags",
+        ),
+    ] = None
+    offline: Annotated[
+        bool | None,
+        Parameter(
+            "Only servers that are online, or offline: by their record, or because the last day has"
+            " no observation of them.",
+            names=("--offline/--online",),
+        ),
+    ] = None
+    seen_within: Annotated[
+        str | None,
+        Parameter("Only servers observed in this time before the end of the snapshot.", "Nh|Nd"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        self._parse_seen_within()
 
     @property
     def is_empty(self) -> bool:
         """Whether the filter matches all servers."""
-        return self._values == ServerFilter() and self._seen_within is None
+        return self.build_filter(0) == ServerFilter()
 
     def build_filter(self, as_of: int) -> ServerFilter:
         """Return the filter for a snapshot."""
+        words = " ".join(self.text or ()).strip() or None
+        length = self._parse_seen_within()
         # Like a window, this time excludes its start.
-        since = None if self._seen_within is None else as_of - self._seen_within + 1
-        return replace(self._values, as_of=as_of, seen_since=since)
+        since = None if length is None else as_of - length + 1
+        tags = tuple(self.tags or ())
+        return ServerFilter(words, self.game, self.region, tags, self.offline, as_of, since)
+
+    def _parse_seen_within(self) -> int | None:
+        if self.seen_within is None:
+            return None
+        with suppress(UsageError):
+            if length := parse_range(self.seen_within):
+                return length
+        raise ParameterError(
+            "{seen_within}: {value} is not a number of hours or days such as 36h or 7d (at most"
+            " 36500d)",
+            value=wire.quote_value(self.seen_within),
+        )
+
+
+@dataclass(frozen=True)
+class NamedServers:
+    """The servers that a user names."""
+
+    identifiers: Annotated[
+        list[str] | None,
+        Parameter(
+            "Servers: ID, name, id:ID or cfxId:ID.",
+            "IDENTIFIER",
+            completes="identifier",
+            is_argument=True,
+        ),
+    ] = None
+    by: By = None
+
+    def check(self) -> None:
+        """Check that a server is named. Raises UsageError."""
+        if not self.identifiers:
+            raise UsageError("no server; give IDENTIFIER…")
+
+    def build_references(self) -> "list[Reference]":
+        """Return the references of the identifiers. Raises InvalidRequestError."""
+        return build_references(self.identifiers, self.by)
+
+
+@dataclass(frozen=True)
+class SelectedServers(FilterOptions, NamedServers):
+    """The servers that a user names, or all that match a filter."""
+
+    all: Annotated[bool, Parameter("All servers of the snapshot that match the filters.")] = False
+
+    def check(self) -> None:
+        """Check that servers are selected in one way. Raises UsageError."""
+        if not self.identifiers and not self.all:
+            raise ParameterError("give IDENTIFIER… or {all}")
+        if self.all and (self.identifiers or self.by is not None):
+            raise ParameterError("{all} can't be combined with identifiers or {by}")
+        if self.identifiers and not self.is_empty:
+            raise ParameterError("filters can't be combined with identifiers; they need {all}")
 
 
 def find_matches(snapshot: Snapshot, wanted: ServerFilter) -> Iterator[ServerRow]:
@@ -292,19 +380,6 @@ def count_record_values(snapshot: Snapshot, *, most: int | None = None) -> Recor
             values.regions[server.region] += 1
             values.tags.update(_read_tags(server))
     return values
-
-
-def _parse_length(text: str) -> int:
-    try:
-        length = parse_range(text)
-    except UsageError:
-        length = None
-    if length is None:
-        raise UsageError(
-            f"--seen-within: {wire.quote_value(text)} is not a number of hours or days such as 36h"
-            " or 7d (at most 36500d)"
-        )
-    return length
 
 
 def _has_tags(server: ServerRow, wanted: Iterable[str]) -> bool:

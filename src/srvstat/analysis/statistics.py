@@ -1,15 +1,17 @@
-"""Compute the statistics of servers in a window: the document `stats`."""
+"""Compute the statistics of servers in a window: the documents `stats` and `top`."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from heapq import nsmallest
+from typing import Annotated, Literal, NamedTuple, get_args
 
-from srvstat.analysis.change import compare_windows, find_earlier, read_earlier
-from srvstat.analysis.selection import iter_batches
-from srvstat.analysis.windows import find_previous
+from srvstat.analysis.selection import ServerFilter, find_matches, iter_batches
+from srvstat.analysis.windows import LONGEST_MS, find_previous
 from srvstat.contract import wire
-from srvstat.contract.errors import UsageError
+from srvstat.contract.errors import ParameterError
+from srvstat.contract.parameters import Parameter, check_choice
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.documents.analysis import (
     AbovePart,
@@ -17,17 +19,87 @@ from srvstat.documents.analysis import (
     QuantilePart,
     ServerStatistics,
     Stats,
+    Top,
+    TopKey,
 )
-from srvstat.documents.document import GrowthPart, WindowPart
+from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, WindowPart
+from srvstat.documents.servers import is_silent
 from srvstat.operations import check_coverage
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.figures import WindowFigures
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import compute_durations
 
+
+def find_earlier(snapshot: Snapshot, window: Window) -> Window | None:
+    """Return the window before; None if there is none, or a bundle does not cover it."""
+    if window.start == BEFORE_ALL or window.end - window.start > LONGEST_MS:
+        return None
+    earlier = find_previous(window)
+    covered_from = snapshot.covered_from
+    return None if covered_from is not None and earlier.start < covered_from else earlier
+
+
+def read_earlier(
+    snapshot: Snapshot,
+    servers: Sequence[ServerRow],
+    earlier: Window | None,
+    quantiles: Sequence[Fraction] = (),
+) -> Sequence[WindowFigures | None]:
+    """Return the figures of servers in an earlier window; None if there is no such window.
+
+    Raises SnapshotError.
+    """
+    if earlier is None:
+        return [None] * len(servers)
+    return snapshot.compute_figures(servers, earlier, quantiles)
+
+
+def compare_windows(before: WindowFigures | None, after: WindowFigures) -> ChangePart | None:
+    """Return how an average changed; None if observations cover too little of a window."""
+    if before is None or min(before.coverage or 0, after.coverage or 0) < LEAST_COVERAGE:
+        return None
+    counts = before.statistics.observations, after.statistics.observations
+    return compare_averages(before.total, counts[0], after.total, counts[1])
+
+
+def compare_averages(total: int, count: int, later_total: int, later_count: int) -> ChangePart:
+    """Return an average minus an earlier one, in players and in percent, each rounded once.
+
+    The counts are at least 1. The percentage is None if the earlier average is 0.
+    """
+    rise = later_total * count - total * later_count
+    percentage = 100 * rise / (total * later_count) if total else None
+    return ChangePart(rise / (count * later_count), percentage)
+
+
 _HALF_MS_PER_HOUR = 7_200_000
 _QUANTILE = re.compile(r"0|1|[01]?\.[0-9]{1,15}")
 """More digits might make two quantiles equal in JSON."""
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """Figures that a user adds to the usual ones."""
+
+    quantiles: Annotated[
+        list[str] | None,
+        Parameter("Add a quantile, such as 0.95 (repeatable).", "Q", ("--quantile",)),
+    ] = None
+    above: Annotated[
+        int | None, Parameter("Add the hours with more than N players.", "N", least=0)
+    ] = None
+    versus: Annotated[
+        Literal["previous"] | None,
+        Parameter("Add the figures of the window of equal length before."),
+    ] = None
+
+    def parse_quantiles(self) -> list[Fraction]:
+        """Return the exact values of the quantiles.
+
+        Raises ParameterError.
+        """
+        return [parse_quantile(text) for text in self.quantiles or ()]
 
 
 class FigureQuery(NamedTuple):
@@ -97,9 +169,10 @@ def parse_quantile(text: str) -> Fraction:
     Raises UsageError.
     """
     if not _QUANTILE.fullmatch(text) or Fraction(text) > 1:
-        raise UsageError(
-            f"--quantile: {wire.quote_value(text)} is not a decimal from 0 to 1 with at most 15"
-            " digits after the point, such as 0.95"
+        raise ParameterError(
+            "{quantiles}: {value} is not a decimal from 0 to 1 with at most 15 digits after the"
+            " point, such as 0.95",
+            value=wire.quote_value(text),
         )
     return Fraction(text)
 
@@ -191,3 +264,95 @@ def _build_part(
         first_players=figures.first,
         last_players=figures.last,
     )
+
+
+TOP_KEYS: tuple[TopKey, ...] = get_args(TopKey)
+
+_Rank = tuple[bool, float]
+"""Orders servers: first those with the figure, and of these the greatest first."""
+
+
+def parse_top_key(text: str) -> TopKey:
+    """Return the figure that a text names.
+
+    Raises UsageError.
+    """
+    return check_choice("by", text, TOP_KEYS)
+
+
+def rank_servers(  # noqa: PLR0913 - all are parts of the question
+    snapshot: Snapshot,
+    wanted: ServerFilter,
+    window: Window,
+    by: TopKey,
+    limit: int,
+    *,
+    quantiles: Sequence[Fraction] = (),
+    above: int | None = None,
+    versus_previous: bool = False,
+    zone: str = "UTC",
+) -> Top:
+    """Return the `limit` servers that match a filter and have the greatest values of a figure.
+
+    Only this figure is computed for all servers; it is that of `compute_stats`, which has the
+    meaning of the other arguments. Only the winners are kept in memory.
+
+    Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
+    """
+    query = build_query(snapshot, window, quantiles, above, versus_previous=versus_previous)
+    if by == "change":
+        find_previous(window)  # without one, no server has a change
+    count = 0
+
+    def iter_ranked() -> Iterator[tuple[_Rank, ServerRow]]:
+        nonlocal count
+        for batch in iter_batches(snapshot, find_matches(snapshot, wanted)):
+            count += len(batch)
+            values = _find_values(snapshot, batch, window, by, query.earlier)
+            for server, value in zip(batch, values, strict=True):
+                yield (value is None, -(value or 0)), server
+
+    # Keeps the order of equal servers, which are read in the order of their ids.
+    winners = nsmallest(limit, iter_ranked(), key=lambda ranked: ranked[0])
+    servers = (server for _, server in winners)
+    return Top(
+        as_of=snapshot.as_of,
+        root=snapshot.root,
+        time_zone=zone,
+        window=build_window_part(window),
+        previous_window=query.previous and build_window_part(query.previous),
+        servers=tuple(describe_servers(snapshot, servers, window, query)),
+        by=by,
+        server_count=count,
+    )
+
+
+def _find_values(
+    snapshot: Snapshot,
+    servers: Sequence[ServerRow],
+    window: Window,
+    by: TopKey,
+    earlier: Window | None,
+) -> list[float | None]:
+    """Return the figure of each server, by the cheapest means; None if it has none."""
+    if by == "change":
+        figures = snapshot.compute_figures(servers, window)
+        before = read_earlier(snapshot, servers, earlier)
+        changes = map(compare_windows, before, figures)
+        return [None if change is None else change.players for change in changes]
+    if by == "current":
+        return [_find_current(server, snapshot.as_of) for server in servers]
+    if by in {"average", "samples"}:
+        totals = snapshot.compute_totals(servers, window)
+        if by == "samples":
+            return [count for count, _ in totals]
+        return [total / count if count else None for count, total in totals]
+    statistics = snapshot.compute_statistics(servers, window)
+    if by == "growth":
+        return [one.growth.players for one in statistics]
+    return [getattr(one, by) for one in statistics]
+
+
+def _find_current(server: ServerRow, as_of: int) -> int | None:
+    """Return the current count of a server; None if it is silent, and so not online."""
+    return None if is_silent(server.last_observed_at, as_of) else server.players_current

@@ -1,13 +1,15 @@
 """Choose the window and the time zone of an analysis from the texts of a user."""
 
 import re
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
-from srvstat.contract.errors import UsageError
+from srvstat.contract.errors import ParameterError
 from srvstat.contract.instants import InstantError, format_instant, parse_instant
+from srvstat.contract.parameters import Parameter
 from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
 from srvstat.contract.time_zones import load_zone
 from srvstat.operations import check_coverage, find_whole_window
@@ -17,22 +19,56 @@ HOUR_MS = DAY_MS // 24
 LONGEST_MS = 36_500 * DAY_MS
 """A century: a longer range is a mistake, and the start of a window before may have no text."""
 
-_NO_PREVIOUS = "--range all: no earlier window; give --from, or another range"
+_NO_PREVIOUS = "{range} all: no earlier window; give {start}, or another range"
 _RANGE = re.compile(r"([1-9][0-9]{0,5})([hd])")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-class WindowQuery(NamedTuple):
+@dataclass(frozen=True)
+class WindowQuery:
     """A window as a user gives it: a range, or its ends; a date is midnight in the time zone.
 
-    Without any of them, the window is the last `default` of the snapshot, 30 days.
+    Without any of them, the window is the last `default` of the snapshot.
     """
 
-    range: str | None = None
-    start: str | None = None
-    end: str | None = None
-    zone: str = "UTC"
-    default: str = DEFAULT_RANGE
+    default: ClassVar[str] = DEFAULT_RANGE
+
+    range: Annotated[
+        str | None,
+        Parameter(
+            "The length of the window: hours, days, a year, or all [default: 30d; 90d for integrity"
+            " and report].",
+            "Nh|Nd|1y|all",
+            completes=(*DAYS, "all"),
+        ),
+    ] = None
+    start: Annotated[
+        str | None,
+        Parameter(
+            "The start of the window, exclusive: a date such as 2026-01-31, an instant such as"
+            " 2026-01-31T12:00Z, or Unix milliseconds.",
+            "TIME",
+            ("--from",),
+        ),
+    ] = None
+    end: Annotated[
+        str | None,
+        Parameter(
+            "The end of the window, inclusive [default: the end of the snapshot].",
+            "TIME",
+            ("--to",),
+        ),
+    ] = None
+    tz: Annotated[
+        str,
+        Parameter("The time zone of dates, hours and steps, such as Europe/Berlin.", "ZONE"),
+    ] = "UTC"
+
+
+class LongWindowQuery(WindowQuery):
+    """A window that is the last 90 days by default, because most rules of integrity need weeks."""
+
+    default = "90d"
 
 
 def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
@@ -51,7 +87,9 @@ def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
         start = end - length
     elif start >= end:
         last = format_instant(end)
-        raise UsageError(f"--from: must be earlier than the end of the snapshot, {last}")
+        raise ParameterError(
+            "{start}: must be earlier than the end of the snapshot, {end_time}", end_time=last
+        )
     window = Window(start, end)
     check_coverage(snapshot, window)
     return window
@@ -71,7 +109,7 @@ def check_previous(query: WindowQuery) -> None:
     Raises UsageError.
     """
     if query.range == "all":
-        raise UsageError(_NO_PREVIOUS)
+        raise ParameterError(_NO_PREVIOUS)
 
 
 class _ParsedQuery(NamedTuple):
@@ -83,13 +121,15 @@ class _ParsedQuery(NamedTuple):
 
 
 def _parse_query(query: WindowQuery) -> _ParsedQuery:
-    zone = find_zone(query.zone)
+    zone = find_zone(query.tz)
     if query.range is not None and query.start is not None:
-        raise UsageError("--range and --from can't be combined; use --from and --to, or --range")
-    start = None if query.start is None else _parse_edge("--from", query.start, zone)
-    end = None if query.end is None else _parse_edge("--to", query.end, zone)
+        raise ParameterError(
+            "{range} and {start} can't be combined; use {start} and {end}, or {range}"
+        )
+    start = None if query.start is None else _parse_edge("start", query.start, zone)
+    end = None if query.end is None else _parse_edge("end", query.end, zone)
     if start is not None and end is not None and start >= end:
-        raise UsageError("--from: must be earlier than --to")
+        raise ParameterError("{start}: must be earlier than {end}")
     length = parse_range(query.default if query.range is None else query.range)
     return _ParsedQuery(start, end, length)
 
@@ -100,9 +140,9 @@ def find_previous(window: Window) -> Window:
     Raises UsageError for a window without a beginning, and for one that is too long.
     """
     if window.start == BEFORE_ALL:
-        raise UsageError(_NO_PREVIOUS)
+        raise ParameterError(_NO_PREVIOUS)
     if window.end - window.start > LONGEST_MS:
-        raise UsageError("--from: more than 36500d before --to; use a shorter window")
+        raise ParameterError("{start}: more than 36500d before {end}; use a shorter window")
     return Window(2 * window.start - window.end, window.start)
 
 
@@ -118,9 +158,10 @@ def parse_range(text: str) -> int | None:
     match = _RANGE.fullmatch(text)
     length = int(match[1]) * (DAY_MS if match[2] == "d" else HOUR_MS) if match else LONGEST_MS + 1
     if length > LONGEST_MS:
-        raise UsageError(
-            f"--range: {wire.quote_value(text)} is not a number of hours or days such as 36h or"
-            " 7d (at most 36500d), and not 1y or all"
+        raise ParameterError(
+            "{range}: {value} is not a number of hours or days such as 36h or 7d (at most 36500d),"
+            " and not 1y or all",
+            value=wire.quote_value(text),
         )
     return length
 
@@ -133,10 +174,10 @@ def find_zone(name: str) -> ZoneInfo:
     try:
         return load_zone(name)
     except ValueError as error:
-        raise UsageError(f"--tz: {error}") from None
+        raise ParameterError("{tz}: {problem}", problem=str(error)) from None
 
 
-def _parse_edge(option: str, text: str, zone: ZoneInfo) -> int:
+def _parse_edge(name: str, text: str, zone: ZoneInfo) -> int:
     """Return the instant of an end of a window.
 
     Raises UsageError.
@@ -145,11 +186,13 @@ def _parse_edge(option: str, text: str, zone: ZoneInfo) -> int:
         try:
             return parse_instant(text)
         except InstantError as error:
-            raise UsageError(f"{option}: {error}; a date is YYYY-MM-DD") from None
+            raise ParameterError(
+                f"{{{name}}}: {{problem}}; a date is YYYY-MM-DD", problem=str(error)
+            ) from None
     try:
         at = round(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp()) * 1000
     except (ValueError, OverflowError):
         at = -1
     if at < 0:
-        raise UsageError(f"{option}: no such day in the years 1970 to 9999, UTC")
+        raise ParameterError(f"{{{name}}}: no such day in the years 1970 to 9999, UTC")
     return at

@@ -1,20 +1,74 @@
 """An open snapshot, whose methods answer the questions of the command line."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from itertools import islice
 from os import PathLike, fsdecode
+from threading import RLock
+from types import TracebackType
+from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
 from srvstat import operations
-from srvstat.api.analyzer import Analyzer
-from srvstat.api.arguments import list_values
-from srvstat.api.pictures import PictureData
-from srvstat.contract.instants import parse_instant
-from srvstat.contract.ranges import Range
+from srvstat.analysis.growth import compute_growth, parse_growth_step
+from srvstat.analysis.history import aggregate_history, parse_steps, read_history
+from srvstat.analysis.integrity import check_integrity
+from srvstat.analysis.peak_hours import compute_peak_hours
+from srvstat.analysis.pictures import MOST_BINS, compute_distribution, compute_timeline
+from srvstat.analysis.report import build_report, check_title, describe_origin
+from srvstat.analysis.selection import (
+    FilterOptions,
+    ServerFilter,
+    build_references,
+    find_matches,
+    find_references,
+)
+from srvstat.analysis.servers import list_servers, parse_sort_key
+from srvstat.analysis.statistics import (
+    FigureOptions,
+    compute_stats,
+    parse_top_key,
+    rank_servers,
+)
+from srvstat.analysis.steps import check_server_count, divide_window
+from srvstat.analysis.windows import LongWindowQuery, WindowQuery, choose_window, find_zone
+from srvstat.contract.errors import UsageError
+from srvstat.contract.instants import format_instant, parse_instant
+from srvstat.contract.ranges import Range, Window
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
 from srvstat.contract.responses import CompareResponse, ServerResponse
+from srvstat.documents.analysis import (
+    Aggregate,
+    Distribution,
+    GrowthDocument,
+    GrowthStepName,
+    History,
+    PeakHours,
+    Report,
+    Stats,
+    Timeline,
+    Top,
+    TopKey,
+)
+from srvstat.documents.integrity import Integrity
+from srvstat.documents.servers import Servers, SortKey
+from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read import snapshot
 
+_ROWS_PER_TURN = 1000
 
-class Snapshot(Analyzer, PictureData):
+_Value = TypeVar("_Value")
+
+
+class _Question(NamedTuple):
+    file: snapshot.Snapshot
+    servers: Iterable[ServerRow]
+    window: Window
+
+
+class Snapshot:
     """An open snapshot: the result of `open_snapshot`, and a context manager that closes it.
 
     Threads may share it; one call runs at a time. To answer in parallel, open one in each thread. A
@@ -30,6 +84,78 @@ class Snapshot(Analyzer, PictureData):
     An invalid value raises UsageError, a value of a wrong type may raise TypeError. After `close`,
     any use except another `close` raises ValueError.
     """
+
+    def __init__(self, file: snapshot.Snapshot) -> None:
+        self._file = file
+        self._is_closed = False
+        # Reentrant: a signal handler may close the snapshot during a call in the same thread.
+        self._lock = RLock()
+
+    def __enter__(self) -> Self:
+        with self._use():
+            return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a snapshot can't be copied or pickled; open it again")
+
+    def close(self) -> None:
+        """Close the file. Waits for a running call of another thread."""
+        with self._lock:
+            self._is_closed = True
+            self._file.close()
+
+    @contextmanager
+    def _use(self) -> Iterator[snapshot.Snapshot]:
+        """Lock the file for one call.
+
+        Raises ValueError after `close`.
+        """
+        with self._lock:
+            try:
+                if not self._is_closed:
+                    yield self._file
+                    return
+            except Exception:
+                if not self._is_closed:  # otherwise a signal handler closed it during the call
+                    raise
+            raise ValueError("the snapshot is closed")
+
+    @contextmanager
+    def _ask(
+        self, identifiers: Iterable[str] | None, by: str, query: WindowQuery
+    ) -> Iterator[_Question]:
+        """Lock the file, and find the servers and the window of a question."""
+        # Outside the lock: an iterable may use this snapshot itself, even in another thread.
+        names = None if identifiers is None else _list_values("identifiers", identifiers)
+        _check_texts(**vars(query))
+        with self._use() as file:
+            window = choose_window(file, query)
+            servers: Iterable[ServerRow]
+            if names is None:
+                servers = find_matches(file, ServerFilter())
+            else:
+                servers = find_references(file, build_references(names, by))
+            yield _Question(file, servers, window)
+
+    @property
+    def as_of(self) -> str:
+        """The instant of the answers, such as `2026-03-01T12:00:00.000Z`."""
+        with self._use() as file:
+            return format_instant(file.as_of)
+
+    @property
+    def root(self) -> str:
+        """The digest of the content, 64 hexadecimal digits. `srvstat snapshot verify` checks it."""
+        with self._use() as file:
+            return file.root
 
     def get(self, identifier: str, *, by: Namespace = "id") -> ServerResponse:
         """Answer Get Server: the public detail of one server.
@@ -58,14 +184,277 @@ class Snapshot(Analyzer, PictureData):
         is a single str or not iterable, or `at` not a str; ValueError if `at` is not an instant,
         and after `close`.
         """
-        # Outside the lock: an iterable may use this snapshot itself, even in another thread.
-        texts = list_values("identifiers", identifiers)
+        texts = _list_values("identifiers", identifiers)
         if at is not None and not isinstance(at, str):
             raise TypeError("at: must be a string such as 2026-01-31T12:00Z")
         with self._use() as file:
             request = build_compare_request(texts, by=by, range=range)
             instant = None if at is None else parse_instant(at)
             return operations.compare(file, request, at=instant)
+
+    def servers(
+        self,
+        text: str | None = None,
+        *,
+        game: str | None = None,
+        region: str | None = None,
+        tags: Iterable[str] = (),
+        offline: bool | None = None,
+        seen_within: str | None = None,
+        sort: SortKey = "id",
+        limit: int | None = None,
+    ) -> Servers:
+        """Find servers.
+
+        All words of `text` must be in the identifiers, the hostname, the project, its description
+        or the tags. `seen_within` is a time before the end of the snapshot, such as `7d`.
+
+        Raises UsageError, SnapshotError.
+        """
+        filters = _build_filters(text, game, region, tags, offline, seen_within)
+        _check_count("limit", limit, least=1)
+        key = parse_sort_key(sort)
+        with self._use() as file:
+            return list_servers(file, filters.build_filter(file.as_of), sort=key, limit=limit)
+
+    def stats(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: Namespace = "id",
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+        quantiles: Iterable[float | str] = (),
+        above: int | None = None,
+        versus_previous: bool = False,
+    ) -> Stats:
+        """Compute the statistics of servers in a window.
+
+        A quantile is the decimal of its text: 0.95 is 95/100. `above` adds the hours with more
+        players, and `versus_previous` the window of equal length before.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        figures = _build_figures(quantiles, above)
+        with self._ask(identifiers, by, WindowQuery(range, start, end, tz)) as asked:
+            return compute_stats(
+                *asked,
+                quantiles=figures.parse_quantiles(),
+                above=above,
+                versus_previous=versus_previous,
+                zone=tz,
+            )
+
+    def top(
+        self,
+        text: str | None = None,
+        *,
+        by: TopKey = "average",
+        limit: int = 20,
+        game: str | None = None,
+        region: str | None = None,
+        tags: Iterable[str] = (),
+        offline: bool | None = None,
+        seen_within: str | None = None,
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+        quantiles: Iterable[float | str] = (),
+        above: int | None = None,
+        versus_previous: bool = False,
+    ) -> Top:
+        """Rank the servers that `servers` finds, and compute the statistics of the first ones.
+
+        The greatest figure is first; change and growth are those in players.
+
+        Raises UsageError, SnapshotError.
+        """
+        filters = _build_filters(text, game, region, tags, offline, seen_within)
+        figures = _build_figures(quantiles, above)
+        _check_count("limit", limit, least=1)
+        key = parse_top_key(by)
+        with self._ask(None, "id", WindowQuery(range, start, end, tz)) as (file, _, window):
+            return rank_servers(
+                file,
+                filters.build_filter(file.as_of),
+                window,
+                key,
+                limit,
+                quantiles=figures.parse_quantiles(),
+                above=above,
+                versus_previous=versus_previous,
+                zone=tz,
+            )
+
+    def growth(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: Namespace = "id",
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+        step: GrowthStepName = "day",
+    ) -> GrowthDocument:
+        """Compute how servers grow, by calendar steps of the time zone `tz`.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        name = parse_growth_step(step)
+        query = WindowQuery(range, start, end, tz)
+        with self._ask(identifiers, by, query) as (file, found, window):
+            return compute_growth(file, list(found), window, name, find_zone(tz))
+
+    def peak_hours(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: Namespace = "id",
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+    ) -> PeakHours:
+        """Compute the players of servers in each hour of the week of the time zone `tz`.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        query = WindowQuery(range, start, end, tz)
+        with self._ask(identifiers, by, query) as (file, found, window):
+            return compute_peak_hours(file, list(found), window, find_zone(tz))
+
+    def history(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: Namespace = "id",
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+        step: str | None = None,
+        aggregate: Aggregate | None = None,
+        sum: bool = False,
+    ) -> History:
+        """Read observations or, with `step` such as `1h`, an aggregate of each step.
+
+        Each iteration reads the rows from the snapshot, in little memory.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        _check_texts(step=step, aggregate=aggregate)
+        parsed, chosen = parse_steps(step, aggregate, is_sum=sum)
+        query = WindowQuery(range, start, end, tz)
+        with self._ask(identifiers, by, query) as (file, found, window):
+            servers = list(found)
+            if parsed is None:
+                history = read_history(file, servers, window)
+            else:
+                steps = divide_window(file, servers, window, parsed, find_zone(tz))
+                history = aggregate_history(file, servers, steps, chosen, is_sum=sum)
+            return replace(history, read_rows=partial(self._take_turns, history.read_rows))
+
+    def _take_turns(
+        self, read_rows: Callable[[], Iterator[tuple[Any, ...]]]
+    ) -> Iterator[tuple[Any, ...]]:
+        """Read rows without keeping the snapshot from other threads for long."""
+        rows = read_rows()
+        while True:
+            with self._use():
+                piece = list(islice(rows, _ROWS_PER_TURN))
+            if not piece:
+                return
+            yield from piece
+
+    def integrity(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: Namespace = "id",
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+    ) -> Integrity:
+        """Find unusual patterns in player counts, which prove nothing. The default range is `90d`.
+
+        `tz` also defines the hours of the day.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        with self._ask(identifiers, by, LongWindowQuery(range, start, end, tz)) as asked:
+            return check_integrity(*asked, find_zone(tz))
+
+    def timeline(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: Namespace = "id",
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+        most_steps: int = 1000,
+    ) -> Timeline:
+        """Compute the players of servers over time, in at most `most_steps` steps of `tz`.
+
+        The steps are not much shorter than the usual interval of the observations.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        _check_count("most_steps", most_steps, least=2)
+        query = WindowQuery(range, start, end, tz)
+        with self._ask(identifiers, by, query) as (file, found, window):
+            return compute_timeline(file, list(found), window, most_steps, find_zone(tz))
+
+    def distribution(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: Namespace = "id",
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+        most_bins: int = MOST_BINS,
+    ) -> Distribution:
+        """Count how often servers had how many players, in at most `most_bins` equal bins.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        _check_count("most_bins", most_bins, least=1)
+        query = WindowQuery(range, start, end, tz)
+        with self._ask(identifiers, by, query) as (file, found, window):
+            return compute_distribution(file, list(found), window, most_bins)
+
+    def report(
+        self,
+        identifiers: Iterable[str],
+        *,
+        by: Namespace = "id",
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+        title: str | None = None,
+    ) -> Report:
+        """Collect what a report of one to five servers shows. The default range is `90d`.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        names = _list_values("identifiers", identifiers)
+        _check_texts(title=title)
+        check_title(title)
+        check_server_count(len(set(names)))
+        query = LongWindowQuery(range, start, end, tz)
+        with self._ask(names, by, query) as (file, found, window):
+            servers = list(found)
+            origin = describe_origin(servers, query, title)
+            return build_report(file, servers, window, find_zone(tz), origin)
 
 
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:
@@ -74,3 +463,72 @@ def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapsh
     Raises SnapshotError; TypeError if `path` is not a path.
     """
     return Snapshot(snapshot.open_snapshot(fsdecode(path)))
+
+
+def _list_values(name: str, values: Iterable[_Value]) -> list[_Value]:
+    """Return the values of an argument.
+
+    Raises TypeError for a single string, whose characters would be used otherwise.
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{name}: must be a list")
+    return list(values)
+
+
+def _check_texts(**arguments: Any) -> None:
+    """Check that arguments are None or strings.
+
+    Raises TypeError, which names the argument.
+    """
+    for name, value in arguments.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name}: must be a string")
+
+
+def _check_count(name: str, value: Any, *, least: int) -> None:
+    """Check that an argument is None or a number from `least` on.
+
+    Raises TypeError, UsageError.
+    """
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name}: must be an integer")
+    if value < least:
+        raise UsageError(f"{name}: {value} is less than {least}")
+
+
+def _build_filters(  # noqa: PLR0917 - as many as there are properties
+    text: str | None,
+    game: str | None,
+    region: str | None,
+    tags: Iterable[str],
+    offline: bool | None,
+    seen_within: str | None,
+) -> FilterOptions:
+    """Return a filter of servers.
+
+    Raises UsageError, TypeError.
+    """
+    _check_texts(text=text, game=game, region=region, seen_within=seen_within)
+    wanted = _list_values("tags", tags)
+    if not all(isinstance(tag, str) for tag in wanted):
+        raise TypeError("tags: must be a list of strings")
+    words = None if text is None else [text]
+    return FilterOptions(words, game, region, wanted, offline, seen_within)
+
+
+def _build_figures(quantiles: Iterable[float | str], above: int | None) -> FigureOptions:
+    """Return the figures that are added to the usual ones.
+
+    Raises UsageError, TypeError.
+    """
+    _check_count("above", above, least=0)
+    # The text of a small float has an exponent.
+    return FigureOptions(
+        [
+            f"{Decimal(str(one)):f}" if isinstance(one, float) else str(one)
+            for one in _list_values("quantiles", quantiles)
+        ],
+        above,
+    )

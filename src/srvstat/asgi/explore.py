@@ -11,10 +11,10 @@ from xml.etree import ElementTree as ET
 from zoneinfo import ZoneInfo
 
 from srvstat.access import Plan
+from srvstat.analysis.pictures import compute_timeline
 from srvstat.analysis.selection import FilterOptions
-from srvstat.analysis.server_list import list_servers
+from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
-from srvstat.analysis.timeline import compute_timeline
 from srvstat.analysis.windows import find_previous
 from srvstat.asgi.answers import Progress
 from srvstat.asgi.auth import Authenticator
@@ -74,7 +74,7 @@ class _Search(NamedTuple):
 
     def answer(self, snapshot: Snapshot) -> bytes:
         """Return the document `servers`."""
-        wanted = FilterOptions(text=self.text).build_filter(snapshot.as_of)
+        wanted = FilterOptions([self.text]).build_filter(snapshot.as_of)
         return list_servers(snapshot, wanted, sort="current", limit=self.limit).to_json()
 
 

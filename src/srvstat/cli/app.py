@@ -1,13 +1,148 @@
-"""The app of the command line: its name, its commands and --version."""
+"""The app of the command line. A command's module is imported when the command is used."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
-from srvstat.cli.commands import COMMANDS, create_app, show_help_without_command
+from srvstat.cli.options import flatten
+from srvstat.cli.output import report
 from srvstat.contract import CONTRACT_VERSION
+from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.snapshot.format.rows import FORMAT_VERSION
 from srvstat.version import __version__
+
+
+class Command(NamedTuple):
+    """A function in a module of this package."""
+
+    module: str
+    function: str
+
+
+class Group(NamedTuple):
+    """Commands that share a first word, such as `snapshot`."""
+
+    help: str
+    commands: Mapping[str, Command]
+
+
+COMMANDS: Mapping[str, Command | Group] = {
+    "get": Command("answers", "get"),
+    "compare": Command("answers", "compare"),
+    "servers": Command("analyzer", "servers"),
+    "stats": Command("analyzer", "stats"),
+    "top": Command("analyzer", "top"),
+    "growth": Command("analyzer", "growth"),
+    "peak-hours": Command("analyzer", "peak_hours"),
+    "history": Command("analyzer", "history"),
+    "integrity": Command("analyzer", "integrity"),
+    "report": Command("pictures", "report"),
+    "plot": Command("pictures", "plot"),
+    "replay": Command("replay", "replay"),
+    "snapshot": Group(
+        "Build, inspect, verify and compare snapshots.",
+        {
+            "build": Command("build", "build"),
+            "update": Command("build", "update"),
+            "draft-servers": Command("build", "draft_servers"),
+            "bundle": Command("build", "bundle"),
+            "export": Command("build", "export"),
+            "info": Command("snapshot", "info"),
+            "verify": Command("snapshot", "verify"),
+            "diff": Command("snapshot", "diff"),
+        },
+    ),
+    "fleet": Command("fleet", "fleet"),
+    "serve": Command("serve", "serve"),
+    "access": Group(
+        "Create keys and check an access file.",
+        {
+            "new-key": Command("setup", "new_key"),
+            "check": Command("setup", "check"),
+        },
+    ),
+    "openapi": Command("setup", "openapi"),
+    "schema": Command("setup", "schema"),
+    "demo": Command("setup", "demo"),
+    "completion": Command("completion", "completion"),
+}
+"""All commands, in the order of the help."""
+
+
+def create_app(
+    commands: Mapping[str, Command | Group], *, name: str, help: str, **settings: Any
+) -> typer.Typer:
+    """Create an app that imports the module of a command when the command is used.
+
+    `settings` are passed to `typer.Typer`.
+    """
+
+    class LazyGroup(TyperGroup):
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**settings)
+            # Typer lists these names in the help, and suggests one for an unknown command.
+            self.commands = dict.fromkeys(commands)  # type: ignore[assignment] # see get_command
+
+        def get_command(self, _ctx: object, cmd_name: str) -> Any:
+            # Built once, for callers of `main` that run many commands.
+            if cmd_name in commands and self.commands[cmd_name] is None:
+                self.commands[cmd_name] = _build_command(cmd_name, commands[cmd_name])
+            return self.commands.get(cmd_name)
+
+    # Plain help needs no Rich, suits every terminal, and goes through our own writer.
+    return typer.Typer(
+        name=name,
+        cls=LazyGroup,
+        help=help,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        **settings,
+    )
+
+
+def show_help_without_command(ctx: typer.Context) -> None:
+    """Report the help of a group, as invalid usage, if no command was given."""
+    if ctx.invoked_subcommand is None:
+        report(*ctx.get_help().split("\n"))
+        raise typer.Exit(2)
+
+
+def _build_command(name: str, entry: Command | Group) -> Any:
+    if isinstance(entry, Group):
+        app = create_app(entry.commands, name=name, help=entry.help, add_completion=False)
+        app.callback(invoke_without_command=True)(show_help_without_command)
+    else:
+        app = typer.Typer(rich_markup_mode=None, add_completion=False)
+        module = import_module(f"srvstat.cli.{entry.module}")
+        app.command(name, cls=_Command)(flatten(getattr(module, entry.function)))
+    return get_command(app)
+
+
+class _Command(TyperCommand):
+    """A command whose errors name its options, or the variables that have their values."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override] # Typer's own class
+        try:
+            return super().invoke(ctx)
+        except ParameterError as error:
+            raise UsageError(error.describe(partial(_find_name, ctx))) from None
+
+
+def _find_name(ctx: typer.Context, field: str) -> str:
+    """Return the name of a parameter's option, or of the variable that its value comes from."""
+    for parameter in ctx.command.params:
+        if parameter.name == field:
+            source = ctx.get_parameter_source(field)
+            is_variable = source is not None and source.name == "ENVIRONMENT"
+            return str(parameter.envvar) if is_variable else str(parameter.opts[0])
+    return f"--{field.replace('_', '-')}"
+
 
 _EXIT_CODES = """Exit codes: 0 success, 2 invalid usage, 3 no usable snapshot, 4 output not
 written, 5 a difference found, 6 an input file rejected, 40 invalid request, 43 not in the plan,

@@ -1,106 +1,112 @@
-"""`snapshot build`: build a snapshot from files and databases."""
+"""The commands that write snapshots: build, update, draft-servers, bundle and export."""
 
+import os
+import shlex
+import shutil
 import time
-from typing import Annotated
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any, Literal
 
-import typer
-
-from srvstat.cli.build_options import (
-    MaxRejectedOption,
+from srvstat.analysis.history import read_history
+from srvstat.analysis.selection import NamedServers, find_references
+from srvstat.cli.answers import add_hint
+from srvstat.cli.options import (
+    OUTPUT,
+    RANGE,
+    AsOfOption,
+    OverwriteOption,
     QuietOption,
-    RejectsOption,
-    StrictOption,
+    SnapshotOption,
+    find_snapshot,
+    parse_instant_option,
+)
+from srvstat.cli.output import STDERR, Form, Outcome, report, show
+from srvstat.cli.output_file import NDJSON_ENDINGS, SNAPSHOT_ENDINGS, check_ending
+from srvstat.cli.process import allow_cleanup
+from srvstat.cli.sources import (
+    RejectOptions,
+    SourceOptions,
+    Sources,
     parse_limit,
+    parse_sources,
     report_summary,
+    save_mapping,
     show_progress,
 )
-from srvstat.cli.options import parse_instant_option
-from srvstat.cli.output import Outcome
-from srvstat.cli.output_file import NDJSON_ENDINGS, SNAPSHOT_ENDINGS, check_ending
-from srvstat.cli.source_options import (
-    SourceOptions,
-    parse_sources,
-    save_mapping,
-    take_source_options,
+from srvstat.contract.errors import ParameterError, SourceError
+from srvstat.contract.parameters import Parameter, Without
+from srvstat.contract.ranges import Window, find_window
+from srvstat.contract.requests import parse_range
+from srvstat.documents.rows import import_pyarrow
+from srvstat.documents.snapshot import DryRun
+from srvstat.files.atomic import check_new_folder
+from srvstat.files.reading import STDIN
+from srvstat.operations import check_coverage
+from srvstat.render.rows import encode_rows
+from srvstat.render.summary import (
+    format_build_summary,
+    format_bundle_summary,
+    format_export_summary,
+    format_update_summary,
 )
-from srvstat.render.summary import format_build_summary
+from srvstat.render.text import format_count
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.write.build import build as build_snapshot
-
-OutputArgument = Annotated[str, typer.Argument(metavar="OUTPUT", help="The snapshot to write.")]
-AsOfOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="The instant at which the snapshot ends; later observations are skipped [default: the"
-        " latest observation].",
-    ),
-]
-AllowEmptyOption = Annotated[
-    bool,
-    typer.Option(
-        "--allow-empty", help="Build without servers or, with --as-of, without observations."
-    ),
-]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT if it exists.")]
-DryRunOption = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run", help="Write nothing; show what would be built, which rows would not, and why."
-    ),
-]
+from srvstat.snapshot.write.copies import write_bundle, write_export
+from srvstat.snapshot.write.draft import draft_records
+from srvstat.snapshot.write.dry_run import Search, list_missing, run_dry, search_options
+from srvstat.snapshot.write.rules import RejectLimit
+from srvstat.snapshot.write.update import update as update_snapshot
+from srvstat.sources.mapping import MappingOptions
+from srvstat.sources.registry import KINDS
+from srvstat.sources.server_records import GAMES
+from srvstat.sources.servers import format_records
+from srvstat.sources.source import Source
 
 
-@take_source_options()
 def build(
-    options: SourceOptions,
-    output: OutputArgument,
+    sources: SourceOptions,
+    rows: RejectOptions,
+    output: Annotated[str, Parameter("The snapshot to write.", "OUTPUT", is_argument=True)],
     as_of: AsOfOption = None,
-    rejects: RejectsOption = None,
-    max_rejected: MaxRejectedOption = None,
-    strict: StrictOption = False,
-    allow_empty: AllowEmptyOption = False,
+    allow_empty: Annotated[
+        bool, Parameter("Build without servers or, with --as-of, without observations.")
+    ] = False,
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
-    dry_run: DryRunOption = False,
+    dry_run: Annotated[
+        bool,
+        Parameter("Write nothing; show what would be built, which rows would not, and why."),
+    ] = False,
 ) -> Outcome:
     """Build a snapshot from files or databases.
 
     Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
     """
     check_ending(output, *SNAPSHOT_ENDINGS)
-    check_ending(rejects, *NDJSON_ENDINGS)
-    sources = parse_sources(options, output, rejects)
+    check_ending(rows.rejects, *NDJSON_ENDINGS)
+    parsed = parse_sources(sources, output, rows.rejects)
     instant = parse_instant_option("--as-of", as_of)
-    limit = parse_limit(max_rejected)
+    limit = parse_limit(rows.max_rejected)
     if dry_run:
-        # Other builds don't need this module.
-        from srvstat.cli.dry_run import show_dry_run  # noqa: PLC0415
-
-        return show_dry_run(
-            output,
-            options,
-            sources,
-            instant,
-            limit,
-            as_of=as_of,
-            rejects=rejects,
-            max_rejected=max_rejected,
-            strict=strict,
-            allow_empty=allow_empty,
-            overwrite=overwrite,
-            quiet=quiet,
-        )
+        others = {"allow_empty": allow_empty, "overwrite": overwrite, "quiet": quiet}
+        given = {**vars(sources), "as_of": as_of, **vars(rows), **others}
+        return _show_dry_run(output, given, parsed, instant, limit)
     started = time.monotonic()
-    with show_progress(sources.observations, quiet=quiet) as progress:
+    with show_progress(parsed.observations, quiet=quiet) as progress:
         summary = build_snapshot(
             output,
-            servers_source=sources.servers,
-            observation_sources=sources.observations,
-            uses_slugs=sources.ids == "slug",
-            game=sources.game,
+            servers_source=parsed.servers,
+            observation_sources=parsed.observations,
+            uses_slugs=parsed.ids == "slug",
+            game=parsed.game,
             as_of=instant,
-            rejects=rejects,
-            strict=strict,
+            rejects=rows.rejects,
+            strict=rows.strict,
             max_rejected=limit,
             allow_empty=allow_empty,
             overwrite=overwrite,
@@ -108,5 +114,312 @@ def build(
         )
     lines = format_build_summary(output, summary, time.monotonic() - started)
     report_summary(summary, lines, quiet=quiet)
-    save_mapping(sources)
+    save_mapping(parsed)
     return Outcome()
+
+
+def update(
+    sources: SourceOptions,
+    rows: RejectOptions,
+    path: Annotated[str, Parameter("The snapshot to update.", "PATH", is_argument=True)],
+    as_of: Annotated[
+        AsOfOption,
+        "The instant at which the snapshot ends from now on; later observations are skipped"
+        " [default: the latest observation, or that of the snapshot if it is later].",
+    ] = None,
+    quiet: QuietOption = False,
+) -> Outcome:
+    """Add observations and servers to a snapshot.
+
+    The file is replaced when the new one is complete, and has the root of a build from all sources.
+
+    Example: srvstat snapshot update snapshot.db --observations today.csv
+    """
+    check_ending(rows.rejects, *NDJSON_ENDINGS)
+    # New records alone are an update, too.
+    parsed = parse_sources(sources, path, rows.rejects, needs_observations=sources.servers is None)
+    instant = parse_instant_option("--as-of", as_of)
+    limit = parse_limit(rows.max_rejected)
+    started = time.monotonic()
+    with show_progress(parsed.observations, quiet=quiet) as progress:
+        summary = update_snapshot(
+            path,
+            servers_source=parsed.servers,
+            observation_sources=parsed.observations,
+            uses_slugs=parsed.ids == "slug",
+            game=parsed.game,
+            as_of=instant,
+            rejects=rows.rejects,
+            strict=rows.strict,
+            max_rejected=limit,
+            progress=progress,
+        )
+    seconds = time.monotonic() - started
+    report_summary(summary.rows, format_update_summary(path, summary, seconds), quiet=quiet)
+    save_mapping(parsed)
+    return Outcome()
+
+
+def draft_servers(
+    options: Annotated[SourceOptions, Without("servers", "save_mapping")],
+) -> Outcome:
+    """Draft a servers file.
+
+    Prints a server record for each identifier in the observations. Build with the records as they
+    are, or edit them first.
+
+    Example: srvstat snapshot draft-servers --observations week.csv --game game_a > servers.ndjson
+    """
+    sources = parse_sources(options, reads_servers=False)
+    draft = draft_records(
+        sources.observations,
+        uses_slugs=sources.ids == "slug",
+        game=sources.game,
+        warn=lambda warning: report(f"warning: {warning}"),
+    )
+    if draft.rejected:
+        ignored = format_count(draft.rejected, "malformed row")
+        report(f"warning: {ignored} ignored: {draft.reason}")
+    report(
+        f"{format_count(draft.servers, 'server')}; if you change a field, remove its name from"
+        " completed"
+    )
+    return Outcome(format_records(draft.records))
+
+
+def bundle(
+    named: NamedServers,
+    output: Annotated[str, OUTPUT, "The bundle to write."],
+    range: Annotated[str, RANGE, "The longest range that the bundle answers."] = "1y",
+    redact: Annotated[
+        bool,
+        Parameter(
+            "Replace hostnames, project names, descriptions and links, and drop the names of source"
+            " files. Identifiers, tags, flags, regions and counts stay."
+        ),
+    ] = False,
+    snapshot: SnapshotOption = None,
+    overwrite: OverwriteOption = False,
+) -> Outcome:
+    """Write a small snapshot with some servers.
+
+    It has the days that the range needs, and answers as the whole snapshot does. It refuses, with
+    exit code 3, a window that begins earlier and a server that it lacks.
+
+    Example: srvstat snapshot bundle srv-1 srv-2 --range 30d -o case.db
+    """
+    check_ending(output, *SNAPSHOT_ENDINGS)
+    named.check()
+    references, longest = named.build_references(), parse_range(range)
+    with closing(open_snapshot(find_snapshot(snapshot))) as parent:
+        check_coverage(parent, find_window(longest, parent.as_of))
+        with add_hint(parent):
+            servers = find_references(parent, references)
+        with allow_cleanup():
+            summary = write_bundle(
+                output, parent, servers, longest, redact=redact, overwrite=overwrite
+            )
+    report(*format_bundle_summary(output, summary))
+    return Outcome()
+
+
+def export(
+    named: NamedServers,
+    output: Annotated[str, OUTPUT, "The new folder to write."],
+    format: Annotated[
+        Literal["csv", "ndjson", "parquet"], Parameter("The format of the observations.")
+    ] = "csv",
+    partition: Annotated[
+        Literal["month"] | None,
+        Parameter(
+            "Write a folder for each month (UTC), as partitions of Hive; needs --format parquet."
+        ),
+    ] = None,
+    snapshot: SnapshotOption = None,
+) -> Outcome:
+    """Write servers and observations to files.
+
+    The files are in a new folder. Without identifiers, they have all servers, and a snapshot that
+    is built from them has the same root, unless the exported one has shards.
+
+    Example: srvstat snapshot export --format parquet -o export
+    """
+    if partition is not None and format != "parquet":
+        raise ParameterError("{partition}: needs {format} parquet")
+    if format == "parquet":
+        # Nothing may be imported while signals raise exceptions.
+        import_pyarrow()
+    check_ending(output)
+    check_new_folder("-o", output)
+    references = named.build_references()
+    with closing(open_snapshot(find_snapshot(snapshot))) as file:
+        servers = file.iter_servers
+        if named.identifiers:
+            with add_hint(file):
+                chosen = find_references(file, references)
+            servers = chosen.__iter__
+        with allow_cleanup():
+            summary = write_export(
+                output,
+                file,
+                servers,
+                partial(_encode, file, format),
+                format=format,
+                by_month=partition is not None,
+            )
+    report(*format_export_summary(output, summary))
+    return Outcome()
+
+
+def _encode(
+    snapshot: Snapshot, format: str, servers: Iterable[ServerRow], window: Window
+) -> Iterable[bytes]:
+    return encode_rows(read_history(snapshot, servers, window), format)
+
+
+_NAMES_OF_SOURCES = ("servers", "observations", "query")
+
+
+def _show_dry_run(
+    output: str,
+    given: Mapping[str, Any],
+    sources: Sources,
+    instant: int | None,
+    limit: RejectLimit | None,
+) -> Outcome:
+    """Return the outcome of a dry run up to an instant, with a limit of rejected rows: a table.
+
+    `given` are the options of the build, as the command line gives them.
+
+    Raises SourceError for unusable sources, and if the build would be refused; the table is then
+    on standard error.
+    """
+    with show_progress(sources.observations, quiet=given["quiet"]) as progress:
+
+        def attempt(changed: MappingOptions) -> DryRun:
+            return run_dry(
+                servers_source=sources.servers,
+                observation_sources=_change_mapping(sources, changed),
+                uses_slugs="slug" in (sources.ids, changed.ids),
+                game=sources.game,
+                as_of=instant,
+                max_rejected=limit,
+                progress=progress,
+            )
+
+        search = search_options(attempt, sources.observations, sources.options)
+    found = search.found
+    if isinstance(found, SourceError):
+        raise _join_errors(search)
+    missing = list_missing(sources.options, search.options)
+    if found.needs_game:
+        missing["--game"] = GAMES[0]
+    # Without another trial, it is not known what the command keeps.
+    is_untried = bool(search.adopted) and search.found is search.given
+    if is_untried or not found.kept:
+        found = replace(found, max_rejected=None)
+    if found.max_rejected:
+        missing["--max-rejected"] = found.max_rejected
+    command = None
+    if missing and (found.kept or is_untried):
+        command = _build_command(output, sources, given, missing)
+    is_in_the_way = os.path.lexists(output) and not given["overwrite"]
+    found = replace(
+        found,
+        obstacles=[] if is_untried else [each.obstacle for each in search.adopted],
+        advice=_list_advice(search, found, output if is_in_the_way else None),
+        command=command,
+    )
+    given_run = search.given if isinstance(search.given, DryRun) else None
+    if given_run and given_run.kept and not given_run.refusal:
+        return show(found, Form.TABLE)
+    # Imported here, because Rich takes 40 ms.
+    from srvstat.render.screen import Screen  # noqa: PLC0415
+    from srvstat.render.tables import render_table  # noqa: PLC0415
+
+    width = shutil.get_terminal_size().columns if os.isatty(STDERR) else None
+    report(*render_table(found, Screen(width)).splitlines())
+    if given_run and given_run.kept and given_run.refusal:
+        raise SourceError(given_run.refusal)
+    if found.kept and found.refusal and not found.max_rejected:
+        raise SourceError(found.refusal)
+    without = " without these options" if found.kept else ""
+    raise SourceError(f"no observation would be kept{without}")
+
+
+def _change_mapping(sources: Sources, options: MappingOptions) -> list[Source]:
+    """Return the sources with the mapping of other options, except those with a form of their own.
+
+    The given mapping stays if the options are those of the command line.
+    """
+    mapping = options.build_mapping()
+    return [
+        source if KINDS[source.kind].is_fixed else replace(source, mapping=mapping)
+        for source in sources.observations
+    ]
+
+
+def _join_errors(search: Search) -> SourceError:
+    """Return the error of a source that no option helps to read: the first one, and the last."""
+    first, last = search.given, search.found
+    assert isinstance(last, SourceError)  # noqa: S101 - the caller checks it
+    if search.notes:
+        return SourceError("; ".join([last.reason, *search.notes]))
+    if first is last or not isinstance(first, SourceError):
+        return last
+    return SourceError(f"{first.reason}; {search.adopted[-1].advice}; then: {last.reason}")
+
+
+def _list_advice(search: Search, found: DryRun, in_the_way: str | None) -> list[str]:
+    """Return the sentences about the options of the command, and about those that do not help."""
+    advice = [change.advice for change in search.adopted]
+    remedies = (each.remedy for each in found.dropped if each.remedy)
+    advice += [remedy.text for remedy in remedies if remedy.option is None][:1]
+    advice += search.notes
+    if found.max_rejected:
+        kept = format_count(found.kept, "row")
+        rejected = format_count(found.rejected, "rejected row")
+        advice.append(
+            f"add --max-rejected {found.max_rejected} to keep the other {kept}"
+            f" (without the {rejected})"
+        )
+    if found.needs_game:
+        advice.append(f"add the game of servers without one: --game {' or '.join(GAMES)}")
+    if in_the_way is not None:
+        advice.append(f"{in_the_way} exists: add --overwrite to replace it")
+    return advice
+
+
+def _build_command(
+    output: str, sources: Sources, given: Mapping[str, Any], missing: Mapping[str, str | None]
+) -> str:
+    """Return the command with the given options, by parameter name, and the missing ones."""
+    values = {
+        _format_option(name): value
+        for name, value in given.items()
+        if name not in _NAMES_OF_SOURCES
+    } | {**missing}
+    words = ["srvstat", "snapshot", "build", output, *_list_sources(sources, given)]
+    for option, value in values.items():
+        words += [option] if value is True else [option, value] if value else []
+    return shlex.join(words)
+
+
+def _list_sources(sources: Sources, given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the words of the options that name sources."""
+    if sources.servers is not None and given["servers"] is not None:
+        yield from ("--servers", _name_source(sources.servers))
+    named = [_name_source(each) for each in sources.observations if not each.is_in_memory]
+    for name in dict.fromkeys(named):
+        yield from ("--observations", name)
+    if given["query"] is not None:
+        yield from ("--query", "…")  # it may have a password
+
+
+def _name_source(source: Source) -> str:
+    """Return the name of a source on a command line. The title of a URL has no password."""
+    return STDIN if source.name == STDIN else source.given_title
+
+
+def _format_option(name: str) -> str:
+    return f"--{name.rstrip('_').replace('_', '-')}"

@@ -3,19 +3,17 @@
 import os
 import re
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Literal
 
-import typer
 from typer.completion import (  # type: ignore[attr-defined] # imported there without `as`
     get_completion_script,
 )
 
 from srvstat.cli.output import Outcome
-from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
+from srvstat.contract.parameters import Parameter
 
 _VARIABLE = "_SRVSTAT_COMPLETE"
-_SHELLS = ("bash", "zsh", "fish")
 
 _ZSH_END = "compdef _srvstat_completion srvstat"
 _ZSH_END_OF_BOTH = f"""if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
@@ -25,25 +23,20 @@ else
 fi"""
 """Typer's script suits only `source`: as a file in $fpath, it would complete nothing at first."""
 
-ShellArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="|".join(_SHELLS),
-        help="The shell of the script.",
-        autocompletion=lambda: list(_SHELLS),
-    ),
-]
+_Shell = Literal["bash", "zsh", "fish"]
 
 
-def completion(shell: ShellArgument) -> Outcome:
+def completion(
+    shell: Annotated[
+        _Shell, Parameter("The shell of the script: bash, zsh or fish.", "SHELL", is_argument=True)
+    ],
+) -> Outcome:
     """Print the completion script of a shell.
 
     The script completes commands, options, plans and the servers of the snapshot.
 
     Example: srvstat completion bash >> ~/.bashrc
     """
-    if shell not in _SHELLS:
-        raise UsageError(f"SHELL: {wire.quote_value(shell)} is not one of {', '.join(_SHELLS)}")
     script: str = get_completion_script(prog_name="srvstat", complete_var=_VARIABLE, shell=shell)
     if shell == "zsh":
         script = script.replace(_ZSH_END, _ZSH_END_OF_BOTH)

@@ -2,26 +2,32 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from dataclasses import replace
+from typing import Annotated, Literal
 
-import typer
-
-from srvstat.cli.build_options import MaxRejectedOption, QuietOption, parse_limit
-from srvstat.cli.options import RangeOption, parse_count, parse_instant_option
-from srvstat.cli.output import Form, Outcome, is_progress_shown, report
-from srvstat.cli.output_file import OverwriteOption, check_ending
-from srvstat.cli.show import show_error
-from srvstat.cli.signals import allow_cleanup
-from srvstat.cli.source_options import (
+from srvstat.cli.options import (
+    AsOfOption,
+    OutputOption,
+    OverwriteOption,
+    QuietOption,
+    RangeOption,
+    parse_instant_option,
+)
+from srvstat.cli.output import Outcome, is_progress_shown, report
+from srvstat.cli.output_file import check_ending
+from srvstat.cli.process import allow_cleanup
+from srvstat.cli.sources import (
+    RejectOptions,
     SourceOptions,
     Sources,
+    parse_limit,
     parse_sources,
-    take_source_options,
 )
 from srvstat.contract import wire
-from srvstat.contract.errors import InvalidRequestError, MissingLibraryError, UsageError
+from srvstat.contract.errors import MissingLibraryError, ParameterError, UsageError
+from srvstat.contract.parameters import Parameter, Without
 from srvstat.contract.ranges import DEFAULT_RANGE
 from srvstat.contract.requests import parse_range
 from srvstat.files.atomic import check_name, check_target
@@ -35,92 +41,68 @@ from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summa
 from srvstat.snapshot.format.digest import MAX_SHARDS
 from srvstat.snapshot.write.build import check_is_no_source
 
-if TYPE_CHECKING:
-    from srvstat.fleet.counts import Conflicts
-
 _DEFAULT_SHARDS = 8
 _MAX_THREADS = 1024  # DuckDB has no limit of its own, and could leave none for other programs
-_CONFLICTS: tuple["Conflicts", ...] = ("first", "lowest")
-
-_Choice = TypeVar("_Choice", bound=str)
-
-SourcesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="SOURCE", help="Rows of serverId, observedAt and players: FILE, FOLDER, URL or -."
-    ),
-]
-OutputOption = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="The file of the results, one line or row per server: .ndjson, .jsonl or .parquet.",
-    ),
-]
-SnapshotsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR", help="Write a snapshot of all observations, as a new folder of shards."
-    ),
-]
-ShardsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N",
-        help=f"The number of files of that snapshot, up to {MAX_SHARDS} [default:"
-        f" {_DEFAULT_SHARDS}].",
-    ),
-]
-AsOfOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="The instant at which the window ends; later observations are skipped [default: the"
-        " latest observation].",
-    ),
-]
-MemoryOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="The memory of DuckDB, such as 4GiB; what needs more is written to temporary files.",
-    ),
-]
-ThreadsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N",
-        help="The threads of DuckDB, and the processes that build shards [default: one for each"
-        " processor].",
-    ),
-]
-ConflictsOption = Annotated[
-    str,
-    typer.Option(
-        metavar="|".join(_CONFLICTS),
-        help="Which of several unequal observations of a server at one instant stands: the first"
-        " by source and row, or the one with the fewest players.",
-        show_default=True,
-        autocompletion=lambda: list(_CONFLICTS),
-    ),
-]
 
 
-@take_source_options("observations", "save_mapping")
 def fleet(
-    options: SourceOptions,
-    sources: SourcesArgument = None,
-    output: OutputOption = None,
+    options: Annotated[SourceOptions, Without("observations", "save_mapping")],
+    rows: Annotated[RejectOptions, Without("rejects", "strict")],
+    sources: Annotated[
+        list[str] | None,
+        Parameter(
+            "Rows of serverId, observedAt and players: FILE, FOLDER, URL or -.",
+            "SOURCE",
+            is_argument=True,
+        ),
+    ] = None,
+    output: Annotated[
+        OutputOption,
+        "The file of the results, one line or row per server: .ndjson, .jsonl or .parquet.",
+    ] = None,
     range: RangeOption = None,
-    as_of: AsOfOption = None,
-    conflicts: ConflictsOption = _CONFLICTS[0],
-    memory: MemoryOption = None,
-    threads: ThreadsOption = None,
-    snapshots: SnapshotsOption = None,
-    shards: ShardsOption = None,
-    max_rejected: MaxRejectedOption = None,
+    as_of: Annotated[
+        AsOfOption,
+        "The instant at which the window ends; later observations are skipped [default: the latest"
+        " observation].",
+    ] = None,
+    conflicts: Annotated[
+        Literal["first", "lowest"],
+        Parameter(
+            "Which of several unequal observations of a server at one instant stands: the first by"
+            " source and row, or the one with the fewest players."
+        ),
+    ] = "first",
+    memory: Annotated[
+        str | None,
+        Parameter(
+            "The memory of DuckDB, such as 4GiB; what needs more is written to temporary files.",
+            "SIZE",
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        Parameter(
+            "The threads of DuckDB, and the processes that build shards [default: one for each"
+            " processor].",
+            "N",
+            least=1,
+            most=_MAX_THREADS,
+        ),
+    ] = None,
+    snapshots: Annotated[
+        str | None,
+        Parameter("Write a snapshot of all observations, as a new folder of shards.", "DIR"),
+    ] = None,
+    shards: Annotated[
+        int | None,
+        Parameter(
+            f"The number of files of that snapshot [default: {_DEFAULT_SHARDS}].",
+            "N",
+            least=1,
+            most=MAX_SHARDS,
+        ),
+    ] = None,
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
 ) -> Outcome:
@@ -138,7 +120,7 @@ def fleet(
     if output and snapshots and os.path.abspath(output) == os.path.abspath(snapshots):
         raise UsageError(f"--snapshots {snapshots}: is the file of the results; name a folder")
     check_ending(snapshots)
-    found = parse_sources(options._replace(observations=sources), output, name="SOURCE")
+    found = parse_sources(replace(options, observations=sources), output, name="SOURCE")
     request = FleetRequest(
         found.servers,
         found.observations,
@@ -146,19 +128,16 @@ def fleet(
         game=found.game,
         range=DEFAULT_RANGE,
         as_of=parse_instant_option("--as-of", as_of),
-        max_rejected=parse_limit(max_rejected),
-        conflicts=_choose("--conflicts", conflicts, _CONFLICTS),
+        max_rejected=parse_limit(rows.max_rejected),
+        conflicts=conflicts,
         output=_check_output(output, found, overwrite=overwrite),
         overwrite=overwrite,
         snapshots=snapshots,
-        shards=_parse_limited("--shards", shards, MAX_SHARDS) or _DEFAULT_SHARDS,
+        shards=shards or _DEFAULT_SHARDS,
         memory=_check_memory(memory),
-        threads=_parse_limited("--threads", threads, _MAX_THREADS),
+        threads=threads,
     )
-    try:
-        request = request._replace(range=parse_range(DEFAULT_RANGE if range is None else range))
-    except InvalidRequestError as error:
-        return show_error(error, Form.TABLE)
+    request = request._replace(range=parse_range(DEFAULT_RANGE if range is None else range))
     return _run(request, quiet=quiet)
 
 
@@ -181,13 +160,6 @@ def _run(request: FleetRequest, *, quiet: bool) -> Outcome:
     dropped = format_dropped_fleet_rows(summary)
     report(*(f"warning: {line}" for line in (*dropped, *summary.warnings)))
     return Outcome()
-
-
-def _choose(option: str, value: str, choices: Sequence[_Choice]) -> _Choice:
-    for choice in choices:
-        if choice == value:
-            return choice
-    raise UsageError(f"{option}: {wire.quote_value(value)} is not one of {', '.join(choices)}")
 
 
 def _check_output(path: str | None, sources: Sources, *, overwrite: bool) -> str | None:
@@ -219,29 +191,18 @@ def _check_snapshots_alone(snapshots: str | None, range: str | None) -> None:
         raise UsageError("--range: needs -o; a snapshot has all observations")
 
 
-def _parse_limited(option: str, text: str | None, most: int) -> int | None:
-    """Return the number of an option from 1 to `most`; None if it is not given.
-
-    Raises UsageError.
-    """
-    if text is None:
-        return None
-    count = parse_count(option, text, least=1)
-    if count > most:
-        raise UsageError(f"{option}: {count:,} is more than {most:,}")
-    return count
-
-
 def _check_memory(memory: str | None) -> str | None:
     """Return the size of --memory.
 
-    Raises UsageError.
+    Raises ParameterError.
     """
     if memory is not None:
         try:
             parse_size(memory)
         except ValueError as error:
-            raise UsageError(f"--memory: {wire.quote_value(memory)} {error}") from None
+            raise ParameterError(
+                "{memory}: {value} {problem}", value=wire.quote_value(memory), problem=str(error)
+            ) from None
     return memory
 
 

@@ -10,7 +10,7 @@ from typer.main import get_command
 from srvstat.cli.app import app
 from srvstat.cli.completion import join_bash_words, replace_completion_options
 from srvstat.cli.output import Outcome, ReaderGoneError, report, write
-from srvstat.cli.signals import get_interruption_code
+from srvstat.cli.process import get_interruption_code
 from srvstat.cli.variables import describe_error
 from srvstat.contract.errors import SrvstatError
 

@@ -1,18 +1,33 @@
-"""Define options that several commands share, and interpret their values."""
+"""Turn groups of parameters into options, and define those that several commands share."""
 
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from copy import copy
+from dataclasses import fields, is_dataclass
+from functools import partial, wraps
+from inspect import Parameter as SignatureParameter
+from inspect import Signature, signature
 from itertools import islice, takewhile
 from operator import methodcaller
 from os.path import commonprefix
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
+from typer.models import ArgumentInfo, OptionInfo
 
-from srvstat.cli.output import ROW_FORMS, report
-from srvstat.contract.errors import SnapshotError, SrvstatError, UsageError
+from srvstat.cli.output import Form, FormOptions, Outcome, report, show_error
+from srvstat.contract.errors import (
+    ApiError,
+    ParameterError,
+    SnapshotError,
+    SrvstatError,
+    UsageError,
+)
 from srvstat.contract.instants import YEAR_2001, InstantError, parse_instant
+from srvstat.contract.parameters import Completion, Parameter, Without
 from srvstat.contract.ranges import DEFAULT_RANGE, Range
 from srvstat.contract.requests import NAMESPACES, CompareRequest, Namespace, ServerReference
 from srvstat.contract.wire import MAX_SAFE_INTEGER, quote_value
@@ -22,26 +37,101 @@ from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
     from srvstat.access import Plan
+    from srvstat.analysis.selection import ServerFilter
 
 SNAPSHOT_VARIABLE = "SRVSTAT_SNAPSHOT"
 DEFAULT_SNAPSHOT = "snapshot.db"
 
+LIST_LENGTH = 50
+"""The servers that a table lists by default."""
+
+_MAX_LISTED = 10
 _MAX_COMPLETIONS = 500
+_SERVERS_FOR_COMPLETION = 10_000
+"""The servers whose values are completed; reading them takes 0.1 s."""
 _IDENTIFIER_CHARACTERS = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_PLAIN_WORD = re.compile(r"[\w.@%+-]+")
+"""Text that every shell leaves as it is."""
 
 RANGES: tuple[str, ...] = get_args(Range)
 
 
-def complete_range(incomplete: str) -> list[str]:
-    """Complete the name of a range."""
-    return [name for name in RANGES if name.startswith(incomplete)]
+def flatten(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    """Return a command whose groups of parameters are parameters of their own, for Typer.
+
+    A group is a dataclass. An error of the API that the command raises becomes its answer.
+    """
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    taken: list[SignatureParameter] = []
+    for each in signature(command).parameters.values():
+        kind, *metadata = _split(each.annotation)
+        if is_dataclass(kind):
+            left_out = {name for one in metadata if isinstance(one, Without) for name in one.names}
+            used = [one for one in fields(kind) if one.name not in left_out]
+            groups[each.name] = kind, [one.name for one in used]
+            taken += [_convert(one.name, one.type, one.default) for one in used]
+        else:
+            taken.append(_convert(each.name, each.annotation, each.default))
+
+    @wraps(command)
+    def run(**values: Any) -> Outcome:
+        for name, (group, names) in groups.items():
+            values[name] = group(**{field: values.pop(field) for field in names})
+        try:
+            return command(**values)
+        except ApiError as error:
+            form = values.get("form")
+            return show_error(error, form.choose() if isinstance(form, FormOptions) else Form.TABLE)
+
+    run.__signature__ = Signature(taken)  # type: ignore[attr-defined] # Typer reads it
+    return run
 
 
-def _complete_namespace(incomplete: str) -> list[str]:
-    return [namespace for namespace in NAMESPACES if namespace.startswith(incomplete)]
+def _split(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
 
 
-def complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
+def _convert(name: str, annotation: Any, default: Any) -> SignatureParameter:
+    """Return a parameter as Typer declares it. A text in the annotation replaces its help."""
+    kind, *metadata = _split(annotation)
+    for one in metadata:
+        if isinstance(one, OptionInfo | ArgumentInfo | Parameter):
+            info = _build_info(name, kind, one) if isinstance(one, Parameter) else copy(one)
+            info.help = next((text for text in metadata if isinstance(text, str)), info.help)
+            kind = Annotated[kind, info]
+    return SignatureParameter(
+        name, SignatureParameter.KEYWORD_ONLY, default=default, annotation=kind
+    )
+
+
+def _build_info(name: str, kind: Any, parameter: Parameter) -> OptionInfo | ArgumentInfo:
+    kinds = (kind, *get_args(kind))  # of `Literal[…] | None`
+    choices = [each for one in kinds if get_origin(one) is Literal for each in get_args(one)]
+    settings: dict[str, Any] = {
+        "help": parameter.help,
+        "metavar": parameter.metavar or "|".join(choices) or None,
+        "autocompletion": _build_completion(parameter.completes),
+    }
+    if parameter.is_argument:
+        argument: ArgumentInfo = typer.Argument(**settings)
+        return argument
+    if parameter.least is not None:
+        settings |= {"min": parameter.least, "max": parameter.most}
+    names = parameter.names or (f"--{name.replace('_', '-')}",)
+    option: OptionInfo = typer.Option(*names, **settings)
+    return option
+
+
+def _build_completion(completes: Sequence[str] | Completion) -> Callable[..., list[str]] | None:
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        if isinstance(completes, str):
+            return _COMPLETIONS[completes](ctx, incomplete)
+        return [value for value in completes if value.startswith(incomplete)]
+
+    return complete if completes else None
+
+
+def _complete_identifier(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete an identifier of --snapshot, of NEW in `snapshot diff`, or of the default one."""
     by: Namespace = "cfxId" if ctx.params.get("by") == "cfxId" else "id"
     searches: list[tuple[str, Namespace, str]] = [("", by, incomplete)]
@@ -85,7 +175,7 @@ def _iter_identifiers(snapshot: Snapshot, by: Namespace, start: str) -> Iterator
     return takewhile(methodcaller("startswith", start), names)
 
 
-def complete_plan(ctx: typer.Context, incomplete: str) -> list[str]:
+def _complete_plan(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the name of a plan in the access file of the command line."""
     from srvstat.access import read_access  # noqa: PLC0415 - see find_plan
 
@@ -96,120 +186,87 @@ def complete_plan(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in access.plans if name.startswith(incomplete)]
 
 
-def _complete_format(incomplete: str) -> list[str]:
-    return [form.value for form in ROW_FORMS if form.value.startswith(incomplete)]
+def _complete_value(kind: str, ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete a value that servers of the snapshot have. Omits those that need quotes."""
+    name = ctx.params.get("snapshot") or ctx.params.get("path")
+    from srvstat.analysis.selection import count_record_values  # noqa: PLC0415 - answers need none
+
+    try:
+        with closing(open_snapshot(find_snapshot(name))) as snapshot:
+            counts = count_record_values(snapshot, most=_SERVERS_FOR_COMPLETION)
+    except SrvstatError:
+        return []
+    values = filter(_PLAIN_WORD.fullmatch, getattr(counts, kind))
+    return sorted(value for value in values if value.startswith(incomplete))
+
+
+_COMPLETIONS: Mapping[str, Callable[[typer.Context, str], list[str]]] = {
+    "identifier": _complete_identifier,
+    "plan": _complete_plan,
+    **{kind: partial(_complete_value, kind) for kind in ("games", "regions", "tags")},
+}
 
 
 SnapshotOption = Annotated[
     str | None,
-    typer.Option(
-        "--snapshot",
-        "-s",
-        metavar="PATH",
-        help=f"The snapshot [default: ${SNAPSHOT_VARIABLE}, else ./{DEFAULT_SNAPSHOT}].",
+    Parameter(
+        f"The snapshot [default: ${SNAPSHOT_VARIABLE}, else ./{DEFAULT_SNAPSHOT}].",
+        "PATH",
+        ("--snapshot", "-s"),
     ),
 ]
 PathArgument = Annotated[
     str | None,
-    typer.Argument(
-        metavar="PATH",
-        help=f"The snapshot [default: ${SNAPSHOT_VARIABLE}, else ./{DEFAULT_SNAPSHOT}].",
+    Parameter(
+        f"The snapshot [default: ${SNAPSHOT_VARIABLE}, else ./{DEFAULT_SNAPSHOT}].",
+        "PATH",
+        is_argument=True,
     ),
 ]
-ByOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="|".join(NAMESPACES),
-        help=f"The namespace of identifiers without a prefix"
-        f" ({' or '.join(f'{name}:' for name in NAMESPACES)}) [default: {NAMESPACES[0]}].",
-        autocompletion=_complete_namespace,
-    ),
-]
-RangeOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="|".join(RANGES),
-        help=f"The length of the window [default: {DEFAULT_RANGE}].",
-        autocompletion=complete_range,
-    ),
-]
-RequestOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE|-", help="Answer a JSON request body, exactly as a customer sent it."
-    ),
-]
-BatchOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE|-",
-        help="Answer JSON requests, one per line; print one answer or API error per line, and exit"
-        " with 0 if all lines were answered.",
-    ),
-]
+RANGE = Parameter(
+    f"The length of the window [default: {DEFAULT_RANGE}].", "|".join(RANGES), completes=RANGES
+)
+RangeOption = Annotated[str | None, RANGE]
 AtOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="TIME",
-        help="Answer as of this instant, such as 2026-01-31T12:00Z or Unix milliseconds, and ignore"
+    Parameter(
+        "Answer as of this instant, such as 2026-01-31T12:00Z or Unix milliseconds, and ignore"
         " later observations [default: the end of the snapshot].",
+        "TIME",
     ),
 ]
-PlanOption = Annotated[
+AsOfOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Answer as for a customer of this plan in the --access file.",
-        autocompletion=complete_plan,
+    Parameter(
+        "The instant at which the snapshot ends; later observations are skipped [default: the"
+        " latest observation].",
+        "TIME",
     ),
 ]
-AccessOption = Annotated[
-    str | None, typer.Option(metavar="FILE", help="The access file that defines the plan.")
+PLAN = Parameter(
+    "Answer as for a customer of this plan in the --access file.", "NAME", completes="plan"
+)
+PlanOption = Annotated[str | None, PLAN]
+ACCESS = Parameter("The access file, with plans and keys.", "FILE")
+AccessOption = Annotated[str | None, ACCESS]
+LimitOption = Annotated[
+    int | None,
+    Parameter(
+        f"List at most this many servers [default: {LIST_LENGTH} in a table, else all].",
+        "N",
+        ("--limit", "-n"),
+        least=1,
+    ),
 ]
-ExactJsonOption = Annotated[
+OUTPUT = Parameter("The file to write; - is standard output.", "FILE|-", ("--output", "-o"))
+OutputOption = Annotated[str | None, OUTPUT]
+OverwriteOption = Annotated[bool, Parameter("Replace the output if it exists.")]
+QuietOption = Annotated[
     bool,
-    typer.Option("--json", help="Print the API's exact JSON; the default except on a terminal."),
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print JSON; the default except on a terminal.")
-]
-TableOption = Annotated[
-    bool, typer.Option("--table", help="Print a table; the default on a terminal.")
-]
-ChartOption = Annotated[bool, typer.Option("--chart", help="Draw a chart above the table.")]
-FormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="csv|ndjson|markdown|parquet",
-        help="Print rows in this format.",
-        autocompletion=_complete_format,
-    ),
+    Parameter("Show only warnings: no progress bar and no summary.", names=("--quiet", "-q")),
 ]
 ExplainOption = Annotated[
-    bool,
-    typer.Option(
-        "--explain", help="Show where each figure comes from, as text or as JSON of our own."
-    ),
-]
-AccessFileOption = Annotated[
-    str, typer.Option("--access", metavar="FILE", help="The access file, with plans and keys.")
-]
-IdentifierArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="IDENTIFIER",
-        help="A server: ID, id:ID or cfxId:ID.",
-        autocompletion=complete_identifier,
-    ),
-]
-IdentifiersArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="IDENTIFIER",
-        help="2 to 5 servers: ID, id:ID or cfxId:ID.",
-        autocompletion=complete_identifier,
-    ),
+    bool, Parameter("Show where each figure comes from, as text or as JSON of our own.")
 ]
 
 
@@ -251,7 +308,7 @@ def find_plan(name: str | None, path: str | None) -> "Plan | None":
     if name is None and path is None:
         return None
     if name is None or path is None:
-        raise UsageError("--plan NAME and --access FILE must be used together")
+        raise ParameterError("{plan} NAME and {access} FILE must be used together")
     # Importing the reader of access files takes 9 ms.
     from srvstat.access import read_access  # noqa: PLC0415
 
@@ -284,6 +341,46 @@ def parse_instant_option(option: str, text: str | None) -> int | None:
             " if these are seconds, multiply by 1000"
         )
     return instant
+
+
+def choose_limit(limit: int | None, form: Form) -> int | None:
+    """Return the most servers to list; None for all of them."""
+    return LIST_LENGTH if limit is None and form is Form.TABLE else limit
+
+
+def report_no_match(snapshot: Snapshot, wanted: "ServerFilter") -> None:
+    """Say on standard error that no server matches a filter, and what exists if a value does not.
+
+    Raises SnapshotError.
+    """
+    if wanted.game is None and wanted.region is None and not wanted.tags:
+        report("note: no server matches")
+        return
+    # Only an error pays for this import.
+    from srvstat.analysis.selection import count_record_values  # noqa: PLC0415
+
+    values = count_record_values(snapshot)
+    unknown = [
+        f"note: --{name}: no server has {quote_value(value)}; {_list_values(name, counts)}"
+        for name, given, counts in (
+            ("game", (wanted.game,), values.games),
+            ("region", (wanted.region,), values.regions),
+            ("tag", wanted.tags, values.tags),
+        )
+        for value in given
+        if value is not None and value.casefold() not in map(str.casefold, counts)
+    ]
+    report(*(unknown or ["note: no server matches all options"]))
+
+
+def _list_values(name: str, counts: Counter[str]) -> str:
+    """Return the most frequent values, each with the number of its servers."""
+    known = [(value, count) for value, count in counts.most_common() if value]
+    if not known:
+        return f"no server has a {name}"
+    first = [f"{quote_value(value)} ({count:,})" for value, count in known[:_MAX_LISTED]]
+    more = len(known) - len(first)
+    return f"{name}s are {', '.join(first)}" + (f" and {more:,} more" if more else "")
 
 
 def parse_count(option: str, text: str, *, least: int) -> int:

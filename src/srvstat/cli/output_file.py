@@ -1,13 +1,10 @@
 """Write the answer of a command to the file of --output."""
 
 import os
-from typing import Annotated
 from zoneinfo import ZoneInfo
 
-import typer
-
 from srvstat.cli.output import Outcome, report
-from srvstat.cli.signals import allow_cleanup
+from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import UsageError
 from srvstat.documents.document import WindowPart
 from srvstat.files.atomic import atomic_write, check_name, check_target
@@ -16,9 +13,6 @@ from srvstat.render.local_time import format_local_window
 from srvstat.render.text import format_count, format_size
 
 STDOUT_NAME = "-"
-
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")]
-
 
 SNAPSHOT_ENDINGS = (".db", ".sqlite", ".sqlite3")
 NDJSON_ENDINGS = (".ndjson", ".jsonl")

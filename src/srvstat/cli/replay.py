@@ -7,21 +7,18 @@ from decimal import Decimal
 from itertools import chain, islice
 from typing import Annotated, get_args
 
-import typer
-
 from srvstat.access import Access, Plan, read_access
 from srvstat.cli.options import (
+    AccessOption,
     ExplainOption,
-    JsonOption,
     PlanOption,
     SnapshotOption,
-    TableOption,
     find_snapshot,
     parse_instant_option,
 )
-from srvstat.cli.output import Outcome, choose_form, report
-from srvstat.cli.show import show
-from srvstat.contract.errors import DifferenceError, UsageError
+from srvstat.cli.output import Outcome, PlainForm, report, show
+from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
+from srvstat.contract.parameters import Parameter
 from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.support import Replay
 from srvstat.files.reading import STDIN
@@ -43,63 +40,46 @@ _DURATION = re.compile(r"([0-9]{1,6})([mhd])")
 _TOLERANCE = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
 
-def _complete_at(incomplete: str) -> list[str]:
-    return [rule for rule in _AT_RULES if rule.startswith(incomplete)]
-
-
-RecordingsArgument = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="RECORDING...",
-        help="HAR files, files of curl commands, or NDJSON of `serve --record`; - for standard"
-        " input.",
-        show_default=False,
-    ),
-]
-ReplayAtOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="|".join((*_AT_RULES, "TIME")),
-        help="The as-of time of the answers: as recorded, the end of the snapshot, when the"
-        " recorded answer was true (search), or TIME [default: recorded].",
-        autocompletion=_complete_at,
-    ),
-]
-WithinOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DURATION",
-        help="How long before each request --at search begins, such as 90m, 12h or 2d"
-        " [default: 2d].",
-        show_default=False,
-    ),
-]
-ToleranceOption = Annotated[
-    str | None,
-    typer.Option(metavar="NUMBER", help="The distance up to which numbers are equal [default: 0]."),
-]
-ReplayAccessOption = Annotated[
-    str | None,
-    typer.Option(
-        "--access",
-        metavar="FILE",
-        help="The access file. A recorded key, or the plan that the service recorded, selects the"
-        " plan of a request.",
-    ),
-]
-
-
 def replay(
-    recordings: RecordingsArgument,
-    snapshot: SnapshotOption = None,
-    at: ReplayAtOption = None,
-    within: WithinOption = None,
-    tolerance: ToleranceOption = None,
+    recordings: Annotated[
+        list[str],
+        Parameter(
+            "HAR files, files of curl commands, or NDJSON of `serve --record`; - for standard"
+            " input.",
+            "RECORDING...",
+            is_argument=True,
+        ),
+    ],
+    form: PlainForm,
+    at: Annotated[
+        str | None,
+        Parameter(
+            "The as-of time of the answers: as recorded, the end of the snapshot, when the recorded"
+            " answer was true (search), or TIME [default: recorded].",
+            "|".join((*_AT_RULES, "TIME")),
+            completes=_AT_RULES,
+        ),
+    ] = None,
+    within: Annotated[
+        str | None,
+        Parameter(
+            "How long before each request --at search begins, such as 90m, 12h or 2d"
+            " [default: 2d].",
+            "DURATION",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        str | None,
+        Parameter("The distance up to which numbers are equal [default: 0].", "NUMBER"),
+    ] = None,
     plan: PlanOption = None,
-    access: ReplayAccessOption = None,
+    access: Annotated[
+        AccessOption,
+        "The access file. A recorded key, or the plan that the service recorded, selects the plan"
+        " of a request.",
+    ] = None,
     explain: ExplainOption = False,
-    json: JsonOption = False,
-    table: TableOption = False,
+    snapshot: SnapshotOption = None,
 ) -> Outcome:
     """Replay recorded requests and compare.
 
@@ -109,12 +89,12 @@ def replay(
 
     Example: srvstat replay customer.har
     """
-    form = choose_form(json=json, table=table)
+    chosen = form.choose()
     if recordings.count(STDIN) > 1:
         raise UsageError(f"RECORDING: {STDIN}, standard input, can be given only once")
     rule = _parse_at(at)
     if within is not None and rule != "search":
-        raise UsageError("--within needs --at search")
+        raise ParameterError("{within} needs {at} search")
     length = 2 * DAY_MS if within is None else _parse_duration(within)
     distance = EXACT if tolerance is None else _parse_tolerance(tolerance)
     known_plan, known_access = _read_access(plan, access)
@@ -125,7 +105,7 @@ def replay(
         document = replay_exchanges(file, chain(first, exchanges), settings)
     _warn_of_later_instants(document, rule)
     is_different = document.counts.differs > 0 or document.counts.unreadable > 0
-    return show(document, form, exit_code=DifferenceError.exit_code if is_different else 0)
+    return show(document, chosen, exit_code=DifferenceError.exit_code if is_different else 0)
 
 
 def _read_recordings(names: list[str]) -> Iterator[Exchange | Unreadable]:
@@ -140,7 +120,7 @@ def _read_access(plan: str | None, access: str | None) -> tuple[Plan | None, Acc
     """
     if access is None:
         if plan is not None:
-            raise UsageError("--plan needs --access, the file with the plan")
+            raise ParameterError("{plan} needs {access}, the file with the plan")
         return None, None
     permissions = read_access(access)
     return None if plan is None else permissions.get_plan(plan), permissions
@@ -168,7 +148,9 @@ def _parse_duration(text: str) -> int:
     """
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise UsageError("--within: must be a number of minutes, hours or days, such as 90m or 2d")
+        raise ParameterError(
+            "{within}: must be a number of minutes, hours or days, such as 90m or 2d"
+        )
     return int(match[1]) * _UNITS[match[2]]
 
 
@@ -178,7 +160,7 @@ def _parse_tolerance(text: str) -> Decimal:
     Raises UsageError.
     """
     if not _TOLERANCE.fullmatch(text):
-        raise UsageError("--tolerance: must be a decimal number of at least 0, such as 0.01")
+        raise ParameterError("{tolerance}: must be a decimal number of at least 0, such as 0.01")
     return Decimal(text)
 
 

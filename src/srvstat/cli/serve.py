@@ -11,7 +11,7 @@ from srvstat.access import read_access
 from srvstat.asgi.settings import EVERY_ORIGIN, MAX_DELAY_SECONDS, RehearsalSettings, Settings
 from srvstat.cli.options import SnapshotOption, find_snapshot, parse_count
 from srvstat.cli.output import Outcome, write
-from srvstat.cli.start_up import start_serving
+from srvstat.cli.process import start_serving
 from srvstat.cli.variables import has_flag, name_variables
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.wire import quote_value

@@ -49,7 +49,7 @@ def describe_error(error: typer.TyperException) -> str:
             if flag in error.param.opts:
                 value = quote_value(os.environ[variable])
                 return f"{variable}: {value} is not a Boolean; use 1 or 0"
-    return error.format_message()
+    return error.format_message().replace("Value error, ", "")  # of pydantic
 
 
 def _list_used_variables(ctx: typer.Context) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ The command line maps a class to its exit code, the HTTP service to its status. 
 or prints.
 """
 
+from collections.abc import Callable, Mapping
 from typing import ClassVar, Literal
 
 ErrorCode = Literal[
@@ -35,6 +36,31 @@ class UsageError(SrvstatError, ValueError):
     """Invalid usage: a value that is not offered, or values that can't be combined."""
 
     exit_code = 2
+
+
+class ParameterError(UsageError):
+    """A parameter has an invalid value, or parameters can't be combined.
+
+    In the problem, `{name}` stands for a parameter, by its name in the Python API; the text of
+    every other field is in `values`. Each surface shows its own name, such as that of an option.
+    """
+
+    def __init__(self, problem: str, /, **values: str) -> None:
+        self._problem, self._values = problem, values
+        super().__init__(self.describe(str))
+
+    def describe(self, find_name: Callable[[str], str]) -> str:
+        """Return the message with the names of a surface, which a function finds."""
+        return self._problem.format_map(_Fields(self._values, find_name))
+
+
+class _Fields(dict[str, str]):
+    def __init__(self, values: Mapping[str, str], find_name: Callable[[str], str]) -> None:
+        super().__init__(values)
+        self._find_name = find_name
+
+    def __missing__(self, field: str) -> str:
+        return self._find_name(field)
 
 
 class MissingLibraryError(UsageError, ImportError):

@@ -1,17 +1,46 @@
-"""Describe a comparison: the answer of Compare Servers, and averages over time."""
+"""Describe the answers of the contract for tables: a server, and a comparison."""
 
 from zoneinfo import ZoneInfo
 
-from srvstat.analysis.history_tables import describe_cells
+from srvstat.analysis.history import describe_cells
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.steps import Steps, divide_window
 from srvstat.contract.ranges import DAY_MS, Range, find_window
-from srvstat.contract.requests import CompareRequest
+from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import ServerResult
 from srvstat.documents.analysis import ComparedServer, Comparison
+from srvstat.documents.servers import ServerTable
 from srvstat.operations import compare, resolve_servers
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
+
+
+def describe_server(
+    snapshot: Snapshot, request: ServerReference, *, at: int | None = None
+) -> ServerTable:
+    """Answer Get Server, and find the last observation up to `at`.
+
+    `at`, in Unix milliseconds, replaces the snapshot's own as_of.
+
+    Raises UnknownServerError, NotInBundleError, SnapshotError.
+    """
+    (server,) = resolve_servers(snapshot, [request])
+    detail = snapshot.get_detail(server)
+    as_of = snapshot.as_of if at is None else at
+    return ServerTable(
+        detail.server,
+        as_of,
+        snapshot.as_of,
+        snapshot.find_last_observed_at(server, as_of),
+        snapshot.find_last_observed_at(server, snapshot.as_of),
+        detail.first_seen_at,
+        detail.updated_at,
+        detail.current_is_fallback,
+        snapshot.covered_from,
+        server.source_id,
+        detail.completed,
+    )
+
 
 _HOUR_MS = DAY_MS // 24
 

@@ -1,18 +1,32 @@
-"""Compute the players of servers over time, in steps of a calendar: the document `timeline`."""
+"""Compute what pictures show: players over time, and how often servers had how many players."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
-from srvstat.analysis.drawing import bound_window
 from srvstat.analysis.local_time import HOUR_MS, Step, parse_step
 from srvstat.analysis.statistics import build_window_part
-from srvstat.analysis.steps import Steps, compute_shares, divide_window, find_unobserved
-from srvstat.contract.errors import UsageError
+from srvstat.analysis.steps import (
+    Steps,
+    bound_window,
+    compute_shares,
+    divide_window,
+    find_unobserved,
+)
+from srvstat.contract.errors import ParameterError
 from srvstat.contract.ranges import Window
-from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs
+from srvstat.documents.analysis import (
+    Distribution,
+    ServerDistribution,
+    ServerTimeline,
+    Timeline,
+    build_runs,
+)
 from srvstat.documents.document import GapPart
 from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.figures import compute_quantiles
 from srvstat.snapshot.read.snapshot import Snapshot
 
 _MINUTES = ("1m", "2m", "5m", "10m", "15m", "30m")
@@ -48,7 +62,7 @@ def compute_timeline(
         step=step.name,
         steps=build_runs(steps.edges),
         servers=tuple(
-            _describe_server(snapshot, server, steps, interval)
+            _describe_timeline(snapshot, server, steps, interval)
             for server, interval in zip(servers, usual, strict=True)
         ),
     )
@@ -70,10 +84,10 @@ def _choose_steps(
             steps = divide_window(snapshot, servers, window, step, zone)
             if steps.step_count <= most:
                 return step, steps
-    raise UsageError(f"most_steps: {most} is too few for the months of the window")
+    raise ParameterError(f"{{most_steps}}: {most} is too few for the months of the window")
 
 
-def _describe_server(
+def _describe_timeline(
     snapshot: Snapshot, server: ServerRow, steps: Steps, usual_interval: float | None
 ) -> ServerTimeline:
     positions, players = snapshot.read_steps(server, steps.list_read_edges())
@@ -109,3 +123,77 @@ def _find_gaps(
     for before, after in found:
         if max(before, start) < min(after, end):
             yield GapPart(from_=max(before, start), to=min(after, end))
+
+
+MOST_BINS = 40
+
+_QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+
+
+def compute_distribution(
+    snapshot: Snapshot,
+    servers: Sequence[ServerRow],
+    window: Window,
+    most_bins: int = MOST_BINS,
+) -> Distribution:
+    """Return the observations of servers in at most `most_bins` bins of players, in their order.
+
+    The bins are 1, 2, 5, 10, 20, … players wide, and begin at a multiple of their width. Needs the
+    memory for the players of all observations.
+
+    Raises SnapshotError.
+    """
+    ranked = [_rank_players(snapshot, server, window) for server in servers]
+    lowest = min((players[0] for players in ranked if players), default=0)
+    peak = max((players[-1] for players in ranked if players), default=0)
+    width = _choose_width(lowest, peak, most_bins)
+    first = lowest // width * width
+    edges = range(first, peak + width + 1, width)
+    return Distribution(
+        as_of=snapshot.as_of,
+        root=snapshot.root,
+        window=build_window_part(window),
+        first_players=first,
+        bin_players=width,
+        servers=tuple(
+            _describe_distribution(server, players, edges)
+            for server, players in zip(servers, ranked, strict=True)
+        ),
+    )
+
+
+def _rank_players(snapshot: Snapshot, server: ServerRow, window: Window) -> list[int]:
+    # The players of one step take less time than observations, whose instants are not needed.
+    (first, last), players = snapshot.read_steps(server, (window.start, window.end))
+    return sorted(players[first:last])
+
+
+def _choose_width(lowest: int, peak: int, most_bins: int) -> int:
+    """Return the smallest width with which `most_bins` bins cover all player counts."""
+    scale = 1
+    while True:
+        for width in (scale, 2 * scale, 5 * scale):
+            if peak // width - lowest // width < most_bins:
+                return width
+        scale *= 10
+
+
+def _describe_distribution(
+    server: ServerRow, ranked: Sequence[int], edges: Sequence[int]
+) -> ServerDistribution:
+    """Return the distribution of player counts, given in ascending order."""
+    quartiles = compute_quantiles(len(ranked), ranked.__getitem__, _QUARTILES) if ranked else None
+    lower, median, upper = quartiles or (None, None, None)
+    positions = [bisect_left(ranked, edge) for edge in edges]
+    return ServerDistribution(
+        server_id=server.id,
+        cfx_id=server.cfx_id,
+        hostname=server.hostname,
+        sample_count=len(ranked),
+        lowest_players=ranked[0] if ranked else None,
+        lower_quartile=lower,
+        median_players=median,
+        upper_quartile=upper,
+        peak_players=ranked[-1] if ranked else None,
+        counts=tuple(last - first for first, last in pairwise(positions)),
+    )

@@ -1,23 +1,25 @@
 """Define the options that say what to read and how, and convert their values to sources."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import wraps
-from inspect import Signature, signature
-from typing import Annotated, Any, NamedTuple
-
-import typer
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, NamedTuple
 
 import srvstat.snapshot.write  # noqa: F401 - adds the kind "snapshot"
-from srvstat.cli.output import Outcome
+from srvstat.cli.output import is_progress_shown, report
 from srvstat.cli.output_file import check_ending, write_file
-from srvstat.contract import wire
-from srvstat.contract.errors import UsageError
+from srvstat.cli.process import allow_cleanup
+from srvstat.contract.errors import ParameterError, UsageError
+from srvstat.contract.parameters import Parameter
+from srvstat.documents.snapshot import BuildSummary
 from srvstat.files.atomic import check_name, check_target
 from srvstat.files.reading import STDIN
+from srvstat.render.summary import format_dropped_rows
+from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.sources.mapping import (
     ColumnMapping,
     MappingOptions,
+    TimeUnit,
     build_options,
     format_mapping_file,
     parse_columns,
@@ -27,7 +29,6 @@ from srvstat.sources.observations import split_folder
 from srvstat.sources.registry import (
     EXTENSIONS,
     KINDS,
-    TEXT_KINDS,
     Kind,
     load_reader,
     load_record_reader,
@@ -35,129 +36,131 @@ from srvstat.sources.registry import (
 from srvstat.sources.server_records import GAMES
 from srvstat.sources.source import IN_MEMORY, Source, check_stdin_once
 
-ServersOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE|-",
-        help="Server records as NDJSON, one per line [default: records made from the identifiers].",
-    ),
-]
-ObservationsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--observations",
-        metavar="FILE|URL|-",
-        help="Rows of serverId, observedAt and players; repeatable.",
-    ),
-]
-FormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="|".join(TEXT_KINDS),
-        help="The format of standard input and of files with an extension other than"
-        f" {', '.join(EXTENSIONS)} (with or without .gz).",
-    ),
-]
-FromOption = Annotated[
-    str | None,
-    typer.Option("--from", metavar="KIND", help=f"The kind of the sources: {', '.join(KINDS)}."),
-]
-QueryOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SQL",
-        help="A query whose columns are serverId, observedAt and players, for the database that is"
-        " named, else for DuckDB.",
-    ),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="id=NAME,at=NAME,players=NAME", help="The names of the columns of the observations."
-    ),
-]
-WideOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="at=NAME", help="Read one column for each server, and the times from this column."
-    ),
-]
-TimeZoneOption = Annotated[
-    str | None,
-    typer.Option(metavar="ZONE", help="The zone of times without an offset, such as UTC."),
-]
-TimeUnitOption = Annotated[
-    str | None, typer.Option(metavar="s|ms", help="The unit of times that are integers.")
-]
-MappingOption = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Read these options from a TOML file.")
-]
-SaveMappingOption = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write these options to a TOML file.")
-]
-IdsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="slug",
-        help="Convert identifiers to a form that the API allows: slug turns MAIN_LOBBY into"
-        " main-lobby.",
-    ),
-]
-GameOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="|".join(GAMES), help="The game of servers whose record does not name one."
-    ),
-]
+
+@dataclass(frozen=True)
+class RejectOptions:
+    """What to do with rejected rows."""
+
+    rejects: Annotated[
+        str | None,
+        Parameter("Write rejected and conflicting rows to this file as NDJSON.", "FILE"),
+    ] = None
+    max_rejected: Annotated[
+        str | None,
+        Parameter(
+            "Fail if more than N rows, or more than P% of rows, are rejected [default: more than 10"
+            " rows that are also more than 1% of a source].",
+            "N|P%",
+        ),
+    ] = None
+    strict: Annotated[bool, Parameter("Stop at the first rejected or conflicting row.")] = False
 
 
-class SourceOptions(NamedTuple):
+def report_summary(summary: BuildSummary, lines: Sequence[str], *, quiet: bool) -> None:
+    """Report the lines of a summary unless `quiet`, and warn of what was not kept."""
+    if not quiet:
+        report(*lines)
+    report(*(f"warning: {line}" for line in (*format_dropped_rows(summary), *summary.warnings)))
+
+
+def parse_limit(text: str | None) -> RejectLimit | None:
+    """Return the limit of --max-rejected.
+
+    Raises ParameterError.
+    """
+    try:
+        return None if text is None else RejectLimit.parse(text)
+    except ValueError as error:
+        raise ParameterError("{max_rejected}: {problem}", problem=str(error)) from None
+
+
+@contextmanager
+def show_progress(
+    sources: Sequence[Source], *, quiet: bool
+) -> Iterator[Callable[[str, int, int], None]]:
+    """Show progress on a terminal. An interrupted block can clean up."""
+    if not is_progress_shown(quiet=quiet):
+        with allow_cleanup():
+            yield lambda _step, _bytes, _rows: None
+        return
+    # Imported only for a bar: Rich takes 30 ms. Nothing may be imported after allow_cleanup.
+    from srvstat.render.progress import show_build_progress  # noqa: PLC0415
+
+    sizes = [source.get_size() for source in sources]
+    total = None if None in sizes else sum(size for size in sizes if size)
+    with allow_cleanup(), show_build_progress(total) as progress:
+        yield progress
+
+
+@dataclass(frozen=True)
+class SourceOptions:
     """The values of the options that say what to read and how."""
 
-    servers: ServersOption = None
-    observations: ObservationsOption = None
-    format: FormatOption = None
-    from_: FromOption = None
-    query: QueryOption = None
-    columns: ColumnsOption = None
-    wide: WideOption = None
-    time_zone: TimeZoneOption = None
-    time_unit: TimeUnitOption = None
-    mapping: MappingOption = None
-    save_mapping: SaveMappingOption = None
-    ids: IdsOption = None
-    game: GameOption = None
-
-
-def take_source_options(
-    *left_out: str,
-) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
-    """Return a decorator that gives a command the options of SourceOptions.
-
-    The command takes their values as its first parameter. Its other parameters are options and
-    arguments of its own. Options that are left out have no value.
-    """
-    taken = [
-        parameter
-        for name, parameter in signature(SourceOptions).parameters.items()
-        if name not in left_out
-    ]
-
-    def decorate(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
-        @wraps(command)
-        def run(**values: Any) -> Outcome:
-            options = SourceOptions(**{each.name: values.pop(each.name) for each in taken})
-            return command(options, **values)
-
-        _, *own = signature(command).parameters.values()
-        arguments = [each for each in own if each.default is each.empty]
-        rest = [each for each in own if each.default is not each.empty]
-        parameters = [each.replace(kind=each.KEYWORD_ONLY) for each in (*arguments, *taken, *rest)]
-        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined] # Typer reads it
-        return run
-
-    return decorate
+    servers: Annotated[
+        str | None,
+        Parameter(
+            "Server records as NDJSON, one per line. Without them, a build makes records from the"
+            " identifiers, and an update keeps those of the snapshot.",
+            "FILE|-",
+        ),
+    ] = None
+    observations: Annotated[
+        list[str] | None,
+        Parameter("Rows of serverId, observedAt and players; repeatable.", "FILE|URL|-"),
+    ] = None
+    format: Annotated[
+        Literal["csv", "ndjson"] | None,
+        Parameter(
+            "The format of standard input and of files with an extension other than"
+            f" {', '.join(EXTENSIONS)} (with or without .gz).",
+        ),
+    ] = None
+    from_: Annotated[
+        str | None,
+        Parameter(
+            f"The kind of the sources: {', '.join(KINDS)}.",
+            "KIND",
+            ("--from",),
+            completes=tuple(KINDS),
+        ),
+    ] = None
+    query: Annotated[
+        str | None,
+        Parameter(
+            "A query whose columns are serverId, observedAt and players, for the database that is"
+            " named, else for DuckDB.",
+            "SQL",
+        ),
+    ] = None
+    columns: Annotated[
+        str | None,
+        Parameter("The names of the columns of the observations.", "id=NAME,at=NAME,players=NAME"),
+    ] = None
+    wide: Annotated[
+        str | None,
+        Parameter("Read one column for each server, and the times from this column.", "at=NAME"),
+    ] = None
+    time_zone: Annotated[
+        str | None, Parameter("The zone of times without an offset, such as UTC.", "ZONE")
+    ] = None
+    time_unit: Annotated[TimeUnit | None, Parameter("The unit of times that are integers.")] = None
+    mapping: Annotated[str | None, Parameter("Read these options from a TOML file.", "FILE")] = None
+    save_mapping: Annotated[
+        str | None, Parameter("Write these options to a TOML file.", "FILE")
+    ] = None
+    ids: Annotated[
+        Literal["slug"] | None,
+        Parameter(
+            "Convert identifiers to a form that the API allows: slug turns MAIN_LOBBY into"
+            " main-lobby."
+        ),
+    ] = None
+    game: Annotated[
+        str | None,
+        Parameter(
+            "The game of servers whose record does not name one.", "|".join(GAMES), completes=GAMES
+        ),
+    ] = None
 
 
 class Sources(NamedTuple):
@@ -188,10 +191,6 @@ def parse_sources(
 
     Raises UsageError, and SourceError for the file of --mapping or a folder of sources.
     """
-    if options.format is not None and options.format not in TEXT_KINDS:
-        raise UsageError(
-            f"--format: {wire.quote_value(options.format)} is not one of {', '.join(TEXT_KINDS)}"
-        )
     if needs_observations and not options.observations and options.query is None:
         raise UsageError(f"{name}: missing; name a file, a URL, or - for standard input")
     check_stdin_once(
@@ -206,7 +205,7 @@ def parse_sources(
     ids = found.ids
     if found.from_ is not None and KINDS[found.from_].uses_slugs:
         ids = "slug"
-    options = options._replace(from_=found.from_, ids=ids, game=found.game)
+    options = replace(options, from_=found.from_, ids="slug" if ids else None, game=found.game)
     mapping = found.build_mapping()
     return Sources(
         _parse_servers(options) if reads_servers else None,

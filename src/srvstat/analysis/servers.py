@@ -1,14 +1,14 @@
-"""List the servers of a snapshot that match a filter."""
+"""List the servers of a snapshot: those that match a filter, and its totals."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
 from typing import Any, get_args
 
 from srvstat.analysis.selection import ServerFilter, find_matches
-from srvstat.contract import wire
-from srvstat.contract.errors import UsageError
+from srvstat.contract.parameters import check_choice
 from srvstat.documents.document import remove_color_codes
-from srvstat.documents.servers import ListedServer, Servers, SortKey, is_silent
+from srvstat.documents.servers import ListedServer, Servers, SnapshotInfo, SortKey, is_silent
 from srvstat.snapshot.format.intervals import compute_server_coverage
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.header import read_texts
@@ -62,10 +62,7 @@ def parse_sort_key(text: str) -> SortKey:
 
     Raises UsageError.
     """
-    for key in SORT_KEYS:
-        if key == text:
-            return key
-    raise UsageError(f"--sort: {wire.quote_value(text)} is not one of {', '.join(SORT_KEYS)}")
+    return check_choice("sort", text, SORT_KEYS)
 
 
 def describe_listed(server: ServerRow, as_of: int) -> ListedServer:
@@ -107,3 +104,48 @@ def _sort_servers(
 
 def _negate(value: float | None) -> float | None:
     return None if value is None else -value
+
+
+def describe_snapshot(
+    snapshot: Snapshot, wanted: ServerFilter | None = None, *, limit: int | None = None
+) -> SnapshotInfo:
+    """Return the totals of a snapshot, and its servers. Verifies all rows of the servers.
+
+    The list has the servers that match a filter, at most `limit` of them.
+
+    Raises SnapshotError.
+    """
+    games: Counter[str] = Counter()
+    completed: Counter[str] = Counter()
+    fallbacks = matched = 0
+    listed: list[ListedServer] = []
+    with snapshot.convert_decode_errors("the servers"):
+        for server in snapshot.iter_servers():
+            games[server.game] += 1
+            fallbacks += server.current_is_fallback
+            completed.update(read_texts(server.completed))
+            if wanted is None or wanted.matches(server):
+                matched += 1
+                if limit is None or matched <= limit:
+                    listed.append(describe_listed(server, snapshot.as_of))
+    totals = snapshot.read_totals()
+    return SnapshotInfo(
+        as_of=snapshot.as_of,
+        first_observed_at=totals.first_observed_at,
+        last_observed_at=totals.last_observed_at,
+        servers=games.total(),
+        observations=totals.observations,
+        root=snapshot.root,
+        parent_root=snapshot.parent_root,
+        covered_from=snapshot.covered_from,
+        games=dict(sorted(games.items())),
+        fallbacks=fallbacks,
+        completed=dict(sorted(completed.items())),
+        sources=totals.sources,
+        repeated=totals.repeated,
+        conflicting=totals.conflicting,
+        rejected=totals.rejected,
+        shards=snapshot.shards,
+        matched=matched,
+        identifiers=tuple(listed),
+    )

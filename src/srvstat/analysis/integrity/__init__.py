@@ -1,1 +1,0 @@
-"""Rules about the player counts of a server, one file each; `check.py` applies them all."""

@@ -1,0 +1,421 @@
+"""The questions of the analyzer: servers, stats, top, growth, peak-hours, history, integrity."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Annotated, Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from srvstat.analysis.growth import compute_growth
+from srvstat.analysis.history import (
+    aggregate_history,
+    compute_step_chart,
+    describe_observations,
+    describe_steps,
+    parse_steps,
+    read_history,
+)
+from srvstat.analysis.peak_hours import compute_peak_hours
+from srvstat.analysis.pictures import compute_distribution
+from srvstat.analysis.selection import (
+    TEXT_HELP,
+    FilterOptions,
+    NamedServers,
+    SelectedServers,
+    ServerFilter,
+    find_matches,
+    find_references,
+)
+from srvstat.analysis.servers import list_servers
+from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
+from srvstat.analysis.steps import check_server_count, divide_window
+from srvstat.analysis.windows import (
+    LongWindowQuery,
+    WindowQuery,
+    check_previous,
+    check_query,
+    choose_window,
+    find_zone,
+)
+from srvstat.cli.answers import add_hint
+from srvstat.cli.options import (
+    AccessOption,
+    LimitOption,
+    PlanOption,
+    SnapshotOption,
+    choose_limit,
+    find_plan,
+    find_snapshot,
+    parse_instant_option,
+    report_no_match,
+)
+from srvstat.cli.output import (
+    Form,
+    FormOptions,
+    Outcome,
+    RowForm,
+    count_chart_values,
+    report,
+    show,
+    show_tables,
+)
+from srvstat.contract.parameters import Parameter
+from srvstat.contract.ranges import Window
+from srvstat.contract.requests import MAX_SERVERS
+from srvstat.documents.analysis import Aggregate, GrowthStepName, HistoryNotes, HistoryQuery, TopKey
+from srvstat.documents.servers import SortKey
+from srvstat.render.local_time import format_zoned_time
+from srvstat.render.text import format_count, format_span
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
+
+_MAX_LISTED = 10
+
+
+@dataclass(frozen=True)
+class _SearchOptions(FilterOptions):
+    text: Annotated[list[str] | None, Parameter(TEXT_HELP, "TEXT", is_argument=True)] = None
+
+
+def servers(
+    filters: _SearchOptions,
+    form: RowForm,
+    sort: Annotated[
+        SortKey, Parameter("Sort by this; the greatest number and the latest time is first.")
+    ] = "id",
+    limit: LimitOption = None,
+    snapshot: SnapshotOption = None,
+) -> Outcome:
+    """Find servers in a snapshot.
+
+    Lists the servers that contain all words and match all options, with their usual interval and
+    their coverage. Case does not matter.
+
+    Example: srvstat servers roleplay --region EU --sort current
+    """
+    chosen = form.choose()
+    with closing(open_snapshot(find_snapshot(snapshot))) as file:
+        wanted = filters.build_filter(file.as_of)
+        found = list_servers(file, wanted, sort=sort, limit=choose_limit(limit, chosen))
+        if not found.matched:
+            report_no_match(file, wanted)
+        return show(found, chosen)
+
+
+def stats(
+    selected: SelectedServers,
+    window: WindowQuery,
+    figures: FigureOptions,
+    form: FormOptions,
+    snapshot: SnapshotOption = None,
+) -> Outcome:
+    """Show the statistics of servers in any window.
+
+    Besides the figures of compare, shows how the average changed since the window of equal length
+    before, when the peak was reached, quantiles, the hours above a number of players, and the share
+    of the window that was observed.
+
+    Example: srvstat stats srv-1 --range 7d --quantile 0.95 --versus previous
+    """
+    chosen = form.choose()
+    check_window(window)
+    selected.check()
+    added = _parse_figures(figures, window)
+    with open_question(snapshot, selected, window) as (file, found, interval):
+        drawn = _list_drawn(found) if form.chart else []
+        document = compute_stats(file, drawn or found, interval, **added)
+        distribution = compute_distribution(file, drawn, interval) if drawn else None
+    return show(document, chosen, chart=distribution)
+
+
+def top(
+    filters: _SearchOptions,
+    window: WindowQuery,
+    figures: FigureOptions,
+    form: RowForm,
+    by: Annotated[
+        TopKey,
+        Parameter("The figure that ranks servers; change and growth are in players."),
+    ] = "average",
+    limit: Annotated[LimitOption, "The number of servers to show."] = 20,
+    snapshot: SnapshotOption = None,
+) -> Outcome:
+    """Rank servers by a statistic.
+
+    Ranks all servers that match by one figure, the greatest first, and shows the statistics of the
+    first.
+
+    Example: srvstat top --by peak --range 7d -n 10
+    """
+    chosen = form.choose()
+    check_window(window)
+    added = _parse_figures(figures, window)
+    with closing(open_snapshot(find_snapshot(snapshot))) as file:
+        interval = choose_window(file, window)
+        report_missing_data(file, interval, zone=window.tz)
+        wanted = filters.build_filter(file.as_of)
+        found = rank_servers(file, wanted, interval, by, limit or 0, **added)
+        if not found.server_count:
+            report_no_match(file, wanted)
+    return show(found, chosen)
+
+
+def growth(
+    named: NamedServers,
+    window: WindowQuery,
+    form: FormOptions,
+    step: Annotated[
+        GrowthStepName,
+        Parameter("The length of a step: a calendar day, an ISO week or a month."),
+    ] = "day",
+    snapshot: SnapshotOption = None,
+) -> Outcome:
+    """Show growth by day, week or month.
+
+    Shows how the average changed since the window of equal length before, the trend in players a
+    week, and for each step the average and how it changed since the step before.
+
+    Example: srvstat growth srv-1 --step week --range 90d
+    """
+    chosen, zone = form.choose(), check_window(window)
+    named.check()
+    with open_question(snapshot, named, window) as (file, found, interval):
+        drawn = list(found)
+        if form.chart:
+            check_server_count(len(drawn))
+        document = compute_growth(file, drawn, interval, step, zone)
+    return show(document, chosen, chart=document if form.chart else None)
+
+
+def peak_hours(
+    named: NamedServers,
+    window: WindowQuery,
+    form: FormOptions,
+    snapshot: SnapshotOption = None,
+) -> Outcome:
+    """Show the busiest hours of the week.
+
+    Shows the average and the median of each hour from Monday to Sunday on the clock of a time zone,
+    and the busiest and the quietest hour.
+
+    Example: srvstat peak-hours srv-1 --tz Europe/Berlin --range 90d
+    """
+    chosen, zone = form.choose(), check_window(window)
+    named.check()
+    with open_question(snapshot, named, window) as (file, found, interval):
+        drawn = list(found)
+        if form.chart:
+            check_server_count(len(drawn))
+        document = compute_peak_hours(file, drawn, interval, zone)
+    return show(document, chosen, chart=document if form.chart else None)
+
+
+def history(
+    named: NamedServers,
+    window: WindowQuery,
+    form: FormOptions,
+    step: Annotated[
+        str | None,
+        Parameter(
+            "Print one row for each step: minutes or hours that divide 24 hours, days, a week or a"
+            " month, such as 15m, 1h, 1d, week. With --chart, the default is the shortest step"
+            " that fits.",
+            "STEP",
+        ),
+    ] = None,
+    aggregate: Annotated[
+        Aggregate | None,
+        Parameter("What represents the observations of a step [default: mean]."),
+    ] = None,
+    sum: Annotated[
+        bool, Parameter("Add the servers up in each step; needs --step or --chart.")
+    ] = False,
+    snapshot: SnapshotOption = None,
+    plan: PlanOption = None,
+    access: AccessOption = None,
+) -> Outcome:
+    """List observations or aggregates of steps.
+
+    JSON is one line per row. A gap in the observations has no row; with --step, it has rows without
+    players. A table shows the first and the last rows.
+
+    Example: srvstat history srv-1 srv-2 --range 7d --step 1h --format csv
+    """
+    chosen, zone = form.choose(), check_window(window)
+    parsed, represents = parse_steps(step, aggregate, is_sum=sum, is_chart=form.chart)
+    named.check()
+    permissions = find_plan(plan, access)
+    references = named.build_references()
+    if permissions is not None:
+        permissions.check_raw_history()
+    with ExitStack() as stack:
+        file = stack.enter_context(closing(open_snapshot(find_snapshot(snapshot))))
+        interval = choose_window(file, window)
+        if permissions is not None:
+            permissions.check_history(interval, file.as_of)
+        with add_hint(file):
+            found = find_references(file, references)
+        report_missing_data(file, interval, found, window.tz)
+        query = HistoryQuery(interval, window.tz, represents, sum, parsed and parsed.name)
+        if form.chart:
+            chart = compute_step_chart(file, found, query, parsed, count_chart_values())
+            # The rows of a table would move the chart off the screen.
+            notes = HistoryNotes(chart.query, file.as_of, has_omitted=False)
+            return show(notes, chosen, chart=chart)
+        if parsed is None:
+            tables = describe_observations(file, found, query)
+            rows = read_history(file, found, interval)
+        else:
+            steps = divide_window(file, found, interval, parsed, zone)
+            tables = describe_steps(file, found, steps, query)
+            rows = aggregate_history(file, found, steps, represents, is_sum=sum)
+        if chosen is Form.TABLE:
+            outcome = show_tables(tables)
+        else:
+            outcome = show(rows, Form.NDJSON if chosen is Form.JSON else chosen)
+        # The pieces are read from the snapshot while they are written.
+        return outcome._replace(pieces=_close_after(outcome.pieces, stack.pop_all()))
+
+
+def _close_after(pieces: Iterable[bytes], resources: ExitStack) -> Iterator[bytes]:
+    with resources:
+        yield from pieces
+
+
+def integrity(
+    selected: SelectedServers,
+    window: LongWindowQuery,
+    form: RowForm,
+    snapshot: SnapshotOption = None,
+) -> Outcome:
+    """Find unusual patterns in player counts.
+
+    Each rule passes, is suspect, or is not evaluated for lack of data. Shows the evidence, the
+    threshold and innocent causes. The results describe numbers: they prove nothing, and they are
+    not probabilities. Exits with 0 whatever they are.
+
+    Example: srvstat integrity srv-1 --range 30d
+    """
+    # Its documents take a quarter of the time to start the other questions.
+    from srvstat.analysis.integrity import check_integrity  # noqa: PLC0415
+
+    chosen, zone = form.choose(), check_window(window)
+    selected.check()
+    with open_question(snapshot, selected, window) as (file, found, interval):
+        document = check_integrity(file, found, interval, zone)
+    return show(document, chosen)
+
+
+class _Question(NamedTuple):
+    file: Snapshot
+    servers: Iterable[ServerRow]
+    window: Window
+
+
+@contextmanager
+def open_question(
+    snapshot: str | None, named: NamedServers, window: WindowQuery
+) -> Iterator[_Question]:
+    """Open the snapshot, and find the servers and the window of a question.
+
+    Reports on standard error what the window lacks, and that no server matches a filter.
+
+    Raises ApiError, SnapshotError.
+    """
+    references = named.build_references()
+    with closing(open_snapshot(find_snapshot(snapshot))) as file, add_hint(file):
+        interval = choose_window(file, window)
+        if isinstance(named, SelectedServers) and named.all:
+            report_missing_data(file, interval, zone=window.tz)
+            yield _Question(file, _iter_matches(file, named.build_filter(file.as_of)), interval)
+        else:
+            found = find_references(file, references)
+            report_missing_data(file, interval, found, window.tz)
+            yield _Question(file, found, interval)
+
+
+def _iter_matches(snapshot: Snapshot, wanted: ServerFilter) -> Iterator[ServerRow]:
+    has_match = False
+    for server in find_matches(snapshot, wanted):
+        has_match = True
+        yield server
+    if not has_match:
+        report_no_match(snapshot, wanted)
+
+
+def _list_drawn(found: Iterable[ServerRow]) -> list[ServerRow]:
+    """Return the servers of a chart; none if no server matches.
+
+    Raises UsageError if they are too many.
+    """
+    rest = iter(found)
+    drawn = list(islice(rest, MAX_SERVERS))
+    if drawn:
+        check_server_count(len(drawn) + sum(1 for _ in rest))
+    return drawn
+
+
+def _parse_figures(figures: FigureOptions, window: WindowQuery) -> dict[str, Any]:
+    if figures.versus:
+        check_previous(window)
+    return {
+        "quantiles": figures.parse_quantiles(),
+        "above": figures.above,
+        "versus_previous": figures.versus is not None,
+        "zone": window.tz,
+    }
+
+
+def check_window(query: WindowQuery) -> ZoneInfo:
+    """Check a window as far as that needs no snapshot, and return its time zone.
+
+    Warns of instants that look like seconds.
+
+    Raises ParameterError.
+    """
+    check_query(query)
+    for option, text in (("--from", query.start), ("--to", query.end)):
+        if text is not None and text.isdecimal():
+            parse_instant_option(option, text)
+    return find_zone(query.tz)
+
+
+def report_missing_data(
+    snapshot: Snapshot, window: Window, servers: Iterable[ServerRow] = (), zone: str = "UTC"
+) -> None:
+    """Say on standard error why a window has no observation, or that it ends after all data.
+
+    `servers` are those that the user names; of many without observations, the first are reported.
+
+    Raises SnapshotError.
+    """
+    format_at = partial(format_zoned_time, zone=ZoneInfo(zone))
+    totals = snapshot.read_totals()
+    first, last = totals.first_observed_at, totals.last_observed_at
+    if first is None or last is None:
+        report("note: the snapshot has no observation")
+        return
+    if window.end < first or window.start >= last:
+        span = format_span(first, last, format_at)
+        report(f"note: no observation in the window; the snapshot has {span}")
+        return
+    if window.end > snapshot.as_of:
+        end = format_at(snapshot.as_of)
+        report(f"note: the window ends after the snapshot, which ends {end}")
+    named = list(servers)
+    counts = snapshot.compute_totals(named, window)
+    empty = [server for server, (count, _) in zip(named, counts, strict=True) if not count]
+    for server in empty[:_MAX_LISTED]:
+        first, last = server.first_observed_at, server.last_observed_at
+        if first is None or last is None:
+            file = "snapshot" if snapshot.parent_root is None else "bundle"
+            report(f"note: {server.title}: no observation in the {file}")
+            continue
+        with snapshot.convert_decode_errors(server.title):
+            span = format_span(first, last, format_at)
+        report(f"note: {server.title}: no observation in the window; it has {span}")
+    if len(empty) > _MAX_LISTED:
+        more = format_count(len(empty) - _MAX_LISTED, "more server")
+        report(f"note: {more} without observations in the window")

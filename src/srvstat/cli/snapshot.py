@@ -1,0 +1,157 @@
+"""The commands that read a whole snapshot: info, verify and diff."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Annotated
+
+from srvstat.analysis.selection import (
+    FilterOptions,
+    Name,
+    NamedServers,
+    Reference,
+    find_references,
+)
+from srvstat.analysis.servers import describe_snapshot
+from srvstat.cli.answers import add_hint
+from srvstat.cli.options import (
+    AtOption,
+    LimitOption,
+    PathArgument,
+    QuietOption,
+    SnapshotOption,
+    choose_limit,
+    choose_snapshot,
+    parse_instant_option,
+    report_no_match,
+)
+from srvstat.cli.output import Outcome, PlainForm, is_progress_shown, report, show
+from srvstat.cli.process import allow_cleanup
+from srvstat.contract.errors import DifferenceError, ParameterError
+from srvstat.contract.parameters import Parameter
+from srvstat.contract.requests import ServerReference, build_server_reference
+from srvstat.render.text import format_time
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
+from srvstat.snapshot.read.verify import verify as verify_snapshot
+from srvstat.support.diff import compare_snapshots
+
+
+def info(
+    filters: FilterOptions,
+    form: PlainForm,
+    path: PathArgument = None,
+    limit: LimitOption = None,
+    snapshot: SnapshotOption = None,
+) -> Outcome:
+    """Show what is in a snapshot.
+
+    Prints totals, and the servers that match the options, with their observations.
+
+    Example: srvstat snapshot info snapshot.db
+    """
+    chosen = form.choose()
+    with closing(open_snapshot(choose_snapshot(path, snapshot))) as file:
+        wanted = filters.build_filter(file.as_of)
+        found = describe_snapshot(file, wanted, limit=choose_limit(limit, chosen))
+        if found.servers and not found.matched:
+            report_no_match(file, wanted)
+        return show(found, chosen)
+
+
+def verify(
+    form: PlainForm,
+    path: PathArgument = None,
+    snapshot: SnapshotOption = None,
+    expect: Annotated[
+        str | None,
+        Parameter("The expected root, from the person who built the snapshot.", "ROOT"),
+    ] = None,
+    quiet: Annotated[QuietOption, "Show no progress bar."] = False,
+) -> Outcome:
+    """Verify a whole snapshot and print its root.
+
+    Recomputes all derived data from the observations. Exits with 3 if the snapshot is damaged, and
+    with 5 if its root is not the expected one.
+
+    Example: srvstat snapshot verify snapshot.db
+    """
+    chosen = form.choose()
+    expected = _parse_root(expect)
+    name = choose_snapshot(path, snapshot)
+    with _show_progress(quiet=quiet) as progress:
+        verification = verify_snapshot(name, progress)
+    if expected in (None, verification.root):
+        return show(verification, chosen)
+    report(f"error: --expect: the root of {name} is not {expected}")
+    return show(verification, chosen, exit_code=DifferenceError.exit_code)
+
+
+def _parse_root(text: str | None) -> str | None:
+    """Return the root of --expect in lower case.
+
+    Raises ParameterError.
+    """
+    if text is None or re.fullmatch("[0-9A-Fa-f]{64}", text):
+        return text and text.lower()
+    raise ParameterError("{expect}: must be 64 hexadecimal digits, as `snapshot info` shows a root")
+
+
+@contextmanager
+def _show_progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar on a terminal while the block runs. An interrupted block can clean up."""
+    if not is_progress_shown(quiet=quiet):
+        with allow_cleanup():
+            yield lambda _rows, _total: None
+        return
+    # Imported only for a bar: Rich takes 30 ms. Nothing may be imported after allow_cleanup.
+    from srvstat.render.progress import show_rows_progress  # noqa: PLC0415
+
+    with allow_cleanup(), show_rows_progress("verifying") as progress:
+        yield progress
+
+
+def diff(
+    old: Annotated[str, Parameter("The earlier snapshot.", "OLD", is_argument=True)],
+    new: Annotated[str, Parameter("The later snapshot.", "NEW", is_argument=True)],
+    named: NamedServers,
+    form: PlainForm,
+    at: Annotated[
+        AtOption,
+        "Compare the answers as of this instant, such as 2026-01-31T12:00Z or Unix milliseconds"
+        " [default: the end of the snapshot that ends first].",
+    ] = None,
+) -> Outcome:
+    """Show what differs between two snapshots.
+
+    Lists servers that were added or removed, fields that changed, days (UTC) whose observations
+    differ, and the answers of the API that change because of it. Exits with 5 if there is a
+    difference.
+
+    Example: srvstat snapshot diff old.db new.db srv-1
+    """
+    chosen = form.choose()
+    instant = parse_instant_option("--at", at)
+    wanted = named.build_references()
+    with closing(open_snapshot(old)) as before, closing(open_snapshot(new)) as after:
+        _warn_of_missing_data(before, after, instant)
+        with add_hint(after, before):
+            references = [_find_reference(before, after, one) for one in wanted]
+            found = compare_snapshots(before, after, references, at=instant)
+    return show(found, chosen, exit_code=0 if found.is_empty else DifferenceError.exit_code)
+
+
+def _find_reference(old: Snapshot, new: Snapshot, wanted: Reference) -> ServerReference:
+    """Return what names a server in both snapshots; a name is that of a server in the later one."""
+    if not isinstance(wanted, Name):
+        return wanted
+    if wanted.reference and any(file.has_identifier("id", wanted.text) for file in (old, new)):
+        return wanted.reference
+    (server,) = find_references(new, [wanted])
+    return build_server_reference(server.id, by="id")
+
+
+def _warn_of_missing_data(old: Snapshot, new: Snapshot, at: int | None) -> None:
+    for snapshot in (old, new):
+        if at is not None and at > snapshot.as_of:
+            end = format_time(snapshot.as_of)
+            report(f"warning: --at is later than {snapshot.path}, which ends {end}")
