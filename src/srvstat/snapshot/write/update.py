@@ -5,11 +5,9 @@ import sqlite3
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from functools import lru_cache
-from typing import NamedTuple
 
 from srvstat.contract.errors import SnapshotError, SourceError, UsageError
 from srvstat.contract.instants import LATEST, format_instant
@@ -18,7 +16,7 @@ from srvstat.documents.snapshot import BuildSummary, UpdateSummary
 from srvstat.files.atomic import atomic_write
 from srvstat.files.copying import copy_in_background, lock_file
 from srvstat.files.identity import compute_identity
-from srvstat.snapshot.format.append import AppendResult, append
+from srvstat.snapshot.format.append import append
 from srvstat.snapshot.format.bands import Members
 from srvstat.snapshot.format.calendar import read_calendar
 from srvstat.snapshot.format.derive import (
@@ -63,7 +61,6 @@ from srvstat.snapshot.write.server_rows import (
     summarize,
 )
 from srvstat.snapshot.write.store import (
-    MAX_SHARED,
     Stored,
     check_day,
     count_repeats,
@@ -172,21 +169,6 @@ class Changes:
             self._connection.executemany(f"REPLACE INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own names
 
 
-class NewServers(NamedTuple):
-    """The options that add servers: the source of records, slugs, and the game of new servers."""
-
-    source: Source | None
-    uses_slugs: bool
-    game: str | None
-
-
-class Base(NamedTuple):
-    """The rows of the servers of a snapshot by id, and a roster of these and of new servers."""
-
-    rows: Mapping[str, ServerRow]
-    roster: Roster
-
-
 def check_base(old: SnapshotFile, as_of: int | None) -> None:
     """Check that a snapshot can be updated up to an instant.
 
@@ -204,10 +186,18 @@ def check_base(old: SnapshotFile, as_of: int | None) -> None:
         )
 
 
-def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -> Base:
-    """Read the servers of a snapshot and the new records, which replace those of their servers.
+def read_base(
+    old: SnapshotFile,
+    source: Source | None,
+    *,
+    uses_slugs: bool,
+    game: str | None,
+    warn: Callable[[str], None],
+) -> tuple[dict[str, ServerRow], Roster]:
+    """Return the rows of a snapshot's servers by id, and a roster of these and of new servers.
 
-    A new record without a sourceId keeps the one of its server.
+    The records of the source replace those of their servers. One without a sourceId keeps the one
+    of its server.
 
     Raises SnapshotError, SourceError, UsageError, MissingLibraryError.
     """
@@ -217,23 +207,23 @@ def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -
     found_by_slug = {row.id for row in rows.values() if _is_found_by_slug(row)}
     new_game = None
     how_to_add = "add the records with --servers FILE"
-    if new.source is None:
+    if source is None:
         # A servers file may have withheld servers, which would otherwise become new ones.
         if old.file_row.is_open:
-            new_game = new.game
+            new_game = game
             games = sorted({row.game for row in rows.values()}) or GAMES
             how_to_add = f"add the servers with --game {' or --game '.join(games)}"
     else:
-        how_to_add = f"add the records to {new.source.title}"
-        source = replace(new.source, on_warning=warn)
-        partial_records = load_record_reader(source.kind).read_records(source)
-        given = complete_records(source.title, partial_records, new.game)
+        how_to_add = f"add the records to {source.title}"
+        read_records = load_record_reader(source.kind).read_records
+        partial_records = read_records(replace(source, on_warning=warn))
+        given = complete_records(source.title, partial_records, game)
         found_by_slug -= {record.id for record in given if record.source_id is not None}
         records |= {record.id: _keep_source_id(record, records.get(record.id)) for record in given}
         check_identifiers(f"{source.title} and {old.path}", records.values())
     roster = Roster(
         list(records.values()),
-        uses_slugs=new.uses_slugs,
+        uses_slugs=uses_slugs,
         new_game=new_game,
         keys={server_id: row.server for server_id, row in rows.items()},
         found_by_slug=found_by_slug,
@@ -243,7 +233,7 @@ def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -
     roster.note_identifiers(
         row.id for row in rows.values() if row.observation_count and row.source_id is None
     )
-    return Base(rows, roster)
+    return rows, roster
 
 
 def _keep_source_id(record: ServerRecord, earlier: ServerRecord | None) -> ServerRecord:
@@ -260,17 +250,8 @@ def _is_found_by_slug(row: ServerRow) -> bool:
     return False
 
 
-def append_observations(
-    snapshot: SnapshotFile, server: ServerRow, instants: Sequence[int], players: Sequence[int]
-) -> AppendResult | None:
-    """Append newer observations to the rows of a server; the file stays as it is.
-
-    Returns what `append` returns. The columns and rows are those for all observations.
-
-    Raises SnapshotError.
-    """
-    with snapshot.convert_decode_errors(f"the rows of {server.title}"):
-        return append(_StoredServer(snapshot.rows, server), instants, players)
+Columns = tuple["array[int]", "array[int]"]
+"""Ascending instants, and the players of each."""
 
 
 class _StoredServer:
@@ -316,189 +297,6 @@ class _StoredServer:
         return self._index or read_index(self.read_index())
 
 
-Columns = tuple["array[int]", "array[int]"]
-"""Ascending instants, and the players of each."""
-
-
-class OldFile:
-    """The open snapshot that is updated; a copy in another process opens it again."""
-
-    def __init__(self, snapshot: SnapshotFile) -> None:
-        self._snapshot = snapshot
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Return what another process needs to open the same file."""
-        return _open_again, (self._snapshot.path, self._snapshot.file_row.digest)
-
-    def read(self, row: ServerRow, start: int, end: int = LATEST) -> Columns:
-        """Return the observations of a server from `start` to `end`, both included.
-
-        Raises SnapshotError.
-        """
-        old = self._snapshot
-        instants, players = array("q"), array("q")
-        for more_instants, more_players in old.iter_observations(row, Window(start - 1, end)):
-            instants.extend(more_instants)
-            players.extend(more_players)
-        # The digests of a forged file match, whatever its values are.
-        if not has_valid_observations(instants, players, old.as_of):
-            raise old.build_damage_error(f"the days of {row.title}")
-        return instants, players
-
-    def append(
-        self, row: ServerRow, instants: Sequence[int], players: Sequence[int]
-    ) -> "MergeResult | None":
-        """Append later observations to a server; return None if that is not possible.
-
-        Raises SnapshotError, SourceError for more observations than a snapshot holds.
-        """
-        appended = append_observations(self._snapshot, row, instants, players)
-        if appended is None:
-            return None
-        days = read_calendar(row._replace(**appended.columns._asdict())).count_days()
-        for _, values in appended.rows:
-            if isinstance(values, Day):
-                check_day(row.id, values, days)
-        return MergeResult(appended.columns, appended.rows, replaces_all=False)
-
-
-@lru_cache(maxsize=1)
-def _open_again(path: str, digest: bytes) -> OldFile:
-    """Open a snapshot with a given row of the file; it stays open until the process ends."""
-    snapshot = open_file(path)
-    if snapshot.file_row.digest != digest:
-        snapshot.close()
-        raise ValueError("another file")
-    return OldFile(snapshot)
-
-
-class Additions(NamedTuple):
-    """New observations of a server, after all those that the snapshot has from `start` on.
-
-    Without a row, the server is new. With `later`, its last so many observations are the new ones,
-    and later than all in the snapshot.
-    """
-
-    old: OldFile
-    server_id: str
-    number: int
-    row: ServerRow | None
-    start: int
-    instants: Sequence[int]
-    players: Sequence[int]
-    later: int
-
-
-class MergeResult(NamedTuple):
-    """The derived columns of a server, and rows with their tables: all, or those that change."""
-
-    columns: DerivedColumns
-    rows: Sequence[tuple[str, tuple[Value, ...]]]
-    replaces_all: bool
-
-
-def merge_server(additions: Additions) -> MergeResult:
-    """Merge new observations into those of a server.
-
-    Raises SnapshotError for damaged rows, SourceError for more observations than a snapshot holds.
-    """
-    old, server_id, number, row, start, instants, players, later = additions
-    if row is not None:
-        if later and (merged := old.append(row, instants[-later:], players[-later:])):
-            return merged
-        earlier_instants, earlier_players = old.read(row, 0, start - 1)
-        instants = earlier_instants + array("q", instants)
-        players = earlier_players + array("q", players)
-    rows: list[tuple[str, tuple[Value, ...]]] = []
-    columns = derive_within_limits(
-        server_id, number, instants, players, lambda table, values: rows.append((table, values))
-    )
-    return MergeResult(columns, rows, replaces_all=True)
-
-
-class Merge:
-    """Merges the staged observations of servers into those of a snapshot.
-
-    `derived` has the derived columns of all servers by number. `kept` and `repeated` count the
-    staged observations; one of the snapshot counts as read before all others.
-    """
-
-    def __init__(
-        self,
-        old: SnapshotFile,
-        before: Mapping[str, ServerRow],
-        intake: Intake,
-        changes: Changes,
-    ) -> None:
-        self._old = OldFile(old)
-        self._before = before
-        self._intake = intake
-        self._changes = changes
-        self.derived: dict[int, DerivedColumns] = {}
-        self.kept = 0
-        self.repeated = 0
-
-    def merge_servers(self, progress: Progress) -> None:
-        """Put the rows that change.
-
-        Raises SnapshotError for damaged rows, SourceError for more observations than a snapshot
-        holds.
-        """
-        # Before all new rows, as a new server can't have the number of a removed one.
-        for removed in self._before.keys() - self._intake.roster.server_keys.keys():
-            self._changes.remove_derived(self._before[removed].server)
-        merged = self._intake.second.compute(
-            merge_server, self._iter_additions(), is_small=_is_small
-        )
-        for additions, (columns, rows, replaces_all) in merged:
-            if replaces_all:
-                self._changes.remove_derived(additions.number)
-            for table, row in rows:
-                self._changes.put(table, row)
-            self.derived[additions.number] = columns
-            progress("storing", 0, len(additions.instants))
-
-    def _iter_additions(self) -> Iterator[Additions]:
-        """Yield the servers that change, and take over the columns of the others."""
-        for server_id, number in self._intake.roster.server_keys.items():
-            row = self._before.get(server_id)
-            additions = self._find_additions(server_id, number, row)
-            if row is None or additions.instants:
-                yield additions
-            else:
-                self.derived[number] = get_derived(row)
-
-    def _find_additions(self, server_id: str, number: int, row: ServerRow | None) -> Additions:
-        """Return the new observations of a server; without any, no observations at all."""
-        last = -1 if row is None or row.last_observed_at is None else row.last_observed_at
-        start, stored = LATEST + 1, 0
-
-        def read_earlier(instant: int) -> tuple[Sequence[int], Sequence[int]]:
-            nonlocal start, stored
-            if row is None or instant > last:
-                return (), ()
-            start = instant // DAY_MS * DAY_MS
-            found = self._old.read(row, start)
-            stored = len(found[0])
-            return found
-
-        series = self._intake.staging.take_series(number, read_earlier)
-        self.repeated += count_repeats(self._intake, server_id, series)
-        instants, players = series.instants, series.players
-        added = len(instants) - stored
-        self.kept += added
-        if not added:
-            instants, players = (), ()
-        is_later = bisect_right(instants, last) == stored
-        later = added if is_later else 0
-        return Additions(self._old, server_id, number, row, start, instants, players, later)
-
-
-def _is_small(additions: Additions) -> bool:
-    stored = additions.row.observation_count if additions.row else 0
-    return stored + len(additions.instants) <= MAX_SHARED
-
-
 def update(  # noqa: PLR0913 - each is an option of the command
     path: str,
     *,
@@ -521,7 +319,6 @@ def update(  # noqa: PLR0913 - each is an option of the command
 
     Raises SnapshotError, SourceError, UsageError, OutputError.
     """
-    new = NewServers(servers_source, uses_slugs, game)
     sources = [*([] if servers_source is None else [servers_source]), *observation_sources]
     check_names(path, rejects, sources, name="PATH")
     if os.path.isdir(path):
@@ -546,40 +343,47 @@ def update(  # noqa: PLR0913 - each is an option of the command
         ):
             check_sources(sources)
             warnings: list[str] = []
-            base = read_base(old, new, warnings.append)
-            intake = Intake(staging, base.roster, observation_sources, as_of, second)
+            before, roster = read_base(
+                old, servers_source, uses_slugs=uses_slugs, game=game, warn=warnings.append
+            )
+            intake = Intake(staging, roster, observation_sources, as_of, second)
             intake.warnings.extend(warnings)
             changes = Changes(connection, wait)
-            update = _Update(old, base, intake, changes)
+            update = _Update(old, before, intake, changes)
             update.read(rejects_file, progress, strict=strict)
             first_reject = write_rejects(intake.rejects, rejects_file, strict=strict)
             check_update(intake, update.stored, max_rejected, first_reject)
-            result = update.finish(first_reject)
+            summary, file_row = update.finish(first_reject)
             connection.close()
-            check_changes(path, draft, changes.digests, result.file_row)
+            check_changes(path, draft, changes.digests, file_row)
             check_journal(path)
-    return result.summary
-
-
-class _Result(NamedTuple):
-    summary: UpdateSummary
-    file_row: FileRow
+    return summary
 
 
 class _Update:
-    """The steps of an update."""
+    """The steps of an update.
 
-    def __init__(self, old: SnapshotFile, base: Base, intake: Intake, changes: Changes) -> None:
+    The observations of the snapshot count as read before the staged ones.
+    """
+
+    def __init__(
+        self,
+        old: SnapshotFile,
+        before: Mapping[str, ServerRow],
+        intake: Intake,
+        changes: Changes,
+    ) -> None:
         self._old = old
-        self._base = base
+        self._before = before
         self._intake = intake
         self._changes = changes
-        self._merge = Merge(old, base.rows, intake, changes)
+        self._derived: dict[int, DerivedColumns] = {}
+        self._kept = self._repeated = 0
 
     @property
     def stored(self) -> Stored:
         """The derived columns of all servers, and the counts of the rows that were read."""
-        return Stored(self._merge.derived, self._merge.kept, self._merge.repeated)
+        return Stored(self._derived, self._kept, self._repeated)
 
     def read(self, rejects_file: RejectsFile, progress: Progress, *, strict: bool) -> None:
         """Read all sources, and put the rows that change.
@@ -591,15 +395,89 @@ class _Update:
         except SourceError:
             if strict:
                 # Merging finds conflicts; one in an earlier row is the first error.
-                self._merge.merge_servers(progress)
+                self._merge_servers(progress)
                 write_rejects(self._intake.rejects, rejects_file, strict=True)
             raise
-        self._merge.merge_servers(progress)
+        self._merge_servers(progress)
 
-    def finish(self, first_reject: str | None) -> _Result:
+    def _merge_servers(self, progress: Progress) -> None:
+        """Put the rows that change.
+
+        Raises SnapshotError for damaged rows, SourceError for more observations than a snapshot
+        holds.
+        """
+        server_keys = self._intake.roster.server_keys
+        # Before all new rows, as a new server can't have the number of a removed one.
+        for removed in self._before.keys() - server_keys.keys():
+            self._changes.remove_derived(self._before[removed].server)
+        for server_id, number in server_keys.items():
+            before = self._kept
+            self._derived[number] = self._merge_server(server_id, number)
+            progress("storing", 0, self._kept - before)
+
+    def _merge_server(self, server_id: str, number: int) -> DerivedColumns:
+        """Put the rows of a server that change, and return its derived columns."""
+        row = self._before.get(server_id)
+        last = -1 if row is None or row.last_observed_at is None else row.last_observed_at
+        start, stored = LATEST + 1, 0
+
+        def read_earlier(instant: int) -> Columns:
+            nonlocal start, stored
+            if row is None or instant > last:
+                return array("q"), array("q")
+            start = instant // DAY_MS * DAY_MS
+            found = self._read(row, start)
+            stored = len(found[0])
+            return found
+
+        instants, players, _ = series = self._intake.staging.take_series(number, read_earlier)
+        self._repeated += count_repeats(self._intake, server_id, series)
+        added = len(instants) - stored
+        self._kept += added
+        if row is not None:
+            if not added:
+                return get_derived(row)
+            is_later = bisect_right(instants, last) == stored
+            if is_later and (columns := self._append(row, instants[-added:], players[-added:])):
+                return columns
+            earlier_instants, earlier_players = self._read(row, 0, start - 1)
+            instants = earlier_instants + array("q", instants)
+            players = earlier_players + array("q", players)
+        self._changes.remove_derived(number)
+        return derive_within_limits(server_id, number, instants, players, self._changes.put)
+
+    def _read(self, row: ServerRow, start: int, end: int = LATEST) -> Columns:
+        """Return the observations of a server from `start` to `end`, both included."""
+        instants, players = array("q"), array("q")
+        window = Window(start - 1, end)
+        for more_instants, more_players in self._old.iter_observations(row, window):
+            instants.extend(more_instants)
+            players.extend(more_players)
+        # The digests of a forged file match, whatever its values are.
+        if not has_valid_observations(instants, players, self._old.as_of):
+            raise self._old.build_damage_error(f"the days of {row.title}")
+        return instants, players
+
+    def _append(
+        self, row: ServerRow, instants: Sequence[int], players: Sequence[int]
+    ) -> DerivedColumns | None:
+        """Put the rows that later observations change; return None if that is not possible."""
+        with self._old.convert_decode_errors(f"the rows of {row.title}"):
+            appended = append(_StoredServer(self._old.rows, row), instants, players)
+        if appended is None:
+            return None
+        columns, rows = appended
+        days = read_calendar(row._replace(**columns._asdict())).count_days()
+        for table, values in rows:
+            if isinstance(values, Day):
+                check_day(row.id, values, days)
+            self._changes.put(table, values)
+        return columns
+
+    def finish(self, first_reject: str | None) -> tuple[UpdateSummary, FileRow]:
         """Store all changes in the draft; return the summary and the row of the file."""
         old = self._old.file_row
-        _, last = find_observed_span(self._merge.derived.values())
+        _, last = find_observed_span(self._derived.values())
         as_of = self._intake.as_of
         as_of = max(old.as_of, last or 0) if as_of is None else as_of
         rows = build_server_rows(self._intake.roster, self.stored, as_of)
@@ -607,7 +485,7 @@ class _Update:
         directory = build_directory(rows)
         file_row = self._build_file_row(summary, rows)
         file_row = seal(file_row._replace(bucket_digests=digest_directory(directory)))
-        before = self._base.rows
+        before = self._before
         added = [row for row in rows if before.get(row.id) != row]
         removed = before.keys() - {row.id for row in rows}
         changed = [before[row.id] for row in added if row.id in before]
@@ -621,7 +499,7 @@ class _Update:
             observations=file_row.observation_count,
             root=file_row.root.hex(),
         )
-        return _Result(counts, file_row)
+        return counts, file_row
 
     def _build_file_row(self, summary: BuildSummary, rows: Sequence[ServerRow]) -> FileRow:
         """Return the row of the file without digests; the counts of the new sources are added."""
