@@ -22,6 +22,12 @@ _MAX_INTEGER = (1 << 63) - 1
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
+_ROWS_PER_BATCH = 1 << 16
+_CELLS_PER_BATCH = 1 << 20
+# pandas gives a name to an index that has none.
+_NO_NAME = re.compile("(?:__index_level_[0-9]+__)?")
+
+
 class Values(NamedTuple):
     """The values of a column as 64-bit integers, which are null where a value is not valid.
 
@@ -198,13 +204,6 @@ def _format_number(value: Any) -> str:
     if isinstance(value, Decimal) and value == value.to_integral_value():
         value = value.to_integral_value()
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
-
-
-_ROWS_PER_BATCH = 1 << 16
-_CELLS_PER_BATCH = 1 << 20
-
-# pandas gives a name to an index that has none.
-_NO_NAME = re.compile("(?:__index_level_[0-9]+__)?")
 
 
 class Columns(NamedTuple):

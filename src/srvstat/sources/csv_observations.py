@@ -35,6 +35,18 @@ ParseRecords = Callable[[Block, Iterable[tuple[int, str]]], Batch]
 """Parses records, each with the number of its first line. They are the whole text of the block."""
 
 
+# The digits are limited so that every value is valid and every integer is written in the only way.
+_INTEGER_ROWS, _UTC_ROWS = (
+    re.compile(
+        rf"(?:[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}}+,{instant},(?:0|[1-9][0-9]{{0,14}}+)\r?+\n)*+"
+    )
+    for instant in (r"[1-9][0-9]{11,13}+", UTC_INSTANT)
+)
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+HEADER = ("serverId", "observedAt", "players")
+_HEADER_TEXT = ",".join(HEADER)
+
+
 class Header(NamedTuple):
     """The first line that is not empty, its number, and the blocks of the lines after it."""
 
@@ -128,22 +140,18 @@ def parse_blocks(  # noqa: PLR0913 - how to parse, and what
         else:
             lines = [*pending, *block.split_lines()]
             records, pending = _group_lines(lines, form, is_end=False)
-            batch = parse_records(_join_lines(lines), map(_join_record, records))
+            batch = parse_records(Block(*_join_lines(lines)), map(_join_lines, records))
         yield batch
     if pending:
         records, _ = _group_lines(pending, form, is_end=True)
-        yield parse_records(_join_lines(pending), map(_join_record, records))
+        yield parse_records(Block(*_join_lines(pending)), map(_join_lines, records))
 
 
 def _parse_unquoted(parse_block: ParseBlock, block: Block) -> Batch | None:
     return None if '"' in block.text else parse_block(block)
 
 
-def _join_lines(lines: _Lines) -> Block:
-    return Block(lines[0][0], "\n".join(line for _, line in lines))
-
-
-def _join_record(lines: _Lines) -> tuple[int, str]:
+def _join_lines(lines: _Lines) -> tuple[int, str]:
     return lines[0][0], "\n".join(line for _, line in lines)
 
 
@@ -180,15 +188,6 @@ def _measure_record(lines: _Lines, start: int, form: CsvForm) -> int | None:
     return None
 
 
-# The digits are limited so that every value is valid and every integer is written in the only way.
-_INTEGER_ROWS, _UTC_ROWS = (
-    re.compile(
-        rf"(?:[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}}+,{instant},(?:0|[1-9][0-9]{{0,14}}+)\r?+\n)*+"
-    )
-    for instant in (r"[1-9][0-9]{11,13}+", UTC_INSTANT)
-)
-
-
 def parse_plain_block(block: Block) -> Batch | None:
     """Return the rows of a block, without `find_text`; None if one of them is not plain."""
     text = f"{block.text}\n"
@@ -218,9 +217,6 @@ def _split_columns(text: str) -> tuple[list[str], list[str], list[str]]:
     """Return the columns of plain rows."""
     fields = text.replace("\r", "").replace("\n", ",").split(",")
     return fields[:-1:3], fields[1::3], fields[2::3]
-
-
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
 class Columns(NamedTuple):
@@ -412,11 +408,7 @@ def _split_fields(text: str, columns: Columns) -> Sequence[str]:
     return fields
 
 
-HEADER = ("serverId", "observedAt", "players")
-
-_HEADER_TEXT = ",".join(HEADER)
-
-_FORM = get_form(",")
+_OWN = Columns(get_form(","), len(HEADER), range(len(HEADER)), {})
 
 
 def read(source: Source) -> Iterator[Batch]:
@@ -428,7 +420,7 @@ def read(source: Source) -> Iterator[Batch]:
         yield from _read_mapped(source)
         return
     header = read_header(source, f"the header {_HEADER_TEXT}")
-    fields = _FORM.split_fields(header.text)
+    fields = _OWN.form.split_fields(header.text)
     if fields is None or tuple(fields) != HEADER:
         found = f", not the columns {list_names(fields)}" if fields else ""
         raise source.build_error(
@@ -439,9 +431,11 @@ def read(source: Source) -> Iterator[Batch]:
     yield from parse_blocks(
         source,
         header.blocks,
-        _FORM,
+        _OWN.form,
         parse_plain_block,
-        lambda block, records: parse_records(source, block, records, _split_record),
+        lambda block, records: parse_records(
+            source, block, records, lambda text: _split_long_record(text, _OWN)
+        ),
         # Rows of integers can be written again as they are.
         has_text=lambda batch: not batch.has_integers,
     )
@@ -458,10 +452,3 @@ def read_sample(source: Source) -> Sample:
     names = [name.strip(" ") for name in form.split_fields(header.text) or ()]
     lines = (line.removesuffix("\r") for _, line in next(header.blocks).split_lines())
     return Sample.from_rows(names, (form.split_fields(line) or () for line in lines if line))
-
-
-def _split_record(text: str) -> Row:
-    fields = _FORM.split_fields(text)
-    if fields is None or len(fields) != len(HEADER):
-        raise RowError(_FORM.describe_problem(text, len(HEADER)))
-    return Row(*fields)

@@ -16,6 +16,17 @@ from srvstat.sources.server_records import GAMES
 TimeUnit = Literal["s", "ms"]
 
 
+_MAX_NAMES = 20
+NO_ZONE = "has times without a time zone"
+"""The reason to refuse a column of local times."""
+COLUMNS = ("id", "at", "players")
+"""The fields of an observation, as the keys of --columns."""
+_ID_RULES = ("slug",)
+_FORM = 'write at=NAME or id=NAME,at=NAME,players=NAME, and a name with a comma as "NAME"'
+_COLUMN = re.compile(r'\s*(?P<key>[^=",]*)=(?:\s*"(?P<quoted>(?:[^"]|"")*)"\s*|(?P<plain>[^",]*))')
+_MAX_BYTES = 1 << 16
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnMapping:
     """The columns of a source and the form of its times.
@@ -38,12 +49,6 @@ class ColumnMapping:
 
 STRICT = ColumnMapping(is_strict=True)
 """The mapping without any option."""
-
-
-_MAX_NAMES = 20
-
-NO_ZONE = "has times without a time zone"
-"""The reason to refuse a column of local times."""
 
 
 def describe_missing(
@@ -70,16 +75,6 @@ def list_names(names: Sequence[str]) -> str:
 def describe_repeated(name: str) -> str:
     """Describe that two columns of a table have a name."""
     return f"has two columns {wire.quote_value(name)}; rename one of them"
-
-
-COLUMNS = ("id", "at", "players")
-"""The fields of an observation, as the keys of --columns."""
-
-_ID_RULES = ("slug",)
-
-_FORM = 'write at=NAME or id=NAME,at=NAME,players=NAME, and a name with a comma as "NAME"'
-
-_COLUMN = re.compile(r'\s*(?P<key>[^=",]*)=(?:\s*"(?P<quoted>(?:[^"]|"")*)"\s*|(?P<plain>[^",]*))')
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +211,6 @@ _CHECKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "game": ("game", _check_choice(GAMES)),
 }
 """The attribute of each option, and the function that checks its value or raises ValueError."""
-
-
-_MAX_BYTES = 1 << 16
 
 
 def read_mapping_file(path: str) -> MappingOptions:

@@ -40,6 +40,9 @@ _WAL_MODE = b"\x02\x02"
 _Row = tuple[Any, Any, Any]
 
 
+_SERVER = {"name": None, "ip": None}
+
+
 def read(source: Source) -> Iterator[Batch]:
     """Read the pings of a database, in the order of its rows.
 
@@ -179,9 +182,6 @@ def _find_fault(instant: Any, address: Any, count: Any) -> tuple[str, Any] | Non
     if count is not None and (type(count) is not int or not 0 <= count <= MAX_PLAYERS):
         return f"{_COUNT}: {COUNT_RULE}", count
     return None
-
-
-_SERVER = {"name": None, "ip": None}
 
 
 def read_records(source: Source) -> list[PartialRecord]:

@@ -17,6 +17,11 @@ MAX_SOURCE_ID_LENGTH = 512
 _OTHERS = re.compile("[^a-z0-9]+")
 
 
+GAMES: tuple[str, ...] = get_args(Game)
+COMPLETED_FIELDS = ("cfxId", "game", "hostname")
+"""The fields that a build completes if a record lacks them."""
+
+
 class SlugError(ValueError):
     """An identifier has no slug. The message names it."""
 
@@ -47,12 +52,6 @@ def _describe(identifier: str, problem: str) -> str:
         f"{wire.quote_value(identifier)} {problem}, so --ids slug can't convert it; give it"
         " an id in a servers file, with this sourceId"
     )
-
-
-GAMES: tuple[str, ...] = get_args(Game)
-
-COMPLETED_FIELDS = ("cfxId", "game", "hostname")
-"""The fields that a build completes if a record lacks them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,11 @@ from srvstat.sources.source import Source
 _T = TypeVar("_T")
 
 
+_LINES_PER_CHUNK = 1_000
+_OWN_KEYS = ("sourceId", "completed", "publishable")
+"""The keys of a record besides those of the specification."""
+
+
 class FieldError(ValueError):
     """A field of a record is invalid."""
 
@@ -168,12 +173,6 @@ def parse_record_instant(value: Any) -> int:
     if type(value) not in (int, str):
         raise ValueError("must be an integer or a string")
     return parse_instant(str(value))
-
-
-_LINES_PER_CHUNK = 1_000
-
-_OWN_KEYS = ("sourceId", "completed", "publishable")
-"""The keys of a record besides those of the specification."""
 
 
 def read_records(source: Source) -> list[PartialRecord]:

@@ -63,6 +63,12 @@ _UTC_TIMES, _LOCAL_TIMES = (
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+DIGITS_ONLY = "in digits only"
+"""How the reason for a count ends in the strict forms."""
+_INTEGER = re.compile(r"[0-9]+")
+_PLAYERS = re.compile(r"0|[1-9][0-9]{0,15}")
+
+
 class ValueParser:
     """Parses times and player counts in the forms that a mapping declares."""
 
@@ -241,13 +247,6 @@ def _find_offset_of_day(day: int, zone: str) -> int | None:
     hours = range(day * DAY_MS, (day + 1) * DAY_MS + 1, DAY_MS // 24)
     found = {offset for at in hours for offset in _find_offsets(min(at, LATEST), zone)}
     return found.pop() if len(found) == 1 else None
-
-
-DIGITS_ONLY = "in digits only"
-"""How the reason for a count ends in the strict forms."""
-
-_INTEGER = re.compile(r"[0-9]+")
-_PLAYERS = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
 class Row(NamedTuple):
