@@ -1,7 +1,6 @@
 """Draw the observations of servers, and windows for them."""
 
 import random
-from collections.abc import Sequence
 from itertools import cycle, islice
 from typing import NamedTuple
 
@@ -108,9 +107,3 @@ def windows(*observed: Observed) -> st.SearchStrategy[Window]:
     edges = st.builds(int.__add__, marks, st.sampled_from([0, 0, 0, -1, 1, -DAY, DAY]))
     starts = edges | st.sampled_from([-366 * DAY, min(seen) - 1])
     return st.tuples(starts, edges).map(lambda pair: Window(*sorted(pair)))
-
-
-def spread_over_days(values: Sequence[int], per_day: int) -> Observed:
-    """Return a server with the given values, `per_day` on each of successive days."""
-    instants = [at // per_day * DAY + at % per_day for at in range(len(values))]
-    return Observed(instants, list(values))

@@ -1,6 +1,5 @@
 """Compute digests: different rows hash different bytes, and each identifier has one place."""
 
-import secrets
 import sqlite3
 from contextlib import closing
 from hashlib import sha256
@@ -18,14 +17,12 @@ from srvstat.snapshot.format.digest import (
     DIGEST_BYTES,
     build_directory,
     compute_root,
-    digest_directory,
     digest_row,
     find_bucket,
     find_entries,
     has_digest,
     hash_identifier,
     read_entries,
-    seal,
 )
 from srvstat.snapshot.format.rows import KINDS, Bucket, FileRow, read_schema
 
@@ -56,27 +53,6 @@ def encode_integers(*numbers: int) -> bytes:
 )
 def test_a_row_is_hashed_as_documented(row: tuple[Any, ...], hashed: bytes) -> None:
     assert digest_row("table", row) == hash_to_16_bytes(hashed)
-
-
-def test_a_new_label_is_hashed_like_a_cached_one() -> None:
-    label = f"table {secrets.token_hex(8)}"
-    start = label.encode()
-
-    assert digest_row(label, ()) == hash_to_16_bytes(start + b"\0\0")
-    assert digest_row(label, (5,)) == hash_to_16_bytes(start + b"\0i\0" + encode_integers(5))
-    assert digest_row(label, (b"x",)) == hash_to_16_bytes(
-        start + b"\0b\0" + encode_integers(1) + b"x"
-    )
-    assert digest_row(label, (5, b"x")) == hash_to_16_bytes(
-        start + b"\0ib\0" + encode_integers(5, 1) + b"x"
-    )
-    assert digest_row(label, (5, 6)) == hash_to_16_bytes(start + b"\0ii\0" + encode_integers(5, 6))
-    assert digest_row(label, (b"x", b"y")) == hash_to_16_bytes(
-        start + b"\0bb\0" + encode_integers(1, 1) + b"xy"
-    )
-    assert digest_row(label, (b"x", 5, b"y", 6)) == hash_to_16_bytes(
-        start + b"\0bibi\0" + encode_integers(5, 6, 1, 1) + b"xy"
-    )
 
 
 @given(one=ROWS, other=ROWS)
@@ -165,40 +141,6 @@ def test_a_directory_has_all_identifiers_and_no_others(number: int) -> None:
     assert find_claims(rows, "id", "id-0") == []
 
 
-@pytest.mark.parametrize(("number", "buckets"), [(0, 1), (1, 1), (128, 1), (129, 2), (1000, 8)])
-def test_there_is_a_bucket_for_every_128_servers(number: int, buckets: int) -> None:
-    rows = build_directory([build_server(key) for key in range(1, number + 1)])
-
-    assert [row.bucket for row in rows] == list(range(2 * buckets))
-    assert sum(len(row.entries) for row in rows) == 2 * 24 * number
-    assert sum(len(row.servers) for row in rows) == 2 * 4 * number
-    for bucket, entries, _ in rows:
-        hashes = [int.from_bytes(entries[at : at + 8]) for at in range(0, len(entries), 24)]
-        assert {each * buckets >> 64 for each in hashes} <= {bucket % buckets}
-
-
-def test_a_bucket_has_the_documented_layout() -> None:
-    one, two = build_server(258, id="a", cfx_id="b"), build_server(3, id="c", cfx_id="d")
-
-    def bucket(number: int, *names: bytes) -> Bucket:
-        entries = sorted(
-            (sha256(name).digest()[:8] + digest_row("servers", server), key)
-            for name, server, key in zip(names, (one, two), (b"\2\1\0\0", b"\3\0\0\0"), strict=True)
-        )
-        return Bucket(number, *map(b"".join, zip(*entries, strict=True)))
-
-    assert build_directory([one, two]) == [
-        bucket(0, b"id\0a", b"id\0c"),
-        bucket(1, b"cfxId\0b", b"cfxId\0d"),
-    ]
-
-
-def test_the_order_of_servers_does_not_change_the_directory() -> None:
-    servers = [build_server(key) for key in range(1, 300)]
-
-    assert build_directory(servers[::-1]) == build_directory(servers)
-
-
 def test_a_hash_is_found_only_at_the_start_of_an_entry() -> None:
     wanted = sha256(b"id\0a").digest()[:8]
     entry = wanted + bytes(16)
@@ -216,14 +158,6 @@ def test_identifiers_with_equal_hashes_are_all_found() -> None:
 
     assert find_entries(bucket, wanted) == all_of_them
     assert list(read_entries(bucket)) == all_of_them
-
-
-def test_the_digests_of_a_directory_are_in_the_order_of_its_rows() -> None:
-    assert digest_directory([]) == b""
-    assert digest_directory([Bucket(0, b"x", b"y"), Bucket(1, b"", b"")]) == (
-        hash_to_16_bytes(b"directory\0ib\0" + encode_integers(0, 1) + b"x")
-        + hash_to_16_bytes(b"directory\0ib\0" + encode_integers(1, 0))
-    )
 
 
 FILE_ROW = FileRow(5, 1, 2, 3, 4, '["a.csv"]', 6, 7, 8, 1, None, None, b"buckets", b"", b"")
@@ -257,11 +191,3 @@ def test_the_root_of_a_bundle_covers_its_provenance() -> None:
     assert compute_root(bundle) == sha256(hashed).digest()
     others = [bundle._replace(parent_root=b"another"), bundle._replace(covered_from=1), FILE_ROW]
     assert compute_root(bundle) not in map(compute_root, others)
-
-
-def test_a_sealed_row_has_its_root_and_the_digest_of_the_other_columns() -> None:
-    row = seal(FILE_ROW)
-
-    assert row == FILE_ROW._replace(root=compute_root(FILE_ROW), digest=row.digest)
-    assert row.digest == digest_row("snapshot", row[:-1])
-    assert seal(row) == row

@@ -12,8 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, few_examples, server
-from snapshot.described import describe_rows, read_stored_rows
-from snapshot.described_summaries import SUMMARY_KEYS
 from snapshot.naive_figures import Rows, describe_steps, describe_window
 from snapshot.observed import LARGEST
 from srvstat.contract.ranges import BEFORE_ALL, Window
@@ -98,16 +96,6 @@ def test_blocks_with_too_many_long_intervals_list_none(
     monkeypatch.setattr("srvstat.snapshot.format.summaries.MAX_LONG", 3)
 
     check_figures(5, draw_fleet(5), build)
-
-
-def test_stored_summaries_match_their_description(build: Build) -> None:
-    path = build_fleet(build, draw_fleet(7, most=300))
-
-    stored, described = read_stored_rows(path), describe_rows(path)
-
-    for table, of_table in described.items():
-        assert stored[table] == of_table, table
-        assert of_table or table not in SUMMARY_KEYS
 
 
 def check_figures(seed: int, fleet: Mapping[str, Rows], build: Build) -> None:
