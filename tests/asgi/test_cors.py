@@ -17,13 +17,6 @@ EXPOSED = (
     " X-Request-Id, X-Srvstat-Reason"
 )
 OF_CORS = {"access-control-allow-origin": PAGE, "access-control-expose-headers": EXPOSED}
-PERMISSION = {
-    "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
-    "access-control-allow-headers": (
-        "Accept, Cache-Control, Content-Type, Prefer, X-Gateway-Key, X-Request-Id"
-    ),
-    "access-control-max-age": "600",
-}
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from srvstat.contract.ranges import find_window
 from srvstat.contract.requests import parse_server_reference
 from srvstat.operations import resolve_servers
 from srvstat.snapshot.read.reader import open_file
-from support.http import ERRORS, TWO, Client, compare, get, request, request_target
+from support.http import ERRORS
 from support.process import Service, serve
 
 INVALID = (400, ERRORS["INVALID_REQUEST"])
@@ -93,38 +93,23 @@ def test_the_page_and_its_files_are_served_with_types_and_a_strict_policy(
     ("target", "method", "expected"),
     [
         ("/explore/", "GET", UNKNOWN_PATH),
-        ("/explore/data/", "GET", UNKNOWN_PATH),
-        ("/explore/explore.html", "GET", UNKNOWN_PATH),
         ("/explore/__init__.py", "GET", UNKNOWN_PATH),
         ("/explore/../", "GET", UNKNOWN_PATH),
-        ("/explore/./explore.js", "GET", UNKNOWN_PATH),
         ("/explore/%2e%2e/__init__.py", "GET", UNKNOWN_PATH),
         ("/explore/data%2fservers", "GET", UNKNOWN_PATH),
-        ("/explore/explore.js%00", "GET", UNKNOWN_PATH),
-        ("/explore//explore.js", "GET", UNKNOWN_PATH),
         ("/explore/../gateway/v1/servers/a", "GET", UNKNOWN_PATH),
         ("/", "POST", (405, ERRORS["INVALID_REQUEST"])),
-        ("/explore/explore.js", "DELETE", (405, ERRORS["INVALID_REQUEST"])),
         (SERVERS, "OPTIONS", (405, ERRORS["INVALID_REQUEST"])),
-        (TIMELINE, "BREW", (405, ERRORS["INVALID_REQUEST"])),
         (f"{SERVERS}?text={'x' * 201}", "GET", INVALID),
-        (f"{SERVERS}?text=a&text=b", "GET", INVALID),
-        (f"{SERVERS}?text=%", "GET", INVALID),
         (f"{SERVERS}?text=%ff", "GET", INVALID),
-        (f"{SERVERS}?limit=0", "GET", INVALID),
         (f"{SERVERS}?limit=101", "GET", INVALID),
         (f"{SERVERS}?limit=%2b5", "GET", INVALID),
         (f"{SERVERS}?sort=id", "GET", INVALID),
-        (TIMELINE, "GET", INVALID),
-        (f"{TIMELINE}?id=", "GET", INVALID),
         (f"{TIMELINE}?id=a&id=%61", "GET", INVALID),
         (f"{TIMELINE}?id=a&range=8d", "GET", INVALID),
         (f"{TIMELINE}?id=a&range=7d&range=7d", "GET", INVALID),
         (f"{TIMELINE}?id={'x' * 129}", "GET", INVALID),
-        (f"{TIMELINE}?id=a%00", "GET", INVALID),
         (f"{TIMELINE}?{'&'.join(f'id={n}' for n in range(6))}", "GET", INVALID),
-        (STATS, "GET", INVALID),
-        (f"{STATS}?id=a&range=8d", "GET", INVALID),
         (f"{STATS}?id=hidden", "GET", (404, ERRORS["SERVER_NOT_FOUND"])),
         (f"{TIMELINE}?id=hidden", "GET", (404, ERRORS["SERVER_NOT_FOUND"])),
         (f"{TIMELINE}?id=a&id=x-a", "GET", (404, ERRORS["SERVER_NOT_FOUND"])),
@@ -139,12 +124,6 @@ def test_other_requests_get_an_error_of_the_api(
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers.get("allow") == ("GET, HEAD" if answer.status == 405 else None)
     assert POLICY.items() <= answer.headers.items()
-
-
-def test_the_data_need_a_key_so_that_no_other_page_can_ask_for_them(service: Service) -> None:
-    for target in (search("a"), f"{TIMELINE}?id=a", f"{STATS}?id=a"):
-        answer = ask(service, target, key=None)
-        assert (answer.status, answer.body) == (401, ERRORS["GATEWAY_UNAUTHORIZED"])
 
 
 def test_a_request_must_name_this_machine_as_its_host(service: Service) -> None:
@@ -193,32 +172,3 @@ def test_timelines_and_statistics_are_documents_of_the_analyzer(
                     len(answer.body)
                 )
         assert ask(service, f"{TIMELINE}?id=a").json["window"]["from"] == "2026-01-30T12:00:00.000Z"
-
-
-def test_the_api_answers_as_without_the_page(service: Service, snapshot: Path) -> None:
-    sent = [
-        get(b"a"),
-        get(b"%78-b?by=cfxId", line=b"HEAD %b HTTP/1.1"),
-        get(b"nobody"),
-        get(b"a", line=b"PUT %b HTTP/1.1"),
-        compare(TWO),
-        compare(b"{}"),
-        request_target("/healthz"),
-        *(request_target(path) for path in ("/explore", "/Explore/", "//", "/x", "/%2f")),
-        request(b"GET /x HTTP/1.1", b"Host: x"),
-        request_target("http://127.0.0.1/"),
-        request_target("http://127.0.0.1/explore/explore.js"),
-    ]
-    page = [request_target("/"), request_target("/explore/explore.js"), request_target(SERVERS)]
-    with serve(snapshot) as plain, Client(plain) as client, Client(service) as explored:
-        for one in sent:
-            answers = []
-            for each in (client, explored):
-                each.send(one)
-                answers.append(each.read_answer(to_head=one.startswith(b"HEAD")).stable_parts)
-            assert answers[0] == answers[1], one
-        for one in page:
-            client.send(one)
-            assert client.read_answer()[::2] == UNKNOWN_PATH
-        client.send(request(b"GET / HTTP/1.1", b"Host: x"))
-        assert client.read_answer().status == 401

@@ -22,7 +22,6 @@ from support.http import (
     HOST,
     KEY,
     TWO,
-    A,
     Client,
     compare,
     get,
@@ -78,23 +77,6 @@ def test_an_error_is_logged_with_its_reason(service: Service) -> None:
     }
 
 
-def test_a_request_without_key_is_logged_without_caller(service: Service) -> None:
-    assert pop_variable_fields(log_request(service, request(A, HOST))) == {
-        "method": "GET",
-        "operation": "getServer",
-        "code": "GATEWAY_UNAUTHORIZED",
-        "reason": "X-Gateway-Key: missing or empty",
-        "status": 401,
-        "bytes": len(ERRORS["GATEWAY_UNAUTHORIZED"]),
-    }
-
-
-def test_an_answer_to_head_has_no_bytes(service: Service) -> None:
-    entry = log_request(service, request(A.replace(b"GET", b"HEAD"), HOST, KEY))
-
-    assert (entry["method"], entry["status"], entry["bytes"]) == ("HEAD", 200, 0)
-
-
 def test_an_ipv6_address_is_logged_in_brackets(small: str) -> None:
     try:
         with socket.socket(socket.AF_INET6) as probe:
@@ -128,14 +110,6 @@ def test_only_known_methods_and_paths_are_named(
     assert (entry["method"], entry.get("operation")) == (method, operation)
 
 
-def test_a_short_quotation_stays_in_a_reason_and_a_long_one_does_not(service: Service) -> None:
-    short = log_request(service, get(b"a?by=name"))
-    long = log_request(service, get(b"a?by=a-longer-name"))
-
-    assert short["reason"] == 'by: "name" is not one of id, cfxId'
-    assert long["reason"] == 'by: "…" is not one of id, cfxId'
-
-
 def test_a_client_that_leaves_is_logged(service: Service) -> None:
     before = len(service.read_log())
     with Client(service) as client:
@@ -159,10 +133,6 @@ def test_any_other_request_id_is_replaced(request_id: str, service: Service) -> 
     entry = log_request(service, get(b"a", b"X-Request-Id: " + request_id.encode()))
 
     pop_variable_fields(entry)
-
-
-def test_two_request_ids_are_replaced_by_one(service: Service) -> None:
-    pop_variable_fields(log_request(service, get(b"a", b"X-Request-Id: 7", b"X-Request-Id: 8")))
 
 
 def test_the_log_is_printable_ascii(service: Service) -> None:

@@ -70,36 +70,6 @@ def test_a_client_that_follows_the_headers_is_never_refused(waits: list[int], li
         clock.now += wait if quota.remaining else quota.seconds * SECOND
 
 
-def test_each_caller_has_its_own_limit() -> None:
-    limiter = RateLimiter()
-
-    assert [limiter.count(caller, 1).is_accepted for caller in "abab"] == [True, True, False, False]
-
-
-def test_earlier_requests_count_after_a_change_of_the_limit() -> None:
-    clock = Clock()
-    limiter = RateLimiter(clock)
-    for clock.now in (0, 10 * SECOND, 20 * SECOND):
-        limiter.count("a", 3)
-    limiter.count("a", 4)
-
-    for limit, seconds in ((4, 40), (3, 50), (2, 60), (1, 60)):
-        assert limiter.count("a", limit) == (False, 0, seconds)
-
-
-def test_a_request_is_allowed_exactly_after_the_time_to_wait() -> None:
-    clock = Clock()
-    limiter = RateLimiter(clock)
-    for clock.now in (0, 30 * SECOND):
-        limiter.count("a", 2)
-
-    for clock.now in (59 * SECOND + 1, MINUTE - 1):
-        assert limiter.count("a", 2) == (False, 0, 1)
-
-    clock.now = MINUTE
-    assert limiter.count("a", 2) == (True, 0, 30)
-
-
 def test_idle_callers_are_forgotten() -> None:
     clock = Clock()
     limiter = RateLimiter(clock)

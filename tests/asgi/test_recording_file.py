@@ -114,10 +114,7 @@ def test_a_file_that_vanishes_is_reported_once(
     assert path.exists() is is_replaced
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_under_load_leaves_whole_lines(
-    number: signal.Signals, small: str, tmp_path: Path
-) -> None:
+def test_a_signal_under_load_leaves_whole_lines(small: str, tmp_path: Path) -> None:
     path = tmp_path / "exchanges.ndjson"
     answered = []
 
@@ -136,7 +133,7 @@ def test_a_signal_under_load_leaves_whole_lines(
         for client in clients:
             client.start()
         time.sleep(0.2)
-        assert service.stop(number) == 0
+        assert service.stop(signal.SIGINT) == 0
         for client in clients:
             client.join()
         statuses = [entry for entry in service.read_log() if "status" in entry]
@@ -158,7 +155,6 @@ REFUSED = {
     "-": (2, "error: --record -: not a file; name a new file or a recording\n"),
     "other": (2, "error: other: not a recording; name a new file or a recording\n"),
     "fifo": (2, "error: fifo: not a regular file; name a new file or a recording\n"),
-    "a\0b": (2, "error: a\\u0000b: not a file name\n"),
     ".": (4, "error: .: Is a directory\n"),
     "missing/file": (4, "error: missing/file: No such file or directory\n"),
 }

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
-import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,18 +130,6 @@ def test_a_drop_ends_a_connection_after_the_earlier_answers() -> None:
         assert dropped.keys().isdisjoint({"status", "bytes", "code", "event"})
 
 
-def test_clients_see_a_drop_as_the_end_of_the_connection() -> None:
-    with (
-        serve_small("--drop", "100%") as service,
-        httpx.Client(base_url=service.url, headers={"X-Gateway-Key": "k"}) as client,
-    ):
-        with pytest.raises(httpx.RemoteProtocolError, match="disconnected without"):
-            client.get("/gateway/v1/servers/a")
-        with pytest.raises((httpx.RemoteProtocolError, httpx.ReadError)):
-            client.post("/gateway/v1/compare", json={"servers": []})
-        assert client.get("/healthz").status_code == 200
-
-
 def test_delayed_requests_wait_at_the_same_time_and_delay_no_other() -> None:
     with serve_small("--delay", "2s") as service, ThreadPoolExecutor(50) as threads:
         began = time.monotonic()
@@ -185,17 +172,6 @@ def test_a_stop_ends_all_delays(slow_service: Service) -> None:
         assert [one.read_answer().body, two.read_answer().body] == [COMPARED, SERVER_A]
         assert one.read_rest() == two.read_rest() == b""
     assert [entry.get("status") for entry in slow_service.read_log()][-3:] == [200, 200, None]
-
-
-def test_standard_output_says_that_failures_are_rehearsed() -> None:
-    options = ("--delay", "50ms..1.5s", "--fail", "0.5%", "--seed", "7", "--allow-prefer")
-    with serve_small(*options, "--drop", "0%") as service:
-        assert service.process.stdout
-        service.process.stdout.readline()
-        assert service.process.stdout.readline() == (
-            b"rehearses failures, not for production: --delay 50ms..1.5s --fail 0.5% --seed 7"
-            b" --allow-prefer\n"
-        )
 
 
 def test_rehearsed_failures_are_not_recorded_but_delayed_answers_are(tmp_path: Path) -> None:

@@ -2,15 +2,14 @@
 
 import os
 import signal
-import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
-from conftest import Cli, Ran
+from conftest import Cli
 from support.http import (
     COMPARE,
     HEALTH,
@@ -43,51 +42,39 @@ def service(small: str) -> Iterator[Service]:
         yield running
 
 
-FailToServe = Callable[..., Ran]
+PUBLIC = "reachable from other machines, which needs keys; use --access FILE or 127.0.0.1"
+ERRORS = [
+    (["--host", "0.0.0.0"], 2, f"error: --host 0.0.0.0: {PUBLIC}\n"),  # noqa: S104 - it is refused
+    (["--host", ""], 2, "error: --host: empty; use 127.0.0.1 for this machine\n"),
+    (["--host", "no host"], 2, "error: --host no host: "),
+    *((["--port", port], 2, f'error: --port: "{port}" is not a') for port in ("1_0", "+10", "-1")),
+    (["--port", "65536"], 2, 'error: --port: "65536" is not a number from 0 to 65535\n'),
+    (["--access", "bad.toml"], 6, "error: bad.toml, line 3: plans.all.ranges: "),
+    (["--access", "none.toml"], 6, "error: none.toml: "),
+    (["--snapshot", "none.db"], 3, "error: none.db: no such file"),
+    (["--snapshot", "other.db"], 3, "error: other.db: "),
+    (["--snapshot", "cut.db"], 3, "error: cut.db: "),
+    # Usage is checked before the access file, and that before the snapshot.
+    (["--host", "", "--access", "none.toml", "--snapshot", "none.db"], 2, "error: --host: empty"),
+    (["--access", "none.toml", "--snapshot", "none.db"], 6, "error: none.toml: "),
+]
 
 
-@pytest.fixture
-def fail_to_serve(cli: Cli) -> FailToServe:
-    """Try to serve, and check that one line gives the reason."""
-
-    def run(*options: str, snapshot: str) -> Ran:
-        ran = cli("serve", "--port", "0", "--snapshot", snapshot, *options)
-        assert ran.stdout == b""
-        assert ran.stderr.startswith("error: ")
-        assert ran.stderr.count("\n") == 1
-        return ran
-
-    return run
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104 - it is refused
-def test_a_public_address_needs_an_access_file(
-    fail_to_serve: FailToServe, host: str, small: str
+def test_one_line_says_why_the_service_can_not_start(
+    small: str, service: Service, empty_directory: Path, cli: Cli
 ) -> None:
-    if host == "::" and not socket.has_ipv6:
-        pytest.skip("there is no IPv6 here")
-    ran = fail_to_serve("--host", host, snapshot=small)
+    bad = "[plans.all]\noperations = []\nranges = 7\n"
+    (empty_directory / "bad.toml").write_text(bad, encoding="utf-8")
+    (empty_directory / "other.db").write_bytes(b"SQLite format 3\x00".ljust(4_096, b"\x01"))
+    (empty_directory / "cut.db").write_bytes(Path(small).read_bytes()[:-16_384])
+    taken = f"error: --host 127.0.0.1 --port {service.port}: Address already in use; choose another"
 
-    assert ran.exit_code == 2
-    assert ran.stderr == (
-        f"error: --host {host}: reachable from other machines, which needs keys; use --access FILE"
-        " or 127.0.0.1\n"
-    )
-
-
-@pytest.mark.parametrize("port", ["1_0", "+10", " 10", "010", "-1", "65536", "１０", "", "http"])  # noqa: RUF001 - other digits
-def test_a_port_consists_of_plain_digits(fail_to_serve: FailToServe, port: str, small: str) -> None:
-    ran = fail_to_serve(f"--port={port}", snapshot=small)
-
-    assert ran.exit_code == 2
-    assert ran.stderr.endswith(" is not a number from 0 to 65535\n")
-
-
-def test_an_empty_host_is_refused(fail_to_serve: FailToServe, small: str) -> None:
-    ran = fail_to_serve("--host", "", snapshot=small)
-
-    assert ran.exit_code == 2
-    assert ran.stderr == "error: --host: empty; use 127.0.0.1 for this machine\n"
+    for options, exit_code, message in [*ERRORS, (["--port", str(service.port)], 2, taken)]:
+        ran = cli("serve", "--port", "0", "--snapshot", small, *options)
+        assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (exit_code, b"", 1), options
+        assert ran.stderr.startswith(message)
+    assert cli("serve", "--access", "none.toml").exit_code == 6
+    assert cli("serve").exit_code == 3
 
 
 def test_an_access_file_allows_any_host(small: str, tmp_path: Path) -> None:
@@ -100,20 +87,6 @@ def test_an_access_file_allows_any_host(small: str, tmp_path: Path) -> None:
         assert client.read_answer().status == 401
 
 
-def test_standard_output_warns_that_every_key_is_accepted(service: Service) -> None:
-    assert service.process.stdout
-    assert service.process.stdout.readline() == (
-        b"without --access, any key is valid, and only this machine can connect\n"
-    )
-
-
-def test_a_port_in_use_is_refused(fail_to_serve: FailToServe, service: Service, small: str) -> None:
-    ran = fail_to_serve("--port", str(service.port), snapshot=small)
-
-    assert ran.exit_code == 2
-    assert f"--port {service.port}: Address already in use; choose another " in ran.stderr
-
-
 def test_a_port_can_be_reused_at_once(service: Service, small: str) -> None:
     with Client(service) as client:
         client.send(get(b"a"))
@@ -123,64 +96,6 @@ def test_a_port_can_be_reused_at_once(service: Service, small: str) -> None:
     with serve(small, "--port", str(service.port)) as again, Client(again) as client:
         client.send(get(b"a"))
         assert client.read_answer().body == SERVER_A
-
-
-def test_a_missing_snapshot_is_refused(fail_to_serve: FailToServe, tmp_path: Path) -> None:
-    missing = str(tmp_path / "missing.db")
-    other = tmp_path / "other.db"
-    other.write_bytes(b"SQLite format 3\x00".ljust(4_096, b"\x01"))
-
-    assert fail_to_serve(snapshot=missing).exit_code == 3
-    assert fail_to_serve(snapshot=str(tmp_path)).exit_code == 3
-    assert fail_to_serve(snapshot=str(other)).exit_code == 3
-
-
-def test_a_damaged_snapshot_is_refused(
-    fail_to_serve: FailToServe, small: str, tmp_path: Path
-) -> None:
-    damaged = tmp_path / "damaged.db"
-    content = bytearray(Path(small).read_bytes())
-    content[-16_384:] = bytes(16_384)
-    damaged.write_bytes(content[: 16_384 * 2])
-
-    assert fail_to_serve(snapshot=str(damaged)).exit_code == 3
-
-
-def test_a_bad_access_file_is_refused(
-    fail_to_serve: FailToServe, small: str, tmp_path: Path
-) -> None:
-    access = tmp_path / "access.toml"
-    access.write_text("[plans.all]\noperations = []\nranges = 7\n", encoding="utf-8")
-
-    ran = fail_to_serve("--access", str(access), snapshot=small)
-    assert ran.exit_code == 6
-    assert f"{access}, line 3: plans.all.ranges: " in ran.stderr
-    assert fail_to_serve("--access", str(tmp_path / "none"), snapshot=small).exit_code == 6
-    assert fail_to_serve("--access", str(tmp_path), snapshot=small).exit_code == 6
-
-
-def test_usage_is_checked_before_the_access_file_and_that_before_the_snapshot(
-    fail_to_serve: FailToServe, service: Service, tmp_path: Path
-) -> None:
-    no_access, no_snapshot = ("--access", str(tmp_path / "none")), str(tmp_path / "none.db")
-
-    taken = ("--port", str(service.port))
-    assert fail_to_serve(*taken, *no_access, snapshot=no_snapshot).exit_code == 2
-    assert fail_to_serve(*no_access, snapshot=no_snapshot).exit_code == 6
-
-
-def test_usage_and_the_access_file_are_checked_before_the_snapshot_is_searched(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SRVSTAT_SNAPSHOT", raising=False)
-    (tmp_path / "good.toml").write_text(format_access({}), encoding="utf-8")
-
-    assert cli("serve", "--port", "0", "--host", "").exit_code == 2
-    assert cli("serve", "--port", "0", "--host", "0.0.0.0").exit_code == 2  # noqa: S104 - it is refused
-    assert cli("serve", "--port", "0", "--access", "none.toml").exit_code == 6
-    assert cli("serve", "--port", "0", "--access", "good.toml").exit_code == 3
-    assert cli("serve", "--port", "0").exit_code == 3
 
 
 @pytest.mark.parametrize("number", SIGNALS)

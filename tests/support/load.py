@@ -114,11 +114,6 @@ class Outcome(NamedTuple):
         return found
 
 
-def deal(exchanges: Sequence[Exchange], connections: int) -> list[list[Exchange]]:
-    """Distribute exchanges over connections, one to each in turn."""
-    return [list(islice(exchanges, place, None, connections)) for place in range(connections)]
-
-
 def rotate(exchanges: Sequence[Exchange], connections: int) -> list[list[Exchange]]:
     """Give every connection all exchanges, each with a different first one."""
     step = max(len(exchanges) // connections, 1)
