@@ -243,41 +243,6 @@ def test_what_is_not_a_har_is_refused(text: str, problem: str, har: Path) -> Non
     assert refused.value.reason == f"{har}: {problem}"
 
 
-def test_of_foreign_entries_only_the_target_and_judged_headers_are_kept(har: Path) -> None:
-    """The key in the headers is needed to hide it in the path."""
-    secret = [{"name": "X-Gateway-Key", "value": "k"}]
-    urls = [
-        "https://cdn.example/a.js?token=t#x",
-        "https://h/healthz",
-        "data:image/png;base64,AAAA",
-        "http://h",
-        "blob:https://h/1",
-    ]
-    entries = [
-        build_entry(url, startedDateTime="x", request_headers=secret, response="x") for url in urls
-    ]
-
-    read = read_all(har, build_har(*entries))
-
-    targets = [
-        ("cdn.example", b"/a.js", b"token=t"),
-        ("h", b"/healthz", b""),
-        ("", b"data:", b""),
-        ("h", b"/", b""),
-        ("", b"blob:", b""),
-    ]
-    key = [(b"x-gateway-key", b"k")]
-    assert read == [
-        Exchange(
-            f"{har}, entry {number}",
-            Head("GET", path, query, key if path[:1] == b"/" else ()),
-            b"",
-            host,
-        )
-        for number, (host, path, query) in enumerate(targets, 1)
-    ]
-
-
 def test_dropped_headers_still_count(har: Path) -> None:
     """The limit applies to the target and all headers, read or dropped."""
     size = MAX_HEAD_BYTES - len("/gateway/v1/servers/a") - len("cookie")

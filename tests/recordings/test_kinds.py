@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -62,24 +60,6 @@ def test_an_empty_file_has_no_exchanges(tmp_path: Path) -> None:
 def test_a_text_without_a_command_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no curl command"):
         read_all(tmp_path / "mail.txt", b"curl says hello\n")
-
-
-READ_STDIN = """
-from srvstat.support.recordings import read_recording
-print([found.place for found in read_recording("-")])
-"""
-
-
-def test_standard_input_is_read() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", READ_STDIN],
-        input=LINE.encode(),
-        capture_output=True,
-        timeout=30,
-        check=True,
-    )
-
-    assert done.stdout == b"['standard input, line 1']\n"
 
 
 def mutate(text: bytes) -> st.SearchStrategy[bytes]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from srvstat.support.exchange import JUDGED_HEADERS, Exchange, HeaderList, Unreadable
+from srvstat.support.exchange import JUDGED_HEADERS, Exchange, Unreadable, keep_judged
 from srvstat.support.recordings import read_recording
 
 pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
@@ -80,12 +80,9 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         headers = [(name.encode(), text.encode("latin-1")) for name, text in self.headers.items()]
-        kept = HeaderList()
-        for name, value in headers:
-            if name.lower() in JUDGED_HEADERS:
-                kept.add(name, value)
+        kept = keep_judged(pair for pair in headers if pair[0].lower() in JUDGED_HEADERS)
         target = self.raw_requestline.split(b" ")[1]
-        self.server.sent.append((self.command, target, sorted(kept.build()), self.read_body()))
+        self.server.sent.append((self.command, target, sorted(kept), self.read_body()))
         self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         self.close_connection = True
 

@@ -3,19 +3,18 @@
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import AS_OF, DAY, Build, Cli, server
+from conftest import AS_OF, DAY, Build, server
 from srvstat import operations
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.support.search import Instants, find_true_intervals, intersect, limit_search
+from srvstat.support.search import Instants, find_true_intervals, intersect
 
 HOUR = DAY // 24
 REFERENCE = ServerReference(identifier="a", by="id")
@@ -92,22 +91,6 @@ def test_no_other_value_equals_null(build: Build) -> None:
         ]
 
     assert found == [[(AS_OF - 9, AS_OF - 1)], [(AS_OF, AS_OF + 9)]]
-
-
-def test_a_search_in_a_bundle_begins_with_the_first_window_that_it_covers(
-    build: Build, cli: Cli, tmp_path: Path
-) -> None:
-    rows = [(name, at, 7) for name in "ab" for at in CONSTANT.players]
-    path, bundle = build([server("a"), server("b")], rows), str(tmp_path / "case.db")
-    assert cli("snapshot", "bundle", "a", "--range=24h", "-o", bundle, "-s", path).exit_code == 0
-
-    searched = (CONSTANT.earliest, AS_OF)
-
-    with closing(open_file(path)) as parent, closing(open_file(bundle)) as child:
-        assert limit_search(parent, "24h", searched) == searched
-        # It covers the whole UTC day in which the window of the end begins.
-        assert limit_search(child, "24h", searched) == (AS_OF - DAY // 2, AS_OF)
-        assert limit_search(child, "24h", (AS_OF - 9, AS_OF)) == (AS_OF - 9, AS_OF)
 
 
 @st.composite

@@ -239,17 +239,6 @@ def test_a_row_never_continues_in_the_next_one(read_csv: ReadCsv) -> None:
     ]
 
 
-def test_a_long_list_of_columns_is_cut(read_csv: ReadCsv) -> None:
-    with pytest.raises(SourceError, match=r'"c19" and 5 more; name them with --columns$'):
-        read_csv(",".join(f"c{number}" for number in range(25)), LONG)
-
-
-def test_other_columns_of_a_long_file_may_repeat(read_csv: ReadCsv) -> None:
-    found = read_csv("x,name,time,online,x\n1,a,1700000000000,5,2\n", LONG)
-
-    assert found.rows == {("a", FIRST, 5, 2): 1}
-
-
 def test_a_column_without_a_name_is_no_server(tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
     path.write_text(",time,a\n0,1700000000000,5\n")

@@ -162,8 +162,8 @@ LONGEST = b"x" * MAX_LINE_BYTES
 TOO_LONG = LONGEST + b"x"
 
 
-@pytest.mark.parametrize("before", [b"", b"\n", b"a\n" * 300_000])
-@pytest.mark.parametrize("after", [b"", b"\n", b"\n" + b"a\n" * 600_000])
+@pytest.mark.parametrize("before", [b"", b"a\n" * 300_000])
+@pytest.mark.parametrize("after", [b"", b"\n" + b"a\n" * 600_000])
 def test_a_long_line_is_refused_anywhere(
     before: bytes,
     after: bytes,

@@ -18,10 +18,10 @@ from srvstat.contract.http import KEY_HEADER, Headers
 from srvstat.support.exchange import (
     JUDGED_HEADERS,
     Exchange,
-    HeaderList,
     Unreadable,
     build_exchange,
     is_foreign_path,
+    keep_judged,
 )
 
 MAX_BYTES = 16 << 20
@@ -402,11 +402,8 @@ def _build_headers(lines: Sequence[str], defaults: Iterable[tuple[bytes, bytes]]
     names = {name for name, _ in given}
     if any(name == b"transfer-encoding" and b"chunked" in (value or b"") for name, value in given):
         names.add(b"content-length")
-    headers = HeaderList()
-    for name, value in (*given, *(pair for pair in defaults if pair[0] not in names)):
-        if value is not None:
-            headers.add(name, value)
-    return headers.build()
+    sent = (*given, *(pair for pair in defaults if pair[0] not in names))
+    return keep_judged((name, value) for name, value in sent if value is not None)
 
 
 def _list_defaults(

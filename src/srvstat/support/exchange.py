@@ -1,6 +1,7 @@
 """What a recording holds: requests, and the responses that a client received."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from srvstat.contract.http import KEY_HEADER, MAX_HEAD_BYTES, Head, Headers, find_target
@@ -69,33 +70,26 @@ class Unreadable:
     reason: str
 
 
-class HeaderList:
-    """The headers of a request or response, as they are read one by one."""
+def keep_judged(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Return the judged headers, and one that is as large as all others.
 
-    def __init__(self) -> None:
-        self._kept: list[tuple[bytes, bytes]] = []
-        self._kept_bytes = 0
-        self._dropped_bytes = 0
-
-    def add(self, name: bytes, value: bytes) -> None:
-        """Add a header. Pseudo-headers of HTTP/2 (`:path`) are ignored."""
-        if name.startswith(b":"):
-            return
-        name, value = name.lower(), value.strip(b" \t")
-        size = len(name) + len(value)
-        if name in JUDGED_HEADERS and self._kept_bytes + size <= MAX_HEAD_BYTES:
-            self._kept.append((name, value))
-            self._kept_bytes += size
+    Names become lower case. Pseudo-headers of HTTP/2 (`:path`) are ignored.
+    """
+    kept: list[tuple[bytes, bytes]] = []
+    kept_bytes = dropped_bytes = 0
+    for given, padded in headers:
+        name, value = given.lower(), padded.strip(b" \t")
+        size = 0 if name.startswith(b":") else len(name) + len(value)
+        if name in JUDGED_HEADERS and kept_bytes + size <= MAX_HEAD_BYTES:
+            kept.append((name, value))
+            kept_bytes += size
         else:
-            self._dropped_bytes += size
-
-    def build(self) -> Headers:
-        """Return the judged headers, and one that is as large as all others."""
-        if not self._dropped_bytes:
-            return self._kept
-        # Any size above the limit is judged alike.
-        size = min(self._dropped_bytes, MAX_HEAD_BYTES + 1)
-        return [*self._kept, (_FILLER, b"." * (size - len(_FILLER)))]
+            dropped_bytes += size
+    if not dropped_bytes:
+        return kept
+    # Any size above the limit is judged alike.
+    size = min(dropped_bytes, MAX_HEAD_BYTES + 1)
+    return [*kept, (_FILLER, b"." * (size - len(_FILLER)))]
 
 
 def is_foreign_path(path: bytes) -> bool:

@@ -15,10 +15,10 @@ from srvstat.support.exchange import (
     NOT_A_STATUS,
     STATUSES,
     Exchange,
-    HeaderList,
     RecordedResponse,
     Unreadable,
     build_exchange,
+    keep_judged,
 )
 
 _T = TypeVar("_T")
@@ -30,6 +30,7 @@ _ZLIB_START = b"\x78"
 _ANY_HEADER, _NO_HEADER = zlib.MAX_WBITS | 32, -zlib.MAX_WBITS
 _GZIP = (b"gzip", b"x-gzip")
 
+_NOT_HEADERS = "must have objects with a name and a value, which are strings"
 _KINDS: Mapping[type, str] = {str: "a string", int: "an integer"}
 
 
@@ -69,18 +70,20 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
 
 def _read_headers(events: json_events.Events) -> Headers | json_events.Problem:
     """Read the rest of an array of headers."""
-    headers = HeaderList()
-    problem = None
-    for item in json_events.read_items(events):
-        pair = json_events.read_value(item, {"name": None, "value": None})
-        name, value = _get_member(pair, "name"), _get_member(pair, "value")
-        if isinstance(name, str) and isinstance(value, str):
-            headers.add(_encode_header(name), _encode_header(value))
-        else:
-            problem = json_events.Problem(
-                "must have objects with a name and a value, which are strings"
-            )
-    return problem or headers.build()
+    is_valid = True
+
+    def iter_pairs() -> Iterator[tuple[bytes, bytes]]:
+        nonlocal is_valid
+        for item in json_events.read_items(events):
+            pair = json_events.read_value(item, {"name": None, "value": None})
+            name, value = _get_member(pair, "name"), _get_member(pair, "value")
+            if isinstance(name, str) and isinstance(value, str):
+                yield _encode_header(name), _encode_header(value)
+            else:
+                is_valid = False
+
+    headers = keep_judged(iter_pairs())
+    return headers if is_valid else json_events.Problem(_NOT_HEADERS)
 
 
 def _encode_header(text: str) -> bytes:

@@ -32,10 +32,10 @@ from srvstat.support.exchange import (
     NOT_A_STATUS,
     STATUSES,
     Exchange,
-    HeaderList,
     RecordedResponse,
     Unreadable,
     build_exchange,
+    keep_judged,
 )
 from srvstat.support.har import read_har
 
@@ -109,11 +109,9 @@ def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:
     plan = parsed.plan if isinstance(parsed, Recording) else None
     for text in filter(None, (request.method, plan)):
         text.encode()  # these are shown; everything else is encoded below
-    headers = HeaderList()
-    for name, text in request.headers.items():
-        headers.add(name.encode(), text.encode())
+    pairs = ((name.encode(), text.encode()) for name, text in request.headers.items())
     sent = request.path.encode()
-    exchange = build_exchange(place, request.method, sent, headers.build())
+    exchange = build_exchange(place, request.method, sent, keep_judged(pairs))
     if exchange.is_foreign:
         return exchange
     return replace(
