@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -16,8 +15,6 @@ import pytest
 from conftest import Cli
 
 INVALID = b'{"error":{"code":"INVALID_REQUEST","message":"Invalid request"}}\n'
-NOT_FOUND = b'{"error":{"code":"SERVER_NOT_FOUND","message":"Server not found"}}\n'
-MAX_BYTES = 16_384
 
 
 def request(*identifiers: str, by: str = "id", **fields: str) -> bytes:
@@ -55,57 +52,6 @@ def test_each_line_has_the_answer_of_a_single_request_in_order(cli: Cli) -> None
     assert ran.stderr == (
         "line 2: body: not JSON at column 1: Expecting value\nline 4: servers[1]: no id nobody\n"
     )
-
-
-@pytest.mark.usefixtures("here")
-@pytest.mark.parametrize(
-    ("batch", "answers"),
-    [
-        (b"", []),
-        (b"\n", [INVALID]),
-        (b"\n\n" + GOOD, [INVALID, INVALID, None]),
-        (GOOD, [None]),
-        (GOOD + b"\n", [None]),
-        (GOOD + b"\r\n" + GOOD + b"\r\n", [None, None]),
-        (GOOD + b"\n\n", [None, INVALID]),
-        (b"\xff\n" + GOOD, [INVALID, None]),
-        (b"\xef\xbb\xbf" + GOOD + b"\n" + GOOD, [INVALID, None]),
-        (GOOD + GOOD, [INVALID]),
-        (
-            GOOD.ljust(MAX_BYTES) + b"\n" + GOOD.ljust(MAX_BYTES + 1) + b"\n" + GOOD,
-            [None, INVALID, None],
-        ),
-        (b"[" * 3_000_000 + b"\n" + GOOD, [INVALID, None]),
-        (GOOD + b" " * 3_000_000, [INVALID]),
-        (request("a", "nobody"), [NOT_FOUND]),
-    ],
-    ids=[
-        "nothing",
-        "an empty line",
-        "empty lines before a request",
-        "no newline at the end",
-        "a newline at the end",
-        "lines that end in CRLF",
-        "an empty line at the end",
-        "a line that is not UTF-8",
-        "a byte order mark",
-        "two requests on a line",
-        "a line of the maximum length, and one longer",
-        "a line of megabytes",
-        "a request before megabytes of spaces",
-        "unknown servers",
-    ],
-)
-def test_an_invalid_line_has_its_own_answer(
-    batch: bytes, answers: Sequence[bytes | None], cli: Cli
-) -> None:
-    Path("batch.ndjson").write_bytes(batch)
-    good = answer_alone(cli, GOOD)
-
-    ran = cli("compare", "--batch", "batch.ndjson")
-
-    assert ran.exit_code == 0
-    assert ran.stdout == b"".join(good if answer is None else answer for answer in answers)
 
 
 @pytest.mark.usefixtures("here")
@@ -163,65 +109,6 @@ def test_a_batch_waits_for_a_nonblocking_pipe(cli: Cli) -> None:
             assert running.stdout.readline() == good
         os.close(writer)
         assert running.wait(timeout=30) == 0
-
-
-@pytest.mark.usefixtures("here")
-def test_at_applies_to_every_answer_and_warns_once(cli: Cli) -> None:
-    Path("batch.ndjson").write_bytes(GOOD + b"\n" + OTHER)
-    before = ("--at", "2026-02-01T00:00Z")
-    after = ("--at", "2026-04-01T00:00Z")
-
-    ran = cli("compare", "--batch", "batch.ndjson", *before)
-    assert ran.stdout == answer_alone(cli, GOOD, *before) + answer_alone(cli, OTHER, *before)
-    assert ran.stderr == ""
-
-    ran = cli("compare", "--batch", "batch.ndjson", *after)
-    assert ran.stdout == answer_alone(cli, GOOD, *after) + answer_alone(cli, OTHER, *after)
-    assert ran.stderr.count("\n") == 1
-    assert ran.stderr.startswith("warning: --at is later than the snapshot")
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        ["a"],
-        ["--by", "id"],
-        ["--range", "7d"],
-        ["--request", "-"],
-        ["--table"],
-        ["--at", "noon"],
-    ],
-)
-@pytest.mark.usefixtures("here")
-def test_a_batch_cannot_be_combined_with_other_requests(more: list[str], cli: Cli) -> None:
-    Path("batch.ndjson").write_bytes(GOOD)
-    ran = cli("compare", "--batch", "batch.ndjson", *more)
-
-    assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert ran.stderr.startswith("error: ")
-
-
-@pytest.mark.usefixtures("here")
-@pytest.mark.parametrize(
-    ("name", "reason"), [("none.ndjson", "No such file or directory"), (".", "Is a directory")]
-)
-def test_a_batch_that_cannot_be_read_exits_6(name: str, reason: str, cli: Cli) -> None:
-    ran = cli("compare", "--batch", name)
-
-    assert (ran.exit_code, ran.stdout, ran.stderr) == (6, b"", f"error: {name}: {reason}\n")
-
-
-def test_a_missing_batch_is_reported_before_a_missing_snapshot(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SRVSTAT_SNAPSHOT", raising=False)
-    assert cli("compare", "--batch", "none.ndjson").exit_code == 6
-    assert cli("compare", "--batch", ".").exit_code == 6
-
-    Path("batch.ndjson").write_bytes(b"nonsense\n")
-    ran = cli("compare", "--batch", "batch.ndjson")
-    assert (ran.exit_code, ran.stdout) == (3, b"")
 
 
 @pytest.mark.usefixtures("here")

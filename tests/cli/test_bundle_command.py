@@ -8,16 +8,12 @@ import pytest
 from conftest import AS_OF, DAY, Cli, build_in, server
 from srvstat import open_snapshot
 from srvstat.contract.errors import SnapshotError
-from support.snapshots import read_directory
 
 CASE = ["snapshot", "bundle", "a", "-o", "case.db"]
 NOT_COVERED = (
     "error: case.db: a bundle that covers 2026-02-22T00:00:00.000Z and later, but the window begins"
     " at 2026-01-30T12:00:00.000Z; use a shorter range, or the snapshot that the bundle comes"
     " from\n"
-)
-NOT_INCLUDED = (
-    "error: case.db: a bundle without id ab; use the snapshot that the bundle comes from\n"
 )
 
 
@@ -84,56 +80,6 @@ def test_one_server_is_shown_with_get_and_a_leading_hyphen_with_its_namespace(
     assert cli(*use.split()).exit_code == 0
 
 
-REFUSALS = {
-    "no identifier": (["-o", "case.db"], 2, "no server; give IDENTIFIER…"),
-    "no output": (["a"], 2, "Missing option '--output' / '-o'"),
-    "a range": (["a", "-o", "case.db", "--range", "8d"], 40, 'range: "8d" is not one of 24h,'),
-    "an identifier": (["a:b", "-o", "case.db"], 40, "may only contain letters, digits"),
-    "a namespace": (["id:a", "--by", "name", "-o", "case.db"], 40, 'by: "name" is not one of'),
-    "no snapshot": (["a", "-o", "case.db", "-s", "gone.db"], 3, "gone.db: no such file"),
-    "an unknown server": (["x-a", "-o", "case.db"], 44, "no id x-a; did you mean cfxId:x-a?"),
-    "the parent": (["a", "-o", "snapshot.db", "--overwrite"], 2, "is the snapshot to take"),
-    "an existing file": (["a", "-o", "old.db"], 2, "exists; --overwrite replaces it"),
-    "standard output": (["a", "-o", "-"], 2, "--output: - is not a file; name a file"),
-    "a directory": (["a", "-o", "new/"], 2, "--output new/: names a directory; name a file"),
-    "an empty name": (["a", "-o", ""], 2, "--output: the name is empty; name a file"),
-}
-
-
-@pytest.mark.parametrize("kind", REFUSALS)
-def test_a_refused_bundle_changes_no_file(kind: str, here: Path, cli: Cli) -> None:
-    arguments, exit_code, reason = REFUSALS[kind]
-    (here / "old.db").touch()
-    before = read_directory(here)
-
-    ran = cli("snapshot", "bundle", *arguments)
-
-    assert (ran.exit_code, ran.stdout) == (exit_code, b"")
-    assert reason in ran.stderr
-    assert read_directory(here) == before
-
-
-def test_a_bundle_of_a_bundle_covers_no_more(case: str, cli: Cli) -> None:
-    longer = cli("snapshot", "bundle", "a", "-s", case, "-o", "b.db", "--range", "30d")
-    other = cli("snapshot", "bundle", "ab", "-s", case, "-o", "b.db", "--range", "7d")
-
-    assert (longer.exit_code, longer.stderr) == (3, NOT_COVERED)
-    assert (other.exit_code, other.stderr) == (3, NOT_INCLUDED)
-    assert cli("snapshot", "bundle", "a", "-s", case, "-o", "b.db", "--range", "7d").exit_code == 0
-    assert cli("get", "a", "-s", "b.db").stdout == cli("get", "a").stdout
-
-
-def test_what_a_bundle_lacks_is_refused_without_hints(case: str, cli: Cli) -> None:
-    for form in ("--json", "--table"):
-        ran = cli("compare", "a", "old", "-s", case, form)
-        assert (ran.exit_code, ran.stdout, ran.stderr) == (3, b"", NOT_COVERED)
-        for command in (["get", "ab"], ["compare", "a", "ab", "--range", "24h"]):
-            ran = cli(*command, "-s", case, form)
-            assert (ran.exit_code, ran.stdout, ran.stderr) == (3, b"", NOT_INCLUDED)
-    unknown = cli("get", "nobody", "-s", case)
-    assert (unknown.exit_code, unknown.stderr) == (3, NOT_INCLUDED.replace("ab;", "nobody;"))
-
-
 def test_an_invalid_request_and_the_plan_come_before_the_bundle(
     case: str, here: Path, cli: Cli
 ) -> None:
@@ -155,22 +101,6 @@ def test_a_batch_stops_at_a_line_that_the_bundle_lacks(case: str, here: Path, cl
 
     assert (ran.exit_code, ran.stderr) == (3, NOT_COVERED)
     assert ran.stdout == cli("compare", "a", "old", "--range", "7d").stdout
-
-
-def test_tables_claim_nothing_about_the_time_before_a_bundle(case: str, cli: Cli) -> None:
-    covered = ("--range", "7d", "-s", case, "--table")
-    assert "  not seen  " in cli("compare", "a", "old", *covered).stdout.decode()
-    ran = cli("stats", "a", "old", *covered)
-    assert "  not seen  " in ran.stdout.decode()
-    assert ran.stderr == "note: server old: no observation in the bundle\n"
-    seen = {
-        at: cli("get", "old", "-s", case, "--table", *at).stdout.decode()
-        for at in ((), ("--at", "2026-02-23T00:00Z"), ("--at", "2026-02-10T00:00Z"))
-    }
-    since = "last seen           none since 2026-02-22 00:00:00 UTC, where this bundle begins\n"
-    unknown = "last seen           unknown: this bundle begins 2026-02-22 00:00:00 UTC\n"
-    assert [shown.endswith(since) for shown in seen.values()] == [True, True, False]
-    assert [shown.endswith(unknown) for shown in seen.values()] == [False, False, True]
 
 
 def test_the_python_api_refuses_what_a_bundle_lacks(case: str) -> None:

@@ -50,47 +50,6 @@ def test_a_picture_is_one_svg_with_a_title_its_window_and_its_source(kind: str, 
     assert texts[-1].startswith("srvstat · as of 2026-03-01 13:00 Europe/Berlin · root ")
 
 
-def test_an_existing_file_is_replaced_only_with_overwrite(cli: Cli) -> None:
-    Path("players.svg").write_text("mine")
-
-    ran = cli("plot", "a", "-o", "players.svg")
-    assert (ran.exit_code, ran.stderr) == (
-        2,
-        "error: players.svg: exists; --overwrite replaces it\n",
-    )
-    assert Path("players.svg").read_text() == "mine"
-    assert cli("plot", "a", "-o", "players.svg", "--overwrite").exit_code == 0
-    assert Path("players.svg").read_bytes().startswith(b"<svg ")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "exit_code", "message"),
-    [
-        (["a"], 2, "give -o FILE.svg or -o FILE.png"),
-        (["a", "-o", ""], 2, "give -o FILE.svg or -o FILE.png"),
-        (["a", "-o", "x.jpg"], 2, "x.jpg: not a picture; the name must end with .svg or .png"),
-        (["-o", "x.svg"], 2, "no server; give IDENTIFIER…"),
-        ([*"abcdef", "-o", "x.svg"], 2, "servers: 6 given, at most 5 can be drawn"),
-        (["a", "-o", "x.svg", "--kind", "pie"], 2, "'pie' is not one of 'line', 'heatmap'"),
-        (
-            ["a", "-o", "x.svg", "--width", "5000"],
-            2,
-            "should be less than or equal to 4000",
-        ),
-        (["a", "-o", "no/x.svg"], 4, "no/x.svg"),
-        (["c", "-o", "x.svg"], 44, "SERVER_NOT_FOUND"),
-    ],
-)
-def test_invalid_usage_names_the_place_and_writes_nothing(
-    arguments: list[str], exit_code: int, message: str, cli: Cli
-) -> None:
-    ran = cli("plot", *arguments)
-
-    assert (ran.exit_code, ran.stdout) == (exit_code, b"")
-    assert message in ran.stderr
-    assert {path.name for path in Path().iterdir()} == {"snapshot.db"}
-
-
 def test_a_png_has_twice_the_pixels_and_the_theme_of_its_svg(cli: Cli) -> None:
     assert cli("plot", "a", "-o", "x.svg", "--width", "400").exit_code == 0
     for theme in ("light", "dark"):
