@@ -10,11 +10,9 @@ import pytest
 from asgi.in_process import InProcess
 from asgi.log_entries import log_request
 from asgi.small_service import (
-    COMPARISON,
     INVALID_REQUEST,
     NOT_FOUND,
     POST_ONLY,
-    UNAUTHORIZED,
     build_small,
     format_access,
 )
@@ -65,30 +63,6 @@ def get_with(key: str, identifier: bytes = b"a", method: bytes = b"GET") -> byte
 def compare_with(key: str, range: bytes = b"30d", body: bytes = TWO) -> bytes:
     with_range = body[:-1] + b',"range":"%b"}' % range
     return request(COMPARE, HOST, build_key_header(key), JSON, body=with_range)
-
-
-@pytest.mark.parametrize("key", ["key-of-al", "KEY-OF-ALL", "\u00e9", "0" * 64])
-def test_an_unknown_key_is_unauthorized(key: str, service: Service) -> None:
-    check_answer(service, get_with(key), UNAUTHORIZED)
-    check_answer(service, compare_with(key), UNAUTHORIZED)
-
-
-@pytest.mark.parametrize(
-    ("key", "range", "expected"),
-    [
-        ("key-of-all", b"30d", COMPARISON),
-        ("key-of-compare", b"30d", COMPARISON),
-        ("key-of-compare", b"7d", NOT_IN_PLAN),
-        ("key-of-short", b"30d", NOT_IN_PLAN),
-        ("key-of-short", b"1y", NOT_IN_PLAN),
-        ("key-of-get", b"30d", NOT_IN_PLAN),
-        ("key-of-get", b"8d", INVALID_REQUEST),
-    ],
-)
-def test_a_plan_limits_operations_and_ranges(
-    key: str, range: bytes, expected: Expected, service: Service
-) -> None:
-    check_answer(service, compare_with(key, range), expected)
 
 
 def test_the_plan_is_checked_after_the_request_and_before_the_server(service: Service) -> None:

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from asgi.log_entries import log_request
-from asgi.small_service import SERVER_A, serve_small
+from asgi.small_service import serve_small
 from srvstat.asgi.answers import build_reason_header
 from support.http import (
     COMPARE,
@@ -34,42 +34,6 @@ INVALID = ERRORS["INVALID_REQUEST"]
 def service() -> Iterator[Service]:
     with serve_small("--explain-errors", "--explore") as running:
         yield running
-
-
-REASONS = {
-    get(b"nobody"): "no id nobody",
-    get(b"hidden"): "no id hidden",
-    get(b"a?x=1"): 'query: unknown parameter "x"',
-    get(b"a", line=b"HEAD %b HTTP/1.1").replace(b"/a ", b"/a_b "): (
-        'identifier: "a_b" may only contain letters, digits and hyphens'
-    ),
-    request(A, HOST): "X-Gateway-Key: missing or empty",
-    request(b"GET /nothing HTTP/1.1", HOST, KEY): "path: not in the contract",
-    request(COMPARE.replace(b"POST", b"GET"), HOST, KEY): 'method: "GET" is not one of POST',
-    compare(TWO.replace(b'"b"', b'"a"')): "servers[1]: the same reference as servers[0]",
-    compare(b"{"): "body: not JSON at column 2: Expecting property name enclosed in double quotes",
-    request(b"POST /healthz HTTP/1.1", HOST): 'method: "POST" is not one of GET, HEAD',
-    request(b"GET /explore/nothing HTTP/1.1", b"Host: localhost"): (
-        "path: not a path of the explore page"
-    ),
-}
-
-
-@pytest.mark.parametrize(("sent", "reason"), REASONS.items(), ids=REASONS.values())
-def test_an_error_has_its_reason(sent: bytes, reason: str, service: Service) -> None:
-    with Client(service) as client:
-        client.send(sent)
-        answer = client.read_any_answer(to_head=sent.startswith(b"HEAD"))
-
-    assert answer.headers["x-srvstat-reason"] == reason
-    assert answer.body in {b"", *ERRORS.values()}
-
-
-def test_a_success_has_no_reason(service: Service) -> None:
-    answer = send_request(service, get(b"a"))
-
-    assert answer.body == SERVER_A
-    assert "x-srvstat-reason" not in answer.headers
 
 
 def test_without_the_option_no_answer_has_a_reason() -> None:

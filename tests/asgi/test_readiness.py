@@ -141,18 +141,3 @@ def test_a_service_whose_workers_are_all_busy_is_not_ready(
                 assert time.monotonic() < deadline
 
     service.run(ask_three_times())
-
-
-def test_a_service_that_stops_is_not_ready(service: InProcess, release: threading.Event) -> None:
-    async def stop_while_asked() -> None:
-        for worker in (await service.snapshot.get_generation()).files:
-            worker.submit(release.wait)
-        async with service.client() as client:
-            asked = asyncio.ensure_future(client.get("http://x/readyz"))
-            await asyncio.sleep(0.05)
-            service.app.begin_stop()
-            for answer in (await asked, await client.get("http://x/readyz")):
-                assert (answer.status_code, answer.content) == (503, UNAVAILABLE)
-        release.set()
-
-    service.run(stop_while_asked())

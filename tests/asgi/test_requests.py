@@ -107,22 +107,14 @@ ACCEPTED = {
     "JSON in capitals, of UTF-8": with_type(JSON.upper() + b"; charset=utf-8"),
     "conditional": with_type(JSON, b"If-None-Match: *", b"Range: bytes=0-5", b"Accept: text/html"),
     "16,384 bytes": compare(TWO.ljust(16_384)),
-    "white space around it": compare(b" \r\n\t" + TWO + b"\n"),
-    "escapes": compare(TWO.replace(b'"a"', rb'"\u0061"')),
     "an empty query": with_query(b"?&"),
 }
 REFUSED = {
-    "no type": with_type(),
     "JSON twice": with_type(JSON, JSON),
-    "another type": with_type(b"Content-Type: text/json"),
     "an encoding": with_type(JSON, b"Content-Encoding: identity"),
     "16,385 bytes": compare(TWO.ljust(16_385)),
     "an empty body": compare(b""),
     "no body": request(COMPARE, HOST, KEY, JSON),
-    "a body cut off": compare(TWO[:-1]),
-    "UTF-16": compare(TWO.decode().encode("utf-16")),
-    "a repeated key": compare(TWO[:-1] + b',"range":"7d","range":"7d"}'),
-    "an unknown property": compare(TWO[:-1] + b',"more":1}'),
     "nested too deeply": compare(b'{"servers":' + b"[" * 8_000 + b"]" * 8_000 + b"}"),
     "a query": with_query(b"?range=7d"),
 }

@@ -103,20 +103,6 @@ def test_a_new_snapshot_answers_the_next_request(
     assert events == ["new snapshot in use"] * 4
 
 
-def test_a_request_received_in_part_is_answered_from_the_new_snapshot(
-    service: Service, path: Path, snapshots: dict[int, Path]
-) -> None:
-    with Client(service) as client:
-        client.send(compare(BOTH)[:-1])
-        time.sleep(0.05)
-        replace_with(snapshots[8], path)
-        wait_until_served(service, 8)
-        client.send(BOTH[-1:])
-        results = client.read_answer().json["data"]
-
-    assert [result["currentPlayers"] for result in results] == [8, 8]
-
-
 def test_each_answer_comes_from_one_snapshot(
     service: Service, path: Path, snapshots: dict[int, Path]
 ) -> None:
