@@ -14,17 +14,18 @@ from hypothesis import strategies as st
 
 from srvstat.documents.analysis import Timeline, build_runs
 from srvstat.documents.document import WindowPart
-from srvstat.render.pictures.frame import choose_player_ticks, spread_keys
 from srvstat.render.pictures.sheet import choose_size, draw_sheet
 from srvstat.render.pictures.svg import (
     Box,
     Size,
     Theme,
     build_style,
+    choose_player_ticks,
     encode_svg,
     fit_text,
     measure_text,
     read_palette,
+    spread_keys,
 )
 from srvstat.render.pictures.timeline import (
     Point,

@@ -1,15 +1,13 @@
 """Write rows as CSV, NDJSON or Markdown."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.instants import format_instant
 from srvstat.documents.rows import Column, Kind, RowDocument
-
-_T = TypeVar("_T")
 
 _ROWS_PER_PIECE = 1000
 _REPEATED_TEXTS = 4096
@@ -50,15 +48,13 @@ def encode_rows(
 
 def _encode_lines(document: RowDocument, style: _Style, *, for_terminal: bool) -> Iterator[bytes]:
     columns, rows = document.to_rows()
-    format_text, format_texts = style.format_text, style.format_texts
-    if for_terminal:
-        format_text, format_texts = _escape(format_text), _escape(format_texts)
+    escape: Callable[[str], str] = _escape_controls if for_terminal else str
     formatters: Mapping[Kind, Callable[[Any], str]] = {
-        "text": lru_cache(_REPEATED_TEXTS)(format_text),
-        "texts": format_texts,
+        "text": lru_cache(_REPEATED_TEXTS)(lambda text: escape(style.format_text(text))),
+        "texts": lambda texts: escape(style.format_texts(texts)),
         "integer": int.__repr__,
-        "number": _format_number,
-        "boolean": _format_boolean,
+        "number": _encode,
+        "boolean": _encode,
         "instant": style.format_instant,
     }
     template = style.build_template(columns)
@@ -72,28 +68,13 @@ def _encode_lines(document: RowDocument, style: _Style, *, for_terminal: bool) -
         yield "".join([template % row for row in zip(*cells, strict=True)]).encode()
 
 
-def _escape(format_value: Callable[[_T], str]) -> Callable[[_T], str]:
-    return lambda value: _escape_controls(format_value(value))
+def _encode(value: Any) -> str:
+    """Return JSON; of a number, an integer is as in a column of integers."""
+    return wire.encode(value).decode()
 
 
 def _escape_controls(text: str) -> str:
     return wire.escape_for_terminal(text.encode()).decode()
-
-
-def _format_number(value: float) -> str:
-    return wire.encode(value).decode()  # of an int too, which some figures are
-
-
-def _format_boolean(value: bool) -> str:
-    return "true" if value else "false"
-
-
-def _join_names(columns: tuple[Column, ...]) -> str:
-    return ",".join(map(_quote_cell, (column.name for column in columns))) + "\n"
-
-
-def _build_csv_line(columns: tuple[Column, ...]) -> str:
-    return ",".join(["%s"] * len(columns)) + "\n"
 
 
 def _quote_cell(text: str) -> str:
@@ -102,54 +83,49 @@ def _quote_cell(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def _quote_texts(texts: Sequence[str]) -> str:
-    return _quote_cell(" ".join(texts))
-
-
-def _build_json_line(columns: tuple[Column, ...]) -> str:
-    members = (f"{_quote_json(column.name)}:".replace("%", "%%") + "%s" for column in columns)
-    return f"{{{','.join(members)}}}\n"
-
-
-def _quote_json(value: str | Sequence[str]) -> str:
-    return wire.encode(value).decode()
-
-
-def _build_markdown_head(columns: tuple[Column, ...]) -> str:
-    line = _build_markdown_line(columns)
-    rules = ("---:" if column.kind in ("integer", "number") else "---" for column in columns)
-    return line % tuple(_escape_markdown(column.name) for column in columns) + line % tuple(rules)
-
-
-def _build_markdown_line(columns: tuple[Column, ...]) -> str:
-    return f"| {' | '.join(['%s'] * len(columns))} |\n"
-
-
 def _escape_markdown(text: str) -> str:
     shown = _escape_controls(text).translate(_MARKDOWN_ESCAPES)
     # GitHub makes links of these wherever they stand.
     return shown.replace("://", "\\://").replace("www.", "www\\.")
 
 
-def _list_in_markdown(texts: Sequence[str]) -> str:
-    return _escape_markdown(", ".join(texts))
+def _build_json_line(columns: tuple[Column, ...]) -> str:
+    members = (f"{_encode(column.name)}:".replace("%", "%%") + "%s" for column in columns)
+    return f"{{{','.join(members)}}}\n"
+
+
+def _build_markdown_line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _build_markdown_head(columns: tuple[Column, ...]) -> str:
+    rules = ("---:" if column.kind in ("integer", "number") else "---" for column in columns)
+    names = (_escape_markdown(column.name) for column in columns)
+    return _build_markdown_line(names) + _build_markdown_line(rules)
 
 
 _STYLES: Mapping[str, _Style] = {
-    "csv": _Style(_join_names, _build_csv_line, _quote_cell, _quote_texts, format_instant, ""),
+    "csv": _Style(
+        lambda columns: ",".join(_quote_cell(column.name) for column in columns) + "\n",
+        lambda columns: ",".join(["%s"] * len(columns)) + "\n",
+        _quote_cell,
+        lambda texts: _quote_cell(" ".join(texts)),
+        format_instant,
+        "",
+    ),
     "ndjson": _Style(
         lambda _columns: "",
         _build_json_line,
-        _quote_json,
-        _quote_json,
+        _encode,
+        _encode,
         lambda at: f'"{format_instant(at)}"',
         "null",
     ),
     "markdown": _Style(
         _build_markdown_head,
-        _build_markdown_line,
+        lambda columns: _build_markdown_line(["%s"] * len(columns)),
         _escape_markdown,
-        _list_in_markdown,
+        lambda texts: _escape_markdown(", ".join(texts)),
         format_instant,
         "",
     ),

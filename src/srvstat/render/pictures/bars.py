@@ -32,30 +32,28 @@ from srvstat.render.figures import (
     format_window_length,
 )
 from srvstat.render.local_time import WEEKDAYS, format_hour
-from srvstat.render.pictures.frame import (
+from srvstat.render.pictures.svg import (
     BELOW,
+    FONT_SIZE,
     HEADING,
     MARGIN,
     TIME_LABEL_WIDTH,
-    Scale,
-    choose_player_ticks,
-    divide_rows,
-    draw_heading,
-    draw_notes,
-    draw_tick,
-    draw_value_axis,
-    measure_ticks,
-)
-from srvstat.render.pictures.svg import (
-    FONT_SIZE,
     Box,
+    Scale,
     Size,
     add,
     add_line,
     add_text,
     add_tooltip,
+    choose_player_ticks,
     create_picture,
+    divide_rows,
+    draw_heading,
+    draw_notes,
+    draw_tick,
+    draw_value_axis,
     measure_text,
+    measure_ticks,
     name_servers,
 )
 from srvstat.render.text import NOTHING, format_count, format_share

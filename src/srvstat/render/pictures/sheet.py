@@ -16,10 +16,10 @@ from srvstat.documents.analysis import (
 from srvstat.documents.document import WindowPart
 from srvstat.render.local_time import format_local_time, format_zoned_time
 from srvstat.render.pictures.bars import draw_distribution, draw_growth, draw_heat_map
-from srvstat.render.pictures.frame import KEY_HEIGHT
 from srvstat.render.pictures.svg import (
     BOLD,
     FONT_SIZE,
+    KEY_HEIGHT,
     NamedServer,
     Size,
     add_notes,

@@ -15,22 +15,27 @@ from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
 from srvstat.render.figures import describe_step, format_rounded
-from srvstat.render.pictures.frame import (
+from srvstat.render.pictures.svg import (
     BELOW,
     KEY_HEIGHT,
     MARGIN,
+    Box,
     Scale,
+    Size,
+    add,
     choose_player_ticks,
+    create_picture,
     draw_key,
     draw_notes,
     draw_time_axis,
     draw_value_axis,
     flow_keys,
+    format_number,
     measure_key,
     measure_ticks,
+    name_servers,
     spread_keys,
 )
-from srvstat.render.pictures.svg import Box, Size, add, create_picture, format_number, name_servers
 from srvstat.render.text import format_count
 
 _MINUTE, _WEEK = DAY_MS // 1440, 7 * DAY_MS

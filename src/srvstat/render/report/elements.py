@@ -1,15 +1,16 @@
 """Build elements of HTML. All text and all attributes are escaped as foreign text."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
 from srvstat.contract.instants import format_instant
+from srvstat.render.figures import format_rounded, format_whole
 from srvstat.render.local_time import format_local_time
 from srvstat.render.pictures.svg import NamedServer, Size, name_servers
-from srvstat.render.text import NOTHING, escape_text, format_share
+from srvstat.render.text import NOTHING, escape_text
 
 Child = Element | str
 Children = Sequence[Child]
@@ -53,9 +54,19 @@ def build_number(value: float | None, text: str) -> Element:
     return build("data", text, value=wire.format_number(value))
 
 
-def build_share(share: float) -> Element:
-    """Build a share in percent."""
-    return build_number(share, format_share(share))
+def build_figure(value: float | None, format_value: Callable[[float], str]) -> Element:
+    """Build a figure as `build_number` does, formatted by a function."""
+    return build_number(value, "" if value is None else format_value(value))
+
+
+def build_rounded(value: float | None, digits: int) -> Element:
+    """Build a figure with at most `digits` digits after the point."""
+    return build_number(value, format_rounded(value, digits))
+
+
+def build_whole(value: int | None) -> Element:
+    """Build a count of players or observations."""
+    return build_number(value, format_whole(value))
 
 
 def build_time(at: int, text: str) -> Element:
@@ -95,16 +106,15 @@ def build_details(summary: str, *children: Child, **attributes: str) -> Element:
     return build("details", build("summary", summary), *children, **attributes)
 
 
-def build_fields(fields: Iterable[tuple[str, Child]]) -> Element:
+def build_fields(fields: Mapping[str, Child]) -> Element:
     """Build a list of names and values."""
-    pairs = (build("div", build("dt", name), build("dd", value)) for name, value in fields)
+    pairs = (build("div", build("dt", name), build("dd", value)) for name, value in fields.items())
     return build("dl", *pairs)
 
 
-def build_list(items: Iterable[Children], class_: str = "") -> Element:
+def build_list(items: Iterable[Children]) -> Element:
     """Build a list with bullets."""
-    elements = (build("li", *item) for item in items)
-    return build("ul", *elements, class_=class_) if class_ else build("ul", *elements)
+    return build("ul", *(build("li", *item) for item in items))
 
 
 def join_words(items: Sequence[Children], pair: str = " and ") -> list[Child]:
@@ -147,6 +157,10 @@ class Labels(NamedTuple):
     def build_name(self, at: int) -> Element:
         """Build the name of a server; it can't change the direction of the text around it."""
         return build("bdi", self.names[at])
+
+    def build_names(self) -> list[Element]:
+        """Build the names of all servers."""
+        return [self.build_name(at) for at in range(len(self.names))]
 
     def build_time(self, at: int) -> Element:
         """Build a local time."""

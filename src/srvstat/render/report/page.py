@@ -14,15 +14,16 @@ from srvstat.render.report.elements import (
     Labels,
     append,
     build,
+    build_fields,
     build_list,
     build_raw,
     build_section,
     join_words,
 )
 from srvstat.render.report.sections import (
+    DEFINITIONS,
     build_comparison,
     build_coverage_section,
-    build_definitions,
     build_distribution,
     build_growth_section,
     build_hours,
@@ -121,7 +122,7 @@ def _build_sections(report: Report, labels: Labels) -> Iterator[Element]:
     yield build_integrity(report.integrity, labels)
     yield build_coverage_section(report, labels)
     yield build_origin(report, labels)
-    yield build_definitions()
+    yield build_section("definitions", "Definitions", build_fields(DEFINITIONS))
 
 
 def _list_links(sections: list[Element]) -> Iterator[Children]:

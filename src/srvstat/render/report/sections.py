@@ -1,6 +1,6 @@
 """Build the sections of a report. Each picture has its figures in a table below it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
@@ -20,7 +20,7 @@ from srvstat.documents.analysis import (
     Stats,
 )
 from srvstat.documents.document import LEAST_COVERAGE, WindowPart, remove_color_codes
-from srvstat.documents.integrity import AnyRule, Integrity, Result, ServerIntegrity
+from srvstat.documents.integrity import Integrity, ServerIntegrity
 from srvstat.documents.servers import is_silent
 from srvstat.render.figures import (
     choose_class,
@@ -29,9 +29,7 @@ from srvstat.render.figures import (
     format_change,
     format_first_last,
     format_last_seen,
-    format_rounded,
     format_trend,
-    format_whole,
 )
 from srvstat.render.local_time import (
     WEEKDAYS,
@@ -52,11 +50,13 @@ from srvstat.render.report.elements import (
     build_details,
     build_drawing,
     build_fields,
+    build_figure,
     build_number,
+    build_rounded,
     build_section,
-    build_share,
     build_table,
     build_time,
+    build_whole,
 )
 from srvstat.render.tables.integrity import MEANING, RULES, describe_evidence
 from srvstat.render.text import (
@@ -74,11 +74,15 @@ FIRST_LAST = "First → last"
 def build_comparison(stats: Stats, labels: Labels) -> Element:
     """Build the section with the figures of all servers."""
     names = [_build_server(server, number) for number, server in enumerate(stats.servers, 1)]
+    notes = []
+    if stats.window.to != stats.as_of:
+        record = "Current counts are those of the server records, as of "
+        notes = [build("p", record, labels.build_time(stats.as_of), ".", class_="note")]
     return build_section(
         "comparison",
         "Comparison",
         build_table("Figures of the servers", ("Figure", *names), _list_rows(stats, labels)),
-        *_build_notes(stats, labels),
+        *notes,
     )
 
 
@@ -86,19 +90,25 @@ def _build_server(server: ServerStatistics, number: int) -> Element:
     shown = remove_color_codes(server.hostname)
     hostname = build("bdi", shown if shown.strip() else server.server_id)
     identifiers = build("span", f"{server.server_id} {server.cfx_id}", class_="note")
-    return build("span", _build_key(number), hostname, " ", identifiers, class_="server")
-
-
-def _build_key(number: int) -> Element:
-    """Build a piece of the line that a server has in pictures."""
+    # A piece of the line that the server has in pictures.
     line = build("g", build("path", class_="line", d="M0 5H28"), class_=f"series series-{number}")
-    return build("svg", line, class_="key", viewBox="0 0 28 10", aria_hidden="true")
+    key = build("svg", line, class_="key", viewBox="0 0 28 10", aria_hidden="true")
+    return build("span", key, hostname, " ", identifiers, class_="server")
 
 
 def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
     servers = stats.servers
     yield ["Players"]
-    yield ["Current", *(_build_current(one, stats) for one in servers)]
+    zone = ZoneInfo(stats.time_zone)
+    yield [
+        "Current",
+        *(
+            format_last_seen(one.last_observed_at, stats.as_of, zone)
+            if is_silent(one.last_observed_at, stats.as_of)
+            else build_whole(one.current_players)
+            for one in servers
+        ),
+    ]
     yield ["Average", *(build_rounded(one.average_players, 2) for one in servers)]
     yield ["Change", *(build_change(one, stats.window) for one in servers)]
     yield ["Median", *(build_rounded(one.median_players, 1) for one in servers)]
@@ -113,29 +123,11 @@ def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
         yield [f"{percent:f}%", *(build_rounded(one.players, 1) for one in values)]
     yield ["Observations"]
     yield ["Count", *(build_whole(one.sample_count) for one in servers)]
-    yield ["Usual interval", *(_build_interval(one.usual_interval_seconds) for one in servers)]
-    yield ["Coverage", *(build_coverage(one.coverage) for one in servers)]
-
-
-def _build_current(server: ServerStatistics, stats: Stats) -> Element | str:
-    if is_silent(server.last_observed_at, stats.as_of):
-        return format_last_seen(server.last_observed_at, stats.as_of, ZoneInfo(stats.time_zone))
-    return build_whole(server.current_players)
-
-
-def build_whole(value: int | None) -> Element:
-    """Build a count of players or observations."""
-    return build_number(value, format_whole(value))
-
-
-def build_rounded(value: float | None, digits: int) -> Element:
-    """Build a figure with at most `digits` digits after the point."""
-    return build_number(value, format_rounded(value, digits))
-
-
-def build_coverage(value: float | None) -> Element:
-    """Build a share that may be unknown."""
-    return build_number(None, "") if value is None else build_share(value)
+    yield [
+        "Usual interval",
+        *(build_figure(one.usual_interval_seconds, format_interval) for one in servers),
+    ]
+    yield ["Coverage", *(build_figure(one.coverage, format_share) for one in servers)]
 
 
 def build_change(server: ServerStatistics, window: WindowPart) -> Element:
@@ -159,10 +151,6 @@ def build_first_last(server: ServerStatistics) -> Element:
     return build_number(rise, format_first_last(server.first_players, rise))
 
 
-def _build_interval(seconds: float | None) -> Element:
-    return build_number(seconds, "" if seconds is None else format_interval(seconds))
-
-
 def _build_peak(server: ServerStatistics, labels: Labels) -> Element:
     """Build the peak with the times at which it was first and last observed."""
     first, last = server.peak_first_at, server.peak_last_at
@@ -172,12 +160,6 @@ def _build_peak(server: ServerStatistics, labels: Labels) -> Element:
     if last is not None and last != first:
         times += [" ", build("span", "last ", labels.build_time(last), class_="note")]
     return build("span", build_whole(server.peak_players), *times)
-
-
-def _build_notes(stats: Stats, labels: Labels) -> Iterator[Element]:
-    if stats.window.to != stats.as_of:
-        record = "Current counts are those of the server records, as of "
-        yield build("p", record, labels.build_time(stats.as_of), ".", class_="note")
 
 
 _HEADERS = {"day": "Day", "week": "Week from", "month": "Month"}
@@ -260,7 +242,7 @@ def _build_steps(
     build_cell: Callable[[GrowthStepPart, str], Element],
 ) -> Element:
     """Build a table with a row for each step, and a column for each server."""
-    names = [labels.build_name(at) for at in range(len(document.servers))]
+    names = labels.build_names()
     part = f"part of a {document.step}"
     rows = (
         (_build_step(steps[0], document, labels), *(build_cell(step, part) for step in steps))
@@ -384,7 +366,7 @@ def build_distribution(document: Distribution, labels: Labels) -> Element:
     picture = build_drawing(
         lambda size: draw_distribution(document, size), Size(900, height), Size(360, height)
     )
-    names = [labels.build_name(at) for at in range(len(document.servers))]
+    names = labels.build_names()
     table = build_table(
         "Observations by number of players",
         ("Players", *names),
@@ -425,7 +407,7 @@ def build_coverage_section(report: Report, labels: Labels) -> Element:
         (
             labels.build_name(at),
             build_whole(figures.sample_count),
-            build_coverage(figures.coverage),
+            build_figure(figures.coverage, format_share),
             f"{len(timeline.gaps):,}",
             _format_gap_length(timeline),
         )
@@ -469,20 +451,25 @@ def _list_gaps(server: ServerTimeline, at: int, labels: Labels) -> Iterator[Chil
         yield labels.build_name(at), f"and {rest}; report --json lists all", "", ""
 
 
-_RESULTS: Mapping[Result, str] = {
-    "pass": "pass",
-    "suspect": "suspect",
-    "notEvaluated": "not evaluated",
-}
+_RESULTS = {"notEvaluated": "not evaluated"}
 
 
 def build_integrity(integrity: Integrity, labels: Labels) -> Element:
     """Build the section on integrity."""
+    rows = []
+    for rules in zip(*(server.rules for server in integrity.servers), strict=True):
+        words = RULES[rules[0].rule]
+        rule = build("span", words.name, " ", build("span", words.meaning, class_="note"))
+        results = (rule.result for rule in rules)
+        shown = [build("span", _RESULTS.get(one, one), class_=f"result {one}") for one in results]
+        rows.append((rule, *shown))
     section = build_section(
         "integrity",
         "Integrity",
         build("p", MEANING, class_="note"),
-        _build_results(integrity, labels),
+        build_table(
+            "Results of the integrity rules", ("Rule", *labels.build_names()), rows, "results"
+        ),
     )
     for at, server in enumerate(integrity.servers):
         append(section, _describe_suspects(server, labels.build_name(at), integrity.time_zone))
@@ -495,24 +482,6 @@ def build_integrity(integrity: Integrity, labels: Labels) -> Element:
     return section
 
 
-def _build_results(integrity: Integrity, labels: Labels) -> Element:
-    names = [labels.build_name(at) for at in range(len(integrity.servers))]
-    rows = [
-        (_build_rule(rules[0]), *map(_build_result, rules))
-        for rules in zip(*(server.rules for server in integrity.servers), strict=True)
-    ]
-    return build_table("Results of the integrity rules", ("Rule", *names), rows, "results")
-
-
-def _build_rule(rule: AnyRule) -> Element:
-    note = build("span", RULES[rule.rule].meaning, class_="note")
-    return build("span", RULES[rule.rule].name, " ", note)
-
-
-def _build_result(rule: AnyRule) -> Element:
-    return build("span", _RESULTS[rule.result], class_=f"result {rule.result}")
-
-
 def _describe_suspects(server: ServerIntegrity, name: Child, zone: str) -> Iterator[Element]:
     suspects = [rule for rule in server.rules if rule.result == "suspect"]
     if suspects:
@@ -520,7 +489,7 @@ def _describe_suspects(server: ServerIntegrity, name: Child, zone: str) -> Itera
     for rule in suspects:
         causes = build("span", "Innocent causes: ", " ".join(rule.innocent_causes), class_="note")
         evidence = build("span", describe_evidence(rule, zone), " ", causes)
-        yield build_fields([(RULES[rule.rule].name, evidence)])
+        yield build_fields({RULES[rule.rule].name: evidence})
 
 
 def _list_reasons(integrity: Integrity, labels: Labels) -> Iterator[Children]:
@@ -531,77 +500,49 @@ def _list_reasons(integrity: Integrity, labels: Labels) -> Iterator[Children]:
                 yield rule_of, rule.reason
 
 
-_DEFINITIONS = (
-    ("Observation", "One player count of a server at an instant."),
-    ("Window", "The time that the report covers, without its first instant and with its last."),
-    ("Current", "The count in the server's record, or else its last observation."),
-    ("Average", "The sum of the counts divided by their number; all observations weigh the same."),
-    ("Median", "The 50% quantile."),
-    ("Quantile", "The count that a share of the observations does not exceed."),
-    (
-        "Change",
-        (
-            "The average of the window minus the average of the window of equal length before, in"
-            " players and in percent. There is none if less than 80% of either window was observed."
-        ),
-    ),
-    (
-        FIRST_LAST,
-        (
-            "The first and the last count of the window. They are two moments, mostly at different"
-            " times of day."
-        ),
-    ),
-    (
-        "Trend",
-        (
-            "The median slope between the averages of any two whole days (Theil and Sen). It is"
-            " flat if it changes the average by less than 1% a week, and there is none if less than"
-            " 80% of the window was observed."
-        ),
-    ),
-    (
-        "Whole, partial",
-        (
-            "A step, such as a day, is whole if at least 90% of it was observed, otherwise"
-            " partial. A partial step does not determine a scale or a trend."
-        ),
-    ),
-    ("Usual interval", "The median distance between successive observations."),
-    ("Coverage", "The share of the window in which an observation lasts."),
-    (NOTHING, "No value, because there are too few observations."),
-)
+DEFINITIONS = {
+    "Observation": "One player count of a server at an instant.",
+    "Window": "The time that the report covers, without its first instant and with its last.",
+    "Current": "The count in the server's record, or else its last observation.",
+    "Average": "The sum of the counts divided by their number; all observations weigh the same.",
+    "Median": "The 50% quantile.",
+    "Quantile": "The count that a share of the observations does not exceed.",
+    "Change": "The average of the window minus the average of the window of equal length before, in"
+    " players and in percent. There is none if less than 80% of either window was observed.",
+    FIRST_LAST: "The first and the last count of the window. They are two moments, mostly at"
+    " different times of day.",
+    "Trend": "The median slope between the averages of any two whole days (Theil and Sen). It is"
+    " flat if it changes the average by less than 1% a week, and there is none if less than 80% of"
+    " the window was observed.",
+    "Whole, partial": "A step, such as a day, is whole if at least 90% of it was observed,"
+    " otherwise partial. A partial step does not determine a scale or a trend.",
+    "Usual interval": "The median distance between successive observations.",
+    "Coverage": "The share of the window in which an observation lasts.",
+    NOTHING: "No value, because there are too few observations.",
+}
+"""The meaning of words."""
 
 
 def build_origin(report: Report, labels: Labels) -> Element:
     """Build the section on where the data and the page come from, and how to check them."""
     verify = build("code", "srvstat snapshot verify SNAPSHOT")
     root = build("code", report.root, class_="long")
+    check = (
+        " prints the root of an intact snapshot. The command above, run on this snapshot, writes"
+        " this file again."
+    )
     return build_section(
         "origin",
         "Source",
         build_fields(
-            [
-                ("Snapshot as of", labels.build_time(report.as_of)),
-                ("Root", build("span", root, " (SHA-256 of the snapshot's content)")),
-                ("Window", format_local_window(report.window, labels.zone)),
-                ("Time zone", report.time_zone),
-                ("Program", report.program),
-                ("Command", build("code", report.command)),
-                (
-                    "To check",
-                    build(
-                        "span",
-                        verify,
-                        " prints the root of an intact snapshot. The"
-                        " command above, run on this snapshot, writes this file again.",
-                    ),
-                ),
-            ]
+            {
+                "Snapshot as of": labels.build_time(report.as_of),
+                "Root": build("span", root, " (SHA-256 of the snapshot's content)"),
+                "Window": format_local_window(report.window, labels.zone),
+                "Time zone": report.time_zone,
+                "Program": report.program,
+                "Command": build("code", report.command),
+                "To check": build("span", verify, check),
+            }
         ),
     )
-
-
-def build_definitions() -> Element:
-    """Build the section on the meaning of words."""
-    return build_section("definitions", "Definitions", build_fields(_DEFINITIONS))

@@ -8,7 +8,6 @@ from srvstat.render.figures import (
     explain_missing_change,
     format_change,
     format_rounded,
-    format_whole,
     format_window_length,
 )
 from srvstat.render.local_time import format_hour
@@ -18,12 +17,14 @@ from srvstat.render.report.elements import (
     Children,
     Labels,
     build,
+    build_figure,
     build_number,
-    build_share,
+    build_rounded,
+    build_whole,
     join_words,
 )
 from srvstat.render.tables.integrity import RULES
-from srvstat.render.text import format_count, format_span_length
+from srvstat.render.text import format_count, format_share, format_span_length
 
 _LEAST_CHANGE = 0.01
 """An average that changes by a smaller share of it hardly changed."""
@@ -71,7 +72,7 @@ def _describe_size(report: Report, labels: Labels, observed: Sequence[int]) -> C
     if len(ranked) < 2:  # noqa: PLR2004 - one has no rank
         ranked = []
     figures: list[Children] = [
-        [_build_lead(labels, at), " has ", _build_average(averages[at])]
+        [_build_lead(labels, at), " has ", build_rounded(averages[at], 2)]
         for at in observed
         if at not in ranked
     ]
@@ -88,21 +89,19 @@ def _rank(averages: Mapping[int, float], ranked: Sequence[int], labels: Labels) 
     leaders = [at for at in ranked if averages[at] == greatest]
     others = sorted((at for at in ranked if at not in leaders), key=lambda at: -averages[at])
     yield from join_words([[_build_lead(labels, at)] for at in leaders])
-    average = _build_average(greatest)
+    average = build_rounded(greatest, 2)
     if not others:
         yield from (" each have ", average, " players on average.")
         return
     yield " have the most players, each " if len(leaders) > 1 else " has the most players, "
-    followers = [[labels.build_name(at), " (", _build_average(averages[at]), ")"] for at in others]
+    followers: list[Children] = [
+        [labels.build_name(at), " (", build_rounded(averages[at], 2), ")"] for at in others
+    ]
     yield from (average, " on average, followed by ", *join_words(followers), ".")
 
 
 def _build_lead(labels: Labels, at: int) -> Child:
     return build("strong", labels.build_name(at))
-
-
-def _build_average(average: float | None) -> Child:
-    return build_number(average, format_rounded(average, 2))
 
 
 def _describe_peak(report: Report, labels: Labels, compared: Sequence[int]) -> Children:
@@ -114,7 +113,7 @@ def _describe_peak(report: Report, labels: Labels, compared: Sequence[int]) -> C
     holders = [at for at, one in peaks.items() if one == peak]
     names = join_words([[labels.build_name(at)] for at in holders])
     times = [[*_describe_times(servers[at], labels)] for at in holders]
-    count = [build_number(peak, format_whole(peak)), " player" if peak == 1 else " players"]
+    count = [build_whole(peak), " player" if peak == 1 else " players"]
     if len(servers) == 1:
         return [" The highest count is ", *count, ", on ", *times[0], "."]
     if len(holders) == 1:
@@ -164,8 +163,8 @@ def _describe_change(server: ServerStatistics, change: ChangePart) -> tuple[str,
     now = server.average_players or 0
     before = 0 if server.previous is None else server.previous.average_players or 0
     if now == before:
-        return "did not change", ["(", _build_average(now), ")"]
-    figures: list[Child] = ["(from ", _build_average(before), " to ", _build_average(now)]
+        return "did not change", ["(", build_rounded(now, 2), ")"]
+    figures: list[Child] = ["(from ", build_rounded(before, 2), " to ", build_rounded(now, 2)]
     for text in format_change(change, now)[1:]:
         figures += [", ", build_number(change.percentage, text)]
     is_small = abs(now - before) < _LEAST_CHANGE * before
@@ -175,7 +174,7 @@ def _describe_change(server: ServerStatistics, change: ChangePart) -> tuple[str,
 
 
 def _build_shares(shares: Sequence[float]) -> Children:
-    lowest, highest = build_share(min(shares)), build_share(max(shares))
+    lowest, highest = (build_figure(one, format_share) for one in (min(shares), max(shares)))
     if lowest.text == highest.text:
         return [lowest]
     return [lowest, " to ", highest]
