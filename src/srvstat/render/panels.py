@@ -290,7 +290,7 @@ def render_panels(
     labels = ""
     for tick in shown:
         labels = labels.ljust(tick.start) + tick.label
-    lines.append(Text.assemble(indent, (labels, AXIS_STYLE)))
+    lines.append(Text(indent + labels, AXIS_STYLE))
     tops = {scale.top for panel, scale in zip(panels, frame.scales, strict=True) if panel.rows}
     caption = "; ".join([*notes, *(["the scales differ"] if len(tops) > 1 else [])])
     return screen.render(*lines, Text(caption, AXIS_STYLE, overflow="fold"))

@@ -2,9 +2,11 @@
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.cells import set_cell_size
 from rich.console import Console, RenderableType
 from rich.measure import Measurement
@@ -119,3 +121,15 @@ def build_fields_grid(fields: Fields, screen: Screen) -> Table:
         for row in [cells] if fits else [cells[:1], cells[1:]]:
             grid.add_row(*row)
     return grid
+
+
+def start_table(*names: str, right: Collection[str] = (), header_style: str = "bold") -> Table:
+    """Return a table with columns that are folded; those named in `right` are right-aligned."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style=header_style)
+    for name in names:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    return table
+
+
+Renderers = Mapping[type, Callable[[Any, Screen], str]]
+"""The functions that render documents, by their type."""

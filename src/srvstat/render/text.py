@@ -154,11 +154,6 @@ def format_window(
     return f"{first}, to {format_at(end)} inclusive"
 
 
-def format_minute(at: int) -> str:
-    """Format an instant to the minute, without its zone, which is UTC: `2026-08-22 17:30`."""
-    return format_instant(at)[:16].replace("T", " ")
-
-
 def format_span(
     first: int | None, last: int | None, format_at: Callable[[int], str] = format_time
 ) -> str:

@@ -23,6 +23,7 @@ from srvstat.render.figures import (
     choose_class,
     describe_shortage,
     explain_missing_change,
+    find_highest,
     find_level,
     find_trend_line,
     format_change,
@@ -30,6 +31,7 @@ from srvstat.render.figures import (
     format_step,
     format_trend,
     format_window_length,
+    list_growth_cells,
 )
 from srvstat.render.local_time import WEEKDAYS, format_hour
 from srvstat.render.pictures.svg import (
@@ -78,7 +80,7 @@ def draw_distribution(distribution: Distribution, size: Size) -> Element:
     names = name_servers(distribution.servers)
     title = f"How often servers had how many players: {', '.join(names)}"
     sentences = [
-        f"{name}: {_describe_server(server)}."
+        f"{name}: {'; '.join(_list_figures(server))}."
         for name, server in zip(names, distribution.servers, strict=True)
     ]
     picture = create_picture("distribution", size, title, sentences)
@@ -154,10 +156,6 @@ def _list_quartiles(server: ServerDistribution) -> Iterator[str]:
     yield f"middle half {lower} to {upper}"
 
 
-def _describe_server(server: ServerDistribution) -> str:
-    return "; ".join(_list_figures(server))
-
-
 def _list_figures(server: ServerDistribution) -> Iterator[str]:
     yield ", ".join(_list_quartiles(server))
     if server.lowest_players is not None and server.peak_players is not None:
@@ -182,7 +180,7 @@ def draw_growth(growth: GrowthDocument, size: Size) -> Element:
     picture = create_picture("growth", size, title, sentences)
     top = draw_notes(picture, list(_list_notes(growth)), size)
     rows = divide_rows(Box(0, top, size.width - MARGIN, size.height - BELOW), len(names))
-    highest = [_find_highest(server) for server in growth.servers]
+    highest = [find_highest(list_growth_cells(server.steps)) for server in growth.servers]
     ticks = [
         choose_player_ticks(one, row.height - HEADING)
         for one, row in zip(highest, rows, strict=True)
@@ -196,7 +194,8 @@ def draw_growth(growth: GrowthDocument, size: Size) -> Element:
         box = draw_heading(picture, row, names[number], figures, css)
         box = box._replace(left=left)
         up = draw_value_axis(picture, box, ticks[number])
-        across = _scale_steps(server, box)
+        ends = (server.steps[0].from_, server.steps[-1].to) if server.steps else (0, 1)
+        across = Scale(*ends, box.left, box.right)
         group = add(picture, "g", f"series series-{number + 1}")
         _draw_steps(group, across, up, server, growth)
         _draw_trend(group, across, up, server)
@@ -215,19 +214,6 @@ def _list_notes(growth: GrowthDocument) -> Iterator[str]:
         yield "dashed: trend of whole days"
     if any(server.change for server in growth.servers):
         yield f"change: average against the {format_window_length(growth.window)} before"
-
-
-def _find_highest(server: ServerGrowth) -> float | None:
-    """Return the highest average of a whole step; of any step if none is whole."""
-    known = [step for step in server.steps if step.average_players is not None]
-    scale = [step for step in known if not step.is_partial] or known
-    return max((step.average_players or 0 for step in scale), default=None)
-
-
-def _scale_steps(server: ServerGrowth, box: Box) -> Scale:
-    if not server.steps:
-        return Scale(0, 1, box.left, box.right)
-    return Scale(server.steps[0].from_, server.steps[-1].to, box.left, box.right)
 
 
 def _draw_steps(
@@ -329,6 +315,15 @@ class _Range(NamedTuple):
         return find_level(average, self.lowest, self.highest, LEVELS)
 
 
+class _Key(NamedTuple):
+    """What the lines below a map explain."""
+
+    levels: _Range | None
+    busiest: HourPart | None
+    has_empty: bool
+    lines: int
+
+
 def draw_heat_map(server: ServerPeakHours, size: Size, *, is_well_observed: bool = True) -> Element:
     """Draw a cell for each hour of the week, from Monday 0:00, with a scale below.
 
@@ -341,20 +336,18 @@ def draw_heat_map(server: ServerPeakHours, size: Size, *, is_well_observed: bool
     picture = create_picture("heat-map", size, title, list(_describe(server, busiest)))
     averages = [one.average_players for one in server.cells if one.average_players is not None]
     levels = _Range(min(averages, default=0), max(averages, default=0))
-    box = Box(
-        _LEFT,
-        _ABOVE,
-        size.width - MARGIN,
-        size.height - _count_key_lines(server, size, busiest) * _KEY_HEIGHT,
-    )
+    has_empty = len(averages) < len(server.cells)
+    lines = 1
+    if size.width < _LEAST_WIDTH_FOR_LINE and server.busiest is not None:
+        lines += (busiest is not None) + has_empty
+    box = Box(_LEFT, _ABOVE, size.width - MARGIN, size.height - lines * _KEY_HEIGHT)
     _draw_labels(picture, box)
     for cell in server.cells:
         _draw_cell(picture, box, cell, levels)
     if busiest is not None:
-        spot = _place_cell(box, busiest)
-        frame = {"x": spot.left, "y": spot.top, "width": spot.width, "height": spot.height}
-        add(picture, "rect", "marker", **frame)
-    _draw_key(picture, size, levels if averages else None, server, busiest)
+        add(picture, "rect", "marker", **_place_cell(box, busiest).rectangle)
+    key = _Key(levels if averages else None, busiest, has_empty, lines)
+    _draw_key(picture, (_LEFT, size.height - 6 - (lines - 1) * _KEY_HEIGHT), size.width, key)
     return picture
 
 
@@ -362,16 +355,6 @@ def find_busiest(server: ServerPeakHours) -> HourPart | None:
     """Return the busiest hour; None if no hour is busier than another, or too few have averages."""
     averages = [cell.average_players for cell in server.cells if cell.average_players is not None]
     return server.busiest if server.has_hours and len(set(averages)) > 1 else None
-
-
-def _has_empty_cells(server: ServerPeakHours) -> bool:
-    return any(cell.average_players is None for cell in server.cells)
-
-
-def _count_key_lines(server: ServerPeakHours, size: Size, busiest: HourPart | None) -> int:
-    if size.width >= _LEAST_WIDTH_FOR_LINE or server.busiest is None:
-        return 1
-    return 1 + (busiest is not None) + _has_empty_cells(server)
 
 
 def _place_cell(box: Box, cell: HourCellPart | HourPart) -> Box:
@@ -400,35 +383,26 @@ def _draw_cell(picture: Element, box: Box, cell: HourCellPart, levels: _Range) -
         figures = "too few observations"
     else:
         css = f"cell level-{levels.find_level(cell.average_players)}"
-        place = {"x": spot.left, "y": spot.top, "width": spot.width, "height": spot.height}
-        element = add(picture, "rect", css, **place)
+        element = add(picture, "rect", css, **spot.rectangle)
         figures = f"average {format_rounded(cell.average_players, 2)}"
     count = format_count(cell.sample_count, "observation")
     add_tooltip(element, f"{format_hour(cell.weekday, cell.hour)}: {figures}, {count}")
 
 
-def _draw_key(
-    picture: Element,
-    size: Size,
-    levels: _Range | None,
-    server: ServerPeakHours,
-    busiest: HourPart | None,
-) -> None:
+def _draw_key(picture: Element, at: tuple[float, float], width: int, key: _Key) -> None:
     """Draw the scale, what an outline means, and the busiest hour, in one line if it is wide."""
-    lines = _count_key_lines(server, size, busiest)
-    y = size.height - 6 - (lines - 1) * _KEY_HEIGHT
-    x: float = _LEFT
-    if levels is not None:
-        x = _draw_scale(picture, (x, y), levels, size.width)
-    if busiest is not None:
-        text = f"busiest {format_hour(busiest.weekday, busiest.hour)}"
-        if lines == 1:
-            add_text(picture, "unit", (size.width - MARGIN, y), text, "end")
+    x, y = at
+    if key.levels is not None:
+        x = _draw_scale(picture, at, key.levels, width)
+    if key.busiest is not None:
+        text = f"busiest {format_hour(key.busiest.weekday, key.busiest.hour)}"
+        if key.lines == 1:
+            add_text(picture, "unit", (width - MARGIN, y), text, "end")
         else:
             x, y = _LEFT, y + _KEY_HEIGHT
             add_text(picture, "unit", (x, y), text)
-    if _has_empty_cells(server):
-        if lines > 1:
+    if key.has_empty:
+        if key.lines > 1:
             x, y = _LEFT, y + _KEY_HEIGHT
         add(picture, "rect", "empty", x=x, y=y - 10, width=_KEY_BOX - 2, height=11)
         add_text(picture, "unit", (x + _KEY_BOX + 4, y), "fewer than 4 observations")

@@ -62,6 +62,11 @@ class Box(NamedTuple):
         """The distance from top to bottom."""
         return self.bottom - self.top
 
+    @property
+    def rectangle(self) -> dict[str, float]:
+        """The attributes of an element."""
+        return {"x": self.left, "y": self.top, "width": self.width, "height": self.height}
+
 
 class NamedServer(Protocol):
     """A server of any document."""
@@ -306,13 +311,12 @@ def draw_value_axis(picture: Element, box: Box, ticks: Sequence[float]) -> Scale
     return scale
 
 
-def draw_time_axis(picture: Element, box: Box, window: tuple[int, int], zone: ZoneInfo) -> Scale:
-    """Draw a mark and a label below the box for each round local time, and return the scale."""
+def draw_time_axis(picture: Element, box: Box, window: tuple[int, int], zone: ZoneInfo) -> None:
+    """Draw a mark and a label below the box for each round local time."""
     scale = Scale(*window, box.left, box.right)
     most = max(int(box.width // TIME_LABEL_WIDTH), 2)
     for at, label in choose_time_ticks(*window, most, zone):
         draw_tick(picture, box, scale.place(at), label)
-    return scale
 
 
 def draw_tick(picture: Element, box: Box, x: float, label: str) -> None:

@@ -3,7 +3,7 @@
 web/timeline.js merges steps into the same points for charts in a browser.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -271,13 +271,17 @@ _Points = Sequence[Point]
 class _Plot(NamedTuple):
     """Where the lines of a timeline are."""
 
-    box: Box
     across: Scale
     up: Scale
 
     def place(self, at: float, players: float) -> tuple[float, float]:
         """Return the pixels of a value; one above the axis, of a partial step, is at its top."""
         return self.across.place(at), self.up.place(min(players, self.up.high))
+
+    def join(self, values: Iterable[tuple[float, float]]) -> str:
+        """Return a line through values, as the data of a path."""
+        vertices = (self.place(*value) for value in values)
+        return "M" + "L".join(f"{format_number(x)} {format_number(y)}" for x, y in vertices)
 
 
 def draw_timeline(timeline: Timeline, size: Size, zone: ZoneInfo) -> Element:
@@ -289,7 +293,11 @@ def draw_timeline(timeline: Timeline, size: Size, zone: ZoneInfo) -> Element:
     """
     names = name_servers(timeline.servers)
     title = f"Players over time: {', '.join(names)}"
-    picture = create_picture("timeline", size, title, list(_describe(timeline, names)))
+    sentences = [
+        f"{name}: {_describe_server(server)}."
+        for server, name in zip(timeline.servers, names, strict=True)
+    ]
+    picture = create_picture("timeline", size, title, sentences)
     beside = _measure_keys(names, size.width)
     step = choose_step(timeline, size.width)
     points = [merge_steps(timeline, server, step) for server in timeline.servers]
@@ -298,29 +306,30 @@ def draw_timeline(timeline: Timeline, size: Size, zone: ZoneInfo) -> Element:
     has_band = len(points) == 1 and any(one.lowest < one.peak for one in scale)
     top = draw_notes(picture, list(_list_notes(timeline, step, drawn, has_band=has_band)), size)
     if len(names) > 1 and not beside:
-        top = _draw_keys_above(picture, names, top, size.width)
+        for number, (left, row) in enumerate(places := flow_keys(names, size.width)):
+            y = top + row * KEY_HEIGHT
+            draw_key(picture, number + 1, names[number], (left, y), size.width - left)
+        top += (places[-1][1] + 1) * KEY_HEIGHT
     bottom = size.height - BELOW
     values = [one.peak if len(points) == 1 else one.average for one in scale]
     ticks = choose_player_ticks(max(values, default=None), bottom - top)
     box = Box(measure_ticks(ticks), top, size.width - max(beside, MARGIN), bottom)
-    across = _draw_frame(picture, timeline, box, zone)
-    plot = _Plot(box, across, draw_value_axis(picture, box, ticks))
+    window = get_window(timeline)
+    across = Scale(*window, box.left, box.right)
+    for start, end in find_common_gaps(timeline):
+        gap = box._replace(left=across.place(start), right=across.place(end))
+        add(picture, "rect", "gap", **gap.rectangle)
+    draw_time_axis(picture, box, window, zone)
+    plot = _Plot(across, draw_value_axis(picture, box, ticks))
     for number, (server, line) in enumerate(zip(timeline.servers, points, strict=True), start=1):
         group = add(picture, "g", f"series series-{number}")
         _draw_series(group, plot, line, server.gaps, has_band=has_band)
     if beside:
-        _draw_keys_beside(picture, plot, names, points, size.width)
+        left, ends = box.right + MARGIN, [one[-1].average if one else 0 for one in points]
+        heights = spread_keys([plot.place(0, end)[1] for end in ends], box)
+        for number, (name, y) in enumerate(zip(names, heights, strict=True), start=1):
+            draw_key(picture, number, name, (left, y), size.width - left)
     return picture
-
-
-def _draw_frame(picture: Element, timeline: Timeline, box: Box, zone: ZoneInfo) -> Scale:
-    """Draw the gaps and, above them, the axis of time."""
-    window = get_window(timeline)
-    across = Scale(*window, box.left, box.right)
-    for start, end in find_common_gaps(timeline):
-        left, right = across.place(start), across.place(end)
-        add(picture, "rect", "gap", x=left, y=box.top, width=right - left, height=box.height)
-    return draw_time_axis(picture, box, window, zone)
 
 
 def _list_notes(timeline: Timeline, step: str, points: _Points, *, has_band: bool) -> Iterator[str]:
@@ -349,7 +358,14 @@ def _draw_series(
     for css, joint in styles:
         lines = [run for run in _split(points, joints, joint) if len(run) > 1]
         if lines:
-            add(group, "path", css, d="".join(_build_line(run, plot) for run in lines))
+            add(
+                group,
+                "path",
+                css,
+                d="".join(
+                    map(plot.join, ([(one.middle, one.average) for one in run] for run in lines))
+                ),
+            )
     for point, *around in zip(points, [None, *joints], [*joints, None], strict=True):
         if point.is_partial or not any(around):
             x, y = plot.place(point.middle, point.average)
@@ -366,27 +382,20 @@ def _split(points: _Points, joints: Sequence[Joint | None], wanted: Joint) -> It
             start = at
 
 
-def _build_line(run: _Points, plot: _Plot) -> str:
-    return _join_vertices(plot.place(point.middle, point.average) for point in run)
-
-
 def _build_band(run: _Points, plot: _Plot) -> str:
     """Return the area from lowest to peak, which begins and ends with the steps."""
+    first, last = run[0], run[-1]
     peaks = [(point.middle, point.peak) for point in run]
-    lows = [(point.middle, point.lowest) for point in run]
-    ring = [
-        (run[0].start, run[0].peak),
-        *peaks,
-        (run[-1].end, run[-1].peak),
-        (run[-1].end, run[-1].lowest),
-        *reversed(lows),
-        (run[0].start, run[0].lowest),
-    ]
-    return _join_vertices(plot.place(at, value) for at, value in ring) + "Z"
-
-
-def _join_vertices(vertices: Iterator[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{format_number(x)} {format_number(y)}" for x, y in vertices)
+    lows = [(point.middle, point.lowest) for point in reversed(run)]
+    return (
+        plot.join(
+            [
+                *((first.start, first.peak), *peaks, (last.end, last.peak)),
+                *((last.end, last.lowest), *lows, (first.start, first.lowest)),
+            ]
+        )
+        + "Z"
+    )
 
 
 def _measure_keys(names: Sequence[str], width: int) -> float:
@@ -394,31 +403,6 @@ def _measure_keys(names: Sequence[str], width: int) -> float:
     if len(names) < 2 or width < _LEAST_WIDTH_FOR_LABELS:  # noqa: PLR2004 - one needs no name
         return 0
     return min(max(map(measure_key, names)) + MARGIN, width * _MOST_FOR_LABELS)
-
-
-def _draw_keys_beside(
-    picture: Element, plot: _Plot, names: Sequence[str], points: Sequence[_Points], right: int
-) -> None:
-    """Draw the name of each line beside its end."""
-    ends = [plot.place(0, one[-1].average if one else 0)[1] for one in points]
-    left = plot.box.right + MARGIN
-    for number, y in enumerate(spread_keys(ends, plot.box)):
-        draw_key(picture, number + 1, names[number], (left, y), right - left)
-
-
-def _draw_keys_above(picture: Element, names: Sequence[str], top: float, width: int) -> float:
-    """Draw the names in rows, and return the height below."""
-    places = flow_keys(names, width)
-    for number, (left, row) in enumerate(places):
-        y = top + row * KEY_HEIGHT
-        draw_key(picture, number + 1, names[number], (left, y), width - left)
-    return top + (places[-1][1] + 1) * KEY_HEIGHT
-
-
-def _describe(timeline: Timeline, names: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence for each server."""
-    for server, name in zip(timeline.servers, names, strict=True):
-        yield f"{name}: {_describe_server(server)}."
 
 
 def _describe_server(server: ServerTimeline) -> str:

@@ -56,7 +56,7 @@ from srvstat.render.figures import (
     name_first_last,
 )
 from srvstat.render.local_time import WEEKDAYS, format_clock, format_local_window
-from srvstat.render.screen import Screen, build_fields_grid
+from srvstat.render.screen import Renderers, Screen, build_fields_grid, start_table
 from srvstat.render.tables.server_table import (
     MIN_TABLE_WIDTH,
     ServerLines,
@@ -87,7 +87,14 @@ def render_stats(document: Stats | Top, screen: Screen) -> str:
     lines = _list_lines(document, screen)
     if screen.width and screen.width >= MIN_TABLE_WIDTH and not fits(headers, lines, screen):
         headers = _HEADERS
-        lines = [_move_last_figure(line, first_last) for line in lines]
+        # The last figure moves to the notes, where there is room.
+        lines = [
+            one._replace(
+                figures=one.figures[:-1],
+                notes=(f"{first_last} {one.figures[-1].plain}", *one.notes),
+            )
+            for one in lines
+        ]
     table = build_server_table(headers, lines, screen)
     return screen.render(*table, Text(), _build_fields(document, screen))
 
@@ -124,12 +131,6 @@ def _list_figures(
     )
 
 
-def _move_last_figure(line: ServerLines, name: str) -> ServerLines:
-    """Return the parts of a server with its last figure among the notes, where there is room."""
-    *figures, last = line.figures
-    return line._replace(figures=tuple(figures), notes=(f"{name} {last.plain}", *line.notes))
-
-
 def _list_notes(server: ServerStatistics, zone: ZoneInfo) -> Iterator[str]:
     yield format_count(server.sample_count, "observation")
     if server.coverage:
@@ -141,18 +142,14 @@ def _list_notes(server: ServerStatistics, zone: ZoneInfo) -> Iterator[str]:
     for one in server.quantiles:
         yield f"{_format_quantile(one.quantile)} {format_rounded(one.players, 1)}"
     if server.above is not None:
-        yield f"above {server.above.players:,}: {_format_hours(server.above.hours)}"
+        hours = server.above.hours
+        length = format_span_length(round(hours * _HOUR_MS)) if hours else "never"
+        yield f"above {server.above.players:,}: {NOTHING if hours is None else length}"
     mean, weighted = server.average_players, server.time_weighted_average
     if mean is not None and weighted is not None and abs(weighted - mean) > mean / 100:
         yield f"time-weighted average {format_rounded(weighted, 2)}"
     if server.previous is not None:
         yield _describe_previous(server.previous)
-
-
-def _format_hours(hours: float | None) -> str:
-    if hours is None:
-        return NOTHING
-    return format_span_length(round(hours * _HOUR_MS)) if hours else "never"
 
 
 def _format_quantile(quantile: float) -> str:
@@ -178,19 +175,27 @@ def _describe_previous(before: FiguresPart) -> str:
     return f"before: {', '.join(shown)}"
 
 
+def _list_window(document: Stats | Top | GrowthDocument | PeakHours) -> list[tuple[str, str]]:
+    zone = ZoneInfo(document.time_zone)
+    return [
+        ("window", format_local_window(document.window, zone)),
+        ("as of", format_clock(document.as_of, zone)),
+        ("times", zone.key),
+    ]
+
+
 def _build_fields(document: Stats | Top, screen: Screen) -> Table:
-    window, zone = document.window, ZoneInfo(document.time_zone)
-    fields = [("window", format_local_window(window, zone))]
+    zone = ZoneInfo(document.time_zone)
+    fields = _list_window(document)
     if document.previous_window is not None:
-        fields.append(("previous", format_local_window(document.previous_window, zone)))
-    as_of = format_clock(document.as_of, zone)
-    fields += [("as of", as_of), ("times", zone.key)]
+        fields.insert(1, ("previous", format_local_window(document.previous_window, zone)))
     if isinstance(document, Top):
         shown = f"{len(document.servers):,} of {format_count(document.server_count, 'server')}"
         fields.append(("ranked", f"by {document.by}, the greatest first; {shown}"))
-    if window.to != document.as_of:
+    if document.window.to != document.as_of:
+        as_of = format_clock(document.as_of, zone)
         fields.append(("current", f"from the server record, as of {as_of}"))
-    fields += list_change_fields(document.servers, window, screen)
+    fields += list_change_fields(document.servers, document.window, screen)
     if any(server.coverage for server in document.servers):
         meaning = (
             "the share of the window in which observations last: each until the next one, at most"
@@ -213,17 +218,16 @@ _MAX_STEPS_LISTED = 62
 
 def render_growth(document: GrowthDocument, screen: Screen) -> str:
     """Render the growth of servers, and for a single server a list of its steps."""
-    servers = document.servers
+    servers, is_ascii = document.servers, screen.ascii_only
     columns = {
         "average": [Text(format_rounded(one.average_players, 2)) for one in servers],
         "change": format_changes(servers),
-        "trend": list(map(_format_trend, servers)),
-        name_first_last(ascii_only=screen.ascii_only): [
-            Text(
-                format_first_last(
-                    one.first_players, one.growth.players, ascii_only=screen.ascii_only
-                )
-            )
+        "trend": [
+            Text(format_trend(one.players_per_week, one.average_players, one.coverage)[0])
+            for one in servers
+        ],
+        name_first_last(ascii_only=is_ascii): [
+            Text(format_first_last(one.first_players, one.growth.players, ascii_only=is_ascii))
             for one in servers
         ],
     }
@@ -241,11 +245,6 @@ def render_growth(document: GrowthDocument, screen: Screen) -> str:
     if len(servers) == 1 and servers[0].sample_count:
         parts += _list_steps(servers[0], document, screen)
     return screen.render(*parts, _build_growth_fields(document, screen))
-
-
-def _format_trend(server: ServerGrowth) -> Text:
-    text, _ = format_trend(server.players_per_week, server.average_players, server.coverage)
-    return Text(text)
 
 
 def _list_growth_notes(
@@ -278,58 +277,36 @@ def _list_steps(
         earlier = format_count(len(server.steps) - len(shown), f"earlier {document.step}")
         yield Text(f"{earlier} not shown; --format csv prints all", "dim", overflow="fold")
     step_changes = align_changes(format_change(step.change, step.average_players) for step in shown)
-    rows = [
-        (
+    rows = []
+    for step, change in zip(shown, step_changes, strict=True):
+        average = format_rounded(step.average_players, 2)
+        cells = (
             Text(format_step(step.from_, zone, document.step)),
-            _format_average(step),
+            Text(f"{PARTIAL}{average}" if _is_part(step) else average),
             change,
             Text(f"{step.sample_count:,}"),
-            _describe_share(step),
+            Text(f"{format_share(step.observed_share)} observed" if _is_part(step) else ""),
         )
-        for step, change in zip(shown, step_changes, strict=True)
-    ]
+        rows.append(("dim" if step.is_partial else "", cells))
     headers = (_STEP_HEADERS[document.step], "average", "change", "observations", "")
-    styles = ["dim" if step.is_partial else "" for step in shown]
-    yield _build_fitting_table(headers, rows, styles, screen)
+    table = Table()
+    for count in range(len(headers), 1, -1):  # as many of the first columns as fit
+        table = start_table(*headers[:count], right=headers[1:4])
+        for style, cells in rows:
+            table.add_row(*cells[:count], style=style)
+        if screen.width is None or screen.measure(table) <= screen.width:
+            break
+    yield table
     yield Text()
-
-
-def _format_average(step: GrowthStepPart) -> Text:
-    text = format_rounded(step.average_players, 2)
-    return Text(f"{PARTIAL}{text}" if _is_part(step) else text)
-
-
-def _describe_share(step: GrowthStepPart) -> Text:
-    return Text(f"{format_share(step.observed_share)} observed" if _is_part(step) else "")
 
 
 def _is_part(step: GrowthStepPart) -> bool:
     return step.is_partial and step.sample_count > 0
 
 
-def _build_fitting_table(
-    headers: Sequence[str], rows: Sequence[Sequence[Text]], styles: Sequence[str], screen: Screen
-) -> Table:
-    """Build a table of the first columns, as many as fit."""
-    table = Table()
-    for count in range(len(headers), 1, -1):
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-        for number, header in enumerate(headers[:count]):
-            is_text = number == 0 or not header
-            table.add_column(header, justify="left" if is_text else "right", overflow="fold")
-        for row, style in zip(rows, styles, strict=True):
-            table.add_row(*row[:count], style=style)
-        if screen.width is None or screen.measure(table) <= screen.width:
-            break
-    return table
-
-
 def _build_growth_fields(document: GrowthDocument, screen: Screen) -> Table:
-    zone = ZoneInfo(document.time_zone)
     fields = [
-        ("window", format_local_window(document.window, zone)),
-        ("as of", format_clock(document.as_of, zone)),
-        ("times", zone.key),
+        *_list_window(document),
         *list_change_fields(document.servers, document.window, screen),
         ("trend", _TREND),
     ]
@@ -357,7 +334,7 @@ def render_peak_hours(document: PeakHours, screen: Screen) -> str:
     parts: list[RenderableType] = []
     for server in document.servers:
         parts += [*_build_block(server, screen), Text()]
-    return screen.render(*parts, _build_hour_fields(document, screen))
+    return screen.render(*parts, build_fields_grid(_list_window(document), screen))
 
 
 def _build_block(server: ServerPeakHours, screen: Screen) -> Iterator[RenderableType]:
@@ -419,18 +396,6 @@ def _describe_scale(lowest: float, highest: float) -> str:
         return f"all averages are {format_rounded(lowest, 2)}"
     low, high = format_rounded(lowest, 2), format_rounded(highest, 2)
     return f"{' '.join(_SHADES)} from {low} to {high}, in equal parts"
-
-
-def _build_hour_fields(document: PeakHours, screen: Screen) -> Table:
-    zone = ZoneInfo(document.time_zone)
-    return build_fields_grid(
-        [
-            ("window", format_local_window(document.window, zone)),
-            ("as of", format_clock(document.as_of, zone)),
-            ("times", zone.key),
-        ],
-        screen,
-    )
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -517,11 +482,10 @@ def render_steps(table: StepTable, screen: Screen) -> str:
             grid = _build_common_grid(table, width, screen)
             if screen.width is None or screen.measure(grid) <= screen.width:
                 return screen.render(grid)
-    parts = (
+    return "\n".join(
         screen.render(*_build_title(server, screen), _build_server_grid(table, column, screen))
         for column, server in enumerate(servers)
     )
-    return "\n".join(parts)
 
 
 def _build_common_grid(table: StepTable, width: int, screen: Screen) -> Table:
@@ -532,7 +496,7 @@ def _build_common_grid(table: StepTable, width: int, screen: Screen) -> Table:
         grid.add_column(_build_heading(server, width, screen), justify="right", overflow="fold")
     for line in _iter_lines(table):
         if line is None:
-            grid.add_row(_describe_omission(table))
+            grid.add_row(Text(f"{table.omitted_count:,} not shown", "dim"))
             continue
         style = "" if _count_observations(line) else "dim"
         cells = (_format_players(cell, table.query) for cell in line.cells)
@@ -549,7 +513,7 @@ def _build_server_grid(table: StepTable, column: int, screen: Screen) -> Table:
         grid.add_column(name, justify="right", overflow="fold")
     for line in _iter_lines(table, column):
         if line is None:
-            grid.add_row(_describe_omission(table))
+            grid.add_row(Text(f"{table.omitted_count:,} not shown", "dim"))
             continue
         times = clock.format(line.start), clock.format(line.end)
         (cell,) = line.cells
@@ -590,17 +554,10 @@ def _create_step_clock(table: StepTable) -> _Clock:
     return _Clock(table.query.zone, (at for line in lines for at in (line.start, line.end)))
 
 
-def _describe_omission(table: StepTable) -> Text:
-    return Text(f"{table.omitted_count:,} not shown", "dim")
-
-
 def _format_players(cell: StepCell, query: HistoryQuery) -> Text:
     if cell.players is None:
         return Text(NOTHING)
-    if query.aggregate == "mean":
-        text = f"{cell.players:,.2f}"
-    else:
-        text = f"{cell.players:,.1f}".removesuffix(".0")
+    text = format_rounded(cell.players, 2 if query.aggregate == "mean" else 1)
     # Before the figure, so that the figures of a column stay aligned.
     return Text(PARTIAL + text, "dim") if cell.is_partial else Text(text)
 
@@ -634,13 +591,7 @@ def _start_table() -> Table:
     )
 
 
-_AGGREGATES = {
-    "mean": "the average of each step",
-    "median": "the median of each step",
-    "max": "the highest count of each step",
-    "min": "the lowest count of each step",
-    "last": "the last count of each step",
-}
+_AGGREGATES = {"mean": "average", "median": "median", "max": "highest count", "min": "lowest count"}
 
 
 def render_notes(notes: HistoryNotes, screen: Screen) -> str:
@@ -654,8 +605,9 @@ def render_notes(notes: HistoryNotes, screen: Screen) -> str:
         ("times", zone.key),
     ]
     if notes.query.step is not None:
+        aggregate = _AGGREGATES.get(notes.query.aggregate, "last count")
         of_sum = ", added up over the servers" if notes.query.is_sum else ""
-        fields.append(("players", f"{_AGGREGATES[notes.query.aggregate]}{of_sum}"))
+        fields.append(("players", f"the {aggregate} of each step{of_sum}"))
     else:
         fields.append(("gap", "more than 1.5 usual intervals between two observations"))
     if notes.has_partial and notes.query.step is not None:
@@ -663,3 +615,14 @@ def render_notes(notes: HistoryNotes, screen: Screen) -> str:
     if notes.has_omitted:
         fields.append(("rows", "the first and the last; --format csv prints all"))
     return screen.render(build_fields_grid(fields, screen))
+
+
+RENDERERS: Renderers = {
+    GrowthDocument: render_growth,
+    HistoryNotes: render_notes,
+    ObservationTable: render_observations,
+    PeakHours: render_peak_hours,
+    Stats: render_stats,
+    StepTable: render_steps,
+    Top: render_stats,
+}

@@ -20,7 +20,7 @@ from srvstat.render.figures import (
     format_whole,
     name_first_last,
 )
-from srvstat.render.screen import Screen, build_fields_grid
+from srvstat.render.screen import Renderers, Screen, build_fields_grid
 from srvstat.render.tables.server_table import (
     GAP,
     MIN_NAME_WIDTH,
@@ -207,3 +207,8 @@ def _build_notes(comparison: Comparison, screen: Screen) -> Table:
     if scale:
         fields.append(("scale", scale))
     return build_fields_grid(fields, screen)
+
+
+RENDERERS: Renderers = {
+    Comparison: render_comparison,
+}

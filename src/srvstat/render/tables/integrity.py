@@ -10,7 +10,7 @@ from rich.text import Text
 from srvstat.documents import integrity as rules
 from srvstat.documents.integrity import AnyRule, Integrity, ServerIntegrity
 from srvstat.render.local_time import format_clock, format_local_window
-from srvstat.render.screen import Fields, Screen, build_fields_grid
+from srvstat.render.screen import Fields, Renderers, Screen, build_fields_grid
 from srvstat.render.tables.server_table import ServerLines, build_server_table
 from srvstat.render.text import format_count, format_share, format_span_length
 
@@ -251,4 +251,9 @@ _DESCRIBERS: Mapping[type, Callable[[Any, Any, ZoneInfo], str]] = {
     rules.DailyCycleEvidence: _describe_daily_cycle,
     rules.MaximumEvidence: _describe_maximum,
     rules.GapsEvidence: _describe_gaps,
+}
+
+
+RENDERERS: Renderers = {
+    Integrity: render_integrity,
 }

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -12,7 +11,7 @@ from srvstat.documents.document import remove_color_codes
 from srvstat.documents.servers import ListedServer, Servers, ServerTable, SnapshotInfo, is_silent
 from srvstat.documents.snapshot import DroppedRows, DryRun, ManifestShard, Verification
 from srvstat.render.figures import format_current, format_last_seen
-from srvstat.render.screen import Fields, Screen, build_fields_grid
+from srvstat.render.screen import Fields, Renderers, Screen, build_fields_grid, start_table
 from srvstat.render.tables.server_table import ServerLines, build_server_table
 from srvstat.render.text import (
     NOTHING,
@@ -104,9 +103,9 @@ def render_server(detail: ServerTable, screen: Screen) -> str:
     fields: Fields = [
         ("id", screen.escape(server.id)),
         ("cfxId", screen.escape(server.cfxId)),
-        *_list_source_id(detail, screen),
+        *([] if detail.source_id is None else [("sourceId", screen.escape(detail.source_id))]),
         ("game", server.game),
-        *_list_completed(detail, screen),
+        *([("completed", screen.escape(", ".join(detail.completed)))] if detail.completed else []),
         None,
         ("projectName", screen.escape(remove_color_codes(server.projectName))),
         ("projectDescription", screen.escape_lines(remove_color_codes(server.projectDescription))),
@@ -128,16 +127,6 @@ def render_server(detail: ServerTable, screen: Screen) -> str:
         screen.escape(remove_color_codes(server.hostname), "bold"),
         build_fields_grid(fields, screen),
     )
-
-
-def _list_source_id(detail: ServerTable, screen: Screen) -> Iterator[tuple[str, Text]]:
-    if detail.source_id is not None:
-        yield "sourceId", screen.escape(detail.source_id)
-
-
-def _list_completed(detail: ServerTable, screen: Screen) -> Iterator[tuple[str, Text]]:
-    if detail.completed:
-        yield "completed", screen.escape(", ".join(detail.completed))
 
 
 def _format_players(detail: ServerTable) -> str:
@@ -195,13 +184,6 @@ def render_info(info: SnapshotInfo, screen: Screen) -> str:
     )
 
 
-def _list_coverage(info: SnapshotInfo) -> Iterator[tuple[str, str]]:
-    """Yield what a bundle covers and its parent's root."""
-    if info.covered_from is not None and info.parent_root is not None:
-        yield "parent root", info.parent_root
-        yield "covered from", format_time(info.covered_from)
-
-
 def _describe_shards(shards: Sequence[ManifestShard]) -> str:
     least, most = (choose(shard.servers for shard in shards) for choose in (min, max))
     span = "" if least == most else f"{least:,} to "
@@ -210,6 +192,12 @@ def _describe_shards(shards: Sequence[ManifestShard]) -> str:
 
 
 def _list_info_fields(info: SnapshotInfo, screen: Screen) -> Fields:
+    bundle = []
+    if info.covered_from is not None and info.parent_root is not None:
+        bundle = [
+            ("parent root", info.parent_root),
+            ("covered from", format_time(info.covered_from)),
+        ]
     games = ", ".join(f"{game} {count:,}" for game, count in info.games.items())
     dropped = (
         f"{info.repeated:,} repeated, {info.conflicting:,} conflicting, {info.rejected:,} rejected"
@@ -218,7 +206,7 @@ def _list_info_fields(info: SnapshotInfo, screen: Screen) -> Fields:
     return [
         ("as of", format_time(info.as_of)),
         ("root", info.root),
-        *_list_coverage(info),
+        *bundle,
         *([("shards", _describe_shards(info.shards))] if info.shards else []),
         ("observed", format_span(info.first_observed_at, info.last_observed_at)),
         ("observations", f"{info.observations:,}"),
@@ -259,10 +247,8 @@ def render_dry_run(dry_run: DryRun, screen: Screen) -> str:
 
 
 def _build_rows(dry_run: DryRun, screen: Screen) -> Table:
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
     # Identifiers are folded where the screen is narrow, and times are not.
-    table.add_column("identifier", overflow="fold")
-    table.add_column("server", overflow="fold")
+    table = start_table("identifier", "server", header_style="dim")
     table.add_column("observed at (UTC)", no_wrap=True)
     table.add_column("players", justify="right", no_wrap=True)
     for row in dry_run.rows:
@@ -326,3 +312,12 @@ def render_verification(verification: Verification, screen: Screen) -> str:
         ("server days", f"{verification.days:,}"),
     ]
     return screen.render(build_fields_grid(fields, screen))
+
+
+RENDERERS: Renderers = {
+    DryRun: render_dry_run,
+    Servers: render_servers,
+    ServerTable: render_server,
+    SnapshotInfo: render_info,
+    Verification: render_verification,
+}

@@ -6,7 +6,6 @@ from datetime import date, timedelta
 from itertools import groupby, pairwise
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.cells import chop_cells
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -32,7 +31,14 @@ from srvstat.documents.support import (
     SnapshotDiff,
 )
 from srvstat.render.figures import format_last_seen
-from srvstat.render.screen import NATURAL_WIDTH, Fields, Screen, build_fields_grid
+from srvstat.render.screen import (
+    NATURAL_WIDTH,
+    Fields,
+    Renderers,
+    Screen,
+    build_fields_grid,
+    start_table,
+)
 from srvstat.render.text import (
     NOTHING,
     format_count,
@@ -334,7 +340,7 @@ def _build_rest(count: int, noun: str) -> list[RenderableType]:
 
 
 def _build_server_table(servers: Sequence[ChangedServer], screen: Screen) -> Table:
-    table = _start_table("changed server", "fields", "days")
+    table = start_table("changed server", "fields", "days")
     for server in servers:
         spans = list(_join_days(server.days))
         more = len(spans) - _MAX_SPANS
@@ -353,20 +359,13 @@ def _join_days(days: Sequence[str]) -> Iterator[str]:
 
 
 def _build_answer_table(answers: Sequence[ChangedAnswer], screen: Screen) -> Table:
-    table = _start_table("answer", "range", "old and new values")
+    table = start_table("answer", "range", "old and new values")
     previous = None
     for answer in answers:
         name = screen.escape("" if answer.server_id == previous else answer.server_id)
         changes = "; ".join(_format_change(one, screen) for one in _select_values(answer))
         table.add_row(name, answer.range, screen.escape(changes))
         previous = answer.server_id
-    return table
-
-
-def _start_table(*names: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for name in names:
-        table.add_column(name, overflow="fold")
     return table
 
 
@@ -401,20 +400,18 @@ def _format_value(value: Any, digits: int) -> str:
 
 def render_access(check: AccessCheck, screen: Screen) -> str:
     """Render a row for each plan, or a block for each where the rows do not fit."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table = start_table()
     for name in ("plan", "operations", "ranges", "raw history", "requests", "keys"):
         table.add_column(name, justify="right" if name == "keys" else "left", no_wrap=True)
     for plan in check.plans:
         table.add_row(plan.name, *(value or NOTHING for value in _list_plan_fields(plan).values()))
     if screen.width is None or screen.width >= screen.measure(table):
         return screen.render(table)
-    blocks = [part for plan in check.plans for part in _build_block(plan, screen)]
+    blocks: list[RenderableType] = []
+    for plan in check.plans:
+        fields = [*_list_plan_fields(plan).items()]
+        blocks += [screen.escape(plan.name, "bold"), build_fields_grid(fields, screen), Text()]
     return screen.render(*blocks[:-1])
-
-
-def _build_block(plan: PlanPermissions, screen: Screen) -> tuple[RenderableType, ...]:
-    fields = [*_list_plan_fields(plan).items()]
-    return (screen.escape(plan.name, "bold"), build_fields_grid(fields, screen), Text())
 
 
 def _list_plan_fields(plan: PlanPermissions) -> dict[str, str]:
@@ -692,3 +689,11 @@ def _describe_origin(explanation: Explanation) -> Iterator[str]:
         f" {counts.rejected:,} malformed"
     )
     yield f"program: srvstat {explanation.program_version}"
+
+
+RENDERERS: Renderers = {
+    AccessCheck: render_access,
+    Explanation: render_explanation,
+    Replay: render_replay,
+    SnapshotDiff: render_snapshot_diff,
+}
