@@ -13,7 +13,7 @@ from fleet.engine_runs import NOON, SERVERS, WINDOW, ask_engine, open_sources, w
 from srvstat.contract.errors import EngineError, SourceError, UsageError
 from srvstat.fleet.counts import Job
 from srvstat.fleet.duckdb_engine import open_duckdb
-from srvstat.sources.observations import read_batches
+from srvstat.sources.batch import read_batches
 from srvstat.sources.source import Source
 
 ROWS = [("a", NOON + shift % 5, shift) for shift in range(2_000)]

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sources.tables import read_table
+from srvstat.sources.batch import read_batches
 from srvstat.sources.mapping import STRICT, ColumnMapping
-from srvstat.sources.observations import read_batches
 from srvstat.sources.source import Source
 
 

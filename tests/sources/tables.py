@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from srvstat.sources.observations import read_batches
+from srvstat.sources.batch import read_batches
 from srvstat.sources.source import Source
 
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import format_instant
-from srvstat.sources.batch import NO_COUNT
+from srvstat.sources.batch import NO_COUNT, read_batches
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.observations import read_batches
 from srvstat.sources.source import Source
 
 LONG = ColumnMapping(id="name", at="time", players="online")

@@ -11,7 +11,7 @@ import pytest
 from conftest import AS_OF, SHARED_DATA, Cli, Ran
 from sources.readings import read_rows
 from srvstat.contract.errors import SourceError
-from srvstat.sources.observations import read_batches
+from srvstat.sources.batch import read_batches
 from srvstat.sources.source import Source
 
 REAL = SHARED_DATA / "minetrack" / "database_copy_1-8-2021.sql"

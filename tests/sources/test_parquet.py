@@ -22,9 +22,8 @@ from sources.tables import Table, read_table
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import LATEST, YEAR_2001
 from srvstat.sources.arrow_columns import choose_columns, read_record_batches
-from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT, Runs
+from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT, Runs, read_batches
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.observations import read_batches
 from srvstat.sources.source import Source
 
 NAMES = ["serverId", "observedAt", "players"]

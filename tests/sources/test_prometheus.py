@@ -9,8 +9,8 @@ import pytest
 from conftest import AS_OF
 from sources.readings import read_rows
 from srvstat.contract.errors import SourceError, UsageError
+from srvstat.sources.batch import read_batches
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.observations import read_batches
 from srvstat.sources.source import Source
 
 SECONDS = AS_OF // 1000

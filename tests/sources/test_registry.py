@@ -21,7 +21,7 @@ def test_a_kind_names_the_modules_that_read_it(kind: Kind) -> None:
 def test_a_reader_is_loaded_with_the_first_source_of_its_kind() -> None:
     readers = {kind.observations for kind in KINDS.values() if kind.observations}
     code = (
-        "import sys; from srvstat.sources.observations import Source; print(*sys.modules);"
+        "import sys; from srvstat.sources.batch import Source; print(*sys.modules);"
         "Source.from_name('-', 'csv'); print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

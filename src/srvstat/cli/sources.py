@@ -16,6 +16,7 @@ from srvstat.files.atomic import check_name, check_target
 from srvstat.files.reading import STDIN
 from srvstat.render.summary import format_dropped_rows
 from srvstat.snapshot.write.rules import RejectLimit
+from srvstat.sources.batch import split_folder
 from srvstat.sources.mapping import (
     ColumnMapping,
     MappingOptions,
@@ -25,7 +26,6 @@ from srvstat.sources.mapping import (
     parse_columns,
     read_mapping_file,
 )
-from srvstat.sources.observations import split_folder
 from srvstat.sources.registry import (
     EXTENSIONS,
     KINDS,

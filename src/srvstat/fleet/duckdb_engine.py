@@ -43,7 +43,7 @@ from srvstat.fleet.native import (
 from srvstat.fleet.reader_rows import Remarks, judge_rows, read_rows
 from srvstat.fleet.slices import Span
 from srvstat.sources.arrow_columns import Columns
-from srvstat.sources.observations import read_batches
+from srvstat.sources.batch import read_batches
 from srvstat.sources.parquet import read_metadata
 from srvstat.sources.source import Source
 

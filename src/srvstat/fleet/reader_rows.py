@@ -15,8 +15,7 @@ from pyarrow import compute as pc
 from srvstat.contract.errors import SourceError
 from srvstat.fleet.counts import ORDER_BITS, ROWS, Rejected
 from srvstat.sources.arrow_columns import Columns, read_record_batches
-from srvstat.sources.batch import Batch, Reject, Runs
-from srvstat.sources.observations import read_batches
+from srvstat.sources.batch import Batch, Reject, Runs, read_batches
 from srvstat.sources.registry import KINDS
 from srvstat.sources.source import Source
 

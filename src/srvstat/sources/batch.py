@@ -1,19 +1,21 @@
-"""Batches of observations, the output of every reader, and the rules that all formats share."""
+"""Batches of observations: what every reader yields, and how a source of any kind is read."""
 
+import os
 import re
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain, pairwise, repeat
-from operator import itemgetter
+from itertools import accumulate, chain, groupby, pairwise, repeat
+from operator import attrgetter, itemgetter
 from sys import byteorder
 from typing import NamedTuple, overload
 
 from srvstat.contract.identifiers import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.sources.source import FindText
+from srvstat.sources.registry import FOLDER_KIND, load_reader
+from srvstat.sources.source import FindText, Source, check_readable
 
 MAX_PLAYERS = MAX_SAFE_INTEGER
 """The largest player count accepted."""
@@ -153,3 +155,35 @@ def add_to_each(values: "array[int] | memoryview[int]", added: int) -> "array[in
     sums = array("q")
     sums.frombytes(sum(both).to_bytes(sums.itemsize * len(values), byteorder))
     return sums
+
+
+def read_batches(source: Source) -> Iterator[Batch]:
+    """Read the observations of a source, a batch at a time.
+
+    Raises SourceError if the source can't be read or is not of its kind.
+    """
+    read: Callable[[Source], Iterator[Batch]] = load_reader(source.kind).read
+    return read(source)
+
+
+def check_sources(sources: Sequence[Source]) -> None:
+    """Check files, before any of them is read: that they may be read, and that folders fit.
+
+    Raises SourceError.
+    """
+    check_readable(sources)
+    in_folders = [source for source in sources if source.folder is not None]
+    for (kind, _), files in groupby(in_folders, key=attrgetter("kind", "folder")):
+        check_types: Callable[[Iterable[Source]], None] = load_reader(kind).check_types
+        check_types(files)
+
+
+def split_folder(source: Source) -> list[Source]:
+    """Return the files of a folder as sources, and any other source as it is.
+
+    Raises SourceError.
+    """
+    if source.kind != FOLDER_KIND or not os.path.isdir(source.name):
+        return [source]
+    list_files: Callable[[Source], list[Source]] = load_reader(source.kind).list_files
+    return list_files(source)

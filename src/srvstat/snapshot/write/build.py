@@ -32,8 +32,8 @@ from srvstat.snapshot.write.rules import (
 )
 from srvstat.snapshot.write.server_rows import build_server_rows, encode_texts, summarize
 from srvstat.snapshot.write.store import store
+from srvstat.sources.batch import check_sources, split_folder
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.observations import check_sources, split_folder
 from srvstat.sources.server_records import ServerRecord
 from srvstat.sources.source import Source, check_stdin_once, list_stored_names
 

@@ -30,10 +30,9 @@ from srvstat.snapshot.write.rules import (
     list_reasons,
 )
 from srvstat.snapshot.write.store import count_repeats
-from srvstat.sources.batch import COUNT_RULE, Batch
+from srvstat.sources.batch import COUNT_RULE, Batch, check_sources
 from srvstat.sources.mapping import COLUMNS, STRICT, MappingOptions
 from srvstat.sources.ndjson_observations import OTHER_KEYS
-from srvstat.sources.observations import check_sources
 from srvstat.sources.prometheus import LabelError
 from srvstat.sources.proposal import Proposal, propose_columns, propose_label
 from srvstat.sources.registry import KINDS, TEXT_KINDS

@@ -14,8 +14,7 @@ from srvstat.contract.errors import SourceError
 from srvstat.snapshot.write.processes import SecondProcess
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
-from srvstat.sources.batch import Batch, Runs, group_rows
-from srvstat.sources.observations import read_batches
+from srvstat.sources.batch import Batch, Runs, group_rows, read_batches
 from srvstat.sources.source import Block, Source
 
 _MAX_IN_MEMORY = 3_000_000

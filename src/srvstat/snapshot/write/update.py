@@ -66,7 +66,7 @@ from srvstat.snapshot.write.store import (
     count_repeats,
     derive_within_limits,
 )
-from srvstat.sources.observations import check_sources
+from srvstat.sources.batch import check_sources
 from srvstat.sources.registry import load_record_reader
 from srvstat.sources.server_records import (
     GAMES,
