@@ -20,7 +20,7 @@ from support.process import serve
 def test_connections_wait_for_the_next_process_on_the_socket(tmp_path: Path) -> None:
     small = build_small(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        with serve(small, listener=listener, env={"SRVSTAT_PORT": "ignored"}) as first:
+        with serve(small, listener=listener, env={"SRVSTAT_PORT": "1"}) as first:
             with Client(first) as client:
                 client.send(get(b"a"))
                 assert client.read_answer().body == SERVER_A

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from srvstat.asgi.app import Service, create_service
 from srvstat.asgi.log import Log
 from srvstat.asgi.settings import Settings
-from srvstat.contract.errors import UsageError
+from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.http import MAX_HEAD_BYTES
 
 HEAD_SECONDS = 25
@@ -35,7 +35,7 @@ _WAITING_CONNECTIONS = 2_048
 """Connections that can wait to be accepted, also while the service restarts."""
 _OPEN_FILES = 10_240
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_REACHABLE = "reachable from other machines, which needs keys; use --access FILE"
+_REACHABLE = "reachable from other machines, which needs keys; use {access} FILE"
 
 
 def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], None]) -> None:
@@ -157,22 +157,25 @@ def open_listener(host: str, port: int, *, loopback_only: bool) -> socket.socket
     Raises UsageError.
     """
     if not host:
-        raise UsageError("--host: empty; use 127.0.0.1 for this machine")
+        raise ParameterError("{host}: empty; use 127.0.0.1 for this machine")
     try:
         ((family, _, _, _, address), *_) = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         is_dual = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "not a host"
-        raise UsageError(f"--host {host}: {reason}") from None
+        raise ParameterError("{host} {value}: {problem}", value=host, problem=reason) from None
     if loopback_only and not _is_loopback(address):
-        raise UsageError(f"--host {host}: {_REACHABLE} or 127.0.0.1")
+        raise ParameterError(f"{{host}} {{value}}: {_REACHABLE} or 127.0.0.1", value=host)
     try:
         return socket.create_server(
             address, family=family, backlog=_WAITING_CONNECTIONS, dualstack_ipv6=is_dual
         )
     except OSError as error:
-        problem = f"--host {host} --port {port}: {os.strerror(error.errno or 0)}"
-        raise UsageError(f"{problem}; choose another --port or --host") from None
+        raise ParameterError(
+            f"{{host}} {{value}} {{port}} {port}: {{problem}}; choose another {{port}} or {{host}}",
+            value=host,
+            problem=os.strerror(error.errno or 0),
+        ) from None
 
 
 def inherit_listener(descriptor: int, *, loopback_only: bool) -> socket.socket:
@@ -191,12 +194,12 @@ def inherit_listener(descriptor: int, *, loopback_only: bool) -> socket.socket:
     if not listens or listener.type != socket.SOCK_STREAM:
         problem = "not a listening stream socket; use ListenStream= and Accept=no"
     elif loopback_only and listener.family != socket.AF_UNIX and not _is_loopback(address):
-        problem = f"{address[0]} is {_REACHABLE}, 127.0.0.1 or a UNIX socket"
+        problem = f"{{address}} is {_REACHABLE}, 127.0.0.1 or a UNIX socket"
     else:
         listener.set_inheritable(False)
         return listener
     listener.close()
-    raise UsageError(f"LISTEN_FDS: {problem}")
+    raise ParameterError(f"LISTEN_FDS: {problem}", address=str(address[0]))
 
 
 def describe_address(listener: socket.socket) -> str:

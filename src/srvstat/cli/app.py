@@ -22,6 +22,8 @@ class Command(NamedTuple):
 
     module: str
     function: str
+    variables: str = ""
+    """The prefix of the environment variables of its options, if they have any."""
 
 
 class Group(NamedTuple):
@@ -58,7 +60,7 @@ COMMANDS: Mapping[str, Command | Group] = {
         },
     ),
     "fleet": Command("fleet", "fleet"),
-    "serve": Command("serve", "serve"),
+    "serve": Command("serve", "serve", variables="SRVSTAT_"),
     "access": Group(
         "Create keys and check an access file.",
         {
@@ -120,7 +122,7 @@ def _build_command(name: str, entry: Command | Group) -> Any:
     else:
         app = typer.Typer(rich_markup_mode=None, add_completion=False)
         module = import_module(f"srvstat.cli.{entry.module}")
-        app.command(name, cls=_Command)(flatten(getattr(module, entry.function)))
+        app.command(name, cls=_Command)(flatten(getattr(module, entry.function), entry.variables))
     return get_command(app)
 
 

@@ -11,7 +11,6 @@ from srvstat.cli.app import app
 from srvstat.cli.completion import join_bash_words, replace_completion_options
 from srvstat.cli.output import Outcome, ReaderGoneError, report, write
 from srvstat.cli.process import get_interruption_code
-from srvstat.cli.variables import describe_error
 from srvstat.contract.errors import SrvstatError
 
 _BUG = _OUT_OF_MEMORY = 1
@@ -66,7 +65,8 @@ def _run(arguments: list[str]) -> Outcome:
         with redirect_stdout(printed):
             result = _COMMAND(arguments, prog_name="srvstat", standalone_mode=False)
     except typer.TyperException as error:
-        report(f"error: {describe_error(error)}", _USAGE_REMEDY)
+        message = error.format_message().replace("Value error, ", "")  # of pydantic
+        report(f"error: {message}", _USAGE_REMEDY)
         return Outcome(exit_code=error.exit_code)
     except SystemExit as stop:  # from completion, or from a signal
         result = stop.code

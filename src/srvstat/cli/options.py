@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from copy import copy
 from dataclasses import fields, is_dataclass
 from functools import partial, wraps
 from inspect import Parameter as SignatureParameter
@@ -30,7 +29,7 @@ from srvstat.contract.instants import YEAR_2001, InstantError, parse_instant
 from srvstat.contract.parameters import Completion, Parameter, Without
 from srvstat.contract.ranges import DEFAULT_RANGE, Range
 from srvstat.contract.requests import NAMESPACES, CompareRequest, Namespace, ServerReference
-from srvstat.contract.wire import MAX_SAFE_INTEGER, quote_value
+from srvstat.contract.wire import quote_value
 from srvstat.files.errors import convert_errors
 from srvstat.render.text import format_time
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
@@ -56,10 +55,11 @@ _PLAIN_WORD = re.compile(r"[\w.@%+-]+")
 RANGES: tuple[str, ...] = get_args(Range)
 
 
-def flatten(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
+def flatten(command: Callable[..., Outcome], variables: str = "") -> Callable[..., Outcome]:
     """Return a command whose groups of parameters are parameters of their own, for Typer.
 
-    A group is a dataclass. An error of the API that the command raises becomes its answer.
+    A group is a dataclass. Options have environment variables with the prefix `variables`, if that
+    is not empty. An error of the API that the command raises becomes its answer.
     """
     groups: dict[str, tuple[Any, list[str]]] = {}
     taken: list[SignatureParameter] = []
@@ -69,9 +69,9 @@ def flatten(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
             left_out = {name for one in metadata if isinstance(one, Without) for name in one.names}
             used = [one for one in fields(kind) if one.name not in left_out]
             groups[each.name] = kind, [one.name for one in used]
-            taken += [_convert(one.name, one.type, one.default) for one in used]
+            taken += [_convert(one.name, one.type, one.default, variables) for one in used]
         else:
-            taken.append(_convert(each.name, each.annotation, each.default))
+            taken.append(_convert(each.name, each.annotation, each.default, variables))
 
     @wraps(command)
     def run(**values: Any) -> Outcome:
@@ -91,13 +91,14 @@ def _split(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
 
 
-def _convert(name: str, annotation: Any, default: Any) -> SignatureParameter:
+def _convert(name: str, annotation: Any, default: Any, variables: str) -> SignatureParameter:
     """Return a parameter as Typer declares it. A text in the annotation replaces its help."""
     kind, *metadata = _split(annotation)
     for one in metadata:
-        if isinstance(one, OptionInfo | ArgumentInfo | Parameter):
-            info = _build_info(name, kind, one) if isinstance(one, Parameter) else copy(one)
-            info.help = next((text for text in metadata if isinstance(text, str)), info.help)
+        if isinstance(one, Parameter):
+            info = _build_info(name, kind, one)
+            info.help = next((text for text in metadata if isinstance(text, str)), one.help)
+            info.envvar = f"{variables}{name.upper()}" if variables else None
             kind = Annotated[kind, info]
     return SignatureParameter(
         name, SignatureParameter.KEYWORD_ONLY, default=default, annotation=kind
@@ -108,7 +109,6 @@ def _build_info(name: str, kind: Any, parameter: Parameter) -> OptionInfo | Argu
     kinds = (kind, *get_args(kind))  # of `Literal[…] | None`
     choices = [each for one in kinds if get_origin(one) is Literal for each in get_args(one)]
     settings: dict[str, Any] = {
-        "help": parameter.help,
         "metavar": parameter.metavar or "|".join(choices) or None,
         "autocompletion": _build_completion(parameter.completes),
     }
@@ -381,14 +381,3 @@ def _list_values(name: str, counts: Counter[str]) -> str:
     first = [f"{quote_value(value)} ({count:,})" for value, count in known[:_MAX_LISTED]]
     more = len(known) - len(first)
     return f"{name}s are {', '.join(first)}" + (f" and {more:,} more" if more else "")
-
-
-def parse_count(option: str, text: str, *, least: int) -> int:
-    """Return the number of an option. `int` alone would also accept `1_0` and `+10`.
-
-    Raises UsageError.
-    """
-    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_SAFE_INTEGER))
-    if not is_number or not least <= int(text) <= MAX_SAFE_INTEGER:
-        raise UsageError(f"{option}: {quote_value(text)} is not a number from {least:,} on")
-    return int(text)

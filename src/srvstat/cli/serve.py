@@ -3,18 +3,19 @@
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from srvstat.access import read_access
 from srvstat.asgi.settings import EVERY_ORIGIN, MAX_DELAY_SECONDS, RehearsalSettings, Settings
-from srvstat.cli.options import SnapshotOption, find_snapshot, parse_count
+from srvstat.cli.options import AccessOption, SnapshotOption, find_snapshot
 from srvstat.cli.output import Outcome, write
 from srvstat.cli.process import start_serving
-from srvstat.cli.variables import has_flag, name_variables
-from srvstat.contract.errors import SnapshotError, UsageError
-from srvstat.contract.wire import quote_value
+from srvstat.contract.errors import ParameterError, SnapshotError, UsageError
+from srvstat.contract.parameters import Parameter
+from srvstat.contract.wire import MAX_SAFE_INTEGER, quote_value
 from srvstat.render.text import escape_text
 
 if TYPE_CHECKING:
@@ -36,122 +37,96 @@ _DELAY = re.compile(rf"{_TIME}(?:[.][.]{_TIME})?")
 _SHARE = re.compile("([0-9]{1,3}(?:[.][0-9]{1,3})?)%")
 _FIRST_DESCRIPTOR = 3
 
-OptionalAccessFileOption = Annotated[
-    str | None,
-    typer.Option(
-        "--access",
-        metavar="FILE",
-        envvar="SRVSTAT_ACCESS",
-        help="The access file, with plans and keys. Without it, any key is valid, and only this"
-        " machine can connect.",
-    ),
-]
-HostOption = Annotated[
-    str,
-    typer.Option(metavar="ADDRESS", envvar="SRVSTAT_HOST", help="The address to listen on."),
-]
-PortOption = Annotated[
-    str,
-    typer.Option(
-        metavar="PORT",
-        envvar="SRVSTAT_PORT",
-        help="The port to listen on; 0 means any free one.",
-    ),
-]
-RecordOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        envvar="SRVSTAT_RECORD",
-        help="Append each request and its answer to this file, without keys, for srvstat replay.",
-    ),
-]
-ExploreOption = Annotated[
-    bool,
-    typer.Option(
-        "--explore",
-        envvar="SRVSTAT_EXPLORE",
-        help="Also serve a page at /, to search, compare and chart servers in a browser.",
-    ),
-]
-ExplainErrorsOption = Annotated[
-    bool,
-    typer.Option(
-        "--explain-errors",
-        envvar="SRVSTAT_EXPLAIN_ERRORS",
-        help="Add the reason of each error to its answer, as the header X-Srvstat-Reason.",
-    ),
-]
-CorsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--cors",
-        metavar="ORIGIN",
-        envvar="SRVSTAT_CORS",
-        help="Let web pages of this origin, such as http://localhost:5173, call the API in a"
-        " browser. Repeat the option for more origins. Without --access, `*` means all.",
-    ),
-]
-DelayOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME[..TIME]",
-        envvar="SRVSTAT_DELAY",
-        help="Let each request take at least this time, such as 200ms, or a random one, such as"
-        " 50ms..2s.",
-    ),
-]
-FailOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="P%",
-        envvar="SRVSTAT_FAIL",
-        help="Answer this share of the requests with a 500.",
-    ),
-]
-DropOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="P%",
-        envvar="SRVSTAT_DROP",
-        help="Close the connection instead of answering this share of the requests.",
-    ),
-]
-SeedOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N",
-        envvar="SRVSTAT_SEED",
-        help="The seed of random delays, failures and drops; the same number repeats them"
-        f" [default: {_DEFAULT_SEED}].",
-    ),
-]
-AllowPreferOption = Annotated[
-    bool,
-    typer.Option(
-        "--allow-prefer",
-        envvar="SRVSTAT_ALLOW_PREFER",
-        help="Let a request choose its error with a header such as Prefer: code=429.",
-    ),
-]
+
+@dataclass(frozen=True)
+class RehearsalOptions:
+    """Failures to rehearse, as a user gives them."""
+
+    delay: Annotated[
+        str | None,
+        Parameter(
+            "Let each request take at least this time, such as 200ms, or a random one, such as"
+            " 50ms..2s.",
+            "TIME[..TIME]",
+        ),
+    ] = None
+    fail: Annotated[
+        str | None, Parameter("Answer this share of the requests with a 500.", "P%")
+    ] = None
+    drop: Annotated[
+        str | None,
+        Parameter("Close the connection instead of answering this share of the requests.", "P%"),
+    ] = None
+    seed: Annotated[
+        int | None,
+        Parameter(
+            "The seed of random delays, failures and drops; the same number repeats them"
+            f" [default: {_DEFAULT_SEED}].",
+            "N",
+            least=0,
+            most=MAX_SAFE_INTEGER,
+        ),
+    ] = None
+    allow_prefer: Annotated[
+        bool,
+        Parameter("Let a request choose its error with a header such as Prefer: code=429."),
+    ] = False
+
+    def parse(self) -> RehearsalSettings | None:
+        """Return the settings; None if they rehearse nothing.
+
+        Raises ParameterError.
+        """
+        if self.seed is not None and (self.delay, self.fail, self.drop) == (None, None, None):
+            raise ParameterError("{seed}: nothing to draw; add {delay}, {fail} or {drop}")
+        settings = RehearsalSettings(
+            delay=None if self.delay is None else _parse_delay(self.delay),
+            fail=_parse_share("fail", self.fail),
+            drop=_parse_share("drop", self.drop),
+            seed=_DEFAULT_SEED if self.seed is None else self.seed,
+            allows_prefer=self.allow_prefer,
+        )
+        is_on = settings.delay or settings.fail or settings.drop or self.allow_prefer
+        return settings if is_on else None
 
 
-@name_variables
 def serve(
     ctx: typer.Context,
+    rehearsal: RehearsalOptions,
     snapshot: SnapshotOption = None,
-    access: OptionalAccessFileOption = None,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = "8000",
-    record: RecordOption = None,
-    explore: ExploreOption = False,
-    cors: CorsOption = None,
-    explain_errors: ExplainErrorsOption = False,
-    delay: DelayOption = None,
-    fail: FailOption = None,
-    drop: DropOption = None,
-    seed: SeedOption = None,
-    allow_prefer: AllowPreferOption = False,
+    access: Annotated[
+        AccessOption,
+        "The access file, with plans and keys. Without it, any key is valid, and only this machine"
+        " can connect.",
+    ] = None,
+    host: Annotated[str, Parameter("The address to listen on.", "ADDRESS")] = "127.0.0.1",
+    port: Annotated[
+        int,
+        Parameter("The port to listen on; 0 means any free one.", "PORT", least=0, most=_MAX_PORT),
+    ] = 8000,
+    record: Annotated[
+        str | None,
+        Parameter(
+            "Append each request and its answer to this file, without keys, for srvstat replay.",
+            "FILE",
+        ),
+    ] = None,
+    explore: Annotated[
+        bool,
+        Parameter("Also serve a page at /, to search, compare and chart servers in a browser."),
+    ] = False,
+    cors: Annotated[
+        list[str] | None,
+        Parameter(
+            "Let web pages of this origin, such as http://localhost:5173, call the API in a"
+            " browser. Repeat the option for more origins. Without --access, `*` means all.",
+            "ORIGIN",
+        ),
+    ] = None,
+    explain_errors: Annotated[
+        bool,
+        Parameter("Add the reason of each error to its answer, as the header X-Srvstat-Reason."),
+    ] = False,
 ) -> Outcome:
     """Serve the API over HTTP.
 
@@ -164,9 +139,9 @@ def serve(
     Example: srvstat serve --snapshot snapshot.db --access access.toml
     """
     if record == "-":
-        raise UsageError("--record -: not a file; name a new file or a recording")
+        raise ParameterError("{record} -: not a file; name a new file or a recording")
     origins = _parse_origins(cors or (), needs_keys=access is not None)
-    rehearsal = parse_rehearsal(delay, fail, drop, seed, allow_prefer=allow_prefer)
+    rehearsed = rehearsal.parse()
     try:
         # These packages are optional, and the list of commands must work without them.
         from srvstat.asgi import server  # noqa: PLC0415
@@ -183,7 +158,7 @@ def serve(
             explore,
             origins,
             explains_errors=explain_errors,
-            rehearsal=rehearsal,
+            rehearsal=rehearsed,
         )
         text = _describe_service(chosen, server.describe_address(listener))
         start_serving()
@@ -191,15 +166,16 @@ def serve(
     return Outcome()
 
 
-def _listen(ctx: typer.Context, host: str, port: str, *, loopback_only: bool) -> "socket.socket":
+def _listen(ctx: typer.Context, host: str, port: int, *, loopback_only: bool) -> "socket.socket":
     """Return the socket of the parent process if there is one, or open one."""
     from srvstat.asgi import server  # noqa: PLC0415 - as above
 
     descriptor = take_inherited_descriptor()
     if descriptor is None:
-        return server.open_listener(host, _parse_port(port), loopback_only=loopback_only)
+        return server.open_listener(host, port, loopback_only=loopback_only)
     for name in ("host", "port"):
-        if has_flag(ctx, name):
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
             raise UsageError(f"--{name}: can't be combined with an inherited socket (LISTEN_FDS)")
     return server.inherit_listener(descriptor, loopback_only=loopback_only)
 
@@ -232,16 +208,6 @@ def _find_snapshot(given: str | None, access: str | None) -> str:
         raise
 
 
-def _parse_port(text: str) -> int:
-    """Return the port of --port. `int` alone would also accept `1_0` and `+10`.
-
-    Raises UsageError.
-    """
-    if not re.fullmatch("0|[1-9][0-9]{0,4}", text) or int(text) > _MAX_PORT:
-        raise UsageError(f"--port: {quote_value(text)} is not a number from 0 to {_MAX_PORT}")
-    return int(text)
-
-
 def take_inherited_descriptor() -> int | None:
     """Return the descriptor of the socket that the parent has passed; None without one.
 
@@ -265,8 +231,8 @@ def _parse_origins(values: Sequence[str], *, needs_keys: bool) -> tuple[str, ...
     Raises UsageError.
     """
     if needs_keys and EVERY_ORIGIN in values:
-        raise UsageError(
-            "--cors: with --access, `*` would let any website use a key that it has got; name the"
+        raise ParameterError(
+            "{cors}: with {access}, `*` would let any website use a key that it has got; name the"
             f" origins that may, such as {_EXAMPLE}"
         )
     for value in values:
@@ -278,21 +244,26 @@ def _parse_origins(values: Sequence[str], *, needs_keys: bool) -> tuple[str, ...
 def _check_origin(value: str) -> None:
     """Check that a value is an origin in the only form that browsers send."""
     if value == "null":
-        raise UsageError(
-            "--cors: null is the origin of sandboxed pages of any website, and of files; serve the"
+        raise ParameterError(
+            "{cors}: null is the origin of sandboxed pages of any website, and of files; serve the"
             " file over HTTP, for example with python3 -m http.server, and name that origin"
         )
     shown = quote_value(value.rpartition("@")[2])  # without a password
     match = _ORIGIN.fullmatch(value)
     if not match or int(match["port"] or 0) > _MAX_PORT:
-        raise UsageError(
-            f"--cors: {shown} is not an origin; write scheme://host[:port], such as {_EXAMPLE}"
+        raise ParameterError(
+            "{cors}: {value} is not an origin; write scheme://host[:port], such as " + _EXAMPLE,
+            value=shown,
         )
     scheme, host, port = (part and part.lower() for part in match.groups())
     has_port = port and port != _DEFAULT_PORTS.get(scheme)
     origin = f"{scheme}://{host}" + (f":{int(port)}" if has_port else "")
     if value != origin:
-        raise UsageError(f"--cors: browsers send {origin} as the origin of {shown}; write that")
+        raise ParameterError(
+            "{cors}: browsers send {origin} as the origin of {value}; write that",
+            origin=origin,
+            value=shown,
+        )
 
 
 def _describe_origins(origins: tuple[str, ...]) -> str:
@@ -300,26 +271,6 @@ def _describe_origins(origins: tuple[str, ...]) -> str:
     if EVERY_ORIGIN in origins:
         return "any web page that is open in a browser on this machine can call the API"
     return f"web pages of {', '.join(origins)} can call the API"
-
-
-def parse_rehearsal(
-    delay: str | None, fail: str | None, drop: str | None, seed: str | None, *, allow_prefer: bool
-) -> RehearsalSettings | None:
-    """Return the settings of the options; None if they rehearse nothing.
-
-    Raises UsageError.
-    """
-    if seed is not None and delay is None and fail is None and drop is None:
-        raise UsageError("--seed: nothing to draw; add --delay, --fail or --drop")
-    settings = RehearsalSettings(
-        delay=None if delay is None else _parse_delay(delay),
-        fail=_parse_share("--fail", fail),
-        drop=_parse_share("--drop", drop),
-        seed=_DEFAULT_SEED if seed is None else parse_count("--seed", seed, least=0),
-        allows_prefer=allow_prefer,
-    )
-    is_on = settings.delay or settings.fail or settings.drop or allow_prefer
-    return settings if is_on else None
 
 
 def describe_rehearsal(settings: RehearsalSettings) -> str:
@@ -344,18 +295,21 @@ def _parse_delay(text: str) -> tuple[float, float] | None:
     """Return the shortest and the longest delay in seconds; None if both are 0."""
     found = _DELAY.fullmatch(text)
     if not found:
-        raise UsageError(
-            f"--delay: {quote_value(text)} is not a time; write 200ms, 1.5s or 50ms..2s"
+        raise ParameterError(
+            "{delay}: {value} is not a time; write 200ms, 1.5s or 50ms..2s", value=quote_value(text)
         )
     shortest = _compute_seconds(found[1], found[2])
     longest = _compute_seconds(found[3], found[4]) if found[3] else shortest
     if longest > MAX_DELAY_SECONDS:
-        raise UsageError(
-            f"--delay: {quote_value(text)} is too long; at most {MAX_DELAY_SECONDS}s, so that the"
-            " answer arrives before the service closes the connection"
+        raise ParameterError(
+            f"{{delay}}: {{value}} is too long; at most {MAX_DELAY_SECONDS}s, so that the answer"
+            " arrives before the service closes the connection",
+            value=quote_value(text),
         )
     if shortest > longest:
-        raise UsageError(f"--delay: {quote_value(text)} begins with the longer time; swap the two")
+        raise ParameterError(
+            "{delay}: {value} begins with the longer time; swap the two", value=quote_value(text)
+        )
     return (shortest, longest) if longest else None
 
 
@@ -363,14 +317,16 @@ def _compute_seconds(number: str, unit: str) -> float:
     return float(number) / (1_000 if unit == "ms" else 1)
 
 
-def _parse_share(option: str, text: str | None) -> float:
+def _parse_share(name: str, text: str | None) -> float:
     """Return a share from 0 to 1; 0 without the option."""
     if text is None:
         return 0.0
     found = _SHARE.fullmatch(text)
     share = float(found[1]) / 100 if found else None
     if share is None or share > 1:
-        raise UsageError(f"{option}: {quote_value(text)} is not a share from 0% to 100%")
+        raise ParameterError(
+            f"{{{name}}}: {{value}} is not a share from 0% to 100%", value=quote_value(text)
+        )
     return share
 
 
