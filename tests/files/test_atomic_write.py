@@ -12,7 +12,7 @@ import pytest
 from conftest import Cli
 from srvstat.contract.errors import OutputError, UsageError
 from srvstat.files.atomic import atomic_write, sweep_drafts
-from support.snapshots import COMMAND, WEEK, read_directory
+from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -110,28 +110,6 @@ def test_drafts_are_in_the_directory_of_a_links_target(here: Path) -> None:
     assert left[1] in read_directory(here)
 
 
-def test_drafts_of_rejects_are_removed(here: Path, cli: Cli) -> None:
-    before = read_directory(here)
-    Path(f".rejects.ndjson.srvstat-{LEFT}").write_bytes(b"left")
-
-    assert cli(*WEEK, "--rejects", "rejects.ndjson").exit_code == 0
-
-    assert read_directory(here).keys() - before.keys() == {"out.db", "rejects.ndjson"}
-
-
-def test_readers_and_refused_builds_remove_no_drafts(here: Path, cli: Cli) -> None:
-    assert cli(*WEEK).exit_code == 0
-    Path(f".out.db.srvstat-{LEFT}").write_bytes(b"left")
-    before = read_directory(here)
-
-    assert cli("snapshot", "info", "out.db").exit_code == 0
-    assert cli("get", "a", "-s", "out.db").exit_code == 0
-    assert cli(*WEEK).exit_code == 2
-    assert cli(*COMMAND, "--nonsense").exit_code == 2
-
-    assert read_directory(here) == before
-
-
 @pytest.mark.parametrize("name", ["x" * 255, "ä" * 127, "夜" * 85, "\U0001f319" * 63])
 def test_a_name_may_have_the_greatest_length_of_the_file_system(name: str, here: Path) -> None:
     before = read_directory(here)
@@ -200,7 +178,7 @@ def test_simultaneous_builds_keep_each_others_drafts(here: Path) -> None:
     before = read_directory(here)
     context = multiprocessing.get_context("fork")
     writers = [
-        context.Process(target=write_often, args=("out.db", writer, 150)) for writer in "abcd"
+        context.Process(target=write_often, args=("out.db", writer, 50)) for writer in "abcd"
     ]
     for process in writers:
         process.start()
@@ -240,17 +218,6 @@ def test_a_file_system_without_hard_links_needs_overwrite(
     assert read_directory(here) == {**before, "out.db": b"new"}
 
 
-def test_a_failed_link_reports_the_reason(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "link", fail_with(errno.ENOSPC))
-    before = read_directory(here)
-
-    with pytest.raises(OutputError) as refused:
-        write_atomically("out.db", overwrite=False)
-
-    assert refused.value.reason == "out.db: No space left on device"
-    assert read_directory(here) == before
-
-
 def test_a_file_that_appears_during_a_build_stays(here: Path) -> None:
     before = read_directory(here)
 
@@ -258,13 +225,6 @@ def test_a_file_that_appears_during_a_build_stays(here: Path) -> None:
         Path("out.db").write_bytes(b"other")
 
     assert read_directory(here) == {**before, "out.db": b"other"}
-
-
-def test_an_invalid_file_name_is_refused() -> None:
-    with pytest.raises(UsageError) as refused:
-        write_atomically("out\0.db")
-
-    assert refused.value.reason == "out\0.db: not a file name"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write in any directory")

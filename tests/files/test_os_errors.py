@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from srvstat.contract.errors import OutputError, SourceError, SrvstatError, UsageError
-from srvstat.files.errors import convert_errors, convert_write_errors
+from srvstat.contract.errors import OutputError, SourceError, SrvstatError
+from srvstat.files.errors import convert_errors
 
 
 @pytest.mark.parametrize(
@@ -43,21 +43,3 @@ def test_an_error_has_a_reason_and_with_too_many_open_files_a_remedy(
 ) -> None:
     with pytest.raises(SourceError, match=f"^file: {reason}$"), convert_errors("file", SourceError):
         raise error
-
-
-def test_without_a_remedy_a_missing_file_has_the_reason_of_the_system() -> None:
-    with (
-        pytest.raises(OutputError, match="No such file or directory"),
-        convert_write_errors("gone"),
-    ):
-        os.stat("gone")
-
-
-def test_an_invalid_output_name_is_invalid_usage() -> None:
-    with pytest.raises(UsageError, match="not a file name"), convert_write_errors("\0"):
-        os.stat("\0")
-
-
-def test_other_errors_are_not_converted() -> None:
-    with pytest.raises(KeyError), convert_write_errors("file"):
-        raise KeyError

@@ -40,16 +40,6 @@ def find(file: WatchedFile) -> Candidate:
     return candidate
 
 
-def test_an_accepted_file_is_not_read_again(path: Path) -> None:
-    file = WatchedFile(str(path))
-    assert file.find_candidate() is None
-
-    replace(path, "second")
-    file.accept(find(file))
-
-    assert file.find_candidate() is None
-
-
 def test_a_file_replaced_while_it_is_read_is_read_again(path: Path) -> None:
     file = WatchedFile(str(path))
     replace(path, "second")

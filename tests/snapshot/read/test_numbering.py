@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from conftest import Cli
-from srvstat.snapshot.format.digest import build_directory, digest_row
+from srvstat.snapshot.format.digest import build_directory
 from srvstat.snapshot.format.rows import ROWS_PER_SERVER, ServerRow
 
 KEYS = {
@@ -49,11 +49,3 @@ def test_servers_can_have_any_numbers(cli: Cli, demo_snapshot: str, tmp_path: Pa
         own, renumbered = cli(*command, demo_snapshot), cli(*command, other)
         assert own.exit_code == 0
         assert renumbered.stdout.replace(other.encode(), demo_snapshot.encode()) == own.stdout
-
-
-def test_a_digest_covers_the_number_of_a_row_but_not_that_of_its_server() -> None:
-    for table, rows in ROWS_PER_SERVER.items():
-        digests = {digest_row(table, (server * rows + rows - 1, b"x")) for server in (1, 9)}
-
-        assert len(digests) == 1
-        assert (digest_row(table, (9 * rows, b"x")) in digests) == (rows == 1)

@@ -50,22 +50,6 @@ def test_a_missing_snapshot_is_not_created(path: str, check_refusal: CheckRefusa
     check_refusal(path, f"{path}: no such file; {BUILD_ONE}")
 
 
-def test_a_broken_link_is_a_missing_snapshot(check_refusal: CheckRefusal) -> None:
-    os.symlink("gone.db", "x.db")
-
-    check_refusal("x.db", f"x.db: no such file; {BUILD_ONE}")
-
-
-def test_a_path_below_a_file_is_refused(check_refusal: CheckRefusal) -> None:
-    Path("file").touch()
-
-    check_refusal("file/x.db", "file/x.db: Not a directory")
-
-
-def test_a_newline_in_a_name_does_not_break_the_message(check_refusal: CheckRefusal) -> None:
-    check_refusal("x\ny.db", f"x\\u000ay.db: no such file; {BUILD_ONE}")
-
-
 def test_a_directory_is_refused(check_refusal: CheckRefusal) -> None:
     check_refusal(
         ".",

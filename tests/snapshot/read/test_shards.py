@@ -129,11 +129,6 @@ def test_five_servers_of_five_shards_are_compared_as_in_one_file(
     ask_both(cli, shards, whole, ["compare", *chosen])
 
 
-def test_documents_have_the_bytes_of_one_file(cli: Cli, whole: Path, shards: Path) -> None:
-    for command in COMMANDS:
-        ask_both(cli, shards, whole, command)
-
-
 def test_files_from_shards_are_those_from_one_file(
     cli: Cli, whole: Path, shards: Path, tmp_path: Path
 ) -> None:
@@ -182,22 +177,6 @@ def test_shards_can_be_the_source_of_a_build_of_one_file(
     assert cli("snapshot", "diff", path, str(shards)).exit_code == 0
 
 
-def test_tables_and_differences_are_those_of_one_file(
-    cli: Cli, whole: Path, shards: Path, tmp_path: Path
-) -> None:
-    rows = [(one, AS_OF - at, 7) for one in IDS[:9] for at in (0, DAY)]
-    other = build_in(tmp_path, [server(one) for one in IDS[:9]], rows)
-    for command in (
-        ["get", "srv-1", "--table", "--at", str(AS_OF - DAY), "-s"],
-        ["compare", *IDS[:5], "--table", "--at", str(AS_OF - DAY), "-s"],
-        ["snapshot", "diff", str(other)],
-    ):
-        one, several = (cli(*command, str(path)) for path in (whole, shards))
-        assert ROOT.sub(b"", several.stdout) == ROOT.sub(b"", one.stdout)
-        assert (several.exit_code, several.stderr) == (one.exit_code, one.stderr)
-        assert one.stdout
-
-
 def test_a_bundle_of_shards_answers_as_they_do(cli: Cli, shards: Path, tmp_path: Path) -> None:
     path = str(tmp_path / "bundle.db")
     assert cli("snapshot", "bundle", *IDS[:3], "-o", path, "-s", str(shards)).exit_code == 0
@@ -207,17 +186,6 @@ def test_a_bundle_of_shards_answers_as_they_do(cli: Cli, shards: Path, tmp_path:
     info = cli("snapshot", "info", str(shards)).json
     assert cli("snapshot", "info", path).json["parentRoot"] == info["root"]
     assert [one["file"] for one in info["shards"]] == [name_shard(number) for number in range(7)]
-
-
-def test_the_table_of_shards_shows_their_servers(cli: Cli, divide: Callable[[int], Path]) -> None:
-    several, one = (cli("snapshot", "info", str(divide(count)), "--table") for count in (4, 1))
-
-    sizes = [one["servers"] for one in cli("snapshot", "info", str(divide(4))).json["shards"]]
-    assert (
-        f"\nshards        4 with {min(sizes)} to {max(sizes)} servers each\n"
-        in several.stdout.decode()
-    )
-    assert "\nshards        1 with 24 servers\n" in one.stdout.decode()
 
 
 def test_python_reads_shards(whole: Path, shards: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, Build, Cli, server
-from snapshot.opening import BUILD_ONE, COMMANDS
+from snapshot.opening import COMMANDS
 from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
@@ -30,14 +30,6 @@ def test_a_snapshot_may_have_any_name(
     assert cli("get", "a", f"--snapshot={path}").json["data"]["id"] == "a"
     assert cli("snapshot", "info", "--json", "--", path).json["servers"] == 2
     assert [found.name for found in empty_directory.iterdir()] == [path]
-
-
-def test_a_path_may_begin_with_two_slashes(
-    two_servers: bytes, empty_directory: Path, cli: Cli
-) -> None:
-    Path("x.db").write_bytes(two_servers)
-
-    assert cli("get", "a", "-s", f"/{empty_directory}/x.db").exit_code == 0
 
 
 def test_a_read_only_snapshot_is_not_changed(
@@ -75,29 +67,6 @@ def test_the_option_precedes_the_environment_and_the_default_file(
 
     assert cli("get", "c", "--snapshot", "option.db").exit_code == 0
     assert cli("snapshot", "info", "--json", "option.db").json["servers"] == 3
-
-
-@pytest.mark.usefixtures("three")
-def test_a_missing_snapshot_named_by_the_environment_is_refused(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SRVSTAT_SNAPSHOT", "gone.db")
-
-    assert cli("get", "a").exit_code == 3
-    assert cli("get", "a").stderr == f"error: gone.db: no such file; {BUILD_ONE}\n"
-
-
-def test_without_a_snapshot_the_error_lists_the_ways_to_name_one(
-    empty_directory: Path, cli: Cli
-) -> None:
-    for command in (["get", "a"], ["compare", "a", "b"], ["snapshot", "info"]):
-        ran = cli(*command)
-        assert (ran.exit_code, ran.stdout) == (3, b"")
-        assert ran.stderr == (
-            "error: no snapshot: give --snapshot PATH, set SRVSTAT_SNAPSHOT, or change to a"
-            " directory with snapshot.db\n"
-        )
-    assert read_directory(empty_directory) == {}
 
 
 def test_a_path_too_long_for_sqlite_is_reported(two_servers: bytes, cli: Cli) -> None:

@@ -3,17 +3,13 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from conftest import AS_OF, DAY, Build, build_in, server
-from srvstat import operations
 from srvstat.contract.errors import SnapshotError
-from srvstat.contract.ranges import DAYS
 from srvstat.contract.requests import ServerReference
-from srvstat.snapshot.format.rows import DAYS_PER_SERVER
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.snapshot.read.verify import SpotCheck
@@ -108,12 +104,6 @@ def test_a_file_changed_in_place_is_found(
         SpotCheck().check_next(file)
 
 
-def test_a_removed_file_is_still_read(file: SnapshotFile, path: Path) -> None:
-    path.unlink()
-
-    assert SpotCheck().check_next(file) == "a"
-
-
 @pytest.mark.parametrize(
     ("sql", "part"),
     [
@@ -135,27 +125,6 @@ def is_damaged(use: Callable[[], object]) -> bool:
     except SnapshotError:
         return True
     return False
-
-
-def test_exactly_the_missing_days_that_answers_need_are_found(tmp_path: Path) -> None:
-    ages = [0, 1, 2, 7, 8, 30, 60, 90, 365, 400]
-    path = build_in(tmp_path, [server("a")], [("a", AS_OF - age * DAY, age) for age in ages])
-    whole = path.read_bytes()
-    reference = ServerReference(identifier="a", by="id")
-    found = []
-    for age in ages:
-        path.write_bytes(whole)
-        day = AS_OF // DAY - age
-        change(str(path), f"DELETE FROM days WHERE server_day % {DAYS_PER_SERVER} = {day}")  # noqa: S608 - our own numbers
-        with closing(open_file(str(path))) as file:
-            found.append(is_damaged(partial(SpotCheck().check_next, file)))
-            needed = [
-                is_damaged(partial(operations.compute_results, file, [reference], name))
-                for name in DAYS
-            ]
-            assert found[-1] == any(needed)
-
-    assert 1 < sum(found) < len(ages)
 
 
 def test_a_file_without_servers_has_none_to_check(build: Build) -> None:

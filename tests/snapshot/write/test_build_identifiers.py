@@ -174,31 +174,6 @@ def test_a_partial_record_is_completed(cli: Cli) -> None:
     assert info["completed"] == {"cfxId": 2, "game": 1, "hostname": 1}
 
 
-def test_people_see_and_find_the_identifier_of_the_source(cli: Cli) -> None:
-    write([("MAIN:1", 5, 5), ("b", 5, 5)], [server("a", sourceId="MAIN:1"), {"id": "b"}])
-    assert cli(*LISTED, "--game", "game_a").exit_code == 0
-
-    found = cli("servers", "main:1", "-s", "out.db", "--table").stdout.decode()
-    assert "MAIN:1" in found
-    assert "1 server" in found
-    everything = cli("snapshot", "info", "out.db", "--table").stdout.decode()
-    assert "completed: cfxId, game, hostname" in everything
-    assert "completed     cfxId, game, hostname of 1 server" in everything
-    assert (
-        "sourceId            MAIN:1" in cli("get", "a", "-s", "out.db", "--table").stdout.decode()
-    )
-
-
-def test_a_source_id_is_a_hint_for_an_unknown_identifier(cli: Cli) -> None:
-    write([("7154", 5, 5)], [server("harbor", sourceId="7154")])
-    assert cli(*LISTED).exit_code == 0
-
-    ran = cli("get", "7154", "-s", "out.db")
-
-    assert ran.exit_code == 44
-    assert ran.stderr.endswith("; did you mean id:harbor, which its source calls 7154?\n")
-
-
 def test_a_servers_file_may_have_ids_to_make_slugs_of(cli: Cli) -> None:
     write([("MAIN_LOBBY", 5, 5)], [{"id": "MAIN_LOBBY", "hostname": "Main"}])
 

@@ -9,22 +9,15 @@ from typing import Any
 
 import pytest
 
-from conftest import AS_OF, SERVERS, Cli, Ran, csv, ndjson
+from conftest import AS_OF, SERVERS, Cli, csv, ndjson
 from support.snapshots import (
     COMMAND,
-    EXISTS,
-    WEEK,
     expect_conflict,
     read_observations,
     read_rejects,
 )
 
 pytestmark = pytest.mark.usefixtures("here")
-
-
-def test_quiet_prints_nothing(cli: Cli) -> None:
-    assert cli(*WEEK, "--quiet") == Ran(0, b"", "")
-    assert cli(*WEEK, "--quiet").stderr == EXISTS
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
@@ -41,18 +34,6 @@ def test_the_extension_sets_the_format_and_the_content_shows_gzip(
     assert read_observations("out.db") == [("a", AS_OF, 5)]
 
 
-@pytest.mark.parametrize("name", ["week.txt", "week"])
-def test_another_extension_needs_the_option_format(name: str, cli: Cli) -> None:
-    Path("week.csv").rename(name)
-    command = [*COMMAND, "--observations", name]
-
-    assert cli(*command).stderr == (
-        f"error: {name}: unknown format; add --format csv or ndjson, or --from KIND\n"
-    )
-    assert cli(*command).exit_code == 2
-    assert cli(*command, "--format", "csv").exit_code == 0
-
-
 @pytest.mark.parametrize("name", ["servers", "x.nd", "x.csv", "x.csv.gz", "x.gz", "x.ndjson"])
 def test_server_records_are_ndjson_with_any_file_name(name: str, cli: Cli) -> None:
     Path("servers.ndjson").rename(name)
@@ -62,15 +43,6 @@ def test_server_records_are_ndjson_with_any_file_name(name: str, cli: Cli) -> No
         Path(name).write_bytes(pack(ndjson(SERVERS)))
         for options in ([], ["--format", "csv"], ["--format", "ndjson"]):
             assert cli(*command, *options, "--overwrite").exit_code == 0
-
-
-def test_server_records_are_not_read_as_csv(cli: Cli) -> None:
-    sources = ["--servers", "week.csv", "--observations", "week.csv"]
-
-    ran = cli("snapshot", "build", "out.db", *sources)
-
-    assert (ran.exit_code, Path("out.db").exists()) == (6, False)
-    assert ran.stderr.startswith("error: week.csv, line 1: ")
 
 
 def test_observations_may_come_from_standard_input(cli: Cli) -> None:
@@ -167,15 +139,3 @@ def test_any_path_can_be_read_and_written(name: bytes, here: Path, cli: Cli) -> 
         expect_conflict(f"{title}/{title}.csv", 3, 5, f"a,{AS_OF},6")
     ]
     assert cli("snapshot", "info", "--", output).json["sources"] == [f"{title}.csv"]
-
-
-@pytest.mark.parametrize("name", ["gone.csv", "a\nb.csv", "\x1b[2J.csv", os.fsdecode(b"\xff.csv")])
-def test_a_missing_source_is_named_on_one_line(name: str, cli: Cli) -> None:
-    ran = cli(*COMMAND, "--observations", name)
-
-    shown = {
-        "gone.csv": "gone.csv",
-        "a\nb.csv": r"a\u000ab.csv",
-        "\x1b[2J.csv": r"\u001b[2J.csv",
-    }.get(name, r"\xff.csv")
-    assert (ran.exit_code, ran.stderr) == (6, f"error: {shown}: No such file or directory\n")

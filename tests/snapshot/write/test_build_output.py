@@ -10,7 +10,7 @@ import pytest
 
 from conftest import AS_OF, Build, Cli, csv, ndjson, server, srvstat
 from support.snapshots import COMMAND, EXISTS, WEEK, read_directory, read_observations
-from support.terminal import PLAIN, SRVSTAT, run_in_terminal
+from support.terminal import SRVSTAT, run_in_terminal
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -105,17 +105,6 @@ def test_an_existing_output_is_replaced_only_with_overwrite(here: Path, cli: Cli
 
     assert cli(*WEEK, "--overwrite").exit_code == 0
     assert cli("snapshot", "info", "out.db").json["observations"] == 3
-
-
-def test_an_existing_output_is_refused_before_sources_are_read(cli: Cli) -> None:
-    Path("out.db").write_bytes(b"old")
-    Path("servers.ndjson").unlink()
-
-    assert cli(*WEEK).stderr == EXISTS
-
-
-def test_overwrite_accepts_a_new_output(cli: Cli) -> None:
-    assert cli(*WEEK, "--overwrite").exit_code == 0
 
 
 @pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
@@ -232,27 +221,6 @@ def test_a_terminal_shows_a_progress_bar_and_clears_it_at_the_end(here: Path) ->
     assert bar.endswith("\x1b[1A\x1b[2K")
     assert "\x1b[?25h" in bar
     assert "kept         3\n" in summary
-
-
-def test_an_error_clears_the_progress_bar(here: Path) -> None:
-    Path("week.csv").write_bytes(b"serverId\n")
-
-    exit_code, shown = run_in_terminal([*SRVSTAT, *WEEK], cwd=here)
-
-    bar, _, message = shown.partition("error: ")
-    assert exit_code == 6
-    assert bar.endswith("\x1b[1A\x1b[2K")
-    assert "\x1b[?25h" in bar
-    assert message.count("\n") == 1
-
-
-def test_quiet_dumb_terminals_and_pipes_show_no_progress_bar(here: Path, cli: Cli) -> None:
-    assert run_in_terminal([*SRVSTAT, *WEEK, "--quiet"], cwd=here) == (0, "")
-    _, shown = run_in_terminal(
-        [*SRVSTAT, *WEEK, "--overwrite"], cwd=here, env={**PLAIN, "TERM": "dumb"}
-    )
-    assert shown.startswith("built out.db\n")
-    assert cli(*WEEK, "--overwrite").stderr.startswith("built out.db\n")
 
 
 @pytest.mark.parametrize(

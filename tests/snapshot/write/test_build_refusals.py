@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import AS_OF, DAY, Cli, csv, ndjson, server
-from srvstat.contract.errors import UsageError
-from srvstat.snapshot.write.build import build
+from conftest import AS_OF, Cli, csv, ndjson, server
 from support.snapshots import COMMAND, WEEK, read_directory, read_rejects
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -112,41 +110,6 @@ def test_too_many_rejects_build_nothing_but_are_written(
         )
 
 
-@pytest.mark.parametrize(
-    "limit",
-    ["", "-1", "+1", "1_0", "01", "1.5", "5 %", " 5%", "%", ".5%", "5.%", "100.1%", "101%", "٣"],
-)
-def test_an_invalid_limit_of_rejects_is_invalid_usage(limit: str, cli: Cli) -> None:
-    ran = cli(*WEEK, f"--max-rejected={limit}")
-
-    assert (ran.exit_code, ran.stderr.count("\n")) == (2, 1)
-    assert ran.stderr.startswith("error: --max-rejected: ")
-
-
-def test_quiet_prints_one_line_about_rows_not_kept(cli: Cli) -> None:
-    rows: list[Row] = [("a", 5, 5), ("a", 5, 6), ("a", "2026-01-01 00:00", 5)]
-    Path("week.csv").write_bytes(csv([*rows, ("unknown", 5, 5), ("hidden", 5, 5)]))
-
-    ran = cli(*WEEK, "--quiet")
-
-    not_kept, *others = ran.stderr.splitlines()
-    assert (ran.exit_code, not_kept) == (
-        0,
-        (
-            "warning: 4 of 5 rows not kept: 1 rejected, 1 conflicting, 1 not in the servers file,"
-            " 1 not publishable; first rejected or conflicting row: week.csv, line 3: players:"
-            " an earlier row of this server and instant has 5; add --time-zone UTC if the times are"
-            " in UTC"
-        ),
-    )
-    assert others == [
-        (
-            'warning: 1 identifier is not in the servers file: "unknown"; add the records to'
-            " servers.ndjson"
-        )
-    ]
-
-
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])
 @pytest.mark.parametrize("name", ["out.db", "link.db"])
 def test_an_output_with_a_journal_is_refused(name: str, ending: str, here: Path, cli: Cli) -> None:
@@ -180,47 +143,6 @@ def test_a_snapshot_that_another_program_writes_to_is_not_replaced(cli: Cli) -> 
     assert cli("get", "a", "-s", "out.db").exit_code == 0
 
 
-def test_values_of_another_form_are_counted_and_served_unchanged(cli: Cli) -> None:
-    fine = {
-        "chatUrl": "HTTPS://chat.example:8443/x?y#z",
-        "iconUrl": "http://[::1]/",
-        "flags": ["A1"],
-    }
-    records = [
-        server("a", **fine),
-        server("b", chatUrl="", iconUrl=None, flags=[]),
-        server("c", chatUrl="chat.example/c", iconUrl="", flags=["PREMIUM", "new"]),
-        server("d", chatUrl="ftp://chat.example", iconUrl="https:///d.png", flags=["Verified"]),
-        server("e", chatUrl="https://chat example", iconUrl="http://[", flags=["É", "日本", ""]),
-        server("hidden", chatUrl="none", flags=["none"], publishable=False),
-    ]
-    Path("servers.ndjson").write_bytes(ndjson(records))
-
-    ran = cli(*WEEK, "--quiet", "--as-of", str(AS_OF + DAY))
-
-    assert ran.exit_code == 0
-    assert ran.stderr.splitlines() == [
-        (
-            "warning: servers.ndjson: a chatUrl that is not an absolute http(s) URL in 3 servers,"
-            " first in line 3; it is served unchanged"
-        ),
-        (
-            "warning: servers.ndjson: an iconUrl that is not an absolute http(s) URL in 3 servers,"
-            " first in line 3; it is served unchanged"
-        ),
-        (
-            "warning: servers.ndjson: flags that are not upper case in 2 servers,"
-            " first in line 3; they are served unchanged"
-        ),
-    ]
-    for record in records[:-1]:
-        served = cli("get", str(record["id"]), "-s", "out.db").json["data"]
-        assert {name: served[name] for name in fine} == {
-            name: record.get(name, {"chatUrl": "", "iconUrl": None, "flags": []}[name])
-            for name in fine
-        }
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -240,11 +162,6 @@ def test_an_empty_file_name_is_invalid_usage(options: list[str], here: Path, cli
     assert "name" in ran.stderr
     assert "empty" in ran.stderr
     assert read_directory(here) == before
-
-
-def test_a_build_without_sources_is_refused() -> None:
-    with pytest.raises(UsageError, match="--observations is required"):
-        build("out.db", servers_source=None, observation_sources=[])
 
 
 def test_the_snapshot_and_the_rejects_are_different_files(here: Path, cli: Cli) -> None:

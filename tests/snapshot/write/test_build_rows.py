@@ -1,7 +1,6 @@
 """Keep, skip or reject each row of observations."""
 
 import re
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -219,48 +218,10 @@ def test_a_reject_in_a_later_block_has_its_own_line_and_text(end: str, cli: Cli)
     ]
 
 
-def test_conflicts_take_no_longer_than_other_rows(cli: Cli) -> None:
-    rows = [("a", AS_OF + at, players) for players in (1, 2) for at in range(30_000)]
-    Path("week.csv").write_bytes(csv(rows[:36_000]))
-    started = time.monotonic()
-
-    assert parse_summary(cli(*WEEK))["conflicting"] == "6,000"
-    assert time.monotonic() - started < 3
-
-
-def test_a_row_with_lone_surrogates_is_rejected_like_any_other(cli: Cli) -> None:
-    line = r'{"\ud800":1,"\ud800":2}'
-    Path("odd.ndjson").write_text(f"{line}\n")
-
-    ran = cli(*WEEK, "--observations", "odd.ndjson", "--rejects", "rejects.ndjson")
-
-    assert (ran.exit_code, parse_summary(ran)["rejected"]) == (0, "1")
-    assert [(reject["line"], reject["text"]) for reject in read_rejects()] == [(1, line)]
-
-
 def test_the_rejects_file_is_written_even_when_empty(cli: Cli) -> None:
     assert cli(*WEEK, "--rejects", "rejects.ndjson").exit_code == 0
 
     assert Path("rejects.ndjson").read_bytes() == b""
-
-
-def test_rejects_replace_those_of_an_earlier_build(cli: Cli) -> None:
-    Path("rejects.ndjson").write_text("old")
-    Path("mine.ndjson").symlink_to("rejects.ndjson")
-
-    assert cli(*WEEK, "--rejects", "mine.ndjson").exit_code == 0
-
-    assert Path("mine.ndjson").is_symlink()
-    assert Path("rejects.ndjson").read_bytes() == b""
-
-
-def test_a_build_without_rejects_writes_the_snapshot_alone(here: Path, cli: Cli) -> None:
-    Path("week.csv").write_text(ALL_KINDS)
-    before = read_directory(here)
-
-    assert cli(*WEEK).exit_code == 0
-
-    assert read_directory(here).keys() - before.keys() == {"out.db"}
 
 
 @pytest.mark.parametrize(

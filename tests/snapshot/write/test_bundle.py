@@ -20,7 +20,6 @@ from srvstat.contract.requests import ServerReference, build_compare_request
 from srvstat.documents.snapshot import BundleSummary
 from srvstat.operations import (
     NotInBundleError,
-    UnknownServerError,
     compare,
     get_server,
     resolve_servers,
@@ -172,17 +171,6 @@ def test_a_forged_coverage_is_refused_unless_it_is_possible(
             open_file(path)
 
 
-def test_an_unknown_server_is_not_in_a_bundle_and_unknown_to_its_parent(build: Build) -> None:
-    path = build([server("a"), server("b")], [("a", AS_OF, 1)])
-    (reference,) = find_references("unknown")
-
-    with open_both(path, bundle(path, f"{path}.case", ["a"], "1y")) as (parent, bundled):
-        with pytest.raises(UnknownServerError):
-            get_server(parent, reference)
-        with pytest.raises(NotInBundleError):
-            get_server(bundled, reference)
-
-
 def test_a_bundle_of_a_bundle_answers_as_both(build: Build) -> None:
     rows = [("a", AS_OF - days * DAY, days) for days in range(100)]
     path = build([server("a"), server("b")], rows)
@@ -297,14 +285,6 @@ def test_a_damaged_parent_leaves_the_output_as_it_was(kind: str, tmp_path: Path)
     with pytest.raises(SnapshotError, match="damaged"):
         bundle(str(path), str(output), ["a"], "7d", overwrite=True)
     assert (output.read_bytes(), sorted(os.listdir(tmp_path))) == (b"old", before)
-
-
-@pytest.mark.parametrize("longest", ["24h", "30d", "1y"])
-@pytest.mark.parametrize("count", [2, 5, 11])
-def test_a_bundle_of_the_demo_is_as_small_as_a_built_snapshot(
-    count: int, longest: Range, demo_snapshot: str, tmp_path: Path
-) -> None:
-    check_size(demo_snapshot, tmp_path, count, longest)
 
 
 def check_size(path: str, directory: Path, count: int, longest: Range) -> None:

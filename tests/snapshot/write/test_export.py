@@ -1,6 +1,5 @@
 """Export snapshots, and build them again."""
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -112,55 +111,6 @@ def test_a_snapshot_is_read_in_batches(
 
     with open_snapshot(small) as file:
         assert build_again(here / "again.db", Path(small), *sources) == file.root
-
-
-@pytest.mark.usefixtures("here")
-def test_an_export_has_servers_and_sorted_observations(cli: Cli) -> None:
-    ran = cli("snapshot", "export", "-o", "all")
-
-    assert (ran.exit_code, ran.stdout) == (0, b"")
-    assert Path("all/observations.csv").read_bytes() == CSV
-    records = [json.loads(line) for line in Path("all/servers.ndjson").read_bytes().splitlines()]
-    assert [record["id"] for record in records] == ["a", "b", "none"]
-    assert [records[0][name] for name in ("players", "firstSeenAt", "updatedAt")] == [None] * 3
-    lines = ran.stderr.splitlines()
-    size = sum(path.stat().st_size for path in Path("all").iterdir())
-    assert lines[:5] == [
-        "wrote all",
-        "  servers       3",
-        "  observations  3",
-        "  as of         2026-03-01 00:00:00 UTC",
-        f"  size          {size:,} bytes",
-    ]
-    root = cli("snapshot", "info").json["root"]
-    assert lines[5] == f"  root          {root}"
-    command = lines[6].partition("srvstat ")[2].split()
-    assert cli(*command).exit_code == 0
-    assert cli("snapshot", "verify", "snapshot.db", "--expect", root).exit_code == 0
-
-
-@pytest.mark.usefixtures("here")
-def test_an_export_of_some_servers_has_no_root(cli: Cli) -> None:
-    ran = cli("snapshot", "export", "b", "cfxId:x-b", "--format", "ndjson", "-o", "of b/")
-
-    assert ran.exit_code == 0
-    assert Path("of b/observations.ndjson").read_bytes() == (
-        b'{"serverId":"b","observedAt":"2026-02-01T00:00:00.000Z","players":0}\n'
-    )
-    assert Path("of b/servers.ndjson").read_bytes().count(b"\n") == 1
-    assert "root" not in ran.stderr
-    assert "--servers 'of b/servers.ndjson'" in ran.stderr
-
-
-@pytest.mark.usefixtures("here")
-def test_an_export_of_a_bundle_says_what_it_covers(cli: Cli) -> None:
-    assert cli("snapshot", "bundle", "a", "--range", "24h", "-o", "case.db").exit_code == 0
-
-    ran = cli("snapshot", "export", "-s", "case.db", "-o", "case")
-
-    assert ran.exit_code == 0
-    assert "  covered from  2026-02-28 00:00:00 UTC, as in the bundle\n" in ran.stderr
-    assert "root" not in ran.stderr
 
 
 @pytest.mark.usefixtures("here")

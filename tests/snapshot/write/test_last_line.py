@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import AS_OF, Cli, csv, ndjson
-from support.snapshots import WEEK, parse_summary, read_observations
+from conftest import AS_OF, Cli, csv
+from support.snapshots import WEEK, read_observations
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -49,24 +49,3 @@ def test_strict_names_an_earlier_row_first(cli: Cli) -> None:
     assert ran.stderr.startswith(
         "error: week.csv, line 3: players: an earlier row of this server and instant has 5"
     )
-
-
-def test_draft_servers_warns_of_a_last_row_without_a_newline(cli: Cli) -> None:
-    Path("week.csv").write_bytes(ROWS[:-1])
-
-    ran = cli(*DRAFT)
-
-    assert (ran.exit_code, ran.stdout.count(b"\n")) == (0, 2)
-    assert f"warning: week.csv, line 3: {UNENDED}\n" in ran.stderr
-
-
-def test_a_json_object_needs_no_newline(cli: Cli) -> None:
-    row = {"serverId": "a", "observedAt": AS_OF, "players": 147}
-    Path("week.ndjson").write_bytes(ndjson([row])[:-1])
-    servers = Path("servers.ndjson")
-    servers.write_bytes(servers.read_bytes()[:-1])
-
-    ran = cli(*WEEK[:-1], "week.ndjson", "--strict")
-
-    assert (ran.exit_code, parse_summary(ran)["kept"]) == (0, "1")
-    assert "warning" not in ran.stderr

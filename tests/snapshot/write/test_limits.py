@@ -50,30 +50,6 @@ def test_a_day_with_more_observations_is_refused(
     assert not (here / "out.db").exists()
 
 
-def test_large_servers_beyond_the_memory_limit_are_answered(
-    build: Build, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(verified_rows, "_MAX_BYTES_KEPT", 3_000_000)
-    long = "x" * 100_000
-    names = [f"s{number}" for number in range(40)]
-    path = build(
-        [server(name, projectDescription=long) for name in names],
-        [(name, AS_OF, number) for number, name in enumerate(names)],
-    )
-    references = [ServerReference(identifier=name, by="id") for name in names]
-
-    with closing(open_file(path)) as snapshot:
-        for _ in range(2):
-            found = snapshot.find_servers(references)
-            assert [one.id for one in found if one] == names
-            for number in range(0, 40, 5):
-                five = [one for one in found[number : number + 5] if one]
-                window = Window(AS_OF - 1, AS_OF)
-                assert [snapshot.read_observations(one, window)[1] for one in five] == [
-                    [number + at] for at in range(5)
-                ]
-
-
 def test_servers_removed_from_memory_are_read_again(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,30 +127,3 @@ def test_a_full_disk_leaves_nothing(here: Path, cli: Cli) -> None:
     assert ran.exit_code == 4
     assert ran.stderr.startswith("error: out.db: ")
     assert sorted(path.name for path in here.iterdir()) == before
-
-
-@pytest.mark.usefixtures("here")
-def test_strict_reports_a_row_before_a_later_unreadable_file(cli: Cli) -> None:
-    Path("many.csv").write_bytes(csv([("a", AS_OF, 5)]))
-    Path("wrong.csv").write_bytes(b"when,who\n")
-    Path("twice.csv").write_bytes(csv([("a", AS_OF, 6)]))
-
-    alone = cli(*BUILD, "--observations", "wrong.csv", "--strict")
-    assert alone.exit_code == 6
-    assert alone.stderr.startswith("error: wrong.csv, line 1: ")
-    later = cli(*BUILD, "--observations", "twice.csv", "--observations", "wrong.csv", "--strict")
-    assert later.exit_code == 6
-    assert later.stderr.startswith(
-        "error: twice.csv, line 2: players: an earlier row of this server and instant has 5"
-    )
-
-
-@pytest.mark.parametrize("name", ["a\0b.db", "\0"])
-def test_an_output_with_an_invalid_name_is_invalid_usage(name: str, here: Path, cli: Cli) -> None:
-    Path("many.csv").write_bytes(csv([("a", AS_OF, 5)]))
-
-    ran = cli("snapshot", "build", name, *BUILD[3:])
-
-    assert ran.exit_code == 2
-    assert "not a file name" in ran.stderr
-    assert not list(here.glob("*.db"))

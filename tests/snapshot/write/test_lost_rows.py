@@ -2,7 +2,7 @@
 
 import shutil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -175,79 +175,6 @@ def test_the_limit_is_that_of_each_source_and_the_proposed_one_admits_all(
     )
     assert ran.stderr.endswith("; --max-rejected 50% keeps the other rows\n")
     assert cli(*command, *given, "--max-rejected=50%").exit_code == 0
-
-
-@pytest.mark.parametrize("command", [OPEN, FLEET], ids=["build", "fleet"])
-def test_the_message_has_three_reasons_with_what_helps_against_each(
-    command: list[str], cli: Cli
-) -> None:
-    rows: list[tuple[Any, ...]] = [("a", AS_OF, 5)]
-    rows += [("MAIN LOBBY", AS_OF, 5)] * 7 + [("a", "2026-03-01 12:00", 5)] * 6
-    rows += [("a", AS_OF, '"1.5"')] * 5 + [("a", AS_OF, 5, 6)] * 4
-    lines = [",".join(map(str, row)) for row in rows]
-    Path("ugly.csv").write_text("\n".join(["serverId,observedAt,players", *lines, ""]))
-    given = ["--observations=ugly.csv"] if command is OPEN else ["ugly.csv"]
-
-    ran = cli(*command, *given)
-
-    assert (ran.exit_code, ran.stderr) == (
-        6,
-        (
-            "error: ugly.csv: 22 of 23 rows were rejected: 7 serverId: must be 1 to 128 letters,"
-            ' digits and hyphens (first: ugly.csv, line 3, serverId: "MAIN LOBBY"); 6 observedAt:'
-            " no time zone: end it with Z or an offset such as +02:00 (first: ugly.csv, line 10,"
-            f' observedAt: "2026-03-01 12:00"); 5 players: {COUNT}, in digits only (first:'
-            ' ugly.csv, line 16, players: "1.5"); 4 for another reason; add --ids slug to convert'
-            " the identifiers; add --time-zone UTC if the times are in UTC; round the counts to"
-            ' whole numbers, or use --query with round("players"); --max-rejected 100% keeps'
-            " the other rows\n"
-        ),
-    )
-
-
-def test_a_row_that_has_no_column_at_all_is_shown_as_it_is(cli: Cli) -> None:
-    rows = "serverId,observedAt,players\n" + f"a,{AS_OF},5\n" + "a,1;5\n" * 20
-    Path("cut.csv").write_text(rows)
-
-    for command, given in ((OPEN, "--observations=cut.csv"), (FLEET, "cut.csv")):
-        assert '20 must have 3 fields, not 2 (first: cut.csv, line 3: "a,1;5"); --max' in (
-            cli(*command, given).stderr
-        )
-
-
-def test_identifiers_that_only_a_roster_can_judge_are_located_in_each_source(cli: Cli) -> None:
-    for name in ("1.csv", "2.csv"):
-        lines = [f"a,{AS_OF},5", *(f"A b{at % 2},{AS_OF + at},5" for at in range(20))]
-        Path(name).write_text("\n".join(["name,at,players", *lines, ""]))
-    options = ["--columns=id=name,at=at", "--engine=duckdb"]
-
-    ran = cli(*FLEET, "1.csv", "2.csv", *options)
-
-    assert (ran.exit_code, ran.stderr) == (
-        6,
-        (
-            "error: 1.csv: 20 of 21 rows were rejected (and too many of 1 more): 20 serverId: must"
-            ' be 1 to 128 letters, digits and hyphens (first: 1.csv, line 3, name: "A b0"); add'
-            " --ids slug to convert the identifiers; --max-rejected 100% keeps the other"
-            " rows\n"
-        ),
-    )
-    ran = cli(*FLEET, "1.csv", *options, "--max-rejected=10")
-    assert ran.stderr.endswith(
-        "allows 10; first rejected or conflicting row: 1.csv, line 3: serverId: must be 1 to 128"
-        " letters, digits and hyphens\n"
-    )
-
-
-def test_a_cell_of_a_wide_file_is_shown_with_its_column(cli: Cli) -> None:
-    lines = [f"2026-03-01T{hour:02}:00Z,5,n/a {hour}" for hour in range(20)]
-    Path("wide.csv").write_text("\n".join(["date,lobby,Main hall", *lines, ""]))
-
-    ran = cli(*OPEN, "--observations=wide.csv", "--wide=at=date", "--ids=slug")
-
-    assert ran.exit_code == 6
-    assert ran.stderr.startswith("error: wide.csv: 20 of 40 rows were rejected: 20 players: ")
-    assert '(first: wide.csv, line 2, Main hall: "n/a 0")' in ran.stderr
 
 
 @pytest.mark.parametrize("name", ["wide.csv", "wide.parquet"])

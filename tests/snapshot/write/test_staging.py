@@ -93,21 +93,6 @@ def test_the_first_observation_of_an_instant_is_kept_and_the_others_are_repeats(
         assert convert_to_lists(series) == stage_with_dict(read, server)
 
 
-def test_repeats_of_an_instant_are_in_reading_order() -> None:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        staged = Staging(connection)
-        staged.add(1, interleave([9, 5, 9], [1, 2, 3], [10, 11, 12]))
-        staged.add(2, interleave([9], [4], [20]))
-        staged.add(1, interleave([9], [1], [22]))  # under another identifier of the same server
-        staged.add(1, interleave([9], [5], [21]))
-
-        series = staged.take_series(1)
-
-    repeats = [Repeat(12, 9, 3, 1), Repeat(21, 9, 5, 1), Repeat(22, 9, 1, 1)]
-    assert list(series.repeats) == repeats
-    assert convert_to_lists(series) == Series([5, 9], [2, 1], repeats)
-
-
 class Line(NamedTuple):
     """A record of a source: its observation, or the reason why it is malformed."""
 
@@ -258,71 +243,7 @@ def test_strict_names_the_first_reject_in_reading_order_for_any_size_of_steps(
         assert ran.stderr.startswith(first or "built out.db\n")
 
 
-CONFLICT = "players: an earlier row of this server and instant has 1"
 SHAPE = "must have 3 fields, not 1"
-
-
-@pytest.mark.parametrize(
-    ("rows", "first"),
-    [
-        (
-            [["a,2026-03-01T12:00:05Z,1", "a,2026-03-01T12:00:05Z,2", "nonsense"]],
-            f"0.csv, line 3: {CONFLICT}",
-        ),
-        (
-            [["a,2026-03-01T12:00:05Z,1", "nonsense", "a,2026-03-01T12:00:05Z,2"]],
-            f"0.csv, line 3: {SHAPE}",
-        ),
-        (
-            [
-                ["a,2026-03-01T12:00:05Z,1"],
-                ["b,2026-03-01T12:00:01Z,1", "a,2026-03-01T12:00:05Z,2", "nonsense"],
-            ],
-            f"1.csv, line 3: {CONFLICT}",
-        ),
-        (
-            [["a,2026-03-01T12:00:05Z,1"], ["nonsense", "a,2026-03-01T12:00:05Z,2"]],
-            f"1.csv, line 2: {SHAPE}",
-        ),
-        (
-            [["a,2026-03-01T12:00:05Z,1", "a,2026-03-01T12:00:05Z,2"], ["nonsense"]],
-            f"0.csv, line 3: {CONFLICT}",
-        ),
-        (
-            [["a,2026-03-01T12:00:05Z,1", "nonsense"], ["a,2026-03-01T12:00:05Z,2"]],
-            f"0.csv, line 3: {SHAPE}",
-        ),
-        (
-            [
-                ["b,2026-03-01T12:00:05Z,1", "a,2026-03-01T12:00:05Z,1"],
-                ["b,2026-03-01T12:00:05Z,2"],
-                ["a,2026-03-01T12:00:05Z,2"],
-            ],
-            f"1.csv, line 2: {CONFLICT}",
-        ),
-        (
-            [
-                ["b,2026-03-01T12:00:09Z,1", "b,2026-03-01T12:00:05Z,1"],
-                ["b,2026-03-01T12:00:09Z,2"],
-                ["b,2026-03-01T12:00:05Z,2"],
-            ],
-            f"1.csv, line 2: {CONFLICT}",
-        ),
-    ],
-)
-@pytest.mark.usefixtures("here")
-def test_strict_reports_the_earlier_of_a_conflict_and_a_malformed_row(
-    rows: list[list[str]], first: str, cli: Cli
-) -> None:
-    command = COMMAND
-    for number, of_file in enumerate(rows):
-        text = "\n".join(["serverId,observedAt,players", *of_file, ""])
-        Path(f"{number}.csv").write_text(text)
-        command = [*command, "--observations", f"{number}.csv"]
-
-    ran = cli(*command, "--strict")
-
-    assert (ran.exit_code, ran.stderr) == (6, f"error: {first}\n")
 
 
 @pytest.mark.usefixtures("here")
