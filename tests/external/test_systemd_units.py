@@ -46,10 +46,6 @@ def units(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def test_systemd_finds_nothing_wrong_with_the_units(units: list[Path]) -> None:
     require("systemd-analyze")
-    verify(units)
-
-
-def verify(units: list[Path]) -> None:
     done = subprocess.run(
         ["systemd-analyze", "verify", *units],
         capture_output=True,
@@ -59,22 +55,6 @@ def verify(units: list[Path]) -> None:
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_systemd_finds_nothing_wrong_with_the_templates(units: list[Path], tmp_path: Path) -> None:
-    require("systemd-analyze")
-    page = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
-    for command in re.findall(r"^sed .*", page, re.MULTILINE):
-        here = command.replace("/etc/systemd/system", str(tmp_path))
-        subprocess.run(["sh", "-c", here], cwd=units[0].parent, check=True)
-    for kind in ("service", "socket"):
-        (tmp_path / f"srvstat@8001.{kind}").symlink_to(f"srvstat@.{kind}")
-
-    verify([tmp_path / "srvstat@8001.service"])
-
-    text = (tmp_path / "srvstat@.service").read_text(encoding="utf-8")
-    assert text.count("=srvstat@%i.socket\n") == 3
-    assert "=127.0.0.1:%i\n" in (tmp_path / "srvstat@.socket").read_text(encoding="utf-8")
 
 
 def test_the_service_is_confined(units: list[Path]) -> None:
