@@ -32,7 +32,7 @@ def list_comparisons(snapshot: Path, cli: Cli) -> list[Exchange]:
     batch.write_bytes(b"".join(body + b"\n" for body in bodies))
     answers = cli("compare", "--batch", str(batch), "--snapshot", str(snapshot)).stdout
     return [
-        Exchange(compare(body), _find_status(answer), (answer,))
+        Exchange(compare(body), _find_status(answer), answer)
         for body, answer in zip(bodies, answers.splitlines(), strict=True)
     ]
 
@@ -44,8 +44,8 @@ def list_gets(snapshot: Path, cli: Cli, *, known: bool) -> list[Exchange]:
         ran = cli("get", name, "--by", by, "--json", "--snapshot", str(snapshot))
         answer = ran.stdout.removesuffix(b"\n")
         target, status = f"/gateway/v1/servers/{name}?by={by}", _find_status(answer)
-        found.append(Exchange(request_target(target), status, (answer,)))
-        found.append(Exchange(request_target(target, method="HEAD"), status, (b"",)))
+        found.append(Exchange(request_target(target), status, answer))
+        found.append(Exchange(request_target(target, method="HEAD"), status, b""))
     return found
 
 

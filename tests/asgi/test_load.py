@@ -5,6 +5,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,9 +15,7 @@ from asgi.exchanges import list_comparisons, list_gets
 from asgi.small_service import build_small
 from conftest import Cli
 from srvstat.asgi.server import STOP_SECONDS
-from support.http import HEALTH
-from support.load import Exchange, Load, Outcome, rotate
-from support.load_client import start_client
+from support.load import rotate, run_load
 from support.process import serve
 
 pytestmark = pytest.mark.slow
@@ -25,7 +24,6 @@ CLIENTS = 1_000
 SECONDS = 0.5
 MAX_ROUNDS = 4
 """Answers that each other client may get while a client waits for one."""
-OPEN = Exchange(HEALTH)
 
 
 @contextmanager
@@ -45,20 +43,11 @@ def test_a_thousand_clients_get_the_answers_of_the_command_line(tmp_path: Path, 
     snapshot = build_small(tmp_path)
     known, unknown = (list_gets(snapshot, cli, known=known) for known in (True, False))
     mixed = [*list_comparisons(snapshot, cli), *known, *unknown]
-    with (
-        allow_descriptors(CLIENTS + 200),
-        serve(snapshot, env={}) as service,
-        start_client() as client,
-    ):
-
-        def ask(exchanges: list[Exchange]) -> Outcome:
-            turns = rotate(exchanges, CLIENTS)
-            return client(Load(service.port, turns, SECONDS, first=OPEN)).result()
-
-        assert ask(mixed).list_failures() == []
+    with allow_descriptors(CLIENTS + 200), serve(snapshot, env={}) as service:
+        assert run_load(service.port, rotate(mixed, CLIENTS), SECONDS).failures == []
         for equal_cost in (known, unknown):
-            outcome = ask(equal_cost)
-            assert outcome.list_failures() == []
+            outcome = run_load(service.port, rotate(equal_cost, CLIENTS), SECONDS)
+            assert outcome.failures == []
             assert outcome.most_between <= MAX_ROUNDS * CLIENTS
         assert service.stop() == 0
 
@@ -74,16 +63,19 @@ def test_no_request_is_lost_while_a_service_restarts_on_the_same_socket(
         exchanges = [
             one._replace(request=one.request.replace(b"\r\n", close, 1)) for one in exchanges
         ]
-    with socket.create_server(("127.0.0.1", 0), backlog=200) as listener, start_client() as client:
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=200) as listener,
+        ThreadPoolExecutor(1) as client,
+    ):
         port = listener.getsockname()[1]
         with serve(snapshot, listener=listener) as first:
-            running = client(Load(port, rotate(exchanges, 20), 3.0, pause=0.05))
+            running = client.submit(
+                run_load, port, rotate(exchanges, 20), 3.0, pause=0.05, grace=STOP_SECONDS
+            )
             time.sleep(1)
             assert first.stop(signal.SIGHUP) == 0
         with serve(snapshot, listener=listener):
             outcome = running.result()
 
-    # HTTP/1.1 can't prevent that a request and the end of its idle connection cross on the way.
-    cuts = [cut for cut in outcome.cuts if cut.received or (cut.idle or 0) < STOP_SECONDS]
-    assert outcome._replace(cuts=cuts).list_failures() == []
+    assert outcome.failures == []
     assert outcome.answers > 100

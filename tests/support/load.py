@@ -1,121 +1,111 @@
-"""The requests of a load client, and their outcome."""
+"""A load client: many connections to one server on loopback, each with one request at a time."""
 
-from collections import Counter
-from collections.abc import Sequence
-from itertools import chain, islice
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, repeat
 from typing import NamedTuple
-
-MAX_REPORTED = 50
-"""Limit of the wrong answers that are reported one by one."""
 
 
 class Exchange(NamedTuple):
-    """A request as bytes, and its correct answers."""
+    """A request as bytes, and its correct answer."""
 
     request: bytes
-    status: int = 200
-    bodies: tuple[bytes, ...] = ()
-    """The correct bodies; if empty, any body is correct."""
-
-    @property
-    def name(self) -> str:
-        """The request line and the body, to identify the request in a report."""
-        head, _, body = self.request.partition(b"\r\n\r\n")
-        line, _, _ = head.partition(b"\r\n")
-        return f"{line!r} {body[:400]!r}" if body else repr(line[:400])
+    status: int
+    body: bytes
 
     def find_problem(self, status: int, body: bytes) -> str | None:
         """Describe what is wrong with an answer; None if it is correct."""
-        if status != self.status:
-            return f"status {status}, not {self.status}: {body[:200]!r}"
-        if self.bodies and body not in self.bodies:
-            return f"other bytes: {body[:400]!r}"
-        return None
+        if (status, body) == (self.status, self.body):
+            return None
+        return f"{self.request[:400]!r}: status {status}, {body[:400]!r}"
 
 
-class Load(NamedTuple):
-    """The requests for a server."""
-
-    port: int
-    turns: Sequence[Sequence[Exchange]]
-    """The requests of each connection, in order."""
-    seconds: float
-    """Requests start within this time."""
-    is_repeated: bool = True
-    """Repeat a connection's requests; otherwise close it after the last one."""
-    pause: float = 0.0
-    """Seconds between the due times of a connection's requests.
-
-    Without a pause, a request is due once the previous one is answered.
-    """
-    first: Exchange | None = None
-    """A request of each connection before the time starts, to open it."""
-
-
-class Cut(NamedTuple):
-    """A connection that was closed while a request was pending."""
-
-    name: str
-    sent_at: float
-    """In seconds of time.monotonic, which all processes of a machine share."""
-    received: bytes
-    """The part of the answer that arrived."""
-    idle: float | None = None
-    """Seconds from the previous answer on the connection to the request; None without one."""
-
-
-class Outcome(NamedTuple):
+@dataclass
+class Outcome:
     """The outcome of a load."""
 
-    answers: int
-    """Correct and wrong answers."""
-    seconds: float
-    """From the first request to the last answer."""
-    latencies: Sequence[float]
-    """Seconds from the due time of each request to its complete answer.
-
-    They include the wait for the previous answer.
-    """
-    statuses: Counter[int]
-    wrong: Sequence[str]
-    """The first answers that were wrong or not HTTP."""
-    wrong_count: int
-    cuts: Sequence[Cut]
-    refused: int
-    """Connections that the server refused."""
-    reopened: int
-    """Connections that the server closed between two requests."""
-    busy: float
-    """The share of its core that the client used; near 1, the client is the bottleneck."""
-    most_between: int
+    answers: int = 0
+    failures: list[str] = field(default_factory=list)
+    most_between: int = 0
     """The most answers to other requests between a request and its answer."""
 
-    @property
-    def rate(self) -> float:
-        """Answers per second."""
-        return self.answers / self.seconds
 
-    def quantile(self, part: float) -> float:
-        """Return the milliseconds within which this share of the answers arrived."""
-        ranked = sorted(self.latencies)
-        return ranked[min(int(len(ranked) * part), len(ranked) - 1)] * 1_000
+def run_load(
+    port: int,
+    turns: Sequence[Sequence[Exchange]],
+    seconds: float,
+    *,
+    pause: float = 0.0,
+    grace: float = float("inf"),
+) -> Outcome:
+    """Repeat the exchanges of each connection for some seconds, with a pause between them.
 
-    def list_failures(self) -> list[str]:
-        """Describe every request without a correct answer."""
-        found = list(self.wrong)
-        if self.wrong_count > len(found):
-            found.append(f"and {self.wrong_count - len(found):,} other wrong answers")
-        found += [
-            f"{cut.name}: closed after {len(cut.received)} bytes of an answer"
-            for cut in self.cuts[:MAX_REPORTED]
-        ]
-        if self.refused:
-            found.append(f"{self.refused} connections were refused")
-        return found
+    A server may close a connection that was idle for `grace` seconds at the moment of a request.
+    """
+    return asyncio.run(_Run(port, pause, grace).run(turns, seconds))
 
 
 def rotate(exchanges: Sequence[Exchange], connections: int) -> list[list[Exchange]]:
     """Give every connection all exchanges, each with a different first one."""
-    step = max(len(exchanges) // connections, 1)
-    starts = [place * step % len(exchanges) for place in range(connections)]
-    return [[*islice(chain(exchanges[start:], exchanges), len(exchanges))] for start in starts]
+    starts = [number % len(exchanges) for number in range(connections)]
+    return [[*exchanges[start:], *exchanges[:start]] for start in starts]
+
+
+class _Run:
+    def __init__(self, port: int, pause: float, grace: float) -> None:
+        self._port = port
+        self._pause = pause
+        self._grace = grace
+        self._outcome = Outcome()
+
+    async def run(self, turns: Sequence[Sequence[Exchange]], seconds: float) -> Outcome:
+        opened = [await self._open() for _ in turns]
+        end = time.monotonic() + seconds
+        await asyncio.gather(*map(self._keep_asking, opened, map(cycle, turns), repeat(end)))
+        return self._outcome
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self._port)
+
+    async def _keep_asking(
+        self,
+        opened: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        turn: Iterator[Exchange],
+        end: float,
+    ) -> None:
+        reader, writer = opened
+        answered_at, is_last = time.monotonic(), False
+        while time.monotonic() < end:
+            if is_last or reader.at_eof():
+                writer.close()
+                reader, writer = await self._open()
+            exchange, before = next(turn), self._outcome.answers
+            idle = time.monotonic() - answered_at
+            is_last = b"\r\nConnection: close" in exchange.request
+            try:
+                writer.write(exchange.request)
+                problem = exchange.find_problem(*await _read_answer(reader, exchange))
+            except (asyncio.IncompleteReadError, ConnectionError) as error:
+                # HTTP/1.1 can't prevent that a request and the end of its idle connection cross.
+                is_cut = bool(getattr(error, "partial", b"")) or idle < self._grace
+                problem = f"{exchange.request[:400]!r}: {error!r}" if is_cut else None
+                reader, writer = await self._open()
+            self._outcome.most_between = max(
+                self._outcome.most_between, self._outcome.answers - before
+            )
+            self._outcome.answers += 1
+            self._outcome.failures += [problem] if problem else []
+            answered_at = time.monotonic()
+            await asyncio.sleep(self._pause)
+        writer.close()
+
+
+async def _read_answer(reader: asyncio.StreamReader, exchange: Exchange) -> tuple[int, bytes]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    status, _, fields = head.partition(b"\r\n")
+    has_body = not exchange.request.startswith(b"HEAD ")
+    length = fields.lower().partition(b"content-length:")[2].split(b"\r\n")[0]
+    body = await reader.readexactly(int(length)) if has_body else b""
+    return int(status.split()[1]), body
