@@ -40,7 +40,6 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _REQUEST_ID = re.compile(REQUEST_ID_PATTERN)
 _REQUEST_ID_NAME = REQUEST_ID_HEADER.lower()
 _KEY_NAME = KEY_HEADER.lower().encode()
-_NO_CONTENT = 204
 _CORS_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 """The methods that a page may use; also those that no path has, so that it can read the 405."""
 _REQUEST_HEADERS = f"Accept, Cache-Control, Content-Type, Prefer, {KEY_HEADER}, {REQUEST_ID_HEADER}"
@@ -170,7 +169,7 @@ class Cors:
             permission = _PERMISSION
         else:
             progress.entry["reason"] = "origin: not one of --cors"
-        return Response(None, _NO_CONTENT, progress.headers | permission)
+        return Response(None, 204, progress.headers | permission)
 
     def _find_allowed_origin(self, head: Head) -> str | None:
         """Return the origin that a browser must find in an answer, or None if it is refused."""

@@ -52,7 +52,6 @@ from srvstat.support.recordings import ServedExchange
 BODY_SECONDS = 5.0
 """From the end of a request's head to the end of its body."""
 
-_OK = 200
 _RECORDED: frozenset[OperationId] = frozenset({"getServer", "compareServers"})
 
 
@@ -189,7 +188,7 @@ class Service:
                 headers |= self._note_reason(progress, answer.reason)
                 return Response(answer.body, answer.status, headers, answer.media_type)
             body = await self._answer(request, progress)
-            return Response(body, _OK, headers, JSON_TYPE)
+            return Response(body, headers=headers, media_type=JSON_TYPE)
         except ApiError as error:
             answered = error
         except SnapshotError as error:

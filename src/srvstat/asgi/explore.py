@@ -44,7 +44,6 @@ from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.web import read_asset
 
 _PAGE_PATH = b"/"
-_PREFIX = b"/explore/"
 _MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
 
 _HOST = re.compile(
@@ -56,7 +55,6 @@ _HOST = re.compile(
 MOST_STEPS = 3_000
 """Steps of a chart: about two for each pixel of a wide screen."""
 
-_UTC = ZoneInfo("UTC")
 _MAX_TEXT = 200
 _MAX_LIMIT = 100
 _DEFAULT_LIMIT = 20
@@ -104,7 +102,7 @@ class _AboutServers(NamedTuple):
         servers = resolve_servers(snapshot, self.servers)
         if self.with_statistics:
             return compute_stats(snapshot, servers, window).to_json()
-        return compute_timeline(snapshot, servers, window, MOST_STEPS, _UTC).to_json()
+        return compute_timeline(snapshot, servers, window, MOST_STEPS, ZoneInfo("UTC")).to_json()
 
 
 def _parse_search(query: bytes) -> _Search:
@@ -162,7 +160,7 @@ class Explorer(Site):
 
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, belongs to the page."""
-        return path == _PAGE_PATH or path.startswith(_PREFIX)
+        return path == _PAGE_PATH or path.startswith(b"/explore/")
 
     async def answer(self, progress: Progress) -> SiteAnswer:
         """Return the answer; add to its headers and its log entry.

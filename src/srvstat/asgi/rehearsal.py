@@ -36,8 +36,6 @@ _ERRORS: Mapping[bytes, Callable[[], ApiError]] = {
     b"500": partial(InternalError, _BY_PREFER),
 }
 """The errors of the contract by the code that a request prefers."""
-_AS_USUAL = b"200"
-"""The preferred code of a request that must not fail by chance."""
 
 
 class DroppedError(Exception):
@@ -86,8 +84,8 @@ class Rehearsal:
             progress.send_at = asyncio.get_running_loop().time() + fate.delay
         if self._settings.allows_prefer:
             code = find_preferred_code(progress.head.headers)
-            if code == _AS_USUAL:
-                return
+            if code == b"200":
+                return  # a request that must not fail by chance
             if code in _ERRORS:
                 applied = f"code={code.decode()}"
                 progress.entry["rehearsed"] = progress.headers["preference-applied"] = applied
