@@ -29,19 +29,19 @@ IMPORTS = {
         "sources": "contract files",
         "snapshot/format": "contract stats",
         "snapshot/read": "contract documents files stats snapshot/format",
-        "snapshot/write": "contract documents files stats sources snapshot/format snapshot/read",
+        "snapshot/write": "contract documents files sources snapshot/format snapshot/read",
         "operations": "contract stats snapshot/format snapshot/read",
         "fleet": "contract documents files stats sources operations snapshot/format snapshot/write",
         "spark": "contract files stats sources fleet snapshot/write",
-        "analysis": "contract documents stats trends version access operations"
+        "analysis": "contract documents stats trends version operations"
         " snapshot/format snapshot/read",
         "support": "contract documents files stats version access operations"
         " snapshot/format snapshot/read",
         "render": "contract documents web",
         "api": "contract documents analysis operations snapshot/format snapshot/read",
-        "asgi": "contract files web access analysis operations support version snapshot/read",
+        "asgi": "contract files web access analysis operations support snapshot/read",
         "__init__": "contract version api",
-        "cli": "contract documents files version web demo access sources operations fleet"
+        "cli": "contract documents files version demo access sources operations fleet"
         " analysis support render asgi snapshot/format snapshot/read snapshot/write",
         "__main__": "cli",
     }.items()
@@ -61,19 +61,13 @@ HOMES = {
     "pytest": {"testing"},
     "resvg_py": {"render"},
     "rich": {"render"},
-    "sqlite3": {"sources", "snapshot/format", "snapshot/read", "snapshot/write"},
+    "sqlite3": {"sources", "snapshot/read", "snapshot/write"},
     "sqlite_utils": {"snapshot/write"},
     "starlette": {"asgi"},
     "typer": {"cli"},
     "uvicorn": {"asgi"},
 }
 """The only parts that import a library."""
-
-REMAINING = {
-    ("fleet", "__init__"),
-    ("asgi", "__init__"),
-}
-"""Imports that are about to go."""
 
 DOTTED = re.compile(r"srvstat(\.\w+)+")
 SPLIT = {"snapshot"}
@@ -135,16 +129,13 @@ def test_the_rules_run_from_higher_parts_to_lower_ones() -> None:
 def test_a_part_imports_only_the_parts_and_the_libraries_of_its_rules(part: str) -> None:
     for path in filter(lambda path: find_part(path) == part, FILES):
         for found in find_files([*list_imported_names(path), *list_named_modules(path)]):
-            is_allowed = find_part(found) in {part, *IMPORTS[part]}
-            assert is_allowed or (part, find_part(found)) in REMAINING, f"{path} imports {found}"
+            assert find_part(found) in {part, *IMPORTS[part]}, f"{path} imports {found}"
         for library in {name.split(".")[0] for name in list_imported_names(path)}:
             assert part in HOMES.get(library, {part}), f"{path} imports {library}"
 
 
 def test_imports_between_files_form_no_circle() -> None:
     imports = {path: find_files(list_imported_names(path)) - {path} for path in FILES}
-    for importing, imported in REMAINING:
-        imports.get(PACKAGE / importing, set()).discard(PACKAGE / imported)
 
     TopologicalSorter(imports).prepare()
 
