@@ -214,3 +214,49 @@ def test_an_id_needs_only_its_shard(cli: Cli, whole: Path, shards: Path) -> None
     assert (ran.exit_code, ran.stdout) == (3, b"")
     missing = shards / name_shard(0 if number else 1)
     assert ran.stderr.startswith(f"error: {missing}: missing, but manifest.json lists it; copy")
+
+
+ROOT = re.compile(rb"[0-9a-f]{64}")
+
+
+COMMANDS = (
+    ["get", "cfxId:srv-12", "--explain"],
+    ["get", "nothing"],
+    ["get", "SRV-5"],
+    ["get", "x7"],
+    ["compare", *IDS[:5], "--explain", "--range", "7d"],
+    ["compare", "srv-1", "cfxId:x7"],
+    ["compare", "srv-1", "cfxId:srv-1"],
+    ["compare", "srv-1", "cfxId:nothing"],
+    ["servers"],
+    ["servers", "srv-1", "--limit", "3"],
+    ["stats", "--all", "--quantile", "0.95", "--above", "9", "--versus", "previous"],
+    ["top", "--by", "growth", "--limit", "20"],
+    ["growth", *IDS[:7], "--step", "week"],
+    ["peak-hours", *IDS[:7]],
+    ["integrity", "--all", "--range", "7d"],
+    ["history", *IDS[:7], "--range", "7d"],
+    ["history", *IDS[:7], "--step", "1d", "--sum"],
+    ["snapshot", "verify"],
+)
+
+
+def test_documents_have_the_bytes_of_one_file(cli: Cli, whole: Path, shards: Path) -> None:
+    for command in COMMANDS:
+        ask_both(cli, shards, whole, command)
+
+
+def test_tables_and_differences_are_those_of_one_file(
+    cli: Cli, whole: Path, shards: Path, tmp_path: Path
+) -> None:
+    rows = [(one, AS_OF - at, 7) for one in IDS[:9] for at in (0, DAY)]
+    other = build_in(tmp_path, [server(one) for one in IDS[:9]], rows)
+    for command in (
+        ["get", "srv-1", "--table", "--at", str(AS_OF - DAY), "-s"],
+        ["compare", *IDS[:5], "--table", "--at", str(AS_OF - DAY), "-s"],
+        ["snapshot", "diff", str(other)],
+    ):
+        one, several = (cli(*command, str(path)) for path in (whole, shards))
+        assert ROOT.sub(b"", several.stdout) == ROOT.sub(b"", one.stdout)
+        assert (several.exit_code, several.stderr) == (one.exit_code, one.stderr)
+        assert one.stdout

@@ -171,3 +171,14 @@ def test_the_snapshot_and_the_rejects_are_different_files(here: Path, cli: Cli) 
 
     assert (ran.exit_code, read_directory(here)) == (2, before)
     assert ran.stderr == ("error: ./out: is also the snapshot; name another file for the rejects\n")
+
+
+@pytest.mark.parametrize("limit", ["", "-1", "1e3", "100.1%", "%"])
+def test_an_invalid_limit_of_rejects_is_invalid_usage(limit: str, cli: Cli) -> None:
+    assert cli(*COMMAND, "--observations", "week.csv", f"--max-rejected={limit}").exit_code == 2
+
+
+def test_a_source_with_an_invalid_name_is_refused(cli: Cli) -> None:
+    ran = cli(*COMMAND, "--observations", "a\0.csv")
+
+    assert (ran.exit_code, "not a file name" in ran.stderr) == (6, True)

@@ -4,6 +4,8 @@ import gzip
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from conftest import AS_OF, Cli, csv, ndjson
@@ -91,3 +93,19 @@ def test_draft_servers_refuses_unreadable_sources(
 
     assert (ran.exit_code, ran.stdout) == (exit_code, b"")
     assert ran.stderr.startswith("error: ")
+
+
+def test_a_draft_of_a_table_judges_its_identifiers(cli: Cli) -> None:
+    columns = {"serverId": ["hub", "MAIN_LOBBY", "hub"], "observedAt": [AS_OF, AS_OF, AS_OF + 1]}
+    draft = [*DRAFT, "--observations", "rows.parquet"]
+    pq.write_table(pa.table({**columns, "players": pa.nulls(3, pa.int64())}), "rows.parquet")
+
+    assert cli(*draft).stderr == "error: no server was found: 3 without a player count\n"
+
+    pq.write_table(pa.table({**columns, "players": [7, 8, 9]}), "rows.parquet")
+    ran = cli(*draft)
+    assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == ["hub"]
+    assert '(first: rows.parquet, row 2, serverId: "MAIN_LOBBY"); add --ids slug' in ran.stderr
+
+    ran = cli(*draft, "--ids", "slug")
+    assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == ["hub", "main-lobby"]

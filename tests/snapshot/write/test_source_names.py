@@ -25,22 +25,11 @@ def test_all_descriptors_have_one_name(cli: Cli) -> None:
     built = {
         build_in_shell("sh", "7< week.csv", "/dev/fd/7"),
         build_in_shell("sh", "8< week.csv", "/dev/fd/8"),
-        *(
-            [build_in_shell("sh", "9< week.csv", "/proc/self/fd/9")]
-            if Path("/proc").exists()
-            else []
-        ),
         *([build_in_shell("bash", "", "<(cat week.csv)")] if shutil.which("bash") else []),
     }
 
     assert len(built) == 1
     assert cli("snapshot", "info", "out.db", "--json").json["sources"] == ["file descriptor"]
-
-
-def test_standard_input_has_one_name() -> None:
-    by_path = build_in_shell("sh", "< week.csv", "/dev/stdin")
-
-    assert build_in_shell("sh", "< week.csv", "-") == by_path
 
 
 def test_a_file_is_stored_by_its_name_without_directories(cli: Cli) -> None:

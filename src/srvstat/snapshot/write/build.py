@@ -104,8 +104,6 @@ def build(  # noqa: PLR0913 - each is an option of the command
 
     Raises SourceError, UsageError, OutputError.
     """
-    if not observation_sources:
-        raise UsageError("--observations is required")
     sources = [*([] if servers_source is None else [servers_source]), *observation_sources]
     check_names(output, rejects, sources)
     rules = Rules(strict, max_rejected, allow_empty)
