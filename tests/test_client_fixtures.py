@@ -25,7 +25,7 @@ def written_tests(tmp_path: Path) -> Path:
 
 
 def run_pytest(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    options = ("-q", "--basetemp=temporary", "-p", "no:cacheprovider", "-p", "no:schemathesis")
+    options = ("-q", "--basetemp=temporary", "-p", "no:cacheprovider")
     return subprocess.run(
         [sys.executable, "-m", "pytest", *options],
         cwd=directory,
