@@ -179,7 +179,7 @@ def test_two_simultaneous_builds_leave_one_complete_snapshot(
     assert read_directory(here).keys() - before.keys() == {"out.db"}
 
 
-LIMITED = ["sh", "-c", 'ulimit -f "$0"; exec "$@"']
+LIMITED = ["sh", "-c", 'export PYTHONDONTWRITEBYTECODE=1; ulimit -f "$0"; exec "$@"']
 
 
 @pytest.mark.parametrize(("blocks", "failing"), [("16", "out.db"), ("1024", "rejects.ndjson")])

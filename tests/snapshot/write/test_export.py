@@ -204,7 +204,7 @@ def test_damage_in_the_middle_leaves_no_folder(here: Path, small: str, cli: Cli)
 
 @pytest.mark.slow
 def test_a_full_disk_leaves_no_folder(here: Path) -> None:
-    command = f"ulimit -f 1; exec {sys.executable} -m srvstat snapshot export -o full"
+    command = f"ulimit -f 1; exec {sys.executable} -B -m srvstat snapshot export -o full"
     many = [("a", AS_OF - at * 1000, at) for at in range(500)]
     snapshot = build_in(here, [server("a")], many)
 
