@@ -3,12 +3,13 @@
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from typing import get_args
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import DAY, build_in, few_examples, server
-from srvstat.analysis.growth import compute_growth, parse_growth_step
+from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import describe_cells
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.pictures import compute_timeline
@@ -16,6 +17,7 @@ from srvstat.analysis.report import MOST_STEPS
 from srvstat.analysis.steps import divide_window
 from srvstat.analysis.windows import find_zone
 from srvstat.contract.ranges import Window
+from srvstat.documents.analysis import GrowthStepName
 from srvstat.render.pictures.timeline import Point, merge_steps
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
@@ -65,8 +67,8 @@ def check_merged_steps(snapshot: SnapshotFile, window: Window, key: str) -> None
     """Check the points of all steps that are not shorter than those of the timeline."""
     zone, servers = find_zone(key), list(snapshot.iter_servers())
     timeline = compute_timeline(snapshot, servers, window, MOST_STEPS, zone)
-    for name in ("day", "week", "month"):
-        growth = compute_growth(snapshot, servers, window, parse_growth_step(name), zone)
+    for name in get_args(GrowthStepName):
+        growth = compute_growth(snapshot, servers, window, name, zone)
         for one, of_growth in zip(timeline.servers, growth.servers, strict=True):
             assert list(map(describe, merge_steps(timeline, one, name))) == [
                 (step.to, step.average_players, step.observed_share, step.is_partial)

@@ -16,7 +16,7 @@ from analysis.naive_steps import compute_change_naively
 from analysis.random_rows import Rows, rows
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from srvstat.analysis.selection import ServerFilter
-from srvstat.analysis.statistics import compute_stats, parse_quantile, rank_servers
+from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import format_instant, parse_instant
 from srvstat.contract.ranges import BEFORE_ALL, Window
@@ -78,16 +78,10 @@ def test_every_figure_and_every_rank_follows_from_the_rows(case: Case) -> None:
 
 def check_stats(snapshot: SnapshotFile, case: Case, window: tuple[int | None, int]) -> Any:
     start, end = window
-    quantiles = list(map(parse_quantile, case.quantiles * 2))
+    quantiles = [*case.quantiles] * 2
+    figures = FigureOptions(quantiles, case.above, None if start is None else "previous")
     found = json.loads(
-        compute_stats(
-            snapshot,
-            snapshot.iter_servers(),
-            to_window(window),
-            quantiles=quantiles,
-            above=case.above,
-            versus_previous=start is not None,
-        ).to_json()
+        compute_stats(snapshot, snapshot.iter_servers(), to_window(window), figures).to_json()
     )
     exact = list(dict.fromkeys(map(Fraction, case.quantiles)))
     for shown in found["servers"]:
@@ -177,4 +171,4 @@ def test_many_servers_are_read_in_batches(build: Build) -> None:
 )
 def test_a_quantile_is_a_decimal_from_0_to_1(text: str) -> None:
     with pytest.raises(UsageError, match="is not a decimal from 0 to 1"):
-        parse_quantile(text)
+        FigureOptions([text])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import compress, pairwise
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from srvstat import stats
@@ -17,7 +17,6 @@ from srvstat.analysis.statistics import (
     read_earlier,
 )
 from srvstat.analysis.steps import Steps, compute_shares, divide_window, find_unobserved
-from srvstat.contract.parameters import check_choice
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
@@ -26,20 +25,10 @@ from srvstat.snapshot.read.figures import StepTotals, WindowFigures, build_empty
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.trends import Averages, compute_median_slope
 
-GROWTH_STEPS: tuple[GrowthStepName, ...] = get_args(GrowthStepName)
-
 _HALF_MS_PER_WEEK = 2 * 7 * DAY_MS
 
 _LEAST_DAYS = 3
 """A trend through fewer averages would say no more than their difference."""
-
-
-def parse_growth_step(text: str) -> GrowthStepName:
-    """Return the name of a step.
-
-    Raises UsageError.
-    """
-    return check_choice("step", text, GROWTH_STEPS)
 
 
 class _Observed(NamedTuple):

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import compress, islice, pairwise
 from operator import and_, mul, sub
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis.statistics import build_window_part
@@ -50,6 +50,8 @@ from srvstat.snapshot.format.days import find_day_starts
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import compute_usual_interval, find_gaps
+
+_Rule = TypeVar("_Rule")
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,24 @@ class Series:
         return None
 
 
-def choose_result(reason: str | None, *, is_suspect: bool) -> Result:
-    """Return the result of a rule; `reason` says why it was not evaluated."""
-    if reason is not None:
-        return "notEvaluated"
-    return "suspect" if is_suspect else "pass"
+def _build_rule(  # noqa: PLR0913 - the fields of a rule
+    kind: Callable[..., _Rule],
+    reason: str | None,
+    evidence: object,
+    threshold: object,
+    causes: tuple[str, ...],
+    *,
+    suspect: bool,
+) -> _Rule:
+    """Return a rule with its result; `reason` says why it was not evaluated."""
+    result: Result = "suspect" if suspect else "pass"
+    return kind(
+        result="notEvaluated" if reason is not None else result,
+        reason=reason,
+        evidence=evidence,
+        threshold=threshold,
+        innocent_causes=causes,
+    )
 
 
 _FLAT_MIN_COUNTS = 100
@@ -126,14 +141,7 @@ def check_flat_line(series: Series) -> FlatLineRule:
         threshold = FlatLineThreshold(longest_run=_MIN_RUN, hours=hours)
         length = evidence.to - evidence.from_
         is_suspect = evidence.longest_run >= _MIN_RUN and length >= hours * _HOUR_MS
-    result = choose_result(reason, is_suspect=is_suspect)
-    return FlatLineRule(
-        result=result,
-        reason=reason,
-        evidence=evidence,
-        threshold=threshold,
-        innocent_causes=_FLAT_CAUSES,
-    )
+    return _build_rule(FlatLineRule, reason, evidence, threshold, _FLAT_CAUSES, suspect=is_suspect)
 
 
 def _find_longest_run(series: Series) -> FlatLineEvidence:
@@ -197,13 +205,8 @@ def check_floor(series: Series) -> FloorRule:
         equal = bisect_right(counts, floor) - bisect_left(counts, floor)
         evidence = FloorEvidence(players=floor, share=equal / len(counts))
         is_suspect = floor >= _FLOOR_MIN_PLAYERS and 100 * equal >= _FLOOR_PERCENT * len(counts)
-    result = choose_result(reason, is_suspect=is_suspect)
-    return FloorRule(
-        result=result,
-        reason=reason,
-        evidence=evidence,
-        threshold=_FLOOR_THRESHOLD,
-        innocent_causes=_FLOOR_CAUSES,
+    return _build_rule(
+        FloorRule, reason, evidence, _FLOOR_THRESHOLD, _FLOOR_CAUSES, suspect=is_suspect
     )
 
 
@@ -228,13 +231,13 @@ def check_jitter(series: Series) -> JitterRule:
     evidence = None
     if reason is None:
         evidence = JitterEvidence(correlation=products / squares, pairs=pairs)
-    result = choose_result(reason, is_suspect=100 * products <= _JITTER_PERCENT * squares)
-    return JitterRule(
-        result=result,
-        reason=reason,
-        evidence=evidence,
-        threshold=_JITTER_THRESHOLD,
-        innocent_causes=_JITTER_CAUSES,
+    return _build_rule(
+        JitterRule,
+        reason,
+        evidence,
+        _JITTER_THRESHOLD,
+        _JITTER_CAUSES,
+        suspect=100 * products <= _JITTER_PERCENT * squares,
     )
 
 
@@ -305,13 +308,8 @@ def check_missing_values(series: Series) -> MissingValuesRule:
     reason = reason or _explain_few_counts(counts)
     if reason is None:
         evidence, is_suspect = _find_holes(sorted(set(counts)))
-    result = choose_result(reason, is_suspect=is_suspect)
-    return MissingValuesRule(
-        result=result,
-        reason=reason,
-        evidence=evidence,
-        threshold=_MISSING_THRESHOLD,
-        innocent_causes=_MISSING_CAUSES,
+    return _build_rule(
+        MissingValuesRule, reason, evidence, _MISSING_THRESHOLD, _MISSING_CAUSES, suspect=is_suspect
     )
 
 
@@ -404,13 +402,8 @@ def check_step_change(series: Series) -> StepChangeRule:
             median_after=split.after / 2,
             ratio=split.ratio.numerator / split.ratio.denominator,
         )
-    result = choose_result(reason, is_suspect=is_suspect)
-    return StepChangeRule(
-        result=result,
-        reason=reason,
-        evidence=evidence,
-        threshold=_CHANGE_THRESHOLD,
-        innocent_causes=_CHANGE_CAUSES,
+    return _build_rule(
+        StepChangeRule, reason, evidence, _CHANGE_THRESHOLD, _CHANGE_CAUSES, suspect=is_suspect
     )
 
 
@@ -473,13 +466,8 @@ def check_daily_cycle(series: Series) -> DailyCycleRule:
             share=2 * (high - low) / typical,
         )
         is_suspect = 100 * 2 * (high - low) <= _CYCLE_PERCENT * typical
-    result = choose_result(reason, is_suspect=is_suspect)
-    return DailyCycleRule(
-        result=result,
-        reason=reason,
-        evidence=evidence,
-        threshold=_CYCLE_THRESHOLD,
-        innocent_causes=_CYCLE_CAUSES,
+    return _build_rule(
+        DailyCycleRule, reason, evidence, _CYCLE_THRESHOLD, _CYCLE_CAUSES, suspect=is_suspect
     )
 
 
@@ -537,13 +525,8 @@ def check_maximum(series: Series) -> MaximumRule:
             first_at=above[0] if above else None,
             last_at=above[-1] if above else None,
         )
-    result = choose_result(reason, is_suspect=bool(above))
-    return MaximumRule(
-        result=result,
-        reason=reason,
-        evidence=evidence,
-        threshold=_MAXIMUM_THRESHOLD,
-        innocent_causes=_MAXIMUM_CAUSES,
+    return _build_rule(
+        MaximumRule, reason, evidence, _MAXIMUM_THRESHOLD, _MAXIMUM_CAUSES, suspect=bool(above)
     )
 
 
@@ -580,19 +563,12 @@ def check_gaps(series: Series) -> GapsRule:
             longest=tuple(GapPart(from_=first, to=last) for first, last in gaps[:_GAPS_MAX_SHOWN]),
         )
         is_suspect = 100 * covered < _GAPS_PERCENT * length
-    result = choose_result(reason, is_suspect=is_suspect)
-    return GapsRule(
-        result=result,
-        reason=reason,
-        evidence=evidence,
-        threshold=_GAPS_THRESHOLD,
-        innocent_causes=_GAPS_CAUSES,
+    return _build_rule(
+        GapsRule, reason, evidence, _GAPS_THRESHOLD, _GAPS_CAUSES, suspect=is_suspect
     )
 
 
-Rule = Callable[[Series], AnyRule]
-
-RULES: Sequence[Rule] = (
+RULES: Sequence[Callable[[Series], AnyRule]] = (
     check_flat_line,
     check_floor,
     check_jitter,

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -10,7 +9,7 @@ from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.integrity import check_integrity
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.pictures import compute_distribution, compute_timeline
-from srvstat.analysis.statistics import build_window_part, compute_stats
+from srvstat.analysis.statistics import FigureOptions, build_window_part, compute_stats
 from srvstat.analysis.steps import bound_window
 from srvstat.analysis.windows import WindowQuery
 from srvstat.contract.errors import ParameterError
@@ -24,7 +23,7 @@ from srvstat.version import __version__
 MOST_STEPS = 9_000
 """Enough for the hours of a year."""
 
-QUANTILES = (Fraction(1, 20), Fraction(1, 4), Fraction(3, 4), Fraction(19, 20))
+QUANTILES = ["0.05", "0.25", "0.75", "0.95"]
 """The quantiles in the statistics of a report."""
 
 _MOST_NAMES = 2
@@ -88,20 +87,14 @@ def build_report(
     """
     step = choose_growth_step(bound_window(snapshot, servers, window))
     growth = compute_growth(snapshot, servers, window, step, zone)
+    figures = FigureOptions(QUANTILES, versus="previous" if growth.previous_window else None)
     return Report(
         as_of=snapshot.as_of,
         root=snapshot.root,
         **origin._asdict(),
         time_zone=zone.key,
         window=build_window_part(window),
-        stats=compute_stats(
-            snapshot,
-            servers,
-            window,
-            quantiles=QUANTILES,
-            versus_previous=growth.previous_window is not None,
-            zone=zone.key,
-        ),
+        stats=compute_stats(snapshot, servers, window, figures, zone.key),
         timeline=compute_timeline(snapshot, servers, window, MOST_STEPS, zone),
         peak_hours=compute_peak_hours(snapshot, servers, window, zone),
         distribution=compute_distribution(snapshot, servers, window),

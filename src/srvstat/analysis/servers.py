@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
-from typing import Any, get_args
+from typing import Any
 
 from srvstat.analysis.selection import ServerFilter, find_matches
-from srvstat.contract.parameters import check_choice
 from srvstat.documents.document import remove_color_codes
 from srvstat.documents.servers import ListedServer, Servers, SnapshotInfo, SortKey, is_silent
 from srvstat.snapshot.format.intervals import compute_server_coverage
@@ -16,7 +15,6 @@ from srvstat.snapshot.read.snapshot import Snapshot
 
 _HALF_MS_PER_SECOND = 2_000
 
-SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
 
 _SORT_VALUES: dict[SortKey, Callable[[ListedServer], Any]] = {
     "hostname": lambda server: remove_color_codes(server.hostname).casefold() or None,
@@ -55,14 +53,6 @@ def list_servers(
     with snapshot.convert_decode_errors("the servers"):
         listed = tuple(_sort_servers(count_matches(), sort, limit, snapshot.as_of))
     return Servers(as_of=snapshot.as_of, root=snapshot.root, matched=matched, servers=listed)
-
-
-def parse_sort_key(text: str) -> SortKey:
-    """Return the sort key of a text.
-
-    Raises UsageError.
-    """
-    return check_choice("sort", text, SORT_KEYS)
 
 
 def describe_listed(server: ServerRow, as_of: int) -> ListedServer:

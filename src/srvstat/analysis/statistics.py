@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import nsmallest
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple
 
 from srvstat.analysis.selection import ServerFilter, find_matches, iter_batches
 from srvstat.analysis.windows import LONGEST_MS, find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.parameters import Parameter, check_choice
+from srvstat.contract.parameters import Parameter
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.documents.analysis import (
     AbovePart,
@@ -94,76 +94,18 @@ class FigureOptions:
         Parameter("Add the figures of the window of equal length before."),
     ] = None
 
-    def parse_quantiles(self) -> list[Fraction]:
-        """Return the exact values of the quantiles.
+    def __post_init__(self) -> None:
+        self.parse_quantiles()
+
+    def parse_quantiles(self) -> tuple[Fraction, ...]:
+        """Return the exact values of the quantiles, each once.
 
         Raises ParameterError.
         """
-        return [parse_quantile(text) for text in self.quantiles or ()]
+        return tuple(dict.fromkeys(map(_parse_quantile, self.quantiles or ())))
 
 
-class FigureQuery(NamedTuple):
-    """What to compute besides the usual figures.
-
-    `earlier` is the window before, with which averages are compared, and `previous` the same if its
-    other figures were asked for, too.
-    """
-
-    quantiles: tuple[Fraction, ...]
-    above: int | None
-    earlier: Window | None
-    previous: Window | None
-
-
-def compute_stats(  # noqa: PLR0913 - all are parts of the question
-    snapshot: Snapshot,
-    servers: Iterable[ServerRow],
-    window: Window,
-    *,
-    quantiles: Sequence[Fraction] = (),
-    above: int | None = None,
-    versus_previous: bool = False,
-    zone: str = "UTC",
-) -> Stats:
-    """Return the statistics of servers in a window, in their order.
-
-    `quantiles` are in [0, 1]. `above` is a number of players. `versus_previous` adds the window of
-    equal length before. `zone` is the time zone of the times in tables. Needs little memory besides
-    the document.
-
-    Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
-    """
-    query = build_query(snapshot, window, quantiles, above, versus_previous=versus_previous)
-    return Stats(
-        as_of=snapshot.as_of,
-        root=snapshot.root,
-        time_zone=zone,
-        window=build_window_part(window),
-        previous_window=query.previous and build_window_part(query.previous),
-        servers=tuple(describe_servers(snapshot, servers, window, query)),
-    )
-
-
-def build_query(
-    snapshot: Snapshot,
-    window: Window,
-    quantiles: Sequence[Fraction],
-    above: int | None,
-    *,
-    versus_previous: bool,
-) -> FigureQuery:
-    """Return what to compute, with equal quantiles once.
-
-    Raises UsageError if there is no previous window, NotInBundleError.
-    """
-    previous = find_previous(window) if versus_previous else None
-    if previous is not None:
-        check_coverage(snapshot, previous)
-    earlier = find_earlier(snapshot, window)
-    return FigureQuery(tuple(dict.fromkeys(quantiles)), above, earlier, previous)
-
-
-def parse_quantile(text: str) -> Fraction:
+def _parse_quantile(text: str) -> Fraction:
     """Return the exact value of a decimal from 0 to 1.
 
     Raises UsageError.
@@ -177,6 +119,58 @@ def parse_quantile(text: str) -> Fraction:
     return Fraction(text)
 
 
+_USUAL_FIGURES = FigureOptions()
+
+
+class _FigureQuery(NamedTuple):
+    """What to compute besides the usual figures.
+
+    `earlier` is the window before, with which averages are compared, and `previous` the same if its
+    other figures were asked for, too.
+    """
+
+    quantiles: tuple[Fraction, ...]
+    above: int | None
+    earlier: Window | None
+    previous: Window | None
+
+
+def compute_stats(
+    snapshot: Snapshot,
+    servers: Iterable[ServerRow],
+    window: Window,
+    figures: FigureOptions = _USUAL_FIGURES,
+    zone: str = "UTC",
+) -> Stats:
+    """Return the statistics of servers in a window, in their order.
+
+    `zone` is the time zone of the times in tables. Needs little memory besides the document.
+
+    Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
+    """
+    query = _build_query(snapshot, window, figures)
+    return Stats(
+        as_of=snapshot.as_of,
+        root=snapshot.root,
+        time_zone=zone,
+        window=build_window_part(window),
+        previous_window=query.previous and build_window_part(query.previous),
+        servers=tuple(_describe_servers(snapshot, servers, window, query)),
+    )
+
+
+def _build_query(snapshot: Snapshot, window: Window, figures: FigureOptions) -> _FigureQuery:
+    """Return what to compute.
+
+    Raises UsageError if there is no previous window, NotInBundleError.
+    """
+    previous = find_previous(window) if figures.versus else None
+    if previous is not None:
+        check_coverage(snapshot, previous)
+    earlier = find_earlier(snapshot, window)
+    return _FigureQuery(figures.parse_quantiles(), figures.above, earlier, previous)
+
+
 def build_window_part(window: Window) -> WindowPart:
     """Return a window as it is in documents."""
     return WindowPart(from_=None if window.start == BEFORE_ALL else window.start, to=window.end)
@@ -188,8 +182,8 @@ def build_growth_part(figures: WindowFigures) -> GrowthPart:
     return GrowthPart(players=growth.players, percentage=growth.percentage)
 
 
-def describe_servers(
-    snapshot: Snapshot, servers: Iterable[ServerRow], window: Window, query: FigureQuery
+def _describe_servers(
+    snapshot: Snapshot, servers: Iterable[ServerRow], window: Window, query: _FigureQuery
 ) -> Iterator[ServerStatistics]:
     """Yield the statistics of servers in a window.
 
@@ -236,7 +230,7 @@ def _build_part(
     server: ServerRow,
     window: Window,
     figures: WindowFigures,
-    query: FigureQuery,
+    query: _FigureQuery,
 ) -> FiguresPart:
     statistics = figures.statistics
     values = figures.quantiles or [None] * len(query.quantiles)
@@ -266,18 +260,8 @@ def _build_part(
     )
 
 
-TOP_KEYS: tuple[TopKey, ...] = get_args(TopKey)
-
 _Rank = tuple[bool, float]
 """Orders servers: first those with the figure, and of these the greatest first."""
-
-
-def parse_top_key(text: str) -> TopKey:
-    """Return the figure that a text names.
-
-    Raises UsageError.
-    """
-    return check_choice("by", text, TOP_KEYS)
 
 
 def rank_servers(  # noqa: PLR0913 - all are parts of the question
@@ -287,9 +271,7 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
     by: TopKey,
     limit: int,
     *,
-    quantiles: Sequence[Fraction] = (),
-    above: int | None = None,
-    versus_previous: bool = False,
+    figures: FigureOptions = _USUAL_FIGURES,
     zone: str = "UTC",
 ) -> Top:
     """Return the `limit` servers that match a filter and have the greatest values of a figure.
@@ -299,7 +281,7 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
 
     Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
     """
-    query = build_query(snapshot, window, quantiles, above, versus_previous=versus_previous)
+    query = _build_query(snapshot, window, figures)
     if by == "change":
         find_previous(window)  # without one, no server has a change
     count = 0
@@ -321,7 +303,7 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
         time_zone=zone,
         window=build_window_part(window),
         previous_window=query.previous and build_window_part(query.previous),
-        servers=tuple(describe_servers(snapshot, servers, window, query)),
+        servers=tuple(_describe_servers(snapshot, servers, window, query)),
         by=by,
         server_count=count,
     )

@@ -9,10 +9,10 @@ from itertools import islice
 from os import PathLike, fsdecode
 from threading import RLock
 from types import TracebackType
-from typing import Any, NamedTuple, NoReturn, Self, TypeVar
+from typing import Any, NamedTuple, NoReturn, Self, TypeVar, get_args
 
 from srvstat import operations
-from srvstat.analysis.growth import compute_growth, parse_growth_step
+from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, parse_steps, read_history
 from srvstat.analysis.integrity import check_integrity
 from srvstat.analysis.peak_hours import compute_peak_hours
@@ -25,17 +25,17 @@ from srvstat.analysis.selection import (
     find_matches,
     find_references,
 )
-from srvstat.analysis.servers import list_servers, parse_sort_key
+from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import (
     FigureOptions,
     compute_stats,
-    parse_top_key,
     rank_servers,
 )
 from srvstat.analysis.steps import check_server_count, divide_window
 from srvstat.analysis.windows import LongWindowQuery, WindowQuery, choose_window, find_zone
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import format_instant, parse_instant
+from srvstat.contract.parameters import check_choice
 from srvstat.contract.ranges import Range, Window
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
 from srvstat.contract.responses import CompareResponse, ServerResponse
@@ -213,7 +213,7 @@ class Snapshot:
         """
         filters = _build_filters(text, game, region, tags, offline, seen_within)
         _check_count("limit", limit, least=1)
-        key = parse_sort_key(sort)
+        key = check_choice("sort", sort, get_args(SortKey))
         with self._use() as file:
             return list_servers(file, filters.build_filter(file.as_of), sort=key, limit=limit)
 
@@ -237,15 +237,9 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        figures = _build_figures(quantiles, above)
+        figures = _build_figures(quantiles, above, versus_previous=versus_previous)
         with self._ask(identifiers, by, WindowQuery(range, start, end, tz)) as asked:
-            return compute_stats(
-                *asked,
-                quantiles=figures.parse_quantiles(),
-                above=above,
-                versus_previous=versus_previous,
-                zone=tz,
-            )
+            return compute_stats(*asked, figures, tz)
 
     def top(
         self,
@@ -273,21 +267,12 @@ class Snapshot:
         Raises UsageError, SnapshotError.
         """
         filters = _build_filters(text, game, region, tags, offline, seen_within)
-        figures = _build_figures(quantiles, above)
+        figures = _build_figures(quantiles, above, versus_previous=versus_previous)
         _check_count("limit", limit, least=1)
-        key = parse_top_key(by)
+        key = check_choice("by", by, get_args(TopKey))
         with self._ask(None, "id", WindowQuery(range, start, end, tz)) as (file, _, window):
-            return rank_servers(
-                file,
-                filters.build_filter(file.as_of),
-                window,
-                key,
-                limit,
-                quantiles=figures.parse_quantiles(),
-                above=above,
-                versus_previous=versus_previous,
-                zone=tz,
-            )
+            wanted = filters.build_filter(file.as_of)
+            return rank_servers(file, wanted, window, key, limit, figures=figures, zone=tz)
 
     def growth(
         self,
@@ -304,7 +289,7 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        name = parse_growth_step(step)
+        name = check_choice("step", step, get_args(GrowthStepName))
         query = WindowQuery(range, start, end, tz)
         with self._ask(identifiers, by, query) as (file, found, window):
             return compute_growth(file, list(found), window, name, find_zone(tz))
@@ -518,17 +503,17 @@ def _build_filters(  # noqa: PLR0917 - as many as there are properties
     return FilterOptions(words, game, region, wanted, offline, seen_within)
 
 
-def _build_figures(quantiles: Iterable[float | str], above: int | None) -> FigureOptions:
+def _build_figures(
+    quantiles: Iterable[float | str], above: int | None, *, versus_previous: bool
+) -> FigureOptions:
     """Return the figures that are added to the usual ones.
 
     Raises UsageError, TypeError.
     """
     _check_count("above", above, least=0)
     # The text of a small float has an exponent.
-    return FigureOptions(
-        [
-            f"{Decimal(str(one)):f}" if isinstance(one, float) else str(one)
-            for one in _list_values("quantiles", quantiles)
-        ],
-        above,
-    )
+    texts = [
+        f"{Decimal(str(one)):f}" if isinstance(one, float) else str(one)
+        for one in _list_values("quantiles", quantiles)
+    ]
+    return FigureOptions(texts, above, "previous" if versus_previous else None)

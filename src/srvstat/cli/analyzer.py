@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis.growth import compute_growth
@@ -121,11 +121,12 @@ def stats(
     """
     chosen = form.choose()
     check_window(window)
+    if figures.versus:
+        check_previous(window)
     selected.check()
-    added = _parse_figures(figures, window)
     with open_question(snapshot, selected, window) as (file, found, interval):
         drawn = _list_drawn(found) if form.chart else []
-        document = compute_stats(file, drawn or found, interval, **added)
+        document = compute_stats(file, drawn or found, interval, figures, window.tz)
         distribution = compute_distribution(file, drawn, interval) if drawn else None
     return show(document, chosen, chart=distribution)
 
@@ -151,12 +152,15 @@ def top(
     """
     chosen = form.choose()
     check_window(window)
-    added = _parse_figures(figures, window)
+    if figures.versus:
+        check_previous(window)
     with closing(open_snapshot(find_snapshot(snapshot))) as file:
         interval = choose_window(file, window)
         report_missing_data(file, interval, zone=window.tz)
         wanted = filters.build_filter(file.as_of)
-        found = rank_servers(file, wanted, interval, by, limit or 0, **added)
+        found = rank_servers(
+            file, wanted, interval, by, limit or 0, figures=figures, zone=window.tz
+        )
         if not found.server_count:
             report_no_match(file, wanted)
     return show(found, chosen)
@@ -355,17 +359,6 @@ def _list_drawn(found: Iterable[ServerRow]) -> list[ServerRow]:
     if drawn:
         check_server_count(len(drawn) + sum(1 for _ in rest))
     return drawn
-
-
-def _parse_figures(figures: FigureOptions, window: WindowQuery) -> dict[str, Any]:
-    if figures.versus:
-        check_previous(window)
-    return {
-        "quantiles": figures.parse_quantiles(),
-        "above": figures.above,
-        "versus_previous": figures.versus is not None,
-        "zone": window.tz,
-    }
 
 
 def check_window(query: WindowQuery) -> ZoneInfo:
