@@ -1,12 +1,11 @@
-"""Player counts of invented servers: honest ones, and the same counts changed by a plugin.
+"""Player counts of invented, honest servers.
 
-The honest ones follow a birth-death process: players arrive at random, at a rate with a daily and a
-weekly cycle, and each leaves at random. Servers restart, have events and updates; collectors are
-late, miss observations and stop for hours.
+They follow a birth-death process: players arrive at random, at a rate with a daily and a weekly
+cycle, and each leaves at random. Servers restart, have events and updates; collectors are late,
+miss observations and stop for hours.
 """
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
@@ -18,8 +17,6 @@ from srvstat.contract.ranges import Window
 
 SIZES = (5, 30, 200, 2_000)
 """The mean number of players."""
-INTERVALS = (5, 10, 30, 60)
-"""Minutes between observations."""
 
 _MINUTE = 60_000
 _HOUR = 60 * _MINUTE
@@ -133,51 +130,3 @@ def _draw_binomial(random: Random, count: int, share: float) -> int:
         deviation = math.sqrt(count * share * (1 - share))
         return min(max(round(random.gauss(count * share, deviation)), 0), count)
     return sum(random.random() < share for _ in range(count))
-
-
-def _add(players: list[int], size: int, _random: Random) -> list[int]:
-    return [count + max(size // 2, 5) for count in players]
-
-
-def _hold(players: list[int], size: int, _random: Random) -> list[int]:
-    return [size for _ in players]
-
-
-def _raise(players: list[int], size: int, _random: Random) -> list[int]:
-    return [max(count, size) for count in players]
-
-
-def _add_random(players: list[int], _size: int, random: Random) -> list[int]:
-    return [count + random.randint(10, 30) for count in players]
-
-
-def _multiply(players: list[int], _size: int, _random: Random) -> list[int]:
-    return [count + count // 4 for count in players]
-
-
-def _step(players: list[int], _size: int, _random: Random) -> list[int]:
-    half = len(players) // 2
-    return players[:half] + [8 * count for count in players[half:]]
-
-
-MODES: Mapping[str, Callable[[list[int], int, Random], list[int]]] = {
-    "add": _add,
-    "constant": _hold,
-    "minimum": _raise,
-    "random": _add_random,
-    "percent": _multiply,
-    "step": _step,
-}
-"""Changes of the counts of a server, by name: the modes of a public plugin, and a step by 8.
-
-`add` adds half of the usual count, at least 5; `constant` always shows the usual count; `minimum`
-shows at least the usual count; `random` adds 10 to 30; `percent` adds a quarter.
-"""
-
-
-def change_series(series: Series, mode: str, shape: Shape) -> Series:
-    """Return a series with its counts changed by a mode; times and gaps are the same."""
-    random = Random(f"{shape} {mode}")  # noqa: S311 - see draw_series
-    players = MODES[mode](series.players, shape.size, random)
-    maximum = 2 * max(players)
-    return Series(series.instants, players, series.window, series.zone, maximum)

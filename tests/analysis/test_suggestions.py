@@ -61,16 +61,6 @@ def test_a_hint_reads_the_first_servers_once(build: Build, monkeypatch: pytest.M
     snapshot.close()
 
 
-def test_a_hint_reads_every_identifier_of_a_small_snapshot(build: Build) -> None:
-    names = [f"{letter}-server" for letter in "abcdefghijklmnopqrstuvwxyz"]
-    snapshot = CountedFile(open_connection(build(map(server, names), [("a-server", AS_OF, 1)])))
-
-    assert suggest_servers(snapshot, "zz-server", "id") is not None
-    assert suggest_servers(snapshot, "aaa", "id") is None
-    assert snapshot.read >= 2 * len(names)
-    snapshot.close()
-
-
 def test_the_identifier_of_a_source_is_looked_for_in_files_of_some_size_only(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""The help of the commands."""
+"""The help and the version."""
 
 import subprocess
 import sys
@@ -41,3 +41,16 @@ def test_an_unknown_command_suggests_a_similar_one(cli: Cli) -> None:
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
     assert "No such command 'biuld'. Did you mean 'build'?" in ran.stderr
+
+
+def test_without_a_command_the_commands_are_listed(cli: Cli) -> None:
+    for arguments, command in (([], "compare"), (["snapshot"], "draft-servers")):
+        lines = cli(*arguments).stderr.split("\n")
+        assert lines[0].startswith("Usage: srvstat")
+        assert any(line.startswith(f"  {command} ") for line in lines)
+
+
+def test_version_shows_contract_and_format(cli: Cli) -> None:
+    ran = cli("--version")
+
+    assert ran.stdout == b"srvstat 1.0.0.dev0 (contract 1.0.0, snapshot format 8)\n"

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from conftest import AS_OF, DAY, Build, Cli, server
+from conftest import AS_OF, Build, Cli, server
 
 
 @pytest.mark.parametrize("command", ["info", "verify"])
@@ -23,23 +23,6 @@ def test_an_option_names_the_snapshot(
     both = cli("snapshot", command, path, option, path)
     assert (both.exit_code, both.stdout) == (2, b"")
     assert both.stderr == "error: PATH and --snapshot can't be combined\n"
-
-
-def test_the_list_shows_the_observations_of_each_server(cli: Cli, build: Build) -> None:
-    path = build([server("a"), server("b")], [("a", AS_OF, 1), ("a", AS_OF - DAY, 2)])
-
-    listed = cli("snapshot", "info", path).json["identifiers"]
-
-    assert [(one["id"], one["observations"]) for one in listed] == [("a", 2), ("b", 0)]
-    assert [(one["firstObservedAt"], one["lastObservedAt"]) for one in listed] == [
-        ("2026-02-28T12:00:00.000Z", "2026-03-01T12:00:00.000Z"),
-        (None, None),
-    ]
-    shown = cli("snapshot", "info", path, "--table").stdout.decode().splitlines()[-4:]
-    assert shown[0].split()[:3] == ["a", "1", "2"]
-    assert shown[1].split() == ["x-a", "game_a;", *["seen", "2026-02-28", "to", "2026-03-01"]]
-    assert shown[2].split() == ["b", "not", "seen", "0", "–", "–"]  # noqa: RUF001 - the dash of tables
-    assert shown[3].split() == ["x-b", "game_a"]
 
 
 @pytest.mark.parametrize("count", [1, 100, 101, 1_000])

@@ -1,5 +1,6 @@
-"""Names as identifiers: where they are accepted, and what is suggested for others."""
+"""Names as identifiers, and the order of results."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -61,3 +62,16 @@ def test_the_python_api_takes_names(named: str) -> None:
             snapshot.growth(["twice"])
         with pytest.raises(InvalidRequestError, match="no server has this name"):
             snapshot.stats(["no such"])
+
+
+def test_results_keep_the_order_of_the_request(cli: Cli, demo_snapshot: str) -> None:
+    references = ["harbor-city", "cfxId:nf8q1z", "old-guard", "cfxId:fa9t5w", "id:night-shift"]
+    ids = ["harbor-city", "new-frontier", "old-guard", "flaky-arena", "night-shift"]
+    ids_by_reference = dict(zip(references, ids, strict=True))
+    whole = cli("compare", *references, "-s", demo_snapshot, "--range", "24h").json["data"]
+    results_by_reference = dict(zip(references, whole, strict=True))
+
+    for order in itertools.permutations(references):
+        data = cli("compare", *order, "-s", demo_snapshot, "--range", "24h").json["data"]
+        assert [result["serverId"] for result in data] == [ids_by_reference[name] for name in order]
+        assert data == [results_by_reference[name] for name in order]
