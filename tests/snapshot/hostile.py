@@ -40,76 +40,31 @@ def _forge_bundle(parent_root: str, covered_from: int) -> Harm:
 
 
 STRUCTURES: Mapping[str, Harm] = {
-    "a view": run_sql("CREATE VIEW secret AS SELECT 1 AS secret"),
     "an endless view instead of the days": run_sql(
         "DROP TABLE days", f"CREATE VIEW days AS {_ENDLESS} SELECT i AS server_day FROM n"
     ),
-    "a view that fills memory instead of the row of the file": run_sql(
-        "DROP TABLE snapshot",
-        "CREATE VIEW snapshot AS SELECT length(hex(zeroblob(400000000))) AS as_of",
-    ),
-    "a trigger": run_sql("CREATE TRIGGER secret AFTER INSERT ON servers BEGIN SELECT 1; END"),
     "a generated column": run_sql(
         "ALTER TABLE servers ADD COLUMN secret INTEGER"
         " GENERATED ALWAYS AS (length(hex(zeroblob(100000000))))"
-    ),
-    "another table": run_sql("CREATE TABLE secret (id)"),
-    "an index of an expression": run_sql("CREATE INDEX secret ON servers (length(hostname))"),
-    "statistics for SQLite's planner": run_sql("ANALYZE"),
-    "a virtual table": run_sql(
-        "INSERT INTO sqlite_schema VALUES"
-        " ('table', 'secret', 'secret', 0, 'CREATE VIRTUAL TABLE secret USING fts5(secret)')"
     ),
     "a virtual table instead of the bands": replace_table(
         "bands",
         "CREATE VIRTUAL TABLE bands USING fts5(server_band, observation_count, players)",
     ),
-    "a view with the name and definition of a table": run_sql(
-        "UPDATE sqlite_schema SET type = 'view', rootpage = 0 WHERE name = 'days'"
-    ),
-    "a table with the name and definition of the view": run_sql(
-        "UPDATE sqlite_schema SET type = 'table', rootpage = 2 WHERE name = 'observations'"
-    ),
-    "a table instead of the view": run_sql(
-        "DROP VIEW observations", "CREATE TABLE observations (server, observed_at, players)"
-    ),
-    "a table name in another case": run_sql(
-        "DROP VIEW observations",
-        "ALTER TABLE bands RENAME TO secret",
-        "ALTER TABLE secret RENAME TO Bands",
-    ),
-    "a schema entry of an unknown type": run_sql(
-        "INSERT INTO sqlite_schema VALUES ('secret', 'secret', 'secret', 0, NULL)"
-    ),
     "a name that is not UTF-8": run_sql(
         "INSERT INTO sqlite_schema VALUES"
         " ('table', CAST(x'736563726574ff' AS TEXT), 'secret', 2, 'CREATE TABLE secret (')"
-    ),
-    "a duplicate table": run_sql(
-        "INSERT INTO sqlite_schema SELECT type, name, tbl_name,"
-        f" {_ROOT_OF.format('days')}, sql FROM sqlite_schema WHERE name = 'servers'"
-    ),
-    "20,000 tables": run_sql(
-        f"INSERT INTO sqlite_schema {_ENDLESS} SELECT 'table', 't' || i, 't' || i, 2,"
-        " 'CREATE TABLE t' || i || ' (secret)' FROM n LIMIT 20000"
     ),
     "a CREATE TABLE of 20 MB": run_sql(
         "UPDATE sqlite_schema SET sql = sql || ' -- ' || printf('%.*c', 20000000, 'x')"
         " WHERE name = 'servers'"
     ),
-    "a table without a page": run_sql(
-        "UPDATE sqlite_schema SET rootpage = 0 WHERE name = 'servers'"
-    ),
     "a table beyond the end of the file": run_sql(
         "UPDATE sqlite_schema SET rootpage = 4000000000 WHERE name = 'servers'"
     ),
     "an interrupted writer": interrupt_writer,
-    "a header with UTF-16": overwrite_header(56, (2).to_bytes(4)),
-    "a header with write-ahead logging for writers": overwrite_header(18, b"\x02\x01"),
     "a header with write-ahead logging for readers": overwrite_header(18, b"\x01\x02"),
-    "a header of a later SQLite": overwrite_header(18, b"\x01\x03"),
     "a header of a later schema": overwrite_header(44, (5).to_bytes(4)),
-    "a header with another payload fraction": overwrite_header(21, b"\x20"),
     "a header with half the page size": overwrite_header(16, (PAGE // 2).to_bytes(2)),
 }
 """Changes that every command must refuse."""
@@ -117,18 +72,8 @@ STRUCTURES: Mapping[str, Harm] = {
 CONTENTS: Mapping[str, Harm] = {
     "a text of 100 MB": _change_uneven("hostname = printf('%.*c', 100000000, 'x')"),
     "a text that is not UTF-8": _change_uneven("hostname = CAST(x'ff736563726574' AS TEXT)"),
-    "a lone surrogate": _change_uneven("hostname = CAST(x'eda080736563726574' AS TEXT)"),
     "a NUL in a text": _change_uneven("hostname = 'secret' || char(0) || 'secret'"),
-    "a NUL in an identifier": _change_uneven("id = id || char(0) || 'secret'"),
-    "a NUL in tags": _change_uneven("""tags = '["secret' || char(0) || '"]'"""),
-    "a text that is a blob": _change_uneven("region = x'736563726574'"),
     "an identifier that is a blob": _change_uneven("cfx_id = x'736563726574'"),
-    "tags of 400,000 lists": _change_uneven("tags = printf('%.*c', 400000, '[')"),
-    "a negative count of players": _change_uneven("players_max = -1"),
-    "more players than a double represents": _change_uneven("players_max = 9223372036854775807"),
-    "an offline value of 2": _change_uneven("offline = 2"),
-    "a parent root": change_rows("UPDATE snapshot SET parent_root = zeroblob(32)"),
-    "a coverage": change_rows("UPDATE snapshot SET covered_from = 0"),
     "a bundle": change_rows("UPDATE snapshot SET parent_root = zeroblob(32), covered_from = 0"),
     "no server": change_rows("DELETE FROM servers"),
     "an additional server": change_rows(
@@ -140,11 +85,7 @@ CONTENTS: Mapping[str, Harm] = {
         " player_sum, cumulative, last_players, usual_interval, covered, summary_digest"
         " FROM servers WHERE id = 'once'"
     ),
-    "players that are a text": change_rows("UPDATE days SET players = 'secret'"),
     "players that are a negative number": change_rows("UPDATE days SET players = -1"),
-    "an additional day": change_rows(
-        "INSERT INTO days VALUES (90000000, 1, x'05000000', x'05', NULL, NULL, 0, x'', x'00')"
-    ),
     "a day of 100 MB": change_rows(
         "UPDATE days SET players = zeroblob(100000000), observation_count = 100000000"
         " WHERE server_day = (SELECT max(server_day) FROM days)"
@@ -157,9 +98,6 @@ CONTENTS: Mapping[str, Harm] = {
         "UPDATE sqlite_schema SET rootpage = (SELECT sum(rootpage) FROM sqlite_schema"
         " WHERE type = 'index') - rootpage WHERE type = 'index'"
     ),
-    "a table with the pages of another": run_sql(
-        f"UPDATE sqlite_schema SET rootpage = {_ROOT_OF.format('days')} WHERE name = 'servers'"
-    ),
     "two swapped tables": run_sql(
         f"UPDATE sqlite_schema SET rootpage = {_ROOT_OF.format('days')}"
         f" + {_ROOT_OF.format('calendars')} - rootpage WHERE name IN ('days', 'calendars')"
@@ -169,73 +107,35 @@ CONTENTS: Mapping[str, Harm] = {
     ),
     "servers whose page is its own child": link_to_itself("servers"),
     "days whose page is its own child": link_to_itself("days"),
-    "bands whose page is its own child": link_to_itself("bands"),
-    "calendars whose page is its own child": link_to_itself("calendars"),
-    "summaries whose page is its own child": link_to_itself("summaries"),
-    "an index of summaries whose page is its own child": link_to_itself("summary_index"),
-    "summaries of 100 MB": change_rows(
-        "UPDATE summaries SET peaks = zeroblob(100000000), day_count = 100000000"
-    ),
     "no summaries": change_rows("DELETE FROM summaries"),
-    "bands of 100 MB": change_rows(
-        "UPDATE bands SET players = zeroblob(100000000), observation_count = 100000000"
-        " WHERE server_band = (SELECT max(server_band) FROM bands)"
-    ),
-    "an additional band": change_rows("INSERT INTO bands VALUES (9000000, 1, x'00')"),
-    "no bands": change_rows("DELETE FROM bands"),
     "no calendars": change_rows("DELETE FROM calendars"),
-    "days whose last child is a page of days": link_last_child("days", "days"),
     "days whose last child is a page of bands": link_last_child("days", "bands"),
-    "days whose last child is a page of servers": link_last_child("days", "servers"),
     "texts in UTF-16": convert_to_utf_16,
-    "a header that reserves bytes of each page": overwrite_header(20, b"\x20"),
     "a header that reserves most of each page": overwrite_header(20, b"\xff"),
     "a header with free pages": overwrite_header(32, (3).to_bytes(4) + (99).to_bytes(4)),
-    "a header with auto-vacuum": overwrite_header(52, (5).to_bytes(4)),
-    "a header without an encoding": overwrite_header(56, bytes(4)),
     "200 MB of empty pages": append_empty_pages,
 }
 """Changes that a command may miss if its answer is right; `verify` must refuse them."""
 
 
 FORGERIES: Mapping[str, Harm] = {
-    "a text of 20 MB": _forge_uneven("hostname = printf('%.*c', 20000000, 'x')"),
     "a text of 2 MB": _forge_uneven("hostname = printf('%.*c', 2000000, 'x')"),
-    "an identifier of 1 MB": _forge_uneven("cfx_id = printf('%.*c', 1000000, 'x')"),
     "an identifier with terminal control characters": forge_rows(
         "UPDATE servers SET id = char(27) || '[2J' || 'secret' WHERE id = 'wide';"
         " UPDATE days SET players = zeroblob(length(players)) WHERE server_day / 10000000 = 7"
     ),
     "tags of 400,000 lists": _forge_uneven("tags = printf('%.*c', 400000, '[')"),
-    "tags of 400,000 objects": _forge_uneven(
-        "tags = replace(printf('%.*c', 400000, '['), '[', '{\"a\":')"
-    ),
-    "a tag of 400,000 digits": _forge_uneven("tags = printf('%.*c', 400000, '9')"),
     "300,000 tags": _forge_uneven(
         "tags = '[' || replace(printf('%.*c', 299999, '0'), '0', '\"\",') || '\"\"]'"
     ),
     "2^62 bands": forge_rows("UPDATE servers SET band_count = 4611686018427387904"),
-    "900,000 bands": _forge_uneven("band_count = 900000, bands = zeroblob(900000)"),
     "800,000 digests of bands": _forge_uneven("band_digests = zeroblob(16000000)"),
-    "a sum beyond a double": forge_rows("UPDATE days SET prefix_sum = randomblob(200)"),
     "a sum of 2 MB": forge_rows("UPDATE days SET prefix_sum = randomblob(2000000)"),
-    "bands of 2 MB": forge_rows(
-        "UPDATE bands SET players = zeroblob(8 * observation_count * 1000)"
-    ),
     "bands of 500,000 observations": forge_rows(
         "UPDATE bands SET players = zeroblob(500000), observation_count = 500000"
     ),
-    "bands of 2^62 observations": forge_rows(
-        "UPDATE bands SET players = x'', observation_count = 4611686018427387904"
-    ),
     "summaries of 2^62 days": forge_rows(
         "UPDATE summaries SET peaks = x'', day_count = 4611686018427387904"
-    ),
-    "summaries of 500,000 days": forge_rows(
-        "UPDATE summaries SET peaks = zeroblob(500000), day_count = 500000"
-    ),
-    "summaries of 2^62 long intervals": forge_rows(
-        "UPDATE summaries SET long_count = 4611686018427387904"
     ),
     "peaks and times beyond all days": forge_rows(
         "UPDATE summaries SET last_peak_times = zeroblob(16 * day_count),"
@@ -244,19 +144,12 @@ FORGERIES: Mapping[str, Harm] = {
     "500,000 blocks of summaries": forge_rows(
         "UPDATE summary_index SET blocks = zeroblob(1000000), digests = zeroblob(8000000)"
     ),
-    "900,000 bands of intervals": forge_rows(
-        "UPDATE summary_index SET band_count = 900000, bands = zeroblob(900000)"
-    ),
     "a usual interval of 2^63 - 1": forge_rows(
         "UPDATE servers SET usual_interval = 9223372036854775807, covered = -1"
     ),
     "a calendar of 100,000 days per block": forge_rows(
         "UPDATE calendars SET days = zeroblob(400000), digests = zeroblob(1600000)"
     ),
-    "500,000 blocks": _forge_uneven(
-        "blocks = zeroblob(1000000), block_digests = zeroblob(8000000)"
-    ),
-    "blocks in another order": forge_rows("UPDATE servers SET blocks = zeroblob(length(blocks))"),
     "a day of 500,000 observations at one instant": forge_rows(
         "UPDATE days SET times = zeroblob(500000), players = zeroblob(500000),"
         f" observation_count = 500000 WHERE server_day = {_LAST_DAY_OF_UNEVEN}"
@@ -268,19 +161,11 @@ FORGERIES: Mapping[str, Harm] = {
     "a day after the year 9999": forge_rows(
         f"UPDATE days SET server_day = 69999999 WHERE server_day = {_LAST_DAY_OF_UNEVEN}"
     ),
-    "a server first seen after the year 9999": _forge_uneven("first_seen_at = 9223372036854775807"),
     "an as_of after the year 9999": forge_rows("UPDATE snapshot SET as_of = 9223372036854775807"),
     "a parent root without a coverage": forge_rows(
         "UPDATE snapshot SET parent_root = zeroblob(32)"
     ),
-    "a coverage without a parent root": forge_rows("UPDATE snapshot SET covered_from = 0"),
-    "a coverage after the year 9999": _forge_bundle("zeroblob(32)", 2**62 // DAY_MS * DAY_MS),
     "a coverage before the year 1": _forge_bundle("zeroblob(32)", -(2**62) // DAY_MS * DAY_MS),
-    "a coverage in the middle of a day": _forge_bundle("zeroblob(32)", 1),
-    "a parent root of 2 MB": _forge_bundle("zeroblob(2000000)", 0),
-    "a source of 2 MB": forge_rows(
-        "UPDATE snapshot SET sources = '[\"' || printf('%.*c', 2000000, 'x') || '\"]'"
-    ),
     "sources of 400,000 lists": forge_rows(
         "UPDATE snapshot SET sources = printf('%.*c', 400000, '[')"
     ),

@@ -123,21 +123,6 @@ def test_an_instant_of_the_last_observation_is_not_appended() -> None:
     assert append(stored, [instants[-1] + 1], [6]) is not None
 
 
-def test_long_intervals_are_listed_up_to_a_limit_that_appending_can_exceed() -> None:
-    intervals = ([1_000] * 3 + [5_000] * 2) * (MAX_LONG // 2 + 2)
-    instants = [0, *accumulate(intervals)]
-    players = [at % 7 for at in range(len(instants))]
-    # The end of the last long interval that is listed.
-    last = MAX_LONG // 2 * 5
-    assert find_epoch("a", last - 3) == find_epoch("a", last + 8)
-    stored = DerivedServer(instants[: last - 2], players[: last - 2])
-
-    for split, end in ((last - 2, last + 1), (last + 1, last + 5), (last + 5, last + 9)):
-        assert check_appending(stored, instants[:end], players[:end], split)
-        (summaries,) = stored.read_summaries(range(1))
-        assert summaries.long_count == (MAX_LONG if end == last + 1 else None)
-
-
 def test_a_new_usual_interval_does_not_follow_from_unlisted_long_intervals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

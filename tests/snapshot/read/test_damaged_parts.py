@@ -41,15 +41,6 @@ def test_zeros_after_a_valid_header_are_damage(
     check_refusal("the whole file")
 
 
-def test_zeros_after_a_valid_schema_are_damage(
-    two_servers: bytes, check_refusal: CheckRefusal
-) -> None:
-    page_size = int.from_bytes(two_servers[16:18])
-    Path("x.db").write_bytes(two_servers[:page_size] + bytes(len(two_servers) - page_size))
-
-    check_refusal(FILE_ROW)
-
-
 def test_another_text_encoding_is_damage(two_servers: bytes, check_refusal: CheckRefusal) -> None:
     Path("x.db").write_bytes(two_servers[:59] + b"\2" + two_servers[60:])
 

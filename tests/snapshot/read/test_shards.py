@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Cli, build_in, few_examples, server
-from srvstat import open_snapshot
 from srvstat.contract.requests import NAMESPACES
 from srvstat.snapshot.format.digest import find_shard, name_shard
 from srvstat.snapshot.read.reader import open_file
@@ -186,14 +185,6 @@ def test_a_bundle_of_shards_answers_as_they_do(cli: Cli, shards: Path, tmp_path:
     info = cli("snapshot", "info", str(shards)).json
     assert cli("snapshot", "info", path).json["parentRoot"] == info["root"]
     assert [one["file"] for one in info["shards"]] == [name_shard(number) for number in range(7)]
-
-
-def test_python_reads_shards(whole: Path, shards: Path) -> None:
-    with open_snapshot(whole) as one, open_snapshot(shards) as other:
-        assert other.compare(IDS[:5]).to_json() == one.compare(IDS[:5]).to_json()
-        assert other.stats(IDS[:7]).to_json().replace(other.root.encode(), one.root.encode()) == (
-            one.stats(IDS[:7]).to_json()
-        )
 
 
 def test_identifiers_of_shards_are_in_order_in_both_directions(whole: Path, shards: Path) -> None:

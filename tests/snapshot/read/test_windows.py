@@ -121,13 +121,6 @@ def test_the_last_observation_up_to_an_instant_is_found_across_gaps(build: Build
             assert snapshot.find_last_observed_at(row, until) == (earlier[-1] if earlier else None)
 
 
-def test_no_time_of_a_question_makes_a_server_silent(demo_snapshot: str, cli: Cli) -> None:
-    for at in ("2025-12-16T12:00:01Z", "2025-12-17T00:00Z", "2030-01-01T00:00Z"):
-        servers = ("harbor-city", "old-guard", "-s", demo_snapshot)
-        ran = cli("compare", *servers, "--range", "24h", "--at", at, "--table")
-        assert " seen" not in ran.stdout.decode()
-
-
 def compute_from_rows(path: str, name: str, window: Window) -> Statistics:
     """Compute the statistics of a window from the rows of `observations`."""
     with closing(sqlite3.connect(path)) as connection:
