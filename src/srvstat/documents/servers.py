@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, Literal
 
 from pydantic import PlainSerializer
@@ -93,23 +94,14 @@ class DescribedServer:
     completed: tuple[str, ...]
 
 
+_read_described = attrgetter(
+    *("id", "cfx_id", "game", "hostname", "sample_count", "first_observed_at", "last_observed_at"),
+    *("usual_interval_seconds", "coverage", "source_id", "completed"),
+)
+
+
 def _describe(servers: Sequence[ListedServer]) -> list[DescribedServer]:
-    return [
-        DescribedServer(
-            one.id,
-            one.cfx_id,
-            one.game,
-            one.hostname,
-            one.sample_count,
-            one.first_observed_at,
-            one.last_observed_at,
-            one.usual_interval_seconds,
-            one.coverage,
-            one.source_id,
-            one.completed,
-        )
-        for one in servers
-    ]
+    return [DescribedServer(*_read_described(server)) for server in servers]
 
 
 class SnapshotInfo(SnapshotDocument):

@@ -103,11 +103,9 @@ def _merge_shares(server: ServerDistribution, length: int) -> list[float | None]
 def _describe_quartiles(server: ServerDistribution) -> str:
     if server.median_players is None:
         return "no observation"
-    lower, upper = (
-        format_rounded(server.lower_quartile, 1),
-        format_rounded(server.upper_quartile, 1),
-    )
-    return f"median {format_rounded(server.median_players, 1)}, quartiles {lower} and {upper}"
+    figures = (server.median_players, server.lower_quartile, server.upper_quartile)
+    median, lower, upper = (format_rounded(one, 1) for one in figures)
+    return f"median {median}, quartiles {lower} and {upper}"
 
 
 def _draw_quartiles(server: ServerDistribution, document: Distribution, frame: Frame) -> str:
@@ -250,8 +248,11 @@ def render_peak_hours(document: PeakHours, screen: Screen) -> str:
     """Render the average of each hour of the week, of several where they do not fit."""
 
     def merge(length: int) -> list[Columns]:
-        joined = (join_cells(_list_cells(one), length) for one in document.servers)
-        return [Columns([cell.players for cell in cells]) for cells in joined]
+        cells = (
+            [StepCell(one.sample_count, 1, one.average_players, 1) for one in server.cells]
+            for server in document.servers
+        )
+        return [Columns([one.players for one in join_cells(each, length)]) for each in cells]
 
     frame = choose_frame(merge, screen, period=24)
     length = frame.layout.merged
@@ -271,10 +272,6 @@ def render_peak_hours(document: PeakHours, screen: Screen) -> str:
         *list_notes(columns, "fewer than 4 observations an hour", screen),
     ]
     return render_panels(panels, frame, _list_day_ticks(frame), notes, screen)
-
-
-def _list_cells(server: ServerPeakHours) -> list[StepCell]:
-    return [StepCell(cell.sample_count, 1, cell.average_players, 1) for cell in server.cells]
 
 
 def _describe_busiest(server: ServerPeakHours) -> str:

@@ -1,6 +1,6 @@
 """Arrange pictures on a sheet with a title and their source, for a file of its own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -70,10 +70,15 @@ def draw_sheet(document: PictureDocument, width: int, zone: ZoneInfo) -> Element
     inner = width - 2 * _PADDING
     panels = _draw_panels(document, inner, zone)
     title = f"Players of {_join_names(document.servers)}"
-    notes = [*_describe_kind(document), _describe_window(document.window, zone), zone.key]
+    notes = [_describe_window(document.window, zone), zone.key]
+    if isinstance(document, PeakHours):
+        notes.insert(0, "by hour of the week")
+    descriptions = (
+        (f"{one.name}: " if one.name else "") + one.picture.findtext("desc", "") for one in panels
+    )
     as_of = format_zoned_time(document.as_of, zone, "minutes")
     source = ["srvstat", f"as of {as_of}", f"root {document.root[:8]}"]
-    sentences = [", ".join(notes) + ".", *map(_read_description, panels), ", ".join(source) + "."]
+    sentences = [", ".join(notes) + ".", *descriptions, ", ".join(source) + "."]
     sheet = create_picture("sheet", Size(width, 0), title, sentences)
     shown = fit_text(title, inner, BOLD * _TITLE_SIZE / FONT_SIZE)
     add_text(sheet, "title", (_PADDING, _PADDING + FONT_SIZE), shown)
@@ -117,21 +122,11 @@ def _place_panel(sheet: Element, panel: _Panel, top: float) -> float:
     return top + float(height) + (_BETWEEN if panel.name else 0)
 
 
-def _read_description(panel: _Panel) -> str:
-    description = panel.picture.findtext("desc", "")
-    return f"{panel.name}: {description}" if panel.name else description
-
-
 def _join_names(servers: Sequence[NamedServer]) -> str:
     """Return the names of one or two servers, else their number."""
     if len(servers) > 2:  # noqa: PLR2004 - the picture has all names
         return f"{len(servers)} servers"
     return " and ".join(name_servers(servers))
-
-
-def _describe_kind(document: PictureDocument) -> Iterator[str]:
-    if isinstance(document, PeakHours):
-        yield "by hour of the week"
 
 
 def _describe_window(window: WindowPart, zone: ZoneInfo) -> str:

@@ -10,7 +10,6 @@ from srvstat.contract import wire
 from srvstat.documents.analysis import Report, Timeline
 from srvstat.render.report.elements import (
     Child,
-    Children,
     Labels,
     append,
     build,
@@ -78,11 +77,12 @@ def _hash_source(text: str) -> str:
 
 def _build_body(report: Report, labels: Labels, scripts: list[str]) -> Element:
     sections = list(_build_sections(report, labels))
+    links = [[build("a", one[0].text or "", href=f"#{one.get('id')}")] for one in sections]
     body = build(
         "body",
         build("a", "Skip to the report", href="#content", class_="skip"),
         build("header", *_build_headline(report, labels)),
-        build("nav", build_list(_list_links(sections)), aria_label="Sections"),
+        build("nav", build_list(links), aria_label="Sections"),
         build("main", *sections, id="content", tabindex="-1"),
         build_raw("script", _encode_data(report.timeline), type="application/json", id="timeline"),
     )
@@ -93,8 +93,7 @@ def _build_body(report: Report, labels: Labels, scripts: list[str]) -> Element:
 def _build_headline(report: Report, labels: Labels) -> Iterator[Element]:
     yield build("h1", build("bdi", report.title))
     if not all(name in escape_text(report.title) for name in labels.names):
-        names = [[labels.build_name(at)] for at in range(len(labels.names))]
-        yield build("p", *join_words(names), class_="servers")
+        yield build("p", *join_words([[one] for one in labels.build_names()]), class_="servers")
     yield build("p", *_describe_window(report, labels), class_="window")
 
 
@@ -125,11 +124,6 @@ def _build_sections(report: Report, labels: Labels) -> Iterator[Element]:
     yield build_section("definitions", "Definitions", build_fields(DEFINITIONS))
 
 
-def _list_links(sections: list[Element]) -> Iterator[Children]:
-    for section in sections:
-        yield [build("a", section[0].text or "", href=f"#{section.get('id')}")]
-
-
 _UNSAFE = re.compile(r"[^ -~]|[<>&]")
 """Characters that could end a script element or, with `-o -`, control a terminal."""
 
@@ -141,16 +135,12 @@ def _encode_data(timeline: Timeline) -> str:
     """
     document = timeline.model_dump()
     for server in document["servers"]:
-        totals = map(_compute_total, server.pop("averages"), server["sampleCounts"])
-        server["totals"] = list(totals)
+        averages = zip(server.pop("averages"), server["sampleCounts"], strict=True)
+        # A total is an integer, so a rounded average is enough to find it.
+        server["totals"] = [None if one is None else round(one * count) for one, count in averages]
     return _UNSAFE.sub(_escape, wire.encode(document).decode())
 
 
 def _escape(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
-
-
-def _compute_total(average: float | None, count: int) -> int | None:
-    """Return the sum of the counts, an integer, from their rounded average."""
-    return None if average is None else round(average * count)

@@ -244,17 +244,16 @@ def _build_steps(
     """Build a table with a row for each step, and a column for each server."""
     names = labels.build_names()
     part = f"part of a {document.step}"
+    # The first step may begin where the window does, within a day or month.
+    format_start = format_local_month if document.step == "month" else format_local_date
     rows = (
-        (_build_step(steps[0], document, labels), *(build_cell(step, part) for step in steps))
+        (
+            build_time(steps[0].from_, format_start(steps[0].from_, labels.zone)),
+            *(build_cell(step, part) for step in steps),
+        )
         for steps in zip(*(server.steps for server in document.servers), strict=True)
     )
     return build_table(caption, (_HEADERS[document.step], *names), rows, "figures small")
-
-
-def _build_step(step: GrowthStepPart, document: GrowthDocument, labels: Labels) -> Child:
-    # The first step may begin where the window does, within a day or month.
-    format_start = format_local_month if document.step == "month" else format_local_date
-    return build_time(step.from_, format_start(step.from_, labels.zone))
 
 
 def _list_notes(document: GrowthDocument, labels: Labels) -> Iterator[Children]:
@@ -402,14 +401,15 @@ def build_coverage_section(report: Report, labels: Labels) -> Element:
         " whether the server was up. The integrity rule also counts shorter gaps, of more than 1.5"
         " usual intervals."
     )
-    headers = ("Server", "Observations", "Coverage", "Gaps", "In gaps")
+    headers: tuple[str, ...] = ("Server", "Observations", "Coverage", "Gaps", "In gaps")
+    lengths = [sum(gap.to - gap.from_ for gap in one.gaps) for one in report.timeline.servers]
     rows = [
         (
             labels.build_name(at),
             build_whole(figures.sample_count),
             build_figure(figures.coverage, format_share),
             f"{len(timeline.gaps):,}",
-            _format_gap_length(timeline),
+            format_span_length(length) if (length := lengths[at]) else "none",
         )
         for at, (figures, timeline) in enumerate(
             zip(report.stats.servers, report.timeline.servers, strict=True)
@@ -421,23 +421,14 @@ def build_coverage_section(report: Report, labels: Labels) -> Element:
         build_table("Observations of the servers", headers, rows),
         build("p", note, class_="note"),
     )
-    if any(server.gaps for server in report.timeline.servers):
-        section.append(_build_gaps(report, labels))
-    return section
-
-
-def _format_gap_length(server: ServerTimeline) -> str:
-    length = sum(gap.to - gap.from_ for gap in server.gaps)
-    return format_span_length(length) if length else "none"
-
-
-def _build_gaps(report: Report, labels: Labels) -> Element:
-    headers = ("Server", "From", "To", "Length")
-    rows = [
+    gaps = [
         row for at, one in enumerate(report.timeline.servers) for row in _list_gaps(one, at, labels)
     ]
-    table = build_table("The longest gaps of each server", headers, rows, "words")
-    return build_details("List of gaps", table, class_="printed")
+    if gaps:
+        headers = ("Server", "From", "To", "Length")
+        table = build_table("The longest gaps of each server", headers, gaps, "words")
+        section.append(build_details("List of gaps", table, class_="printed"))
+    return section
 
 
 def _list_gaps(server: ServerTimeline, at: int, labels: Labels) -> Iterator[Children]:
