@@ -151,8 +151,8 @@ def show(document: Any, form: Form, *, exit_code: int = 0, chart: Any = None) ->
     """Return the outcome of a command that shows a document or an answer of the API.
 
     As JSON, `document` needs a method `to_json` or, if it is long, `iter_json`. As a table, it must
-    be a `TableDocument`, and in the forms of rows a `RowDocument`. `chart` is a `ChartDocument`,
-    drawn above the table.
+    have a renderer in `render/tables`, and in the forms of rows be a `RowDocument`. `chart` is a
+    `ChartDocument`, drawn above the table.
     """
     if form is Form.JSON:
         if hasattr(document, "iter_json"):
@@ -169,7 +169,7 @@ def show(document: Any, form: Form, *, exit_code: int = 0, chart: Any = None) ->
 def show_tables(documents: Iterable[Any], *, chart: Any = None) -> Outcome:
     """Return the outcome of a command that shows tables one below the other.
 
-    They are computed while they are written, each a `TableDocument`. `chart` is as in `show`.
+    They are computed while they are written. `chart` is as in `show`.
     """
     return Outcome(_render_tables(documents, chart))
 
