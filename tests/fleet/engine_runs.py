@@ -9,12 +9,11 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from srvstat.contract.ranges import Window
-from srvstat.fleet.counts import LOCATED, Conflicts, Engine, Job, Rejected, Resolved, Servers
-from srvstat.fleet.duckdb_engine import open_duckdb
-from srvstat.fleet.reader_rows import Remarks, read_rows
+from srvstat.fleet.engine import Engine, Job, Located, Resolved, Servers, open_engine
+from srvstat.fleet.rows import Conflicts, Rejected, Remarks, read_rows
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source
-from srvstat.stats import Growth, compute_statistics
+from srvstat.stats import Statistics, compute_statistics
 
 NOON = 1_700_000_000_000
 WINDOW = Window(NOON - 5, NOON + 5)
@@ -49,10 +48,10 @@ class Outcome(NamedTuple):
 
     last_players: Mapping[str, int]
     rows: Mapping[int, int]
-    located: Sequence[Mapping[str, Any]]
+    located: Sequence[Located]
     rejected: Sequence[Rejected]
     skipped: Mapping[str, int]
-    figures: Sequence[Mapping[str, Any]]
+    figures: Mapping[int, Statistics]
     resolved: Resolved
     warnings: Sequence[str]
 
@@ -65,23 +64,23 @@ def open_sources(*paths: Path, mapping: ColumnMapping = STRICT) -> list[Source]:
 def run_engine(sources: Sequence[Source], window: Window, conflicts: Conflicts) -> Outcome:
     """Return the outcome of the DuckDB engine."""
     job = Job(sources, None, conflicts)
-    with open_duckdb(job, memory="512MiB", threads=2, progress=lambda *_: None) as engine:
+    with open_engine(job, memory="512MiB", threads=2, progress=lambda *_: None) as engine:
         return ask_engine(engine, window)
 
 
 def ask_engine(engine: Engine, window: Window) -> Outcome:
     """Return the outcome of an engine that is open."""
-    survey = engine.survey()
-    count = engine.count(SERVERS, window)
+    last_players = {row.identifier: row.last_players or 0 for row in engine.survey()}
+    figures, resolved = engine.count(SERVERS, window)
     return Outcome(
-        {row["identifier"]: row["last_players"] for row in survey.identifiers.to_pylist()},
-        +Counter(survey.rows),
-        engine.locate(["a", "c"]).sort_by("source").to_pylist(),
-        _sort_rejects(survey.rejects),
-        dict(survey.skipped),
-        count.figures.sort_by("server").to_pylist(),
-        count.resolved._replace(conflict=None),
-        survey.warnings,
+        last_players,
+        +Counter(engine.remarks.rows),
+        sorted(engine.locate(["a", "c"])),
+        _sort_rejects(engine.remarks.rejects.values()),
+        dict(engine.remarks.skipped),
+        figures,
+        resolved._replace(conflict=None),
+        engine.remarks.warnings,
     )
 
 
@@ -101,7 +100,7 @@ def compute_outcome(sources: Sequence[Source], window: Window, conflicts: Confli
         name: {at: min(rows)[of_pair] for at, rows in sorted(of_server.items())}
         for name, of_server in by_instant.items()
     }
-    figures = []
+    figures = {}
     equal = different = kept = 0
     for number, name in enumerate(IDS):
         inside = {
@@ -113,8 +112,7 @@ def compute_outcome(sources: Sequence[Source], window: Window, conflicts: Confli
             equal += values.count(players) - 1
             different += len(values) - values.count(players)
         if inside:
-            *plain, growth = compute_statistics([*inside.values()])
-            figures.append(_name_figures(number, plain, growth))
+            figures[number] = compute_statistics([*inside.values()])
     lasts = {name: of_server[max(of_server)] for name, of_server in standing.items()}
     return Outcome(
         lasts,
@@ -128,15 +126,14 @@ def compute_outcome(sources: Sequence[Source], window: Window, conflicts: Confli
     )
 
 
-def _locate(sources: Sequence[Source], names: Sequence[str]) -> list[dict[str, Any]]:
+def _locate(sources: Sequence[Source], names: Sequence[str]) -> list[Located]:
     located = []
     for number, source in enumerate(sources):
         batches = [batch.to_pylist() for batch in read_rows(source, number, Remarks())]
         rows = [row for batch in batches for row in batch if row["identifier"] in names]
         if rows:
             first = min(rows, key=lambda row: row["position"])
-            values = (number, len(rows), first["position"], first["identifier"])
-            located.append(dict(zip(LOCATED.names, values, strict=True)))
+            located.append(Located(number, len(rows), first["position"], first["identifier"]))
     return located
 
 
@@ -145,13 +142,3 @@ def _sort_rejects(rejects: Iterable[Rejected]) -> list[Rejected]:
     return sorted(
         each._replace(value=None) if each.reason.endswith("9999") else each for each in rejects
     )
-
-
-def _name_figures(number: int, plain: Sequence[Any], growth: Growth) -> dict[str, Any]:
-    names = ("observations", "mean", "median", "peak", "lowest")
-    return {
-        "server": number,
-        **dict(zip(names, plain, strict=True)),
-        "growth_players": growth.players,
-        "growth_percentage": growth.percentage,
-    }

@@ -24,8 +24,8 @@ from fleet.engine_runs import (
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import BEFORE_ALL, Window
-from srvstat.fleet.counts import Conflicts, Job
-from srvstat.fleet.duckdb_engine import open_duckdb
+from srvstat.fleet.engine import Job, open_engine
+from srvstat.fleet.rows import Conflicts
 from srvstat.sources.batch import MAX_PLAYERS
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source
@@ -149,8 +149,8 @@ def test_a_conflict_names_both_rows(tmp_path: Path, ids: Sequence[str], window: 
     second = write_rows(tmp_path / "second.parquet", [("a", NOON, 7)])
     job = Job(open_sources(first, second), None, "first")
 
-    with open_duckdb(job, memory=None, threads=1, progress=lambda *_: None) as engine:
-        conflict = engine.count(SERVERS._replace(ids=ids), window).resolved.conflict
+    with open_engine(job, memory=None, threads=1, progress=lambda *_: None) as engine:
+        conflict = engine.count(SERVERS._replace(ids=ids), window)[1].conflict
 
     assert conflict == (
         f"{second}, row 1: server a has 7 players at 2023-11-14T22:13:20.000Z, but 5 in"
@@ -168,10 +168,10 @@ def test_rows_without_an_order_may_repeat_but_not_differ(tmp_path: Path) -> None
     assert run_engine(read_query(3, 3), WINDOW, "first").resolved[:3] == (1, 1, 0)
     with pytest.raises(SourceError, match=r"query: server a has 4 players .*--conflicts lowest"):
         run_engine(read_query(4, 3), WINDOW, "first")
-    assert run_engine(read_query(4, 3), WINDOW, "lowest").figures[0]["peak"] == 3
+    assert run_engine(read_query(4, 3), WINDOW, "lowest").figures[0].peak == 3
     # An earlier source decides, whatever the order of the rows after it.
     earlier += open_sources(write_rows(tmp_path / "first.parquet", [("a", NOON, 9)]))
-    assert run_engine(read_query(4, 3), WINDOW, "first").figures[0]["peak"] == 9
+    assert run_engine(read_query(4, 3), WINDOW, "first").figures[0].peak == 9
 
 
 def test_a_server_may_have_more_values_than_a_batch_has_rows(tmp_path: Path) -> None:
@@ -183,6 +183,7 @@ def test_a_server_may_have_more_values_than_a_batch_has_rows(tmp_path: Path) -> 
 
     found = run_engine(open_sources(path), ALL, "first")
 
-    assert [row["observations"] for row in found.figures] == [50_000] * 3
-    assert [row["peak"] for row in found.figures] == [149_997 * 7, 149_998 * 7, 149_999 * 7]
-    assert [row["growth_players"] for row in found.figures] == [149_997 * 7] * 3
+    figures = found.figures.values()
+    assert [each.observations for each in figures] == [50_000] * 3
+    assert [each.peak for each in figures] == [149_997 * 7, 149_998 * 7, 149_999 * 7]
+    assert [each.growth.players for each in figures] == [149_997 * 7] * 3

@@ -151,9 +151,6 @@ def test_an_existing_folder_is_not_replaced(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--shards=0"], '--shards: "0" is not a number from 1 on'),
-        (["--shards=4097"], "--shards: 4,097 is more than 4,096"),
-        (["--shards=x"], '--shards: "x" is not a number from 1 on'),
         (["--range=7d"], "--range: needs -o; a snapshot has all observations"),
         (["-o", "./x.ndjson", "--snapshots=x.ndjson"], SAME_NAME),
         (["--snapshots="], "--snapshots: the name is empty; name a file"),

@@ -11,7 +11,7 @@ from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.sources.source import Source
 
 if TYPE_CHECKING:
-    from srvstat.fleet.counts import Conflicts
+    from srvstat.fleet.rows import Conflicts
 
 
 RESULT_EXTENSIONS = (".ndjson", ".jsonl", ".parquet")

@@ -6,8 +6,7 @@ from dataclasses import replace
 from srvstat.documents.snapshot import FleetSummary
 from srvstat.files.atomic import atomic_folder, atomic_write
 from srvstat.files.errors import convert_write_errors
-from srvstat.fleet.counts import Engine, Job, Progress
-from srvstat.fleet.duckdb_engine import open_duckdb
+from srvstat.fleet.engine import Engine, Job, Progress, open_engine
 from srvstat.fleet.job import Fleet, count_fleet, summarize, survey_fleet
 from srvstat.fleet.request import FleetRequest, count_processes, find_extension
 from srvstat.fleet.results import write_results
@@ -35,7 +34,7 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
         check_sources([*servers, *request.observations])
         roster = _read_roster(request, warnings)
         job = _build_job(request, roster)
-        opened = open_duckdb(job, memory=request.memory, threads=request.threads, progress=progress)
+        opened = open_engine(job, memory=request.memory, threads=request.threads, progress=progress)
         with opened as engine:
             roster.check_game()  # before all rows are read, but after their columns
             fleet = survey_fleet(engine, job, roster, request.max_rejected)

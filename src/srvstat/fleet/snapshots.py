@@ -9,7 +9,7 @@ from srvstat.contract.errors import EngineError, UsageError
 from srvstat.documents.snapshot import Manifest, ManifestShard, seal_manifest
 from srvstat.files.atomic import write_file
 from srvstat.files.errors import convert_write_errors
-from srvstat.fleet.counts import Engine, Progress, Resolved
+from srvstat.fleet.engine import Engine, Progress, Resolved
 from srvstat.fleet.job import Fleet
 from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.format.digest import (

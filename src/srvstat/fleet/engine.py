@@ -1,0 +1,543 @@
+"""Count the observations of a fleet with an embedded DuckDB.
+
+DuckDB only counts, in integers; `srvstat.stats` computes the figures.
+"""
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotDoneError
+from contextlib import closing, contextmanager, suppress
+from itertools import groupby
+from json import JSONDecodeError
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from srvstat.contract.errors import EngineError, SourceError, SrvstatError
+from srvstat.contract.instants import LATEST, format_instant
+from srvstat.contract.ranges import Window
+from srvstat.files.identity import Identity, identify_file
+from srvstat.files.reading import CHANGED
+from srvstat.fleet.rows import (
+    ORDER_BITS,
+    ROWS,
+    Conflicts,
+    NativeColumns,
+    Remarks,
+    find_native_columns,
+    format_place,
+    has_order,
+    judge_rows,
+    read_rows,
+)
+from srvstat.sources.batch import MAX_PLAYERS, read_batches
+from srvstat.sources.parquet import read_metadata
+from srvstat.sources.source import Source
+from srvstat.sources.sql import is_utf8, quote_identifier, quote_text
+from srvstat.stats import Growth, Statistics, compute_growth, compute_histogram_statistics
+
+Progress = Callable[[str, float, str], None]
+"""Called with the name of a step, the share of it that is done, and a detail."""
+
+_Result = TypeVar("_Result")
+
+_MORE = re.compile(r"\n\nLINE |\.?\n+This limit was set by|\n+Possible solutions")
+_SECONDS_PER_REPORT = 0.2
+_ROWS_PER_BATCH = 1 << 16
+_ROWS_PER_INSERT = 1 << 18
+_GLOB_CHARACTERS = str.maketrans({each: f"[{each}]" for each in "*?["})
+
+_SETTINGS = (
+    "SET TimeZone = 'UTC'",
+    # The statistics in a Parquet file can be wrong, so no row is skipped because of them.
+    "SET disabled_optimizers = 'filter_pushdown,join_filter_pushdown,statistics_propagation'",
+    # The progress is computed only with a bar, which is not printed.
+    "SET enable_progress_bar = true",
+    "SET enable_progress_bar_print = false",
+    'CREATE TEMP TABLE staged (identifier VARCHAR, "at" BIGINT, players BIGINT, position BIGINT)',
+    "CREATE TEMP TABLE named (identifier VARCHAR)",
+    "CREATE TEMP TABLE numbers (identifier VARCHAR, number INTEGER)",
+    "CREATE TEMP TABLE servers (number INTEGER, id VARCHAR, shard INTEGER)",
+)
+
+_SURVEY = """
+CREATE OR REPLACE TEMP TABLE surveyed AS
+SELECT
+    identifier, count(*) AS rows, count(*) FILTER ("at" > {end}) AS late,
+    max("at") FILTER ("at" <= {end}) AS last_at
+FROM rows GROUP BY identifier"""
+
+_LAST_ROWS = """
+WITH last_rows AS (
+    SELECT identifier, min({order}) AS standing
+    FROM rows JOIN surveyed USING (identifier) WHERE "at" = last_at GROUP BY identifier
+)
+SELECT identifier, surveyed.rows, late, last_at, standing.position, standing.players
+FROM surveyed LEFT JOIN last_rows USING (identifier) ORDER BY identifier"""
+
+_LOCATE = """
+SELECT position >> {bits}, count(*), min(position), arg_min(identifier, position)
+FROM rows SEMI JOIN named USING (identifier) GROUP BY ALL"""
+
+_GROUPS = """
+SELECT number, "at", count(*) AS rows, min(players) AS least, max(players) AS greatest
+FROM rows JOIN numbers USING (identifier)
+WHERE "at" BETWEEN {first} AND {last} GROUP BY number, "at\""""
+
+# Rows of a server and instant are compared in the order of sources only if their players differ.
+_COUNT = """
+CREATE OR REPLACE TEMP TABLE counted AS
+SELECT
+    number, least AS players, count(*) AS instants, sum(rows)::BIGINT AS rows,
+    count(*) FILTER (least = greatest) AS kept,
+    min("at") FILTER (least = greatest) AS first_at,
+    max("at") FILTER (least = greatest) AS last_at,
+    list("at") FILTER (least <> greatest) AS contested
+FROM ({groups}) GROUP BY number, least"""
+
+_TOTALS = """
+SELECT coalesce(sum(instants), 0)::BIGINT, coalesce(sum(rows), 0)::BIGINT, count(contested)
+FROM counted"""
+
+_CONTESTED = """
+CREATE OR REPLACE TEMP TABLE contested AS
+SELECT number, "at", players, position
+FROM rows JOIN numbers USING (identifier)
+SEMI JOIN (SELECT number, unnest(contested) AS "at" FROM counted) USING (number, "at")
+WHERE {has_conflict}"""
+
+_STANDING = """
+CREATE OR REPLACE TEMP TABLE standing AS
+SELECT number, "at", min({order}) AS first FROM contested GROUP BY number, "at\""""
+
+_DIFFERENT = """
+FROM contested JOIN standing USING (number, "at") WHERE contested.players <> first.players"""
+
+_CONFLICTS = f"""
+SELECT number, "at", position, contested.players, first.position, first.players {_DIFFERENT}"""
+
+_HISTOGRAMS = """
+SELECT number, players, sum(kept)::BIGINT, min(first_at), max(last_at)
+FROM (
+    SELECT number, players, kept, first_at, last_at FROM counted WHERE kept > 0
+    UNION ALL
+    SELECT number, first.players, 1, "at", "at" FROM standing
+)
+GROUP BY number, players ORDER BY number"""
+
+_WRITE = """
+COPY (
+    SELECT shard, id AS "serverId", "at" AS "observedAt",
+        coalesce(standing.first.players, least) AS players
+    FROM ({groups}) LEFT JOIN standing USING (number, "at") JOIN servers USING (number)
+    ORDER BY shard, number, "at"
+) TO {folder} (FORMAT parquet, PARTITION_BY (shard))"""
+
+
+class Job(NamedTuple):
+    """What to read, and how.
+
+    Each file of a folder is a source of its own, in the order of names. `as_of`, in Unix
+    milliseconds, defaults to the latest observation of a known server.
+    """
+
+    sources: Sequence[Source]
+    as_of: int | None
+    conflicts: Conflicts
+
+
+class Identified(NamedTuple):
+    """The rows of an identifier, as the source writes it.
+
+    `late` counts those after the as-of time. The rest describes the row that stands at the latest
+    instant up to that time, if there is one.
+    """
+
+    identifier: str
+    rows: int
+    late: int
+    last_at: int | None
+    last_position: int | None
+    last_players: int | None
+
+
+class Located(NamedTuple):
+    """The rows of some identifiers in a source: `first` is the position of the first of them."""
+
+    source: int
+    rows: int
+    first: int
+    identifier: str
+
+
+class Servers(NamedTuple):
+    """The publishable servers: their ids, and the server that each identifier means.
+
+    A server's number is the position of its id in `ids`, which ascend. `numbers` has the number of
+    each identifier to keep, and `shards` the shard of each server, if there are any.
+    """
+
+    ids: Sequence[str]
+    numbers: Mapping[str, int]
+    shards: Sequence[int] = ()
+
+
+class Resolved(NamedTuple):
+    """How repeated and conflicting observations were resolved (D16).
+
+    `conflict` describes one of the conflicts, for messages.
+    """
+
+    kept: int
+    repeated: int
+    conflicting: int
+    conflict: str | None = None
+
+
+class Session:
+    """A connection to a database in memory, whose queries a signal can interrupt."""
+
+    def __init__(
+        self,
+        connection: "duckdb.DuckDBPyConnection",
+        executor: ThreadPoolExecutor,
+        progress: Progress,
+    ) -> None:
+        self._connection = connection
+        self._executor = executor
+        self._progress = progress
+
+    def execute(self, step: str, query: str) -> None:
+        """Run a statement and report its progress under the name of a step."""
+        self._wait(step, self._executor.submit(self._connection.execute, query))
+
+    def stream(self, step: str, query: str) -> Iterator[pa.RecordBatch]:
+        """Return the rows of a query, a batch at a time."""
+
+        def read() -> pa.RecordBatchReader:
+            return self._connection.sql(query).to_arrow_reader(_ROWS_PER_BATCH)
+
+        reader = self._wait(step, self._executor.submit(read))
+        while (batch := self._wait(step, self._executor.submit(next, reader, None))) is not None:
+            yield batch
+
+    def read(self, step: str, query: str) -> Iterator[tuple[Any, ...]]:
+        """Return the rows of a query as tuples."""
+        for batch in self.stream(step, query):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def insert(self, table: str, rows: pa.Table) -> None:
+        """Add rows to a table with the same columns."""
+
+        def run() -> None:
+            self._connection.register("given", rows)
+            try:
+                self._connection.execute(f"INSERT INTO {table} SELECT * FROM given")
+            finally:
+                self._connection.unregister("given")
+
+        self._wait(None, self._executor.submit(run))
+
+    def fill(self, table: str, *columns: pa.Array) -> None:
+        """Replace the rows of a table."""
+        self._wait(None, self._executor.submit(self._connection.execute, f"TRUNCATE {table}"))
+        self.insert(table, pa.table([*columns], [*map(str, range(len(columns)))]))
+
+    def _wait(self, step: str | None, future: "Future[_Result]") -> _Result:
+        try:
+            while True:
+                try:
+                    return future.result(_SECONDS_PER_REPORT)
+                except NotDoneError:
+                    if future.done():  # the query raised such an error itself
+                        raise
+                if step:
+                    share = max(self._connection.query_progress(), 0) / 100
+                    self._progress(step, share, "")
+        except BaseException:
+            self._connection.interrupt()
+            raise
+
+
+@contextmanager
+def open_engine(
+    job: Job, *, memory: str | None, threads: int | None, progress: Progress
+) -> Iterator["Engine"]:
+    """Open DuckDB with a limit of memory, such as `4GiB`, and of threads.
+
+    All sources that are not Parquet are read now. Queries that need more memory use temporary
+    files, which are removed at the end.
+
+    Raises SourceError if a source can't be read, EngineError if DuckDB fails, MissingLibraryError.
+    """
+    with tempfile.TemporaryDirectory(prefix="srvstat-fleet-") as folder:
+        config = {
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "preserve_insertion_order": "false",
+            "temp_directory": folder,
+            **({} if memory is None else {"memory_limit": memory}),
+            **({} if threads is None else {"threads": str(threads)}),
+        }
+        try:
+            connection = duckdb.connect(config=config)
+        except duckdb.Error as error:
+            raise EngineError(f"DuckDB: {_describe_error(error)}") from None
+        with closing(connection), ThreadPoolExecutor(1) as executor:
+            engine = Engine(Session(connection, executor, progress), job)
+            with engine.convert_errors():
+                engine.prepare(progress)
+            yield engine
+
+
+class Engine:
+    """Counts the rows of a job's sources.
+
+    All methods raise SourceError if a source can't be read or has changed, or if unequal
+    observations have no order in which one is the first; EngineError if DuckDB fails. `remarks` has
+    the rows that are no observations, after the survey.
+    """
+
+    def __init__(self, session: Session, job: Job) -> None:
+        self.remarks = Remarks()
+        self._session = session
+        self._job = job
+        self._files: dict[NativeColumns, list[tuple[int, Source]]] = {}
+        self._rows = 0  # of these files
+        self._identities: dict[str, Identity] = {}
+        names = ("players", "position") if job.conflicts == "lowest" else ("position", "players")
+        self._order = "struct_pack({})".format(", ".join(f"{name} := {name}" for name in names))
+
+    def prepare(self, progress: Progress) -> None:
+        """Find the files that DuckDB can read, and read all other sources into a table."""
+        for setting in _SETTINGS:
+            self._session.execute("reading", setting)
+        others = [
+            (number, source)
+            for number, source in enumerate(self._job.sources)
+            if not self._add_native(number, source)
+        ]
+        parts = [_select(columns, files) for columns, files in self._files.items()]
+        rows = "\nUNION ALL\n".join([*parts, "SELECT * FROM staged"])
+        self._session.execute("reading", f"CREATE TEMP VIEW rows AS {rows}")
+        for done, (number, source) in enumerate(others):
+            progress("reading", done / len(others), source.title)
+            self._stage(number, source)
+
+    def _add_native(self, number: int, source: Source) -> bool:
+        """Add a file that DuckDB can read; return whether it can."""
+        if source.kind != "parquet" or not _can_be_named(source.name):
+            return False
+        identity = identify_file(source.name)
+        metadata = read_metadata(source)
+        columns = find_native_columns(source, metadata)
+        if columns is None:
+            return False
+        self._identities[source.name] = identity
+        self._files.setdefault(columns, []).append((number, source))
+        self.remarks.rows[number] += metadata.num_rows
+        self._rows += metadata.num_rows
+        return True
+
+    def _stage(self, number: int, source: Source) -> None:
+        """Read a source with our own reader, and store its rows."""
+        batches: list[pa.RecordBatch] = []
+        for batch in read_rows(source, number, self.remarks):
+            batches.append(batch)
+            if sum(each.num_rows for each in batches) >= _ROWS_PER_INSERT:
+                self._session.insert("staged", pa.Table.from_batches(batches))
+                batches = []
+        self._session.insert("staged", pa.Table.from_batches(batches, ROWS))
+
+    def survey(self) -> list[Identified]:
+        """Read all rows, and return their identifiers in order."""
+        end = LATEST if self._job.as_of is None else self._job.as_of
+        with self.convert_errors():
+            self._session.execute("survey", _SURVEY.format(end=end))
+            query = _LAST_ROWS.format(order=self._order)
+            found = [Identified(*row) for row in self._session.read("survey", query)]
+            ((staged,),) = self._session.read("survey", "SELECT count(*) FROM staged")
+            malformed = self._rows + staged - sum(each.rows for each in found)
+            before = self.remarks.count_rows()
+            if malformed:
+                for columns, files in self._files.items():
+                    batches = self._session.stream("survey", _select_malformed(columns, files))
+                    judge_rows(files[0][1], columns, batches, self.remarks)
+            if malformed != self.remarks.count_rows() - before:
+                raise EngineError("DuckDB did not read each row once; please report this")
+        return found
+
+    def locate(self, identifiers: Sequence[str]) -> list[Located]:
+        """Return the rows of some identifiers by source."""
+        with self.convert_errors():
+            self._session.fill("named", pa.array(identifiers, pa.string()))
+            query = _LOCATE.format(bits=ORDER_BITS)
+            return [Located(*row) for row in self._session.read("survey", query)]
+
+    def count(self, servers: Servers, window: Window) -> tuple[dict[int, Statistics], Resolved]:
+        """Count the observations of servers in a window, and compute figures by their number."""
+        with self.convert_errors():
+            resolved = self._resolve(servers, window)
+            rows = self._session.read("finishing", _HISTOGRAMS)
+            figures = {
+                number: _compute_figures([*group]) for number, group in groupby(rows, itemgetter(0))
+            }
+        return figures, resolved
+
+    def write_rows(self, servers: Servers, until: int, folder: str) -> Resolved:
+        """Write the resolved observations up to an instant as Parquet files, by shard.
+
+        The folder is new. The files of shard 3 are `folder/shard=3/*.parquet`, with the columns
+        `serverId` (the id of the server), `observedAt` (Unix milliseconds) and `players`.
+        """
+        window = Window(-1, until)
+        numbers = pa.array([*range(len(servers.ids))], pa.int32())
+        with self.convert_errors():
+            resolved = self._resolve(servers, window)
+            shards = pa.array(servers.shards, pa.int32())
+            self._session.fill("servers", numbers, pa.array(servers.ids, pa.string()), shards)
+            query = _WRITE.format(groups=_format_groups(window), folder=quote_text(folder))
+            self._session.execute("writing", query)
+        return resolved
+
+    def _resolve(self, servers: Servers, window: Window) -> Resolved:
+        """Resolve the rows of servers in a window, and count those that are kept."""
+        names = pa.array([*servers.numbers], pa.string())
+        self._session.fill("numbers", names, pa.array([*servers.numbers.values()], pa.int32()))
+        self._session.execute("counting", _COUNT.format(groups=_format_groups(window)))
+        ((kept, read, contested),) = self._session.read("counting", _TOTALS)
+        query = _CONTESTED.format(has_conflict="true" if contested else "false")
+        self._session.execute("resolving conflicts", query)
+        self._session.execute("resolving conflicts", _STANDING.format(order=self._order))
+        unordered = [
+            number for number, source in enumerate(self._job.sources) if not has_order(source)
+        ]
+        if unordered and self._job.conflicts == "first":
+            sources = ", ".join(map(str, unordered))
+            condition = f"position = first.position AND position >> {ORDER_BITS} IN ({sources})"
+            if conflict := self._find_conflict(servers, f"AND {condition}"):
+                raise SourceError(
+                    f"{conflict}; the rows of a database have no order in which one is the first:"
+                    " add --conflicts lowest, or remove one of them"
+                )
+        query = f"SELECT count(*) {_DIFFERENT}"
+        ((conflicting,),) = self._session.read("resolving conflicts", query)
+        conflict = self._find_conflict(servers, "") if conflicting else None
+        return Resolved(kept, read - kept - conflicting, conflicting, conflict)
+
+    def _find_conflict(self, servers: Servers, condition: str) -> str | None:
+        """Describe the first observation that is not kept because an unequal one is."""
+        query = (
+            f'{_CONFLICTS} {condition} ORDER BY number, "at", position, contested.players LIMIT 1'
+        )
+        for row in self._session.read("resolving conflicts", query):
+            number, at, position, players, first_position, first_players = row
+            place, first_place = (
+                format_place(self._job.sources, each) for each in (position, first_position)
+            )
+            return (
+                f"{place}: server {servers.ids[number]} has {players} players at"
+                f" {format_instant(at)}, but {first_players} in {first_place}"
+            )
+        return None
+
+    @contextmanager
+    def convert_errors(self) -> Iterator[None]:
+        """Convert the errors of DuckDB in a block, and check first whether a file has changed."""
+        try:
+            yield
+        except (duckdb.Error, pa.ArrowException) as error:
+            self._check_files()
+            raise self._explain(error) from None
+        except SrvstatError:
+            self._check_files()
+            raise
+        self._check_files()
+
+    def _check_files(self) -> None:
+        for source in self._job.sources:
+            identity = self._identities.get(source.name)
+            if identity is not None and identify_file(source.name) != identity:
+                raise SourceError(f"{source.title}: {CHANGED}")
+
+    def _explain(self, error: Exception) -> SrvstatError:
+        """Return our error for one of DuckDB: that of the file that can't be read, if any."""
+        reason = _describe_error(error)
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return EngineError(f"DuckDB: {reason}; raise --memory or free disk space")
+        for source in self._job.sources:
+            if source.name in self._identities:
+                for _ in read_batches(source):
+                    pass
+        return EngineError(f"DuckDB: {reason}")
+
+
+def _can_be_named(path: str) -> bool:
+    """Return whether DuckDB can open a file by its path, and not only a pattern like it."""
+    is_pattern = path.translate(_GLOB_CHARACTERS) != path
+    return is_utf8(path) and not (is_pattern and "\\" in path)  # patterns can't have backslashes
+
+
+def _select(columns: NativeColumns, files: Sequence[tuple[int, Source]]) -> str:
+    """Return a query for the well-formed rows of files, with the columns of ROWS."""
+    identifier, players = quote_identifier(columns.id), quote_identifier(columns.players)
+    return f"""
+        SELECT
+            {identifier} AS identifier, ({columns.build_instant()})::BIGINT AS "at",
+            {players}::BIGINT AS players, {_build_position(files)} AS position
+        FROM {_build_table(files)} WHERE {_build_condition(columns)}"""
+
+
+def _select_malformed(columns: NativeColumns, files: Sequence[tuple[int, Source]]) -> str:
+    """Return a query for all rows that are not well-formed, as they are stored, with positions."""
+    names = ", ".join(map(quote_identifier, columns[:3]))
+    return (
+        f"SELECT {names}, {_build_position(files)} AS position FROM {_build_table(files)}"
+        f" WHERE ({_build_condition(columns)}) IS NOT TRUE"
+    )
+
+
+def _build_condition(columns: NativeColumns) -> str:
+    return (
+        f"{quote_identifier(columns.id)} IS NOT NULL AND {columns.build_condition()}"
+        f" AND {quote_identifier(columns.players)} BETWEEN 0 AND {MAX_PLAYERS}"
+    )
+
+
+def _build_position(files: Sequence[tuple[int, Source]]) -> str:
+    numbers = [number for number, _ in files]
+    return f"({numbers}[file_index::BIGINT + 1]::BIGINT << {ORDER_BITS}) + file_row_number + 1"
+
+
+def _build_table(files: Sequence[tuple[int, Source]]) -> str:
+    names = (quote_text(source.name.translate(_GLOB_CHARACTERS)) for _, source in files)
+    return f"read_parquet([{', '.join(names)}], hive_partitioning = false)"
+
+
+def _format_groups(window: Window) -> str:
+    return _GROUPS.format(first=window.start + 1, last=window.end)
+
+
+def _compute_figures(values: Sequence[tuple[int, int, int, int, int]]) -> Statistics:
+    """Return the figures of a server, given its number, players, count, first and last instant."""
+    histogram = {players: count for _, players, count, _, _ in values}
+    first = min(values, key=itemgetter(3))[1]
+    last = max(values, key=itemgetter(4))[1]
+    is_one = sum(histogram.values()) == 1
+    growth = Growth(None, None) if is_one else compute_growth(first, last)
+    return compute_histogram_statistics(histogram, growth)
+
+
+def _describe_error(error: Exception) -> str:
+    """Return the message of an error in one line, without the query and advice on settings."""
+    message = str(error)
+    # A write in another thread gives an error as JSON.
+    _, start, detail = message.partition('{"exception_type"')
+    with suppress(JSONDecodeError):
+        message = json.loads(start + detail)["exception_message"] if start else message
+    return " ".join(_MORE.split(message)[0].split())

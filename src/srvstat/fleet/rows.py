@@ -1,0 +1,266 @@
+"""The rows of sources, as DuckDB reads them itself or as our own readers read them for it."""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+from pyarrow import compute as pc
+from pyarrow.parquet import FileMetaData
+
+from srvstat.contract.instants import LATEST, YEAR_2001
+from srvstat.sources.arrow_columns import (
+    Columns,
+    choose_columns,
+    get_value_type,
+    has_no_zone,
+    is_text,
+    read_record_batches,
+)
+from srvstat.sources.batch import Batch, Runs, read_batches
+from srvstat.sources.registry import KINDS
+from srvstat.sources.source import Source
+from srvstat.sources.sql import quote_identifier
+from srvstat.sources.values import SECONDS
+
+Conflicts = Literal["first", "lowest"]
+"""How to resolve unequal observations of a server at one instant (D16).
+
+`first` keeps the first one by source, then by row; `lowest` the one with the fewest players.
+"""
+
+ORDER_BITS = 40
+"""The position of a row is `number of its source << ORDER_BITS | place`.
+
+Sources count from 0. A place is a line of a text, or a row of any other source; both count from 1.
+All rows of a source without an order, such as a database, have place 0.
+"""
+
+ROWS = pa.schema(
+    [
+        ("identifier", pa.string()),  # as the source writes it
+        ("at", pa.int64()),  # Unix milliseconds
+        ("players", pa.int64()),
+        ("position", pa.int64()),
+    ]
+)
+
+_MAX_INTEGER = (1 << 63) - 1
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Rejected(NamedTuple):
+    """The rows of a source that were rejected for one reason.
+
+    `first` is the place of the first of them, and `value` and `column` are those of its reject. If
+    the row as a whole is malformed, the value is its text, and the column empty.
+    """
+
+    source: int
+    reason: str
+    rows: int
+    first: int
+    value: str | None = None
+    column: str | None = None
+
+
+@dataclass(slots=True)
+class Remarks:
+    """What readers say about rows that are no observations, and about whole sources."""
+
+    rows: Counter[int] = field(default_factory=Counter)  # of each source, by its number
+    rejects: dict[tuple[int, str], Rejected] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
+    warnings: list[str] = field(default_factory=list)
+
+    def add_rejected(self, more: Rejected) -> None:
+        """Add rows of a source that were rejected for one reason."""
+        key = more.source, more.reason
+        known = self.rejects.get(key, more._replace(rows=0))
+        first = min(known, more, key=lambda each: each.first)
+        self.rejects[key] = first._replace(rows=known.rows + more.rows)
+
+    def count_rows(self) -> int:
+        """Return the number of rows that are no observations."""
+        return sum(each.rows for each in self.rejects.values()) + self.skipped.total()
+
+
+def format_place(sources: Sequence[Source], position: int) -> str:
+    """Return a position for messages; a row without a place has that of its source."""
+    number, place = divmod(position, 1 << ORDER_BITS)
+    source = sources[number]
+    return source.format_place(place) if place else source.title
+
+
+def has_order(source: Source) -> bool:
+    """Return whether the rows of a source have an order; those of a database have none."""
+    return not KINDS[source.kind].takes_query
+
+
+class NativeColumns(NamedTuple):
+    """The columns of a Parquet file that DuckDB can read itself.
+
+    Files with equal columns can be read together. Times are integers that are multiplied by
+    `milliseconds`, or timestamps. An integer before `first` can be a date, or look like seconds.
+    """
+
+    id: str
+    at: str
+    players: str
+    at_type: pa.DataType
+    milliseconds: int = 1
+    first: int = 0
+
+    def build_instant(self) -> str:
+        """Return an expression for the instants in Unix milliseconds."""
+        stored, per_millisecond = self._build_stored()
+        return f"{stored} // {per_millisecond} * {self.milliseconds}"
+
+    def build_condition(self) -> str:
+        """Return the condition of times that are valid, as they are stored."""
+        stored, per_millisecond = self._build_stored()
+        last = (LATEST + 1) * per_millisecond // self.milliseconds - 1
+        return f"{stored} BETWEEN {self.first} AND {last}"
+
+    def _build_stored(self) -> tuple[str, int]:
+        """Return an expression for stored times as integers, and how many a millisecond has."""
+        at = quote_identifier(self.at)
+        if pa.types.is_integer(self.at_type):
+            return f"{at}::HUGEINT" if self.at_type == pa.uint64() else f"{at}::BIGINT", 1
+        # DuckDB reads milliseconds as microseconds.
+        nanoseconds = self.at_type.unit == "ns"
+        return (f"epoch_ns({at})", 1_000_000) if nanoseconds else (f"epoch_us({at})", 1_000)
+
+
+def find_native_columns(source: Source, metadata: FileMetaData) -> NativeColumns | None:
+    """Return the columns of a Parquet file if DuckDB can read all of them, otherwise None.
+
+    Raises SourceError if a column can't be read at all.
+    """
+    schema, mapping = metadata.schema.to_arrow_schema(), source.mapping
+    wanted = (mapping.id, mapping.at, mapping.players)
+    folded = [name.lower() for name in schema.names]
+    # DuckDB ignores capitals. A column that the file lacks may be a folder of its path.
+    is_found = all(folded.count(name.lower()) == 1 and name in schema.names for name in wanted)
+    if mapping.is_wide or not is_found:
+        return None
+    choose_columns(source, schema)
+    id_type, at_type, players_type = (get_value_type(schema, name) for name in wanted)
+    is_plain = is_text(id_type) and pa.types.is_integer(players_type)
+    columns = NativeColumns(*wanted, at_type)
+    if is_plain and pa.types.is_integer(at_type):
+        if mapping.time_unit == "s":
+            return columns._replace(milliseconds=1000)
+        columns = columns._replace(first=SECONDS.stop if mapping.time_unit else YEAR_2001)
+        least, _ = _find_ends(metadata, mapping.at)
+        return columns if least >= columns.first else None
+    is_instant = pa.types.is_timestamp(at_type) and at_type.unit in {"ms", "us", "ns"}
+    has_zone = not has_no_zone(at_type) or mapping.time_zone == "UTC"
+    if is_plain and is_instant and has_zone and _can_represent(metadata, columns):
+        return columns
+    return None
+
+
+def _can_represent(metadata: FileMetaData, columns: NativeColumns) -> bool:
+    """Return whether DuckDB has all times of a column.
+
+    It converts milliseconds to microseconds, and its largest time is infinite.
+    """
+    stored = map(metadata.schema.column, range(metadata.num_columns))
+    if any(each.path == columns.at and each.physical_type == "INT96" for each in stored):
+        return False
+    least, greatest = _find_ends(metadata, columns.at)
+    limit = {"ms": _MAX_INTEGER // 1000, "us": _MAX_INTEGER, "ns": _MAX_INTEGER - 1}
+    return max(-least, greatest) <= limit[columns.at_type.unit]
+
+
+def _find_ends(metadata: FileMetaData, name: str) -> tuple[int, int]:
+    """Return the least and the greatest stored time; any is possible without statistics."""
+    stored = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    found = [group.column(stored.index(name)).statistics for group in groups if group.num_rows]
+    if not all(each is not None and each.has_min_max for each in found):
+        return -_MAX_INTEGER, _MAX_INTEGER
+    ends = [(each.min_raw, each.max_raw) for each in found] or [(YEAR_2001, YEAR_2001)]
+    return min(least for least, _ in ends), max(greatest for _, greatest in ends)
+
+
+def read_rows(source: Source, number: int, remarks: Remarks) -> Iterator[pa.RecordBatch]:
+    """Read the observations of a source as batches with the columns of ROWS.
+
+    `number` is that of the source in the job. `remarks` is complete after the last batch.
+
+    Raises SourceError if the source can't be read, MissingLibraryError.
+    """
+    start = number << ORDER_BITS
+    for batch in read_batches(replace(source, on_warning=remarks.warnings.append)):
+        remarks.rows[number] += (
+            len(batch.instants) + batch.count_rejected() + sum(batch.skipped.values())
+        )
+        remarks.skipped.update(batch.skipped)
+        for reject in batch.rejects:
+            remarks.add_rejected(
+                Rejected(number, reject.reason, reject.rows, reject.place, *reject.find_value())
+            )
+        if batch.instants:
+            yield _convert_batch(batch, start, is_ordered=has_order(source))
+
+
+def judge_rows(
+    source: Source, columns: NativeColumns, stored: Iterable[pa.RecordBatch], remarks: Remarks
+) -> None:
+    """Note why stored rows are no observations; the rows of their sources are counted already.
+
+    `stored` has the columns of identifiers, times, players and positions. `source` has the same
+    columns as the sources of the rows.
+    """
+    names = Columns(columns.id, columns.at, [columns.players])
+    for batch in stored:
+        positions = batch.column(3)
+        for judged in read_record_batches(source, names, [batch.select([0, 1, 2])]):
+            remarks.skipped.update(judged.skipped)
+            for reject in judged.rejects:
+                number, place = divmod(positions[reject.place - 1].as_py(), 1 << ORDER_BITS)
+                remarks.add_rejected(
+                    Rejected(number, reject.reason, reject.rows, place, *reject.find_value())
+                )
+
+
+def _convert_batch(batch: Batch, start: int, *, is_ordered: bool) -> pa.RecordBatch:
+    count = len(batch.instants)
+    if is_ordered:
+        positions = pc.add(_convert_integers(batch.places), start)
+    else:
+        positions = pa.repeat(pa.scalar(start, pa.int64()), count)
+    columns = [
+        _convert_identifiers(batch.server_ids),
+        _convert_integers(batch.instants),
+        _convert_integers(batch.players),
+        positions,
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=ROWS)
+
+
+def _convert_identifiers(identifiers: Sequence[str]) -> pa.Array:
+    if not isinstance(identifiers, Runs):
+        return _convert_texts(identifiers)
+    names = _convert_texts(identifiers.names)
+    ends = pa.array(identifiers.ends, pa.int32())
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, names))
+
+
+def _convert_texts(texts: Sequence[str]) -> pa.Array:
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError:
+        # JSON can have lone surrogates; as with U+0000, no identifier that has one means a server.
+        return pa.array([_SURROGATE.sub("\x00", text) for text in texts], pa.string())
+
+
+def _convert_integers(integers: Sequence[int]) -> pa.Array:
+    """Return 64-bit integers as an Arrow array, without a copy if they are in one block."""
+    block = integers if isinstance(integers, array | memoryview) else array("q", integers)
+    return pa.Array.from_buffers(pa.int64(), len(block), [None, pa.py_buffer(block)])
