@@ -198,6 +198,7 @@ GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
         ('curl -d "a', "a quote is not closed"),
         ("curl -d $'a", "a quote is not closed"),
         ('curl ^"http://h/^" -d ^"a', "a quote is not closed"),
+        pytest.param("curl -d " + "%A%" * 80_000 + "'", "a quote is not closed", id="percent"),
         pytest.param("curl h/" + "a" * 300_000, "longer than 262,144 characters", id="long"),
         pytest.param('curl ^"h/' + "a" * 300_000, "longer than 262,144 characters", id="long cmd"),
     ],

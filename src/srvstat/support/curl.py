@@ -83,7 +83,7 @@ _CMD_VARIABLE = (
 # A line for cmd.exe has an escaped quote, ends in a caret, or has a variable and none of '`$, which
 # a POSIX shell gives a meaning, as in $(date +%Y%m%d).
 _CMD_LINE = re.compile(
-    rf"""[^\n]*(?:\^"|\^[ \t]*(?:\n|\Z))|[^\n'`$]*{_CMD_VARIABLE}[^\n'`$]*(?:\n|\Z)"""
+    rf"""[^\n]*(?:\^"|\^[ \t]*(?:\n|\Z))|(?=[^\n'`$]*(?:\n|\Z))[^\n]*{_CMD_VARIABLE}"""
 )
 _CMD = re.compile(
     r"""
@@ -400,7 +400,10 @@ def _build_headers(lines: Sequence[str], defaults: Iterable[tuple[bytes, bytes]]
     """Build all headers that curl sends: those given, and the defaults that they leave."""
     given = [pair for line in lines if (pair := _split_header(line))]
     names = {name for name, _ in given}
-    if any(name == b"transfer-encoding" and b"chunked" in (value or b"") for name, value in given):
+    if any(
+        name == b"transfer-encoding" and b"chunked" in (value or b"").lower()
+        for name, value in given
+    ):
         names.add(b"content-length")
     sent = (*given, *(pair for pair in defaults if pair[0] not in names))
     return keep_judged((name, value) for name, value in sent if value is not None)
