@@ -1,22 +1,15 @@
 """The analyzer's figures of real data, recomputed from the raw CSV with exact fractions."""
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from fractions import Fraction
-from itertools import product
-from statistics import mean, median
+from statistics import mean
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from analysis.naive_pictures import (
-    compute_distribution_naively,
-    compute_timeline_naively,
-    read_figures,
-)
 from analysis.naive_steps import (
     compute_change_naively,
     compute_trend_naively,
@@ -29,14 +22,10 @@ from analysis.raw_figures import (
     compute_durations,
     compute_figures,
     compute_growth,
-    compute_mean,
-    compute_median,
     select,
 )
 from conftest import DAY, Cli
 from explain.naive import explain_naively, format_naively
-from srvstat.analysis.pictures import MOST_BINS
-from srvstat.analysis.report import MOST_STEPS
 
 pytestmark = pytest.mark.slow
 
@@ -172,102 +161,12 @@ def test_growth_by_local_steps_follows_from_the_raw_rows(
         ]
 
 
-@pytest.mark.parametrize("days", [*DAYS, ("2025-10-20", "2026-05-01")])
-def test_peak_hours_of_berlin_follow_from_the_raw_rows(
-    rows: Rows, ask: Callable[..., Any], days: tuple[str, str]
-) -> None:
-    servers = ask("peak-hours", *IDS, *build_options(days))["servers"]
-
-    for name, server in zip(IDS, servers, strict=True):
-        found = defaultdict(list)
-        for at, players in select(rows[name], find_midnights(days)):
-            local = datetime.fromtimestamp(at / 1000, BERLIN)
-            found[local.isoweekday(), local.hour].append(players)
-        cells = {
-            cell: found[cell] if len(found[cell]) > 3 else []
-            for cell in product(range(1, 8), range(24))
-        }
-        assert server["cells"] == [
-            {
-                "weekday": weekday,
-                "hour": hour,
-                "sampleCount": len(found[weekday, hour]),
-                "averagePlayers": compute_mean(values),
-                "medianPlayers": compute_median(values),
-            }
-            for (weekday, hour), values in cells.items()
-        ]
-        means = {cell: Fraction(sum(some), len(some)) for cell, some in cells.items() if some}
-        for choose, key in ((max, "busiest"), (min, "quietest")):
-            cell = choose(means, key=means.__getitem__, default=None)
-            assert server[key] == (cell and {"weekday": cell[0], "hour": cell[1]})
-
-
-AGGREGATES: dict[str, Callable[[Sequence[int]], Fraction]] = {
-    "mean": lambda values: Fraction(sum(values), len(values)),
-    "median": lambda values: median(map(Fraction, values)),
-    "max": lambda values: Fraction(max(values)),
-    "min": lambda values: Fraction(min(values)),
-    "last": lambda values: Fraction(values[-1]),
-}
-
-
-@pytest.mark.parametrize(
-    ("step", "aggregate"),
-    [("1h", "mean"), ("6h", "median"), ("12h", "last"), ("1d", "max"), ("7d", "min")],
-)
-@pytest.mark.parametrize("days", DAYS)
-def test_history_by_local_steps_follows_from_the_raw_rows(
-    rows: Rows, ask_lines: Callable[..., Any], days: tuple[str, str], step: str, aggregate: str
-) -> None:
-    options = [*build_options(days), "--step", step, "--aggregate", aggregate]
-    window = find_midnights(days)
-    steps = {name: split_naively(rows[name], window, step, BERLIN) for name in IDS}
-    compute = AGGREGATES[aggregate]
-
-    assert ask_lines("history", *IDS, *options) == [
-        {
-            "serverId": name,
-            **one.describe(),
-            "players": float(compute(one.values)) if one.values else None,
-        }
-        for name in IDS
-        for one in steps[name]
-    ]
-    sums = ask_lines("history", *IDS, *options, "--sum")
-    for line, *of_servers in zip(sums, *steps.values(), strict=True):
-        observed = [compute(one.values) for one in of_servers if one.values]
-        share = min(one.share for one in of_servers)
-        assert line == {
-            **of_servers[0]._replace(share=share).describe(),
-            "sampleCount": sum(len(one.values) for one in of_servers),
-            "serverCount": len(observed),
-            "players": float(sum(observed)) if observed else None,
-        }
-
-
 def test_history_without_steps_is_the_raw_rows(rows: Rows, ask_lines: Callable[..., Any]) -> None:
     assert ask_lines("history", *IDS, *build_options(DAYS[0])) == [
         {"serverId": name, "observedAt": format_naively(at), "players": players}
         for name in IDS
         for at, players in select(rows[name], find_midnights(DAYS[0]))
     ]
-
-
-@pytest.mark.parametrize("days", DAYS)
-def test_the_pictures_of_a_report_follow_from_the_raw_rows(
-    rows: Rows, ask: Callable[..., Any], days: tuple[str, str]
-) -> None:
-    window, some = find_midnights(days), {name: rows[name] for name in IDS}
-    _, as_of = find_year(rows)
-
-    report = ask("report", *IDS, *build_options(days), "--json")
-
-    expected = compute_timeline_naively(some, window, MOST_STEPS, as_of, BERLIN)
-    assert read_figures(report["timeline"]) == expected
-    assert expected["step"] == "30m"
-    distribution = compute_distribution_naively(some, window, MOST_BINS)
-    assert read_figures(report["distribution"]) == distribution
 
 
 def test_servers_have_the_intervals_and_the_coverage_of_their_raw_rows(

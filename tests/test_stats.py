@@ -86,18 +86,6 @@ def test_a_percentage_is_rounded_once() -> None:
     assert compute_growth(LARGEST, LARGEST - 1) == Growth(-1, -1.1102230246251567e-14)
 
 
-def test_growth_from_zero_has_no_percentage() -> None:
-    assert compute_growth(0, 0) == Growth(0, None)
-    assert compute_growth(0, 7) == Growth(7, None)
-
-
-def test_counts_and_player_counts_are_integers() -> None:
-    found = compute_statistics([1, 2])
-
-    assert list(map(type, (found.peak, found.lowest, found.observations))) == [int, int, int]
-    assert type(found.growth.players) is int
-
-
 def is_nearest(double: float | None, exact: Fraction) -> bool:
     """Return whether no other double is nearer; of two at the same distance the even one counts."""
     if double is None:
@@ -113,16 +101,6 @@ def is_nearest(double: float | None, exact: Fraction) -> bool:
 def is_odd(double: float) -> bool:
     """Return whether the last bit of a double's significand is set."""
     return (Fraction(double) / Fraction(math.ulp(double))) % 2 == 1
-
-
-def test_the_reference_accepts_only_the_nearest_double() -> None:
-    third = Fraction(1, 3)
-
-    assert is_nearest(1 / 3, third)
-    assert not is_nearest(math.nextafter(1 / 3, 1), third)
-    assert not is_nearest(math.nextafter(1 / 3, 0), third)
-    assert is_nearest(2.0**53, Fraction(2**53 + 1))
-    assert not is_nearest(2.0**53 + 2, Fraction(2**53 + 1))
 
 
 player_counts = st.one_of(

@@ -198,13 +198,3 @@ def test_a_forged_first_observation_is_refused(value: str, build: Build) -> None
         window = Window(BEFORE_ALL, AS_OF)
         with pytest.raises(SnapshotError):
             divide_window(snapshot, servers, window, parse_step("1d"), ZoneInfo("UTC"))
-
-
-def test_forged_observations_in_another_order_are_refused(build: Build) -> None:
-    path = build([server("a")], [("a", AS_OF - at, 1) for at in range(5)])
-    # Bytes that are offsets from midnight: a search finds the fifth without reading the fourth.
-    forge(path, "UPDATE days SET times = x'000102ff03'")
-    with closing(open_file(path)) as snapshot:
-        servers = resolve_servers(snapshot, [build_server_reference("a")])
-        with pytest.raises(SnapshotError):
-            list(read_history(snapshot, servers, Window(AS_OF - DAY, AS_OF)))

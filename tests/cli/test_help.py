@@ -1,8 +1,5 @@
 """The help and the version."""
 
-import subprocess
-import sys
-
 import pytest
 
 from conftest import Cli
@@ -15,17 +12,6 @@ def test_the_list_of_commands_cuts_no_line(cli: Cli, group: str) -> None:
 
     assert listed
     assert "..." not in listed
-
-
-def test_the_generated_reference_cuts_no_command() -> None:
-    command = [sys.executable, "-m", "typer", "srvstat.cli.app", "utils", "docs"]
-    printed = subprocess.run(
-        [*command, "--name", "srvstat"], capture_output=True, text=True, timeout=60, check=True
-    ).stdout
-    entries = [line for line in printed.splitlines() if line.startswith("* `")]
-
-    assert entries
-    assert [line for line in entries if line.endswith("...")] == []
 
 
 def test_every_command_has_help(cli: Cli) -> None:
