@@ -39,7 +39,6 @@ UNUSED = {
     "pyarrow",
     "resvg_py",
     "rich",
-    "sqlite_utils",
     "starlette",
     "tomllib",
     "uvicorn",

@@ -11,6 +11,7 @@ from srvstat.contract.instants import format_instant
 from srvstat.contract.ranges import DAY_MS
 from srvstat.snapshot.format.derive import DerivedColumns, derive
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, Value
+from srvstat.snapshot.write.database import insert_row
 from srvstat.snapshot.write.intake import Intake, Progress, Series
 from srvstat.snapshot.write.processes import SecondProcess
 
@@ -130,7 +131,7 @@ def store_staged(
         else:
             for staged, (rows, columns) in second.compute(_derive_rows, group):
                 for table, row in rows:
-                    _insert(connection, table, row)
+                    insert_row(connection, table, row)
                 yield staged, columns
 
 
@@ -172,9 +173,4 @@ def store_server(
 
     Raises SourceError for too many observations on a day, or on too many days.
     """
-    return derive_within_limits(server_id, key, instants, players, partial(_insert, connection))
-
-
-def _insert(connection: sqlite3.Connection, table: str, row: tuple[Value, ...]) -> None:
-    marks = ", ".join("?" * len(row))
-    connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - our own names
+    return derive_within_limits(server_id, key, instants, players, partial(insert_row, connection))
