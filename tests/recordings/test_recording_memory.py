@@ -39,7 +39,6 @@ def write_many_entries() -> Iterator[str]:
 
 
 WRITERS = {
-    "foreign": lambda: write_long_text("https://cdn.example/a.js"),
     "ours": lambda: write_long_text("https://h/gateway/v1/servers/a"),
     "many": write_many_entries,
 }
