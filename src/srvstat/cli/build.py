@@ -36,7 +36,7 @@ from srvstat.cli.sources import (
     save_mapping,
     show_progress,
 )
-from srvstat.contract.errors import ParameterError, SourceError
+from srvstat.contract.errors import SourceError
 from srvstat.contract.parameters import Parameter, Without
 from srvstat.contract.ranges import Window, find_window
 from srvstat.contract.requests import parse_range
@@ -229,12 +229,6 @@ def export(
     format: Annotated[
         Literal["csv", "ndjson", "parquet"], Parameter("The format of the observations.")
     ] = "csv",
-    partition: Annotated[
-        Literal["month"] | None,
-        Parameter(
-            "Write a folder for each month (UTC), as partitions of Hive; needs --format parquet."
-        ),
-    ] = None,
     snapshot: SnapshotOption = None,
 ) -> Outcome:
     """Write servers and observations to files.
@@ -244,8 +238,6 @@ def export(
 
     Example: srvstat snapshot export --format parquet -o export
     """
-    if partition is not None and format != "parquet":
-        raise ParameterError("{partition}: needs {format} parquet")
     if format == "parquet":
         # Nothing may be imported while signals raise exceptions.
         import_pyarrow()
@@ -265,7 +257,6 @@ def export(
                 servers,
                 partial(_encode, file, format),
                 format=format,
-                by_month=partition is not None,
             )
     report(*format_export_summary(output, summary))
     return Outcome()

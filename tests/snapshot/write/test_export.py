@@ -6,13 +6,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import AS_OF, DAY, Cli, build_in, csv, few_examples, ndjson, server
+from conftest import AS_OF, DAY, Cli, build_in, few_examples, server
 from snapshot.observed import Observed, draw_fleets
 from srvstat import open_snapshot
 from srvstat.cli.main import main
@@ -45,12 +44,12 @@ RECORDS = st.fixed_dictionaries(
         "completed": st.sets(st.sampled_from(["cfxId", "hostname"])).map(sorted),
     },
 )
-FORMS = (("csv",), ("ndjson",), ("parquet",), ("parquet", "--partition=month"))
+FORMS = ("csv", "ndjson", "parquet")
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return a snapshot of observations around the end of a month, and of a server without any."""
+    """Return a snapshot of observations of two months, and of a server without any."""
     records = [server("b"), server("a"), server("none")]
     rows = [("a", MARCH - 1, 5), ("a", MARCH, 7), ("b", MARCH - 28 * DAY, 0)]
     return str(build_in(tmp_path_factory.mktemp("small"), records, rows))
@@ -81,11 +80,11 @@ def export(snapshot: Path, folder: Path, *options: str) -> list[str]:
     return [f"--servers={folder}/servers.ndjson", f"--observations={observations}"]
 
 
-@pytest.mark.parametrize("form", FORMS, ids="-".join)
+@pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=few_examples() // 3, suppress_health_check=[HealthCheck.too_slow])
 @given(fleet=draw_fleets(), fields=st.lists(RECORDS, min_size=5, max_size=5))
 def test_a_build_of_an_export_or_of_the_snapshot_has_the_same_root(
-    form: tuple[str, ...], fleet: dict[str, Observed], fields: list[dict[str, Any]]
+    form: str, fleet: dict[str, Observed], fields: list[dict[str, Any]]
 ) -> None:
     records = [
         server(name, sourceId=f"{name}: {name}", publishable=name != "hidden", **own)
@@ -97,7 +96,7 @@ def test_a_build_of_an_export_or_of_the_snapshot_has_the_same_root(
         snapshot = build_in(folder, records, rows)
         with open_snapshot(str(snapshot)) as file:
             root = file.root
-        sources = export(snapshot, folder / "export", "--format", *form)
+        sources = export(snapshot, folder / "export", "--format", form)
         assert build_again(folder / "again.db", snapshot, *sources) == root
         itself = ["--from=snapshot", f"--observations={snapshot}"]
         assert build_again(folder / "copy.db", snapshot, *itself) == root
@@ -114,7 +113,7 @@ def test_a_snapshot_is_read_in_batches(
 
 
 @pytest.mark.usefixtures("here")
-def test_parquet_is_read_by_pyarrow_and_its_months_by_duckdb(cli: Cli) -> None:
+def test_parquet_is_read_by_pyarrow(cli: Cli) -> None:
     expected = [("a", MARCH - 1, 5), ("a", MARCH, 7), ("b", MARCH - 28 * DAY, 0)]
 
     assert cli("snapshot", "export", "--format", "parquet", "-o", "p").exit_code == 0
@@ -122,40 +121,6 @@ def test_parquet_is_read_by_pyarrow_and_its_months_by_duckdb(cli: Cli) -> None:
     columns = [table["serverId"], table["observedAt"].cast("int64"), table["players"]]
     assert list(zip(*(column.to_pylist() for column in columns), strict=True)) == expected
     assert str(table.schema.field("observedAt").type) == "timestamp[ms, tz=UTC]"
-
-    options = ["--format", "parquet", "--partition", "month"]
-    assert cli("snapshot", "export", *options, "-o", "m").exit_code == 0
-    months = sorted(path.name for path in Path("m/observations.parquet").iterdir())
-    assert months == ["month=2026-02", "month=2026-03"]
-    found = duckdb.sql(
-        "SELECT serverId, epoch_ms(observedAt), players, month"
-        " FROM read_parquet('m/observations.parquet/*/*.parquet') ORDER BY 1, 2"
-    ).fetchall()
-    names = ["2026-02", "2026-03", "2026-02"]
-    assert [tuple(map(str, row)) for row in found] == [
-        (*map(str, row), name) for row, name in zip(expected, names, strict=True)
-    ]
-
-
-def test_a_month_of_no_observation_has_one_empty_file(
-    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    options = ["--allow-empty", "--as-of", "9999-12-31T23:59:59.999Z", "--servers", "none.ndjson"]
-    Path("none.ndjson").write_bytes(ndjson([server("a")]))
-    Path("none.csv").write_bytes(csv([]))
-    assert cli("snapshot", "build", "e.db", "--observations", "none.csv", *options).exit_code == 0
-
-    ran = cli(
-        *("snapshot", "export", "-s", "e.db", "-o", "m"),
-        *("--format", "parquet", "--partition", "month"),
-    )
-
-    assert ran.exit_code == 0
-    (path,) = Path("m/observations.parquet").rglob("*.parquet")
-    assert path.parent.name == "month=9999-12"
-    assert pq.read_metadata(path).num_rows == 0
-    assert ran.stderr.endswith(" --allow-empty\n")
 
 
 @pytest.mark.parametrize(
@@ -165,13 +130,6 @@ def test_a_month_of_no_observation_has_one_empty_file(
         (["-o", "folder/"], 2, "error: folder/: exists; name a new folder\n"),
         (["-o", ""], 2, "error: -o: the name is empty; name a file\n"),
         (["-o", "no/folder"], 4, "error: no/folder: No such file or directory\n"),
-        (["-o", "x", "--format", "xml"], 2, 'error: --format: "xml" is not one of csv, ndjson,'),
-        (["-o", "x", "--partition", "month"], 2, "error: --partition: needs --format parquet\n"),
-        (
-            ["-o", "x", "--format", "parquet", "--partition", "day"],
-            2,
-            'error: --partition: "day" is not month\n',
-        ),
         (
             ["-o", "x", "id:A"],
             44,

@@ -2,11 +2,7 @@
 
 import os
 import sqlite3
-from calendar import monthrange
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import date
-from functools import reduce
-from operator import or_
 
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Range, Window, find_window
@@ -142,23 +138,19 @@ def _build_file_row(
 EncodeObservations = Callable[[Iterable[ServerRow], Window], Iterable[bytes]]
 """Returns the observations of servers in a window as a file, in pieces."""
 
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
-
-def write_export(  # noqa: PLR0913 - each is a choice of the command
+def write_export(
     folder: str,
     snapshot: Snapshot,
     servers: Callable[[], Iterable[ServerRow]],
     encode: EncodeObservations,
     *,
     format: str,
-    by_month: bool = False,
 ) -> ExportSummary:
     """Write servers of a snapshot to a new folder, and return a summary.
 
     `servers` is called once for each pass over the servers. `encode` writes the observations in
-    the format that names their file. With `by_month`, there is a folder `month=2026-01` for each
-    month (UTC) that has observations, as partitions of Hive.
+    the format that names their file.
 
     Raises SnapshotError, UsageError if the folder exists, OutputError.
     """
@@ -166,13 +158,8 @@ def write_export(  # noqa: PLR0913 - each is a choice of the command
     with atomic_folder(folder) as draft:
         export.write(draft, "servers.ndjson", format_records(export.iter_records()))
         observations = f"observations.{format}"
-        if by_month:
-            for month, window, chosen in export.split_months():
-                name = os.path.join(observations, f"month={month}", f"part-0.{format}")
-                export.write(draft, name, encode(chosen, window))
-        else:
-            window = Window(BEFORE_ALL, snapshot.as_of)
-            export.write(draft, observations, encode(servers(), window))
+        window = Window(BEFORE_ALL, snapshot.as_of)
+        export.write(draft, observations, encode(servers(), window))
     has_all = export.server_count == snapshot.file_row.server_count
     is_one_file = snapshot.shards is None and snapshot.parent_root is None
     return ExportSummary(
@@ -213,34 +200,3 @@ class _Export:
             self.server_count += 1
             self.observation_count += server.observation_count
             yield record
-
-    def split_months(self) -> Iterator[tuple[str, Window, Iterator[ServerRow]]]:
-        """Yield each month with observations, its window, and the servers that have some in it.
-
-        Without observations, yield the month of as of.
-        """
-        months: dict[str, int] = {}  # by id, as bits
-        for server in self._servers():
-            with self._snapshot.convert_decode_errors(server.title):
-                days = [entry.day for entry in self._snapshot.iter_entries(server, 0)]
-                months[server.id] = sum(1 << month for month in {*map(_find_month, days)})
-        found = reduce(or_, months.values(), 0) or 1 << _find_month(self._snapshot.as_of // DAY_MS)
-        for month in range(found.bit_length()):
-            if found >> month & 1:
-                chosen = (one for one in self._servers() if months[one.id] >> month & 1)
-                yield *_build_window(month), chosen
-
-
-def _find_month(day: int) -> int:
-    """Return the number of the month of a day, from January of the year 1 on."""
-    found = date.fromordinal(_EPOCH_ORDINAL + day)
-    return found.year * 12 + found.month - 1
-
-
-def _build_window(month: int) -> tuple[str, Window]:
-    """Return the name of a month, such as 2026-01, and its window."""
-    year, before = divmod(month, 12)
-    first = date(year, before + 1, 1)
-    start = (first.toordinal() - _EPOCH_ORDINAL) * DAY_MS
-    _, days = monthrange(year, before + 1)
-    return first.isoformat()[:7], Window(start - 1, start + days * DAY_MS - 1)
