@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
-from operator import itemgetter
+from operator import itemgetter, mul
 from statistics import mean, median_high, median_low
 from typing import Any
 
@@ -17,6 +17,7 @@ HOUR = DAY // 24
 Row = tuple[int, int]
 """An instant and the players observed at it."""
 Window = tuple[int | None, int]
+QUANTILES = (Fraction(0), Fraction(95, 100), Fraction(999, 1000))
 
 
 def select(rows: Sequence[Row], window: Window) -> Sequence[Row]:
@@ -43,7 +44,9 @@ def compute_growth(values: Sequence[int]) -> dict[str, Any]:
     return {"players": last - first, "percentage": percentage}
 
 
-def compute_quantile(values: Sequence[int], quantile: Fraction) -> float:
+def compute_quantile(values: Sequence[int], quantile: Fraction) -> float | None:
+    if not values:
+        return None
     ranked, place = sorted(values), len(values) * quantile
     ranks = (max(ceil(place), 1), min(floor(place) + 1, len(values)))
     return float(mean(Fraction(ranked[rank - 1]) for rank in ranks))
@@ -56,40 +59,52 @@ def compute_durations(rows: Sequence[Row], end: int) -> list[int]:
     """
     edges = [*(at for at, _ in rows), end]
     distances = [2 * (after - before) for before, after in pairwise(edges)]
+    if len(distances) < 2:
+        return distances
     usual = (median_low(distances[:-1]) + median_high(distances[:-1])) // 2
     return [min(distance, 3 * usual) for distance in distances]
 
 
-def compute_hours_above(rows: Sequence[Row], end: int, limit: int) -> float:
-    lasting = zip(rows, compute_durations(rows, end), strict=True)
-    total = sum(length for (_, players), length in lasting if players > limit)
-    return float(Fraction(total, 2 * HOUR))
-
-
-def compute_figures(rows: Sequence[Row], window: Window) -> dict[str, Any]:
-    """Return the figures of `stats` with FIGURES."""
+def compute_figures(
+    rows: Sequence[Row],
+    window: Window,
+    quantiles: Sequence[Fraction] = QUANTILES,
+    above: int | None = 20,
+) -> dict[str, Any]:
+    """Return the figures of `stats`, those of FIGURES unless others are given."""
+    start, end = window
     kept = select(rows, window)
     values = [players for _, players in kept]
-    explained = explain_naively(kept, *window)
-    spans = [[at for at, count in kept if count == edge] for edge in (max(values), min(values))]
-    names = ("peakFirstAt", "peakLastAt", "lowestFirstAt", "lowestLastAt")
-    instants = [format_naively(at) for span in spans for at in (span[0], span[-1])]
-    lasting = Fraction(sum(compute_durations(kept, window[1])), 2)
-    copied = ("sampleCount", "timeWeightedAverage", "usualIntervalSeconds")
+    lasting = compute_durations(kept, end)
+    first = start if start is not None else kept[0][0] if kept else end
+    extremes = {"peak": max(values, default=None), "lowest": min(values, default=None)}
+    instants = {name: [at for at, n in kept if n == extremes[name]] for name in extremes}
+    weights = lasting if sum(lasting) else [1] * len(lasting)
+    weighed = sum(map(mul, values, weights))
+    above_for = sum(map(mul, lasting, (n > (above or 0) for n in values)))
     return {
         "averagePlayers": compute_mean(values),
         "medianPlayers": compute_median(values),
-        "peakPlayers": max(values),
-        "lowestPlayers": min(values),
-        "firstPlayers": values[0],
-        "lastPlayers": values[-1],
+        **{f"{name}Players": players for name, players in extremes.items()},
+        **{
+            f"{name}{edge}At": format_naively(found[at]) if found else None
+            for name, found in instants.items()
+            for edge, at in (("First", 0), ("Last", -1))
+        },
+        "firstPlayers": values[0] if values else None,
+        "lastPlayers": values[-1] if values else None,
         "growth": compute_growth(values),
-        **dict(zip(names, instants, strict=True)),
+        "sampleCount": len(values),
         "quantiles": [
-            {"quantile": float(quantile), "players": compute_quantile(values, quantile)}
-            for quantile in (Fraction(0), Fraction(95, 100), Fraction(999, 1000))
+            {"quantile": float(one), "players": compute_quantile(values, one)} for one in quantiles
         ],
-        "above": {"players": 20, "hours": compute_hours_above(kept, window[1], 20)},
-        "coverage": float(lasting / (window[1] - (window[0] or kept[0][0]))),
-        **{name: explained[name] for name in copied},
+        "timeWeightedAverage": float(Fraction(weighed, sum(weights))) if values else None,
+        "above": None
+        if above is None
+        else {
+            "players": above,
+            "hours": float(Fraction(above_for, 2 * HOUR)) if values else None,
+        },
+        "usualIntervalSeconds": explain_naively(kept, start, end)["usualIntervalSeconds"],
+        "coverage": float(Fraction(sum(lasting), 2 * (end - first))) if first < end else None,
     }

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.naive_statistics import compute_naively
 from analysis.naive_steps import compute_change_naively
 from analysis.random_rows import Rows, rows
+from analysis.raw_figures import compute_figures
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from srvstat.analysis.selection import ServerFilter
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
@@ -85,10 +85,10 @@ def check_stats(snapshot: SnapshotFile, case: Case, window: tuple[int | None, in
     )
     exact = list(dict.fromkeys(map(Fraction, case.quantiles)))
     for shown in found["servers"]:
-        of_one = case.servers[shown["serverId"]].items()
-        expected = compute_naively(of_one, window, exact, case.above)
+        of_one = sorted(case.servers[shown["serverId"]].items())
+        expected = compute_figures(of_one, window, exact, case.above)
         assert shown == shown | expected
-        change = compute_change_naively(sorted(of_one), window)
+        change = compute_change_naively(of_one, window)
         assert (shown["change"], shown["previousCoverage"]) == change
         seen = [at for at, _ in of_one]
         assert shown["lastObservedAt"] == (format_instant(max(seen)) if seen else None)
@@ -96,7 +96,7 @@ def check_stats(snapshot: SnapshotFile, case: Case, window: tuple[int | None, in
             assert shown["previous"] is None
         else:
             before = (2 * start - end, start)
-            assert shown["previous"] == compute_naively(of_one, before, exact, case.above)
+            assert shown["previous"] == compute_figures(of_one, before, exact, case.above)
     assert [shown["serverId"] for shown in found["servers"]] == sorted(case.servers)
     return found["servers"]
 
