@@ -1,5 +1,6 @@
 """Build a snapshot or a shard: read sources, store and derive rows, and read the file back."""
 
+import json  # noqa: F401 - the import on first use could swallow an interruption
 import os
 import sqlite3
 from collections.abc import Callable, Sequence

@@ -10,7 +10,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from importlib import import_module
 from itertools import islice
-from multiprocessing import active_children, get_context, parent_process
+from multiprocessing import (
+    active_children,
+    get_context,
+    parent_process,
+    popen_spawn_posix,  # noqa: F401 - a later import could swallow an interruption
+    synchronize,  # noqa: F401 - likewise
+)
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
