@@ -1,16 +1,12 @@
 """The demo, and its make target."""
 
-import os
-import re
 import shlex
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import srvstat
-from conftest import AS_OF, ROOT, Build, Cli, server
+from conftest import AS_OF, Build, Cli, server
 from conftest import srvstat as run_srvstat
 from srvstat.demo import IDS, build_observations_file
 
@@ -22,16 +18,6 @@ FILES = ["access.toml", "observations.csv", "servers.ndjson", "snapshot.db"]
 @pytest.fixture(autouse=True)
 def _working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def test_the_demo_writes_four_files_and_shows_a_comparison(cli: Cli) -> None:
-    ran = cli("demo")
-    shown = ran.stdout.decode()
-
-    assert ran.exit_code == 0
-    assert sorted(path.name for path in Path("srvstat-demo").iterdir()) == FILES
-    assert "Harbor City Roleplay" in shown
-    assert "▁" in shown or "█" in shown
 
 
 def test_the_commands_that_the_demo_suggests_work(
@@ -121,51 +107,6 @@ def test_the_demo_refuses_another_snapshot(cli: Cli, build: Build) -> None:
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
     assert "mine/snapshot.db: exists and is not of this version's demo" in ran.stderr
-
-
-def test_a_directory_that_cannot_be_created_exits_4(cli: Cli) -> None:
-    Path("file").write_text("")
-
-    ran = cli("demo", "file/below")
-
-    assert (ran.exit_code, ran.stdout) == (4, b"")
-    assert ran.stderr == "error: file/below: Not a directory\n"
-
-
-def test_make_demo_and_make_test_do_what_the_readme_says(tmp_path: Path) -> None:
-    stamp = ROOT / ".venv" / "bin" / "installed"
-    if not stamp.exists() or stamp.stat().st_mtime < (ROOT / "pyproject.toml").stat().st_mtime:
-        pytest.skip("make has not installed the environment since pyproject.toml changed")
-    copy = tmp_path / "copy"
-    ignored = shutil.ignore_patterns(".*", "srvstat-demo")
-    shutil.copytree(ROOT, copy, ignore=ignored)
-    (copy / ".venv").symlink_to(ROOT / ".venv")
-
-    assert "Harbor City Roleplay" in run_make("demo", cwd=copy)
-    assert re.search(r"python -m pytest .*$", run_make("--dry-run", "test", cwd=copy).strip())
-
-
-def run_make(*arguments: str, cwd: Path) -> str:
-    """Run make as from a shell, even if make runs these tests."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    return subprocess.run(
-        ["make", *arguments], cwd=cwd, env=env, capture_output=True, text=True, check=True
-    ).stdout
-
-
-def test_the_plans_of_the_demo_show_each_feature_of_access_files(cli: Cli) -> None:
-    assert cli("demo", "here").exit_code == 0
-    plans = cli("access", "check", "--access", "here/access.toml", "--json").json["plans"]
-    of_name = {plan["name"]: plan for plan in plans}
-
-    for name in ("starter", "directory", "studio"):
-        # Specification, section 1: compare is available on all standard plans.
-        assert "compare-servers" in of_name[name]["operations"]
-        assert of_name[name]["ranges"]
-    assert of_name["badge"]["operations"] == ["get-server"]
-    assert of_name["archive"]["operations"] == of_name["archive"]["ranges"] == []
-    assert of_name["archive"]["rawHistoryDays"] == 30
-    assert of_name["trickle"]["requestsPerMinute"] == 2
 
 
 def test_the_servers_of_the_demo_show_values_that_clients_forget(demo_snapshot: str) -> None:

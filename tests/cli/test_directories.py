@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Cli
 from srvstat import demo
 
 pytestmark = pytest.mark.slow
@@ -148,20 +147,3 @@ def test_a_default_snapshot_without_permission_is_not_reported_as_missing(place:
     ran = run_python(f"{code}; from srvstat.__main__ import run; run()", place, "get", "a")
 
     assert (ran.returncode, ran.stderr) == (3, "error: snapshot.db: Permission denied\n")
-
-
-@pytest.mark.parametrize(
-    ("command", "exit_code"),
-    [
-        (["demo", ""], 2),
-        (["get", "a", "--snapshot", ""], 3),
-        (["compare", "--request", ""], 6),
-        (["compare", "--batch", ""], 6),
-        (["access", "check", "--access", ""], 6),
-    ],
-)
-def test_an_empty_name_is_reported_as_empty(command: list[str], exit_code: int, cli: Cli) -> None:
-    ran = cli(*command)
-
-    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (exit_code, b"", 1)
-    assert "empty" in ran.stderr
