@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, build_in, server
-from srvstat.analysis.selection import FilterOptions, ServerFilter
+from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.servers import list_servers
 from srvstat.documents.servers import SortKey
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
@@ -113,7 +113,7 @@ def build_options(wanted: dict[str, Any]) -> FilterOptions:
 def test_a_filter_finds_the_records_that_a_search_finds(
     wanted: dict[str, Any], snapshot: SnapshotFile
 ) -> None:
-    found = list_servers(snapshot, build_options(wanted).build_filter(snapshot.as_of))
+    found = list_servers(snapshot, build_options(wanted))
 
     expected = sorted(record["id"] for record in RECORDS if is_wanted(record, wanted))
     assert [one.id for one in found.servers] == expected
@@ -152,7 +152,7 @@ VALUES: dict[SortKey, tuple[Callable[[dict[str, Any]], Any], bool]] = {
 def test_servers_are_sorted_by_a_value_then_by_id(
     sort: SortKey, limit: int | None, snapshot: SnapshotFile
 ) -> None:
-    found = list_servers(snapshot, ServerFilter(), sort=sort, limit=limit)
+    found = list_servers(snapshot, FilterOptions(), sort=sort, limit=limit)
 
     read, is_descending = VALUES[sort]
     by_id = sorted(RECORDS, key=lambda record: record["id"])
@@ -179,7 +179,7 @@ def compute_coverage(times: Sequence[int]) -> float | None:
 
 
 def test_a_list_shows_how_servers_are_polled(snapshot: SnapshotFile) -> None:
-    found = list_servers(snapshot, ServerFilter())
+    found = list_servers(snapshot, FilterOptions())
 
     for one in found.servers:
         times = sorted(TIMES[one.id])

@@ -15,7 +15,7 @@ from analysis.naive_steps import compute_change_naively
 from analysis.random_rows import Rows, rows
 from analysis.raw_figures import compute_figures
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
-from srvstat.analysis.selection import ServerFilter
+from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import format_instant, parse_instant
@@ -108,7 +108,7 @@ def check_top(snapshot: SnapshotFile, window: tuple[int | None, int], stats: Any
     # A window of all observations has no change.
     for key in (key for key in KEYS if key != "change" or window[0] is not None):
         top = json.loads(
-            rank_servers(snapshot, ServerFilter(), to_window(window), key, limit=3).to_json()
+            rank_servers(snapshot, FilterOptions(), to_window(window), key, limit=3).to_json()
         )
         values = {one["serverId"]: get_figure(one, key, snapshot.as_of) for one in stats}
         ranked = sorted(
@@ -144,7 +144,7 @@ def test_many_servers_are_read_in_batches(build: Build) -> None:
     window = Window(AS_OF - DAY, AS_OF)
     with closing(open_file(path)) as snapshot:
         stats = compute_stats(snapshot, snapshot.iter_servers(), window)
-        top = rank_servers(snapshot, ServerFilter(), window, "peak", limit=150)
+        top = rank_servers(snapshot, FilterOptions(), window, "peak", limit=150)
 
     assert [one.server_id for one in stats.servers] == names
     assert [one.peak_players for one in stats.servers] == list(range(250))

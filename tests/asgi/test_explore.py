@@ -11,7 +11,7 @@ import pytest
 from asgi.explored import SERVERS, STATS, TIMELINE, ask, search
 from asgi.small_service import SERVER_A, build_small
 from srvstat.analysis.pictures import compute_timeline
-from srvstat.analysis.selection import ServerFilter
+from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.contract.ranges import find_window
@@ -147,7 +147,7 @@ def test_a_request_must_name_this_machine_as_its_host(service: Service) -> None:
 def test_a_search_is_a_document_of_the_analyzer(service: Service, snapshot: Path) -> None:
     with closing(open_file(str(snapshot))) as file:
         for text, limit in (("", 20), ("", 1), ("X-B", 20), ("hidden", 20), (HOSTILE, 20)):
-            found = list_servers(file, ServerFilter(text=text), sort="current", limit=limit)
+            found = list_servers(file, FilterOptions([text]), sort="current", limit=limit)
             answer = ask(service, f"{search(text)}&limit={limit}")
             assert (answer.status, answer.body) == (200, found.to_json())
     assert [one["id"] for one in ask(service, SERVERS).json["servers"]] == ["b", "a"]

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Annotated, NamedTuple
 
@@ -32,38 +33,6 @@ _MAX_LISTED = 5
 """The ids that are named of the servers with the same name."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerFilter:
-    """Properties of a server, in any case of letters; None and no tags match all.
-
-    Each word of `text` must occur in the id, cfxId, sourceId, hostname, project, description or one
-    of the tags. A server needs all `tags`. It is online if its record says so and it is not silent
-    as of `as_of`. `seen_since` is the earliest instant of its last observation.
-    """
-
-    text: str | None = None
-    game: str | None = None
-    region: str | None = None
-    tags: tuple[str, ...] = ()
-    is_offline: bool | None = None
-    as_of: int = 0
-    seen_since: int | None = None
-
-    def matches(self, server: ServerRow) -> bool:
-        """Check whether a server has all properties."""
-        return (
-            (self.is_offline is None or self._find_offline(server) == self.is_offline)
-            and (self.seen_since is None or (server.last_observed_at or -1) >= self.seen_since)
-            and (self.game is None or server.game.casefold() == self.game.casefold())
-            and (self.region is None or server.region.casefold() == self.region.casefold())
-            and (not self.tags or _has_tags(server, self.tags))
-            and (not self.text or _has_words(server, self.text))
-        )
-
-    def _find_offline(self, server: ServerRow) -> bool:
-        return bool(server.offline) or is_silent(server.last_observed_at, self.as_of)
-
-
 TEXT_HELP = (
     "Only servers with all of these words in their identifiers, hostname, project, description or"
     " tags."
@@ -72,7 +41,10 @@ TEXT_HELP = (
 
 @dataclass(frozen=True)
 class FilterOptions:
-    """The properties of servers as a user gives them; their instants follow from the snapshot.
+    """Properties of a server, in any case of letters, as a user gives them; None matches all.
+
+    Each word of `text` must occur in the id, cfxId, sourceId, hostname, project, description or one
+    of the tags. A server needs all `tags`. It is online if its record says so and it is not silent.
 
     Raises ParameterError for an invalid `seen_within`.
     """
@@ -112,16 +84,27 @@ class FilterOptions:
     @property
     def is_empty(self) -> bool:
         """Whether the filter matches all servers."""
-        return self.build_filter(0) == ServerFilter()
+        others = (self.game, self.region, self.offline, self.seen_within)
+        return not self.tags and not self._words and all(one is None for one in others)
 
-    def build_filter(self, as_of: int) -> ServerFilter:
-        """Return the filter for a snapshot."""
-        words = " ".join(self.text or ()).strip() or None
+    @cached_property
+    def _words(self) -> list[str]:
+        return " ".join(self.text or ()).casefold().split()
+
+    def matches(self, server: ServerRow, as_of: int) -> bool:
+        """Check whether a server has all properties in a snapshot as of an instant."""
         length = self._parse_seen_within()
-        # Like a window, this time excludes its start.
-        since = None if length is None else as_of - length + 1
-        tags = tuple(self.tags or ())
-        return ServerFilter(words, self.game, self.region, tags, self.offline, as_of, since)
+        last = -1 if server.last_observed_at is None else server.last_observed_at
+        is_offline = bool(server.offline) or is_silent(server.last_observed_at, as_of)
+        return (
+            self.offline in {None, is_offline}
+            # Like a window, this time excludes its start.
+            and (length is None or last > as_of - length)
+            and (self.game is None or server.game.casefold() == self.game.casefold())
+            and (self.region is None or server.region.casefold() == self.region.casefold())
+            and (not self.tags or _has_tags(server, self.tags))
+            and (not self._words or _has_words(server, self._words))
+        )
 
     def _parse_seen_within(self) -> int | None:
         if self.seen_within is None:
@@ -177,14 +160,14 @@ class SelectedServers(FilterOptions, NamedServers):
             raise ParameterError("filters can't be combined with identifiers; they need {all}")
 
 
-def find_matches(snapshot: Snapshot, wanted: ServerFilter) -> Iterator[ServerRow]:
+def find_matches(snapshot: Snapshot, wanted: FilterOptions) -> Iterator[ServerRow]:
     """Yield the servers that match a filter, in the order of their ids.
 
     Raises SnapshotError.
     """
     with snapshot.convert_decode_errors("the servers"):
         for server in snapshot.iter_servers():
-            if wanted.matches(server):
+            if wanted.matches(server, snapshot.as_of):
                 yield server
 
 
@@ -387,7 +370,7 @@ def _has_tags(server: ServerRow, wanted: Iterable[str]) -> bool:
     return all(tag.casefold() in own for tag in wanted)
 
 
-def _has_words(server: ServerRow, text: str) -> bool:
+def _has_words(server: ServerRow, words: Iterable[str]) -> bool:
     # A word has no white space, so it is never found across two of the joined texts. It is found
     # with color codes, and as it is shown, without them.
     searched = "\n".join(
@@ -403,7 +386,7 @@ def _has_words(server: ServerRow, text: str) -> bool:
             *_read_tags(server),
         )
     ).casefold()
-    return all(word in searched for word in text.casefold().split())
+    return all(word in searched for word in words)
 
 
 def _read_tags(server: ServerRow) -> list[str]:

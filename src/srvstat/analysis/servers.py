@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
 from typing import Any
 
-from srvstat.analysis.selection import ServerFilter, find_matches
+from srvstat.analysis.selection import FilterOptions, find_matches
 from srvstat.documents.document import remove_color_codes
 from srvstat.documents.servers import ListedServer, Servers, SnapshotInfo, SortKey, is_silent
 from srvstat.snapshot.format.intervals import compute_server_coverage
@@ -29,7 +29,7 @@ _SORT_VALUES: dict[SortKey, Callable[[ListedServer], Any]] = {
 
 def list_servers(
     snapshot: Snapshot,
-    wanted: ServerFilter,
+    wanted: FilterOptions,
     *,
     sort: SortKey = "id",
     limit: int | None = None,
@@ -97,7 +97,7 @@ def _negate(value: float | None) -> float | None:
 
 
 def describe_snapshot(
-    snapshot: Snapshot, wanted: ServerFilter | None = None, *, limit: int | None = None
+    snapshot: Snapshot, wanted: FilterOptions | None = None, *, limit: int | None = None
 ) -> SnapshotInfo:
     """Return the totals of a snapshot, and its servers. Verifies all rows of the servers.
 
@@ -114,7 +114,7 @@ def describe_snapshot(
             games[server.game] += 1
             fallbacks += server.current_is_fallback
             completed.update(read_texts(server.completed))
-            if wanted is None or wanted.matches(server):
+            if wanted is None or wanted.matches(server, snapshot.as_of):
                 matched += 1
                 if limit is None or matched <= limit:
                     listed.append(describe_listed(server, snapshot.as_of))

@@ -7,7 +7,7 @@ from fractions import Fraction
 from heapq import nsmallest
 from typing import Annotated, Literal, NamedTuple
 
-from srvstat.analysis.selection import ServerFilter, find_matches, iter_batches
+from srvstat.analysis.selection import FilterOptions, find_matches, iter_batches
 from srvstat.analysis.windows import LONGEST_MS, find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
@@ -266,7 +266,7 @@ _Rank = tuple[bool, float]
 
 def rank_servers(  # noqa: PLR0913 - all are parts of the question
     snapshot: Snapshot,
-    wanted: ServerFilter,
+    wanted: FilterOptions,
     window: Window,
     by: TopKey,
     limit: int,

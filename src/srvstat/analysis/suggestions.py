@@ -3,7 +3,7 @@
 from difflib import get_close_matches
 from itertools import islice, product
 
-from srvstat.analysis.selection import ServerFilter, list_names
+from srvstat.analysis.selection import FilterOptions, list_names
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError
 from srvstat.contract.requests import (
@@ -92,7 +92,7 @@ def _search_servers(
     snapshot: Snapshot, text: str
 ) -> tuple[list[ServerRow], list[ServerRow], list[ServerRow]]:
     """Return the first servers with a name, that `servers` finds for it, and with similar names."""
-    wanted = ServerFilter(text=text)
+    wanted = FilterOptions([text])
     spelled = " ".join(text.split()).casefold()
     named: list[ServerRow] = []
     matching: list[ServerRow] = []
@@ -104,7 +104,7 @@ def _search_servers(
             if is_named and len(named) < _MAX_SUGGESTED:
                 named.append(server)
             is_open = len(text) >= _LEAST_SEARCHED and len(matching) < _MAX_SUGGESTED
-            if is_open and wanted.matches(server):
+            if is_open and wanted.matches(server, snapshot.as_of):
                 matching.append(server)
             name = remove_color_codes(server.hostname).casefold()
             compared += len(name)

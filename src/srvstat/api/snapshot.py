@@ -20,7 +20,6 @@ from srvstat.analysis.pictures import MOST_BINS, compute_distribution, compute_t
 from srvstat.analysis.report import build_report, check_title, describe_origin
 from srvstat.analysis.selection import (
     FilterOptions,
-    ServerFilter,
     build_references,
     find_matches,
     find_references,
@@ -140,7 +139,7 @@ class Snapshot:
             window = choose_window(file, query)
             servers: Iterable[ServerRow]
             if names is None:
-                servers = find_matches(file, ServerFilter())
+                servers = find_matches(file, FilterOptions())
             else:
                 servers = find_references(file, build_references(names, by))
             yield _Question(file, servers, window)
@@ -215,7 +214,7 @@ class Snapshot:
         _check_count("limit", limit, least=1)
         key = check_choice("sort", sort, get_args(SortKey))
         with self._use() as file:
-            return list_servers(file, filters.build_filter(file.as_of), sort=key, limit=limit)
+            return list_servers(file, filters, sort=key, limit=limit)
 
     def stats(
         self,
@@ -271,8 +270,7 @@ class Snapshot:
         _check_count("limit", limit, least=1)
         key = check_choice("by", by, get_args(TopKey))
         with self._ask(None, "id", WindowQuery(range, start, end, tz)) as (file, _, window):
-            wanted = filters.build_filter(file.as_of)
-            return rank_servers(file, wanted, window, key, limit, figures=figures, zone=tz)
+            return rank_servers(file, filters, window, key, limit, figures=figures, zone=tz)
 
     def growth(
         self,

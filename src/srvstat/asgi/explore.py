@@ -72,7 +72,7 @@ class _Search(NamedTuple):
 
     def answer(self, snapshot: Snapshot) -> bytes:
         """Return the document `servers`."""
-        wanted = FilterOptions([self.text]).build_filter(snapshot.as_of)
+        wanted = FilterOptions([self.text])
         return list_servers(snapshot, wanted, sort="current", limit=self.limit).to_json()
 
 

@@ -24,7 +24,6 @@ from srvstat.analysis.selection import (
     FilterOptions,
     NamedServers,
     SelectedServers,
-    ServerFilter,
     find_matches,
     find_references,
 )
@@ -97,10 +96,9 @@ def servers(
     """
     chosen = form.choose()
     with closing(open_snapshot(find_snapshot(snapshot))) as file:
-        wanted = filters.build_filter(file.as_of)
-        found = list_servers(file, wanted, sort=sort, limit=choose_limit(limit, chosen))
+        found = list_servers(file, filters, sort=sort, limit=choose_limit(limit, chosen))
         if not found.matched:
-            report_no_match(file, wanted)
+            report_no_match(file, filters)
         return show(found, chosen)
 
 
@@ -157,12 +155,11 @@ def top(
     with closing(open_snapshot(find_snapshot(snapshot))) as file:
         interval = choose_window(file, window)
         report_missing_data(file, interval, zone=window.tz)
-        wanted = filters.build_filter(file.as_of)
         found = rank_servers(
-            file, wanted, interval, by, limit or 0, figures=figures, zone=window.tz
+            file, filters, interval, by, limit or 0, figures=figures, zone=window.tz
         )
         if not found.server_count:
-            report_no_match(file, wanted)
+            report_no_match(file, filters)
     return show(found, chosen)
 
 
@@ -333,14 +330,14 @@ def open_question(
         interval = choose_window(file, window)
         if isinstance(named, SelectedServers) and named.all:
             report_missing_data(file, interval, zone=window.tz)
-            yield _Question(file, _iter_matches(file, named.build_filter(file.as_of)), interval)
+            yield _Question(file, _iter_matches(file, named), interval)
         else:
             found = find_references(file, references)
             report_missing_data(file, interval, found, window.tz)
             yield _Question(file, found, interval)
 
 
-def _iter_matches(snapshot: Snapshot, wanted: ServerFilter) -> Iterator[ServerRow]:
+def _iter_matches(snapshot: Snapshot, wanted: FilterOptions) -> Iterator[ServerRow]:
     has_match = False
     for server in find_matches(snapshot, wanted):
         has_match = True

@@ -36,7 +36,7 @@ from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
     from srvstat.access import Plan
-    from srvstat.analysis.selection import ServerFilter
+    from srvstat.analysis.selection import FilterOptions
 
 SNAPSHOT_VARIABLE = "SRVSTAT_SNAPSHOT"
 DEFAULT_SNAPSHOT = "snapshot.db"
@@ -348,7 +348,7 @@ def choose_limit(limit: int | None, form: Form) -> int | None:
     return LIST_LENGTH if limit is None and form is Form.TABLE else limit
 
 
-def report_no_match(snapshot: Snapshot, wanted: "ServerFilter") -> None:
+def report_no_match(snapshot: Snapshot, wanted: "FilterOptions") -> None:
     """Say on standard error that no server matches a filter, and what exists if a value does not.
 
     Raises SnapshotError.
@@ -365,7 +365,7 @@ def report_no_match(snapshot: Snapshot, wanted: "ServerFilter") -> None:
         for name, given, counts in (
             ("game", (wanted.game,), values.games),
             ("region", (wanted.region,), values.regions),
-            ("tag", wanted.tags, values.tags),
+            ("tag", wanted.tags or (), values.tags),
         )
         for value in given
         if value is not None and value.casefold() not in map(str.casefold, counts)

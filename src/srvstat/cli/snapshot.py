@@ -51,10 +51,9 @@ def info(
     """
     chosen = form.choose()
     with closing(open_snapshot(choose_snapshot(path, snapshot))) as file:
-        wanted = filters.build_filter(file.as_of)
-        found = describe_snapshot(file, wanted, limit=choose_limit(limit, chosen))
+        found = describe_snapshot(file, filters, limit=choose_limit(limit, chosen))
         if found.servers and not found.matched:
-            report_no_match(file, wanted)
+            report_no_match(file, filters)
         return show(found, chosen)
 
 
