@@ -20,9 +20,15 @@ from srvstat.documents.analysis import (
     StepCell,
 )
 from srvstat.documents.document import GrowthPart, WindowPart
-from srvstat.render.charts import render_chart
+from srvstat.render.charts import (
+    Columns,
+    choose_frame,
+    choose_layout,
+    choose_scale,
+    draw_columns,
+    render_chart,
+)
 from srvstat.render.figures import join_cells
-from srvstat.render.panels import Columns, choose_frame, choose_layout, choose_scale, draw_columns
 from srvstat.render.screen import Screen
 
 WINDOW = WindowPart(from_=AS_OF - 200 * DAY, to=AS_OF)

@@ -10,8 +10,7 @@ from rich.cells import cell_len
 
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.documents.analysis import HistoryQuery, ServerName, StepCell, StepLine, StepTable
-from srvstat.render.charts import render_chart
-from srvstat.render.panels import count_values
+from srvstat.render.charts import count_values, render_chart
 from srvstat.render.screen import Screen
 
 HOUR = DAY_MS // 24

@@ -189,7 +189,7 @@ def create_screen() -> "Screen":
 
 def count_chart_values() -> int:
     """Return how many values a chart shows side by side."""
-    from srvstat.render.panels import count_values  # noqa: PLC0415 - see create_screen
+    from srvstat.render.charts import count_values  # noqa: PLC0415 - see create_screen
 
     return count_values(create_screen())
 

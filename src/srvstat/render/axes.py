@@ -74,12 +74,14 @@ def choose_time_ticks(
     that of its year. A time that the clock skips has no tick, but a day always has one. Their
     distance is at least about `least` milliseconds.
     """
-    low, high = (_convert_to_local(at, zone) for at in (start, end))
+    # A clock that is set back shows times before that of the start and after that of the end.
+    low = _convert_to_local(start, zone) - timedelta(hours=2)
+    high = _convert_to_local(end, zone) + timedelta(hours=2)
     for step in _STEPS:
         if step.shortest >= least and (end - start) // step.shortest <= most + 1:
             ticks = [
                 tick
-                for local in _list_local_times(step, low, high)
+                for local in takewhile(lambda at: at <= high, _iter_local_times(step, low))
                 if (tick := _create_tick(local, step, zone)) and start <= tick.at <= end
             ]
             if len(ticks) <= most:
@@ -105,14 +107,6 @@ _STEPS = (
     *(_TimeStep(months=months) for months in (1, 2, 3, 6)),
     *(_TimeStep(months=12 * years) for years in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)),
 )
-
-
-def _list_local_times(step: _TimeStep, low: datetime, high: datetime) -> Iterator[datetime]:
-    """Yield the round local times from about `low` to `high`."""
-    # A clock that is set back shows times before `low` and after `high`.
-    margin = timedelta(hours=2)
-    first, last = low - margin, high + margin
-    return takewhile(lambda local: local <= last, _iter_local_times(step, first))
 
 
 def _iter_local_times(step: _TimeStep, first: datetime) -> Iterator[datetime]:

@@ -219,13 +219,12 @@ def _explain_missing_changes(
             reasons.setdefault(reason, []).append(screen.escape(one.server_id).plain)
     if [len(ids) for ids in reasons.values()] == [len(servers)]:
         return next(iter(reasons))
-    first = [(_list_first(ids), reason) for reason, ids in reasons.items()]
-    return "; ".join(f"{ids}: {reason}" for ids, reason in first)
-
-
-def _list_first(ids: Sequence[str]) -> str:
-    rest = len(ids) - _MOST_NAMED
-    return ", ".join([*ids[:_MOST_NAMED], *([f"{rest:,} more"] if rest > 0 else [])])
+    texts = []
+    for reason, ids in reasons.items():
+        rest = len(ids) - _MOST_NAMED
+        named = [*ids[:_MOST_NAMED], *([f"{rest:,} more"] if rest > 0 else [])]
+        texts.append(f"{', '.join(named)}: {reason}")
+    return "; ".join(texts)
 
 
 def list_growth_cells(steps: Iterable[GrowthStepPart]) -> list[StepCell]:

@@ -165,12 +165,6 @@ def _build_peak(server: ServerStatistics, labels: Labels) -> Element:
 _HEADERS = {"day": "Day", "week": "Week from", "month": "Month"}
 
 
-def build_averages(document: GrowthDocument, labels: Labels) -> Element:
-    """Build a table of the averages of all steps."""
-    table = _build_steps(f"Average players by {document.step}", document, labels, _build_average)
-    return build_details(f"Averages by {document.step}", table)
-
-
 def build_growth_section(document: GrowthDocument, stats: Stats, labels: Labels) -> Element:
     """Build the section on growth in the window, against the previous window."""
     caption = (
@@ -277,7 +271,8 @@ _MAP = Size(400, 220)
 
 def build_players(report: Report, labels: Labels) -> Element:
     """Build the section on the players over time, which a script makes interactive."""
-    timeline = report.timeline
+    timeline, step = report.timeline, report.growth.step
+    averages = _build_steps(f"Average players by {step}", report.growth, labels, _build_average)
     picture = build_drawing(
         lambda size: draw_timeline(timeline, size, labels.zone), Size(900, 320), Size(360, 280)
     )
@@ -290,7 +285,7 @@ def build_players(report: Report, labels: Labels) -> Element:
         "players",
         "Players over time",
         build("figure", build("div", picture, data_chart=""), build("figcaption", note)),
-        build_averages(report.growth, labels),
+        build_details(f"Averages by {step}", averages),
     )
 
 
@@ -334,20 +329,18 @@ def _build_map(server: ServerPeakHours, name: str, coverage: float) -> Element:
     drawing = draw_heat_map(server, _MAP, is_well_observed=is_well_observed)
     picture = build("div", drawing, class_="drawing")
     headers = ("Hour", *(day[:3] for day in WEEKDAYS))
+    rows: Iterator[Children] = (
+        (f"{at:02}:00", *(build_rounded(cell.average_players, 1) for cell in server.cells[at::24]))
+        for at in range(24)
+    )
     table = build_table(
         f"Average players of {name} by hour and weekday",
         headers,
-        _list_hours(server),
+        rows,
         "figures small",
     )
     figure = build("figure", picture, build("figcaption", *extremes))
     return build("div", heading, figure, build_details("Figures of this map", table), class_="map")
-
-
-def _list_hours(server: ServerPeakHours) -> Iterator[Children]:
-    for hour in range(24):
-        cells = server.cells[hour::24]
-        yield f"{hour:02}:00", *(build_rounded(cell.average_players, 1) for cell in cells)
 
 
 def _describe_hour(hour: HourPart, server: ServerPeakHours) -> Children:

@@ -173,13 +173,6 @@ def _describe_change(server: ServerStatistics, change: ChangePart) -> tuple[str,
     return "rose" if now > before else "fell", [*figures, ")"]
 
 
-def _build_shares(shares: Sequence[float]) -> Children:
-    lowest, highest = (build_figure(one, format_share) for one in (min(shares), max(shares)))
-    if lowest.text == highest.text:
-        return [lowest]
-    return [lowest, " to ", highest]
-
-
 def _describe_busiest(
     report: Report, labels: Labels, found: Mapping[int, HourPart | None]
 ) -> Children:
@@ -202,8 +195,10 @@ def _list_coverage(report: Report, labels: Labels, observed: Sequence[int]) -> I
     servers = report.stats.servers
     shares = [share for at in observed if (share := servers[at].coverage) is not None]
     if shares:
-        covered = _build_shares(shares)
-        end = ", depending on the server." if len(covered) > 1 else "."
+        lowest, highest = (build_figure(one, format_share) for one in (min(shares), max(shares)))
+        is_range = lowest.text != highest.text
+        covered = [lowest, " to ", highest] if is_range else [lowest]
+        end = ", depending on the server." if is_range else "."
         yield ["Observations cover ", *covered, " of the window", end]
     missing = [[labels.build_name(at)] for at in range(len(servers)) if at not in observed]
     if missing:

@@ -131,12 +131,11 @@ def _find_layout(headers: Sequence[str], rows: Sequence[_Row], screen: Screen) -
         name_width = min(room, max(names, identifiers))
         drawing_at = min(max(name_width, identifiers) + GAP, width - drawing - GAP - observed)
         layouts.append(_Layout(widths, name_width, drawing_at, is_narrow=is_narrow))
-    return next((layout for layout in layouts if _fits(cells, layout, screen)), None)
-
-
-def _fits(rows: Sequence[ServerCells], layout: _Layout, screen: Screen) -> bool:
-    room = layout.drawing_at - 2 * GAP
-    return all(line.cell_len <= room for row in rows for line in row.list_names(room, screen))
+    for layout in layouts:
+        room = layout.drawing_at - 2 * GAP
+        if all(line.cell_len <= room for row in cells for line in row.list_names(room, screen)):
+            return layout
+    return None
 
 
 def _build_lines(
