@@ -100,16 +100,16 @@ def test_a_greater_share_keeps_all_failures_and_no_option_affects_another(
     numbers: tuple[float, float, float], one: tuple[float, float], more: float
 ) -> None:
     fail, drop = one
-    first = draw_fate(iter(numbers).__next__, RehearsalSettings((1, 3), fail, drop))
-    greater = draw_fate(iter(numbers).__next__, RehearsalSettings((1, 3), max(fail, more), drop))
+    settings = RehearsalSettings((1, 3), fail, drop)
+    delay, fails, drops = draw_fate(iter(numbers).__next__, settings)
+    greater = draw_fate(iter(numbers).__next__, settings._replace(fail=max(fail, more)))
     rest = iter(numbers)
     alone = draw_fate(rest.__next__, RehearsalSettings(fail=fail))
 
-    assert (greater.delay, greater.drops) == (first.delay, first.drops)
-    assert greater.fails >= first.fails
-    assert first.delay is not None
-    assert 1 <= first.delay <= 3
-    assert alone == (None, first.fails, False)
+    assert greater in ((delay, fails, drops), (delay, True, drops))
+    assert delay is not None
+    assert 1 <= delay <= 3
+    assert alone == (None, fails, False)
     assert list(rest) == []
 
 

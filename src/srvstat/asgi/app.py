@@ -33,7 +33,6 @@ from srvstat.contract.errors import (
 )
 from srvstat.contract.http import (
     JSON_TYPE,
-    OperationId,
     check_compare_head,
     check_method,
     find_target,
@@ -52,7 +51,7 @@ from srvstat.support.recordings import ServedExchange
 BODY_SECONDS = 5.0
 """From the end of a request's head to the end of its body."""
 
-_RECORDED: frozenset[OperationId] = frozenset({"getServer", "compareServers"})
+_RECORDED = frozenset({"getServer", "compareServers"})
 
 
 def create_service(settings: Settings, log: Log) -> "Service":

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
 
 from srvstat.asgi.answers import Progress
 from srvstat.asgi.auth import TooManyRequestsError
@@ -42,17 +41,12 @@ class DroppedError(Exception):
     """The connection is closed, and the request is not answered."""
 
 
-class Fate(NamedTuple):
-    """What is rehearsed with a request."""
+def draw_fate(
+    draw: Callable[[], float], settings: RehearsalSettings
+) -> tuple[float | None, bool, bool]:
+    """Draw the delay of the next request in seconds, if any, and whether it fails and is dropped.
 
-    delay: float | None
-    """In seconds; None without `--delay`."""
-    fails: bool
-    drops: bool
-
-
-def draw_fate(draw: Callable[[], float], settings: RehearsalSettings) -> Fate:
-    """Draw what happens to the next request, from random numbers of at least 0 and less than 1.
+    The random numbers are at least 0 and less than 1.
 
     Each request takes three numbers, so that no setting changes what another one draws. What fails
     at 5 % also fails at 6 %.
@@ -62,7 +56,7 @@ def draw_fate(draw: Callable[[], float], settings: RehearsalSettings) -> Fate:
     if settings.delay:
         shortest, longest = settings.delay
         delay = shortest + (longest - shortest) * for_delay
-    return Fate(delay, for_fail < settings.fail, for_drop < settings.drop)
+    return delay, for_fail < settings.fail, for_drop < settings.drop
 
 
 class Rehearsal:
@@ -78,10 +72,10 @@ class Rehearsal:
 
         Raises ApiError for a rehearsed error, DroppedError to close the connection.
         """
-        fate = draw_fate(self._draw, self._settings)
-        if fate.delay is not None:
-            progress.entry["delay"] = round(fate.delay * 1_000)
-            progress.send_at = asyncio.get_running_loop().time() + fate.delay
+        delay, fails, drops = draw_fate(self._draw, self._settings)
+        if delay is not None:
+            progress.entry["delay"] = round(delay * 1_000)
+            progress.send_at = asyncio.get_running_loop().time() + delay
         if self._settings.allows_prefer:
             code = find_preferred_code(progress.head.headers)
             if code == b"200":
@@ -90,10 +84,10 @@ class Rehearsal:
                 applied = f"code={code.decode()}"
                 progress.entry["rehearsed"] = progress.headers["preference-applied"] = applied
                 raise _adapt_limit(_ERRORS[code](), progress.headers)
-        if fate.drops:
+        if drops:
             progress.entry["rehearsed"] = "drop"
             raise DroppedError
-        if fate.fails:
+        if fails:
             progress.entry["rehearsed"] = "fail"
             raise InternalError("rehearsed by --fail")
 
