@@ -123,6 +123,16 @@ def test_another_format_version_is_refused_with_its_remedy(
     check_refusal("x.db", f"x.db: a snapshot of format {version}, {problem}")
 
 
+def test_a_header_without_a_format_is_damage(
+    two_servers: bytes, check_refusal: CheckRefusal
+) -> None:
+    Path("x.db").write_bytes(two_servers)
+    with closing(sqlite3.connect("x.db")) as connection:
+        connection.execute("PRAGMA user_version = 0")
+
+    check_refusal("x.db", f"x.db: damaged (its header); copy it again, or {BUILD_ONE}")
+
+
 def test_write_ahead_log_mode_is_refused_until_it_is_reset(
     two_servers: bytes, check_refusal: CheckRefusal, cli: Cli
 ) -> None:

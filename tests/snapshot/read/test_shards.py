@@ -10,7 +10,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -147,22 +146,6 @@ def test_files_from_shards_are_those_from_one_file(
         one, other = write(*command)
         assert one == other
         assert one
-
-
-def test_months_of_shards_have_the_rows_of_one_file(
-    cli: Cli, whole: Path, shards: Path, tmp_path: Path
-) -> None:
-    months = []
-    for path in (whole, shards):
-        folder = tmp_path / f"from-{path.stem}"
-        options = ["--format", "parquet", "--partition", "month"]
-        ran = cli("snapshot", "export", *options, "-o", str(folder), "-s", str(path))
-        assert ran.exit_code == 0, ran.stderr
-        files = {str(file.relative_to(folder)): file for file in folder.rglob("*.parquet")}
-        months.append({name: pq.read_table(file) for name, file in files.items()})
-
-    assert months[0] == months[1]
-    assert len(months[0]) > 1
 
 
 def test_shards_can_be_the_source_of_a_build_of_one_file(

@@ -196,6 +196,8 @@ def test_a_build_of_two_processes_has_the_bytes_of_one(
 
     assert build() == alone
     monkeypatch.setattr(store, "MAX_SHARED", 1_000)
+    monkeypatch.setattr(intake, "_BYTES_OF_ONE_PROCESS", 0)
+    started.clear()
     assert build() == alone
     assert alone[0] == 0
     assert alone[2].count(b"\n") > 3

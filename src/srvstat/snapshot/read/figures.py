@@ -694,7 +694,7 @@ def compute_steps(
         (ends,) = rows.find_ends([server], window)
         if not ends:
             return build_empty_steps(len(edges) - 1)
-        (days,) = rows.read_days([(server, ends)])
+        (days,) = rows.read_days_of([(server, ends)])
         (summaries,) = read_summaries(rows, [server], window)
         parts = divide_window(summaries, days, window)
         if parts and not _has_observation_at(parts, midnights):

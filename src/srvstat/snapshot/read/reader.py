@@ -5,12 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import islice, pairwise
 
-from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.snapshot.format.calendar import Entry
 from srvstat.snapshot.format.days import read_day_observations, read_day_steps
-from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Bucket, Day, ServerRow
+from srvstat.snapshot.format.rows import Bucket, Day, ServerRow
 from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
 from srvstat.snapshot.read.figures import (
     StepTotals,
@@ -37,7 +36,7 @@ _MAX_SEARCHED_SERVERS = 50_000
 """Reading the sourceIds of this many takes about 0.1 s."""
 
 
-class SnapshotFile(SnapshotHeader):
+class SnapshotFile(VerifiedRows, SnapshotHeader):
     """An open snapshot; `open_file` opens one.
 
     Instants are Unix milliseconds. Every method may raise SnapshotError, which names the damaged
@@ -48,9 +47,8 @@ class SnapshotFile(SnapshotHeader):
     """A single file has none."""
 
     def __init__(self, connection: SnapshotConnection) -> None:
-        self._connection = connection
-        self._rows = VerifiedRows(connection)
-        super().__init__(connection.path, self._rows.file_row)
+        VerifiedRows.__init__(self, connection)
+        SnapshotHeader.__init__(self, connection.path, self.file_row)
 
     def close(self) -> None:
         """Close the file; later reads raise sqlite3.ProgrammingError."""
@@ -67,40 +65,27 @@ class SnapshotFile(SnapshotHeader):
             raise self.build_damage_error(FILE_ROW)
         return again
 
-    @property
-    def rows(self) -> VerifiedRows:
-        """The rows of the file."""
-        return self._rows
-
     def iter_files(self) -> "Iterator[SnapshotFile]":
         """Yield the files of the snapshot: this one."""
         yield self
 
     def find_servers(self, references: Iterable[ServerReference]) -> list[ServerRow | None]:
         """Return the server of each reference, compared exactly; None for an unknown one."""
-        return self._rows.find_servers([(one.by, one.identifier) for one in references])
+        return self.find_rows([(one.by, one.identifier) for one in references])
 
     def has_identifier(self, by: Namespace, identifier: str) -> bool:
         """Check whether a server has an identifier."""
-        return self._rows.find_servers([(by, identifier)]) != [None]
+        return self.find_rows([(by, identifier)]) != [None]
 
     def has_server(self, server: ServerRow) -> bool:
         """Check whether all identifiers of a server lead to its row."""
         references = [(by, server.get_identifier(by)) for by in NAMESPACES]
-        return self._rows.find_servers(references) == [server] * len(references)
+        return self.find_rows(references) == [server] * len(references)
 
     def get_detail(self, server: ServerRow) -> DetailWithInstants:
         """Return a server's public record."""
         with self.convert_decode_errors(server.title):
             return read_detail(server)
-
-    def iter_servers(self) -> Iterator[ServerRow]:
-        """Yield all servers in the order of their ids."""
-        with self.convert_decode_errors("the servers"):
-            for server in self._rows.iter_servers():
-                check_optional_instant(server.first_observed_at)
-                check_optional_instant(server.last_observed_at)
-                yield server
 
     def iter_identifiers(
         self, by: Namespace, start: str = "", *, backwards: bool = False
@@ -138,16 +123,14 @@ class SnapshotFile(SnapshotHeader):
     def compute_statistics(self, servers: Sequence[ServerRow], window: Window) -> list[Statistics]:
         """Return the statistics of each server in a window; the number of reads is constant."""
         with self.convert_decode_errors("the days"):
-            return compute_window_statistics(self._rows, servers, window)
+            return compute_window_statistics(self, servers, window)
 
     def compute_figures(
         self, servers: Sequence[ServerRow], window: Window, quantiles: Sequence[Fraction] = ()
     ) -> list[WindowFigures]:
         """Return the figures of each server in a window, which may start at BEFORE_ALL."""
         with self.convert_decode_errors("the days"):
-            return compute_window_figures(
-                self._rows, self.read_observations, servers, window, quantiles
-            )
+            return compute_window_figures(self, self.read_observations, servers, window, quantiles)
 
     def compute_step_totals(self, server: ServerRow, edges: Sequence[int]) -> StepTotals:
         """Return the totals of the steps between successive ascending edges.
@@ -156,16 +139,16 @@ class SnapshotFile(SnapshotHeader):
         few rows, others all observations.
         """
         with self.convert_decode_errors("the days"):
-            return compute_steps(self._rows, self.read_observations, server, edges)
+            return compute_steps(self, self.read_observations, server, edges)
 
     def compute_totals(self, servers: Sequence[ServerRow], window: Window) -> list[tuple[int, int]]:
         """Return the number of observations of each server in a window, and their sum."""
         with self.convert_decode_errors("the days"):
-            return compute_window_totals(self._rows, servers, window)
+            return compute_window_totals(self, servers, window)
 
     def read_observations(self, server: ServerRow, window: Window) -> tuple[list[int], list[int]]:
         """Return the ascending instants of a server's observations in a window, and the players."""
-        days = self._rows.iter_days(server, window.start // DAY_MS, window.end // DAY_MS)
+        days = self.iter_days(server, window.start // DAY_MS, window.end // DAY_MS)
         with self.convert_decode_errors(f"the days of {server.title}"):
             return read_day_observations(days, window)
 
@@ -173,7 +156,7 @@ class SnapshotFile(SnapshotHeader):
         self, server: ServerRow, window: Window
     ) -> Iterator[tuple[list[int], list[int]]]:
         """Yield, day by day, what `read_observations` returns at once."""
-        days = self._rows.iter_days(server, window.start // DAY_MS, window.end // DAY_MS)
+        days = self.iter_days(server, window.start // DAY_MS, window.end // DAY_MS)
         with self.convert_decode_errors(f"the days of {server.title}"):
             for day in days:
                 yield read_day_observations([day], window)
@@ -183,7 +166,7 @@ class SnapshotFile(SnapshotHeader):
 
         The steps are the intervals `(edges[i], edges[i + 1]]`; the edges ascend.
         """
-        days = self._rows.iter_days(server, edges[0] // DAY_MS, edges[-1] // DAY_MS)
+        days = self.iter_days(server, edges[0] // DAY_MS, edges[-1] // DAY_MS)
         with self.convert_decode_errors(f"the days of {server.title}"):
             return read_day_steps(days, edges)
 
@@ -196,7 +179,7 @@ class SnapshotFile(SnapshotHeader):
         `usual` is the usual interval in half milliseconds. The window starts at an instant.
         """
         with self.convert_decode_errors(f"the summaries of {server.title}"):
-            found = find_long_intervals(self._rows, server, window, usual)
+            found = find_long_intervals(self, server, window, usual)
         if found is None:
             start = window.start
             if server.first_observed_at is not None and server.first_observed_at <= start:
@@ -213,7 +196,7 @@ class SnapshotFile(SnapshotHeader):
         # All observations of the last day may be later than `until`; those of the day before
         # are not.
         for _ in range(2):
-            (ends,) = self._rows.find_ends([server], Window(0, until))
+            (ends,) = self.find_ends([server], Window(0, until))
             if not ends:
                 return None
             start = ends[-1].day * DAY_MS
@@ -223,35 +206,19 @@ class SnapshotFile(SnapshotHeader):
             until = start - 1
         raise self.build_damage_error(f"the days of {server.title}")
 
-    def iter_days(self, server: ServerRow) -> Iterator[Day]:
-        """Yield all days of a server."""
-        return self._rows.iter_days(server, 0, DAYS_PER_SERVER - 1)
-
-    def iter_entries(self, server: ServerRow, first_day: int) -> Iterator[Entry]:
-        """Yield a server's days from `first_day` on with the digests of their rows."""
-        return self._rows.iter_entries(server, first_day, LATEST // DAY_MS)
-
     def read_days(self, server: ServerRow, entries: Sequence[Entry]) -> list[Day]:
         """Return the rows of some days of a server: at most 1,000, read with one statement."""
-        (days,) = self._rows.read_days([(server, entries)])
+        (days,) = self.read_days_of([(server, entries)])
         return days
-
-    def forget_servers(self) -> None:
-        """Remove all servers from memory, so that the next query reads them again."""
-        self._rows.forget_servers()
 
     def count_calendar_blocks(self, server: ServerRow) -> int:
         """Return the number of rows of `calendars` of a server."""
-        return self._rows.get_calendar(server).stored_blocks
-
-    def verify_bands(self, server: ServerRow) -> int:
-        """Verify all rows of `bands` of a server, and return their number."""
-        return self._rows.verify_bands(server)
+        return self.get_calendar(server).stored_blocks
 
     def verify_summaries(self, server: ServerRow) -> Counter[str]:
         """Verify all rows of summaries and intervals of a server; return their numbers by table."""
         with self.convert_decode_errors(f"the summaries of {server.title}"):
-            return verify_summaries(self._rows, server)
+            return verify_summaries(self, server)
 
     def iter_directory(self) -> Iterator[Bucket]:
         """Yield the rows of `directory`, without verification."""

@@ -114,7 +114,7 @@ def compute_window_totals(
     totals: list[tuple[int, int]] = []
     for some in divide_servers(servers, 500):
         ends = rows.find_ends(some, window)
-        days = rows.read_days(list(zip(some, ends, strict=True)))
+        days = rows.read_days_of(list(zip(some, ends, strict=True)))
         totals += [
             _compute_totals(*of_server, window) for of_server in zip(some, days, strict=True)
         ]
@@ -150,7 +150,7 @@ def rank_windows(
 ) -> list[RankedWindow | None]:
     """Return the ranked values of each server in a window; None where it can't have any."""
     ends = rows.find_ends(servers, window)
-    days = rows.read_days(list(zip(servers, ends, strict=True)))
+    days = rows.read_days_of(list(zip(servers, ends, strict=True)))
     return [
         _rank_window(server, server_days, window, rows.get_bands(server)) if server_days else None
         for server, server_days in zip(servers, days, strict=True)

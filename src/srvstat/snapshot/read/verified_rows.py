@@ -37,7 +37,7 @@ from srvstat.snapshot.read.connection import (
     SnapshotConnection,
     convert_decode_errors,
 )
-from srvstat.snapshot.read.header import FILE_ROW
+from srvstat.snapshot.read.header import FILE_ROW, check_optional_instant
 
 DIRECTORY = "the directory of identifiers"
 
@@ -82,7 +82,7 @@ class VerifiedRows:
                 return row
         raise self.build_damage_error(FILE_ROW)
 
-    def find_servers(self, references: Sequence[Reference]) -> list[ServerRow | None]:
+    def find_rows(self, references: Sequence[Reference]) -> list[ServerRow | None]:
         """Return the server of each reference, read with one statement; None for an unknown one."""
         self._limit_memory()
         found = {reference: self._servers.get(reference) for reference in references}
@@ -135,6 +135,8 @@ class VerifiedRows:
                     raise self.build_damage_error(part)
                 server = ServerRow._make(row)
                 last = server.id
+                check_optional_instant(server.first_observed_at)
+                check_optional_instant(server.last_observed_at)
                 yield server
         if digests:
             raise self.build_damage_error(part)
@@ -218,7 +220,7 @@ class VerifiedRows:
             return calendar.recent
         return self._blocks[server.server * BLOCKS_PER_SERVER + block]
 
-    def read_days(self, servers: Sequence[tuple[ServerRow, Sequence[Entry]]]) -> list[list[Day]]:
+    def read_days_of(self, servers: Sequence[tuple[ServerRow, Sequence[Entry]]]) -> list[list[Day]]:
         """Return the rows of some days of servers, read with one statement."""
         keys = [
             server.server * DAYS_PER_SERVER + entry.day
@@ -232,7 +234,9 @@ class VerifiedRows:
             for server, entries in servers
         ]
 
-    def iter_entries(self, server: ServerRow, first_day: int, last_day: int) -> Iterator[Entry]:
+    def iter_entries(
+        self, server: ServerRow, first_day: int, last_day: int = LATEST // DAY_MS
+    ) -> Iterator[Entry]:
         """Yield the days of a server from `first_day` to `last_day`, without their rows."""
         calendar = self.get_calendar(server)
         first, last = calendar.find_block(first_day), calendar.find_last_block(last_day)
@@ -243,7 +247,9 @@ class VerifiedRows:
             self._read_blocks([(server, calendar, (number,))])
             yield from self._get_block(server, calendar, number).iter_entries(first_day, last_day)
 
-    def iter_days(self, server: ServerRow, first_day: int, last_day: int) -> Iterator[Day]:
+    def iter_days(
+        self, server: ServerRow, first_day: int = 0, last_day: int = DAYS_PER_SERVER - 1
+    ) -> Iterator[Day]:
         """Yield the days of a server from `first_day` to `last_day`, both included."""
         start = server.server * DAYS_PER_SERVER
         rows = self._connection.stream(

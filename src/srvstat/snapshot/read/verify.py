@@ -109,7 +109,7 @@ def _find_next(file: SnapshotFile, last: str) -> str | None:
 
 def _check_server(file: SnapshotFile, server_id: str, as_of: int) -> None:
     """Compute what all answers about a server contain; this verifies each row that they need."""
-    (server,) = file.rows.find_servers([("id", server_id)])
+    (server,) = file.find_rows([("id", server_id)])
     if server is None or not file.has_server(server):
         raise file.build_damage_error("the servers")
     file.get_detail(server)
@@ -237,10 +237,10 @@ def check_written(snapshot: SnapshotFile, written: Mapping[str, Mapping[int, byt
         if not snapshot.has_server(server):  # pragma: no cover - needs a write that was lost
             raise snapshot.build_damage_error(DIRECTORY)
         with snapshot.convert_decode_errors(server.title):
-            counts += count_derived(snapshot.rows, server)
+            counts += count_derived(snapshot, server)
     _check_counts(snapshot, counts)
     for table, digests in written.items():
-        verify_rows(snapshot.rows, table, digests)
+        verify_rows(snapshot, table, digests)
 
 
 def _check_structure(snapshot: SnapshotFile) -> None:

@@ -85,7 +85,9 @@ def do_jobs(
         raise WorkerError(f"a process ended {how}") from None
 
 
-def _do_job(function: Callable[[Any, Report], _Result], item: object) -> _Result:
+def _do_job(
+    function: Callable[[Any, Report], _Result], item: object
+) -> _Result:  # pragma: no cover - runs in another process
     return function(item, _reports.get().send)
 
 
@@ -249,7 +251,7 @@ def _end_with_parent() -> None:  # pragma: no cover - runs in another process
     os._exit(1)
 
 
-def _load_modules() -> None:
+def _load_modules() -> None:  # pragma: no cover - runs in another process
     for name in _MODULES:
         import_module(name)
 

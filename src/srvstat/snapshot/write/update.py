@@ -266,7 +266,7 @@ class _StoredServer:
         """Return the row of the last day with observations."""
         recent = self._rows.get_calendar(self.server).recent
         last = recent.get_entry(len(recent.days) - 1)
-        ((day,),) = self._rows.read_days([(self.server, [last])])
+        ((day,),) = self._rows.read_days_of([(self.server, [last])])
         return day
 
     def read_index(self) -> SummaryIndex:
@@ -463,7 +463,7 @@ class _Update:
     ) -> DerivedColumns | None:
         """Put the rows that later observations change; return None if that is not possible."""
         with self._old.convert_decode_errors(f"the rows of {row.title}"):
-            appended = append(_StoredServer(self._old.rows, row), instants, players)
+            appended = append(_StoredServer(self._old, row), instants, players)
         if appended is None:
             return None
         columns, rows = appended
