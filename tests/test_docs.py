@@ -36,6 +36,7 @@ def generate(*options: str | Path) -> None:
         [sys.executable, ROOT / "docs" / "generate.py", "--check", *options],
         capture_output=True,
         text=True,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, f"make docs: {done.stdout}{done.stderr}"

@@ -82,23 +82,3 @@ def test_an_update_of_real_data_has_the_root_of_a_build(
     assert ran.exit_code == 0, ran.stderr
     root = cli("snapshot", "info", "all.db").json["root"]
     assert cli("snapshot", "verify", "u.db", "--expect", root).exit_code == 0
-
-
-@pytest.mark.slow
-def test_all_months_of_an_export_but_one_are_built_and_the_last_is_added(
-    war_brokers_snapshot: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    export = ["--format", "parquet", "--partition", "month", "-o", "e"]
-    assert cli("snapshot", "export", "-s", war_brokers_snapshot, *export).exit_code == 0
-    months = Path("e/observations.parquet")
-    last = max(months.iterdir())
-    last.rename("last")
-    sources = ["--servers=e/servers.ndjson", f"--observations={months}"]
-    assert cli("snapshot", "build", "u.db", *sources, "--quiet").exit_code == 0
-
-    ran = cli("snapshot", "update", "u.db", "--observations=last")
-
-    assert ran.exit_code == 0, ran.stderr
-    root = cli("snapshot", "info", war_brokers_snapshot).json["root"]
-    assert cli("snapshot", "verify", "u.db", "--expect", root).exit_code == 0

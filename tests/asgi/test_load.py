@@ -70,9 +70,9 @@ def test_no_request_is_lost_while_a_service_restarts_on_the_same_socket(
         port = listener.getsockname()[1]
         with serve(snapshot, listener=listener) as first:
             running = client.submit(
-                run_load, port, rotate(exchanges, 20), 3.0, pause=0.05, grace=STOP_SECONDS
+                run_load, port, rotate(exchanges, 20), 1.5, pause=0.05, grace=STOP_SECONDS
             )
-            time.sleep(1)
+            time.sleep(0.5)
             assert first.stop(signal.SIGHUP) == 0
         with serve(snapshot, listener=listener):
             outcome = running.result()

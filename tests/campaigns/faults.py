@@ -8,11 +8,10 @@ import os
 import random
 import re
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from math import ceil
 from typing import NamedTuple
 
 from campaigns.build_directory import (
@@ -92,17 +91,7 @@ def _draw_cases(
     cases = [
         Case(setting, fault) for setting in settings for fault in _list_faults(directory, setting)
     ]
-    yield from ((directory, case) for case in _draw_for_each_call(cases, rng, count))
-
-
-def _draw_for_each_call(cases: Sequence[Case], rng: random.Random, count: int) -> Iterator[Case]:
-    """Draw at least `count` cases: the same number from each call, or all that the call has."""
-    calls = defaultdict(list)
-    for case in cases:
-        calls[case.setting, case.fault.at].append(case)
-    each = ceil(count / len(calls))
-    for of_call in calls.values():
-        yield from rng.sample(of_call, min(each, len(of_call)))
+    yield from ((directory, case) for case in rng.sample(cases, min(count, len(cases))))
 
 
 def _list_faults(directory: BuildDirectory, setting: Setting) -> list[Fault]:
@@ -190,7 +179,7 @@ BUILDS = Campaign(
     name="faults",
     promise=_PROMISE.format("build"),
     run=partial(run, "build"),
-    short=15,
+    short=40,
     long=2_000,
     needs=NEEDS,
 )
@@ -198,7 +187,7 @@ UPDATES = Campaign(
     name="updates",
     promise=_PROMISE.format("update"),
     run=partial(run, "update"),
-    short=15,
+    short=20,
     long=2_000,
     needs=NEEDS,
 )
