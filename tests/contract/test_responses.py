@@ -50,13 +50,6 @@ DETAIL: dict[str, Any] = {
 }
 
 
-def test_a_whole_average_has_no_decimal_point() -> None:
-    result = ServerResult(**RESULT | {"averagePlayers": 12.0, "medianPlayers": 0.0000095})
-    body = CompareResponse(range="7d", data=(result, result)).to_json()
-
-    assert b'"averagePlayers":12,"medianPlayers":0.0000095,' in body
-
-
 @pytest.mark.parametrize("uptime", [0, 1, 99.9, "", "null", False, [], {}])
 def test_uptime_accepts_only_null(uptime: Any) -> None:
     with pytest.raises(ValidationError) as caught:

@@ -3,10 +3,9 @@
 import re
 
 import pytest
-from rich.cells import cell_len
 
 from conftest import AS_OF, Build, Cli, server
-from support.terminal import SRVSTAT, run_in_terminal, run_srvstat_in_terminal
+from support.terminal import run_srvstat_in_terminal
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 HOSTILE = "\x1b[2J\x1b]0;x\x07[red]A[/] [/x]\u202eb\n" + "z" + "\u0301" * 200 + "\x9b1m"
@@ -69,15 +68,3 @@ def test_a_pipe_has_the_natural_width_for_any_term(
 
     assert "\x1b[1m" in colored
     assert [line.rstrip() for line in SGR.sub("", colored).split("\n")] == plain.split("\n")
-
-
-def test_a_terminal_gets_a_table_unless_a_flag_says_otherwise(
-    demo_snapshot: str,
-) -> None:
-    get = [*SRVSTAT, "get", "harbor-city", "--snapshot", demo_snapshot]
-    _, table = run_in_terminal(get, columns=60)
-    _, json = run_in_terminal([*get, "--json"])
-
-    assert table.startswith("Harbor City Roleplay\n")
-    assert max(map(cell_len, table.split("\n"))) <= 60
-    assert json.startswith('{"data":{"id":"harbor-city",')

@@ -5,18 +5,13 @@ import unicodedata
 
 import pytest
 
-from conftest import AS_OF
 from srvstat.render.text import (
     escape_non_ascii,
     escape_text,
-    format_count,
-    format_date,
     format_duration,
     format_exact_duration,
-    format_interval,
     format_ordinal,
     format_share,
-    format_time,
 )
 
 DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -82,31 +77,6 @@ def test_an_exact_duration_has_all_units() -> None:
     assert format_exact_duration(365 * 86_400_000 // 30) == "12 days 4 hours"
     assert format_exact_duration(90_001) == "1 minute 30 seconds 1 millisecond"
     assert format_exact_duration(0) == "0 seconds"
-
-
-def test_times_dates_and_counts_are_formatted_for_people() -> None:
-    assert format_time(0) == "1970-01-01 00:00:00 UTC"
-    assert format_time(1) == "1970-01-01 00:00:00.001 UTC"
-    assert format_time(-1) == "1969-12-31 23:59:59.999 UTC"
-    assert format_date(AS_OF) == "2026-03-01"
-    assert format_count(1, "server") == "1 server"
-    assert format_count(1234, "server") == "1,234 servers"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0005, "0.5 ms"),
-        (3.0, "3 s"),
-        (56.9, "56.9 s"),
-        (58, "1 min"),
-        (300.012, "5 min"),
-        (5400, "1.5 h"),
-        (86_400, "1 d"),
-    ],
-)
-def test_an_interval_has_one_unit(seconds: float, text: str) -> None:
-    assert format_interval(seconds) == text
 
 
 @pytest.mark.parametrize(
