@@ -16,8 +16,8 @@ Ask = Callable[[srvstat.Snapshot], Any]
 
 DOCUMENTS: list[tuple[Ask, list[str]]] = [
     (
-        lambda snapshot: snapshot.servers("a", offline=False, seen_within="9d", sort="current"),
-        ["servers", "a", "--online", "--seen-within=9d", "--sort=current"],
+        lambda snapshot: snapshot.servers("a", offline=False, sort="current"),
+        ["servers", "a", "--online", "--sort=current"],
     ),
     (lambda snapshot: snapshot.stats(), ["stats", "--all"]),
     (
@@ -146,7 +146,6 @@ ERRORS: list[tuple[Ask, type[Exception], str]] = [
     (lambda snapshot: snapshot.top(limit=0), ValueError, "^limit: 0 is less than 1$"),
     (lambda snapshot: snapshot.top(by=WRONG), ValueError, '^by: "size" is not one of average,'),
     (lambda snapshot: snapshot.servers(sort=WRONG), ValueError, '^sort: "size" is not one of id,'),
-    (lambda snapshot: snapshot.servers(seen_within="x"), ValueError, '^seen_within: "x" is not'),
     (lambda snapshot: snapshot.history(step="7h"), ValueError, '^step: "7h"'),
     (lambda snapshot: snapshot.growth(step=WRONG), ValueError, '^step: "size" is not one of day,'),
     (lambda snapshot: snapshot.history(sum=True), ValueError, "^sum: needs step$"),

@@ -74,10 +74,8 @@ options = st.fixed_dictionaries(
         "region": st.sampled_from(["", "EU", "us", "mars"]),
         "tags": st.lists(st.sampled_from(["pvp", "NO MODS", "STRASSE", "none"]), max_size=2),
         "offline": st.booleans(),
-        "seen_within": st.sampled_from(["1h", "12h", "2d", "49h", "1y"]),
     },
 )
-HOURS = {"1h": 1, "12h": 12, "2d": 48, "49h": 49, "1y": 365 * 24}
 
 
 def is_wanted(record: dict[str, Any], wanted: dict[str, Any]) -> bool:
@@ -93,10 +91,6 @@ def is_wanted(record: dict[str, Any], wanted: dict[str, Any]) -> bool:
             return False
     if not {tag.casefold() for tag in wanted.get("tags", ())} <= set(tags):
         return False
-    if "seen_within" in wanted:
-        start = AS_OF - HOURS[wanted["seen_within"]] * HOUR
-        if not any(at > start for at in TIMES[record["id"]]):
-            return False
     return wanted.get("offline") in {None, record["offline"] or is_silent(record)}
 
 
@@ -127,7 +121,6 @@ def test_a_filter_finds_the_records_that_a_search_finds(
         ({"text": " ", "tags": []}, True),
         ({"region": ""}, False),
         ({"offline": False}, False),
-        ({"seen_within": "1h"}, False),
     ],
 )
 def test_a_filter_without_properties_is_empty(wanted: dict[str, Any], is_empty: bool) -> None:

@@ -2,13 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Annotated, NamedTuple
 
-from srvstat.analysis.windows import parse_range
 from srvstat.contract import wire
 from srvstat.contract.errors import (
     InvalidRequestError,
@@ -45,8 +43,6 @@ class FilterOptions:
 
     Each word of `text` must occur in the id, cfxId, sourceId, hostname, project, description or one
     of the tags. A server needs all `tags`. It is online if its record says so and it is not silent.
-
-    Raises ParameterError for an invalid `seen_within`.
     """
 
     text: Annotated[list[str] | None, Parameter(TEXT_HELP, "TEXT")] = None
@@ -73,18 +69,11 @@ class FilterOptions:
             names=("--offline/--online",),
         ),
     ] = None
-    seen_within: Annotated[
-        str | None,
-        Parameter("Only servers observed in this time before the end of the snapshot.", "Nh|Nd"),
-    ] = None
-
-    def __post_init__(self) -> None:
-        self._parse_seen_within()
 
     @property
     def is_empty(self) -> bool:
         """Whether the filter matches all servers."""
-        others = (self.game, self.region, self.offline, self.seen_within)
+        others = (self.game, self.region, self.offline)
         return not self.tags and not self._words and all(one is None for one in others)
 
     @cached_property
@@ -93,29 +82,13 @@ class FilterOptions:
 
     def matches(self, server: ServerRow, as_of: int) -> bool:
         """Check whether a server has all properties in a snapshot as of an instant."""
-        length = self._parse_seen_within()
-        last = -1 if server.last_observed_at is None else server.last_observed_at
         is_offline = bool(server.offline) or is_silent(server.last_observed_at, as_of)
         return (
             self.offline in {None, is_offline}
-            # Like a window, this time excludes its start.
-            and (length is None or last > as_of - length)
             and (self.game is None or server.game.casefold() == self.game.casefold())
             and (self.region is None or server.region.casefold() == self.region.casefold())
             and (not self.tags or _has_tags(server, self.tags))
             and (not self._words or _has_words(server, self._words))
-        )
-
-    def _parse_seen_within(self) -> int | None:
-        if self.seen_within is None:
-            return None
-        with suppress(UsageError):
-            if length := parse_range(self.seen_within):
-                return length
-        raise ParameterError(
-            "{seen_within}: {value} is not a number of hours or days such as 36h or 7d (at most"
-            " 36500d)",
-            value=wire.quote_value(self.seen_within),
         )
 
 

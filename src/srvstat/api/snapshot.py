@@ -199,18 +199,17 @@ class Snapshot:
         region: str | None = None,
         tags: Iterable[str] = (),
         offline: bool | None = None,
-        seen_within: str | None = None,
         sort: SortKey = "id",
         limit: int | None = None,
     ) -> Servers:
         """Find servers.
 
         All words of `text` must be in the identifiers, the hostname, the project, its description
-        or the tags. `seen_within` is a time before the end of the snapshot, such as `7d`.
+        or the tags.
 
         Raises UsageError, SnapshotError.
         """
-        filters = _build_filters(text, game, region, tags, offline, seen_within)
+        filters = _build_filters(text, game, region, tags, offline)
         _check_count("limit", limit, least=1)
         key = check_choice("sort", sort, get_args(SortKey))
         with self._use() as file:
@@ -250,7 +249,6 @@ class Snapshot:
         region: str | None = None,
         tags: Iterable[str] = (),
         offline: bool | None = None,
-        seen_within: str | None = None,
         range: str | None = None,
         start: str | None = None,
         end: str | None = None,
@@ -265,7 +263,7 @@ class Snapshot:
 
         Raises UsageError, SnapshotError.
         """
-        filters = _build_filters(text, game, region, tags, offline, seen_within)
+        filters = _build_filters(text, game, region, tags, offline)
         figures = _build_figures(quantiles, above, versus_previous=versus_previous)
         _check_count("limit", limit, least=1)
         key = check_choice("by", by, get_args(TopKey))
@@ -481,24 +479,23 @@ def _check_count(name: str, value: Any, *, least: int) -> None:
         raise UsageError(f"{name}: {value} is less than {least}")
 
 
-def _build_filters(  # noqa: PLR0917 - as many as there are properties
+def _build_filters(
     text: str | None,
     game: str | None,
     region: str | None,
     tags: Iterable[str],
     offline: bool | None,
-    seen_within: str | None,
 ) -> FilterOptions:
     """Return a filter of servers.
 
     Raises UsageError, TypeError.
     """
-    _check_texts(text=text, game=game, region=region, seen_within=seen_within)
+    _check_texts(text=text, game=game, region=region)
     wanted = _list_values("tags", tags)
     if not all(isinstance(tag, str) for tag in wanted):
         raise TypeError("tags: must be a list of strings")
     words = None if text is None else [text]
-    return FilterOptions(words, game, region, wanted, offline, seen_within)
+    return FilterOptions(words, game, region, wanted, offline)
 
 
 def _build_figures(
