@@ -11,18 +11,13 @@ import pytest
 from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
 from conftest import Cli
 from support.http import (
-    COMPARE,
     HEALTH,
-    HOST,
-    JSON,
-    KEY,
     READY,
     TWO,
     UNAVAILABLE,
     Client,
     compare,
     get,
-    request,
 )
 from support.process import Service, serve
 
@@ -147,18 +142,6 @@ def test_pipelined_requests_are_answered_completely_or_not_at_all(service: Servi
     answered = 1 + len(heads)
     assert service.process.wait(timeout=5) == 0
     assert [entry.get("status") for entry in service.read_log()] == [200] * answered + [None]
-
-
-def test_a_partial_request_delays_the_stop_until_its_deadline(service: Service) -> None:
-    with Client(service) as client:
-        client.send(request(COMPARE, HOST, KEY, JSON, b"Content-Length: 71"))
-        time.sleep(0.1)
-        began = time.monotonic()
-
-        assert service.stop() == 0
-        assert time.monotonic() - began < 7
-        assert client.read_answer().status == 400
-        assert client.read_rest() == b""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
