@@ -154,49 +154,38 @@ def write_export(
 
     Raises SnapshotError, UsageError if the folder exists, OutputError.
     """
-    export = _Export(folder, snapshot, servers)
+    server_count = observation_count = size = 0
+
+    def iter_records() -> Iterator[ServerRecord]:
+        nonlocal server_count, observation_count
+        for server in servers():
+            with snapshot.convert_decode_errors(server.title):
+                snapshot.get_detail(server)
+                record = build_record(server)
+            server_count += 1
+            observation_count += server.observation_count
+            yield record
+
+    window = Window(BEFORE_ALL, snapshot.as_of)
+    files = {
+        "servers.ndjson": format_records(iter_records()),
+        f"observations.{format}": encode(servers(), window),
+    }
     with atomic_folder(folder) as draft:
-        export.write(draft, "servers.ndjson", format_records(export.iter_records()))
-        observations = f"observations.{format}"
-        window = Window(BEFORE_ALL, snapshot.as_of)
-        export.write(draft, observations, encode(servers(), window))
-    has_all = export.server_count == snapshot.file_row.server_count
+        for name, pieces in files.items():
+            path = os.path.join(draft, name)
+            write_file(path, pieces, title=folder)
+            size += os.path.getsize(path)
+    has_all = server_count == snapshot.file_row.server_count
     is_one_file = snapshot.shards is None and snapshot.parent_root is None
+    servers_path, observations_path = (os.path.join(folder, name) for name in files)
     return ExportSummary(
-        servers=export.server_count,
-        observations=export.observation_count,
-        servers_path=os.path.join(folder, "servers.ndjson"),
-        observations_path=os.path.join(folder, observations),
-        size=export.size,
+        servers=server_count,
+        observations=observation_count,
+        servers_path=servers_path,
+        observations_path=observations_path,
+        size=size,
         as_of=snapshot.as_of,
         covered_from=snapshot.covered_from,
         root=snapshot.root if has_all and is_one_file else None,
     )
-
-
-class _Export:
-    """The passes over the servers of an export, and what has been written."""
-
-    def __init__(
-        self, title: str, snapshot: Snapshot, servers: Callable[[], Iterable[ServerRow]]
-    ) -> None:
-        self._title = title
-        self._snapshot = snapshot
-        self._servers = servers
-        self.server_count = self.observation_count = self.size = 0
-
-    def write(self, folder: str, name: str, pieces: Iterable[bytes]) -> None:
-        """Write a file of the export."""
-        path = os.path.join(folder, name)
-        write_file(path, pieces, title=self._title)
-        self.size += os.path.getsize(path)
-
-    def iter_records(self) -> Iterator[ServerRecord]:
-        """Yield the records of the servers, and count the servers and their observations."""
-        for server in self._servers():
-            with self._snapshot.convert_decode_errors(server.title):
-                self._snapshot.get_detail(server)
-                record = build_record(server)
-            self.server_count += 1
-            self.observation_count += server.observation_count
-            yield record

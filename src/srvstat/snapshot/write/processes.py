@@ -126,20 +126,17 @@ class SecondProcess:
         self,
         function: Callable[[_Item], _Result],
         items: Iterable[_Item],
-        *,
-        is_small: Callable[[_Item], bool] = lambda _: True,
     ) -> Iterator[tuple[_Item, _Result]]:
         """Yield each item with its result, in order.
 
         Both processes must be able to import the function, and pickle to copy items and results.
         Reads some items ahead; an error from `items` or from the function is raised after all
-        earlier results. The function may be called twice for an item. Items that are not small
-        stay in this process.
+        earlier results. The function may be called twice for an item.
         """
         jobs: deque[tuple[_Item, Future[_Result]]] = deque()
         found = _ErrorCatcher(items)
         for item in found:
-            jobs.append((item, self._begin(function, item, jobs, may_send=is_small(item))))
+            jobs.append((item, self._begin(function, item, jobs)))
             while jobs and (jobs[0][1].done() or len(jobs) > _MAX_WAITING):
                 yield self._finish(function, *jobs.popleft())
         while jobs:
@@ -152,12 +149,10 @@ class SecondProcess:
         function: Callable[[_Item], _Result],
         item: _Item,
         jobs: Iterable[tuple[_Item, "Future[_Result]"]],
-        *,
-        may_send: bool,
     ) -> "Future[_Result]":
         """Send an item to the second process if it waits for one; otherwise, compute it here."""
         sent = sum(not future.done() for _, future in jobs)
-        if self._pool and self._ready.done() and may_send and sent < _MAX_SENT:
+        if self._pool and self._ready.done() and sent < _MAX_SENT:
             with suppress(BrokenProcessPool):
                 return _submit(self._pool, function, item)
             self._pool = None

@@ -1,7 +1,7 @@
 """Store the observations of servers and the rows derived from them, within limits."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
@@ -13,7 +13,9 @@ from srvstat.snapshot.format.derive import DerivedColumns, derive
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, Value
 from srvstat.snapshot.write.database import insert_row
 from srvstat.snapshot.write.intake import Intake, Progress, Series
-from srvstat.snapshot.write.processes import SecondProcess
+
+DerivedRows = tuple[list[tuple[str, tuple[Value, ...]]], DerivedColumns]
+"""The rows of a server with their tables, and its derived columns."""
 
 MAX_OBSERVATIONS_PER_DAY = 1_000_000
 """Keeps each row of `days` below the size that readers accept."""
@@ -87,10 +89,6 @@ class StagedServer(NamedTuple):
     instants: Sequence[int]
     players: Sequence[int]
 
-    def is_large(self) -> bool:
-        """Return whether the rows of the server take much memory."""
-        return len(self.instants) > MAX_SHARED
-
 
 def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) -> Stored:
     """Store all staged observations, in the order of the tables' keys.
@@ -98,53 +96,40 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
     Raises SourceError for a server with too many observations on a day, or on too many days.
     """
     derived: dict[int, DerivedColumns] = {}
-    kept = reported = 0
-    repeated: list[int] = []
+    kept = reported = repeated = 0
 
     def take_servers() -> Iterator[StagedServer]:
+        nonlocal repeated
         for server_id, key in intake.roster.server_keys.items():
             series = intake.staging.take_series(key)
-            repeated.append(count_repeats(intake, server_id, series))
+            repeated += count_repeats(intake, server_id, series)
             yield StagedServer(server_id, key, series.instants, series.players)
 
-    for staged, columns in store_staged(connection, take_servers(), intake.second):
-        derived[staged.key] = columns
-        kept += len(staged.instants)
-        if kept - reported >= _ROWS_PER_REPORT:
-            progress("storing", 0, kept - reported)
-            reported = kept
-    return Stored(derived, kept, sum(repeated))
+    def is_large(staged: StagedServer) -> bool:
+        return len(staged.instants) > MAX_SHARED
+
+    def store_large(staged: StagedServer) -> tuple[StagedServer, DerivedRows]:
+        # Rows that are stored while they are derived take less memory.
+        return staged, ([], store_server(connection, *staged))
+
+    derive_small = partial(intake.second.compute, _derive_rows)
+    for are_large, group in groupby(take_servers(), key=is_large):
+        derive_group = partial(map, store_large) if are_large else derive_small
+        for staged, (rows, columns) in derive_group(group):
+            for table, row in rows:
+                insert_row(connection, table, row)
+            derived[staged.key] = columns
+            kept += len(staged.instants)
+            if kept - reported >= _ROWS_PER_REPORT:
+                progress("storing", 0, kept - reported)
+                reported = kept
+    return Stored(derived, kept, repeated)
 
 
-def store_staged(
-    connection: sqlite3.Connection, servers: Iterable[StagedServer], second: SecondProcess
-) -> Iterator[tuple[StagedServer, DerivedColumns]]:
-    """Store the rows of servers, and yield the derived columns of each.
-
-    Raises SourceError as `store` does.
-    """
-    # The rows of a large server are stored while they are derived, to take less memory.
-    for is_large, group in groupby(servers, key=StagedServer.is_large):
-        if is_large:
-            for staged in group:
-                yield staged, store_server(connection, *staged)
-        else:
-            for staged, (rows, columns) in second.compute(_derive_rows, group):
-                for table, row in rows:
-                    insert_row(connection, table, row)
-                yield staged, columns
-
-
-def _derive_rows(
-    staged: StagedServer,
-) -> tuple[Sequence[tuple[str, tuple[Value, ...]]], DerivedColumns]:
+def _derive_rows(staged: StagedServer) -> DerivedRows:
     """Return the rows of a server with their tables, and its derived columns."""
     rows: list[tuple[str, tuple[Value, ...]]] = []
-
-    def take(table: str, row: tuple[Value, ...]) -> None:
-        rows.append((table, row))
-
-    columns = derive_within_limits(*staged, take)
+    columns = derive_within_limits(*staged, lambda table, row: rows.append((table, row)))
     return rows, columns
 
 
