@@ -223,7 +223,7 @@ def build_shard(shard: Shard, report: Callable[[int], None]) -> FileRow:
                 connection,
                 intake,
                 Rules(strict=True, max_rejected=None, allow_empty=True),
-                rejects_file=RejectsFile("", None),
+                rejects_file=RejectsFile(),
                 progress=_Counter(report).add,
                 names=shard.sources,
             )

@@ -388,10 +388,8 @@ def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
     _, last = find_observed_span(stored.derived.values())
     as_of = last if intake.as_of is None else intake.as_of
     if as_of is None or (last is None and not rules.allow_empty):
-        reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
         remedy = "; an empty snapshot needs --as-of TIME" if rules.allow_empty else ""
-        parts = [describe_reasons(reasons), *intake.roster.describe_unknown()]
-        raise RowsRejectedError(f"no observation was kept: {'; '.join(parts)}{remedy}")
+        raise RowsRejectedError(f"{_describe_no_observation(intake)}{remedy}")
     if excess := find_refusal(intake, rules.max_rejected, first_reject):
         raise RowsRejectedError(excess.reason)
     return as_of
@@ -406,15 +404,19 @@ def check_update(
     already, if too many were rejected, or if no server would be left.
     """
     if intake.sources and not stored.kept + stored.repeated:
-        reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
-        parts = [describe_reasons(reasons), *intake.roster.describe_unknown()]
-        raise RowsRejectedError(f"no observation was kept: {'; '.join(parts)}")
+        raise RowsRejectedError(_describe_no_observation(intake))
     if excess := find_refusal(intake, limit, first_reject):
         raise RowsRejectedError(excess.reason)
     if not stored.derived:
         raise RowsRejectedError(
             "no publishable server would be left, so every answer would be SERVER_NOT_FOUND"
         )
+
+
+def _describe_no_observation(intake: Intake) -> str:
+    reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
+    parts = [describe_reasons(reasons), *intake.roster.describe_unknown()]
+    return f"no observation was kept: {'; '.join(parts)}"
 
 
 def find_refusal(
@@ -430,33 +432,19 @@ def find_refusal(
     )
 
 
-class RejectsFile:
-    """Writes the lines of the rejects; without an output, discards them.
+class RejectsFile(NamedTuple):
+    """The open file of the rejects, and its path for messages; without one, they are discarded."""
 
-    The methods raise OutputError.
-    """
-
-    def __init__(self, path: str, output: BinaryIO | Stream | None) -> None:
-        self._path = path
-        self._output = output
-
-    def write(self, line: bytes) -> None:
-        """Write a line that ends with a newline."""
-        if self._output:
-            with convert_write_errors(self._path):
-                self._output.write(line)
-
-    def flush(self) -> None:
-        """Write the buffered lines: a full disk must stop the build before its output exists."""
-        if self._output:
-            with convert_write_errors(self._path):
-                self._output.flush()
+    path: str = ""
+    output: BinaryIO | Stream | None = None
 
 
 def write_rejects(rejects: Rejects, file: RejectsFile, *, strict: bool) -> str | None:
     """Write the rejects, and return the place and reason of the first one.
 
     `strict` raises SourceError for the first one instead.
+
+    Raises OutputError.
     """
     first = None
     for reject in rejects:
@@ -470,8 +458,13 @@ def write_rejects(rejects: Rejects, file: RejectsFile, *, strict: bool) -> str |
             "reason": reject.reason,
             "text": reject.text,
         }
-        file.write(wire.encode(fields) + b"\n")
-    file.flush()
+        if file.output:
+            with convert_write_errors(file.path):
+                file.output.write(wire.encode(fields) + b"\n")
+    if file.output:
+        # A full disk must stop the build before its output exists.
+        with convert_write_errors(file.path):
+            file.output.flush()
     return first
 
 
@@ -483,7 +476,7 @@ def open_rejects(path: str | None) -> Iterator[RejectsFile]:
     RowsRejectedError: the rejects then show why the build was refused.
     """
     if path is None:
-        yield RejectsFile("", None)
+        yield RejectsFile()
         return
     if is_stream(path):
         with open_stream(path) as stream:
@@ -498,7 +491,7 @@ def open_rejects(path: str | None) -> Iterator[RejectsFile]:
         except RowsRejectedError as error:
             refusal = error
         finally:
-            # `flush` has reported write errors, unless the build failed for another reason.
+            # `write_rejects` has reported write errors, unless the build failed for another reason.
             with suppress(OSError):
                 file.close()
     if refusal:
