@@ -92,7 +92,7 @@ class RehearsalOptions:
 
 def serve(
     ctx: typer.Context,
-    rehearsal: RehearsalOptions,
+    *,
     snapshot: SnapshotOption = None,
     access: Annotated[
         AccessOption,
@@ -127,6 +127,7 @@ def serve(
         bool,
         Parameter("Add the reason of each error to its answer, as the header X-Srvstat-Reason."),
     ] = False,
+    rehearsal: RehearsalOptions,
 ) -> Outcome:
     """Serve the API over HTTP.
 
