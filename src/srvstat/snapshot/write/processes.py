@@ -80,7 +80,8 @@ def do_jobs(
                     yield jobs.pop(future), future.result()
     except BrokenProcessPool:
         # The pool then ends the other processes by SIGTERM.
-        code = max(child.exitcode or -signal.SIGTERM for child in children)
+        codes = (child.exitcode or -signal.SIGTERM for child in children)
+        code = max(codes, default=1)  # without a child, it ended at once
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         raise WorkerError(f"a process ended {how}") from None
 
@@ -153,7 +154,7 @@ class SecondProcess:
         """Send an item to the second process if it waits for one; otherwise, compute it here."""
         sent = sum(not future.done() for _, future in jobs)
         if self._pool and self._ready.done() and sent < _MAX_SENT:
-            with suppress(BrokenProcessPool):
+            with suppress(BrokenProcessPool, WorkerError):
                 return _submit(self._pool, function, item)
             self._pool = None
         future: Future[_Result] = Future()
