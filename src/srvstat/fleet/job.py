@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from srvstat.contract.errors import EngineError
@@ -9,7 +10,7 @@ from srvstat.contract.ranges import Range, find_window
 from srvstat.contract.responses import ServerResult
 from srvstat.documents.snapshot import FleetSummary
 from srvstat.fleet.engine import Engine, Identified, Job, Resolved, Servers
-from srvstat.fleet.rows import ORDER_BITS, Conflicts, Rejected, format_place
+from srvstat.fleet.rows import Conflicts, Rejected, format_place
 from srvstat.operations import build_result
 from srvstat.snapshot.write.intake import AFTER_AS_OF
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
@@ -84,9 +85,10 @@ def survey_fleet(
                 )
     rejects = [*remarks.rejects.values()]
     for reason, identifiers in unusable.items():
-        for found in engine.locate(identifiers):
-            place = found.first & ((1 << ORDER_BITS) - 1)
-            rejects.append(Rejected(found.source, reason, found.rows, place, found.identifier))
+        rejects += (
+            Rejected(found.source, reason, found.rows, found.first, found.identifier)
+            for found in engine.locate(identifiers)
+        )
     reasons = _list_reasons(job.sources, rejects)
     if not lasts:
         others = [Reason(text, count, None, is_rejected=False) for text, count in skipped.items()]
@@ -140,14 +142,14 @@ def _check_rejected(
     rejected = Counter[int]()
     for each in rejects:
         rejected[each.source] += each.rows
-    first = min(rejects, key=_get_place, default=None)
+    first = min(rejects, key=attrgetter("first"), default=None)
     excess = find_excess(
         [
             SourceRows(source.title, rows.get(number, 0), rejected[number])
             for number, source in enumerate(sources)
         ],
         limit,
-        first and f"{_format_place(sources, first)}: {first.reason}",
+        first and f"{format_place(sources, first.first)}: {first.reason}",
         lambda number: _list_reasons(sources, [each for each in rejects if each.source == number]),
     )
     if excess:
@@ -215,12 +217,12 @@ def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> lis
         groups[rejected.reason].append(rejected)
     reasons = []
     for text, group in groups.items():
-        first = min(group, key=_get_place)
+        first = min(group, key=attrgetter("first"))
         reasons.append(
             Reason(
                 text,
                 sum(each.rows for each in group),
-                _format_place(sources, first),
+                format_place(sources, first.first),
                 is_rejected=True,
                 value=first.value,
                 column=find_column(sources[first.source], text, first.column),
@@ -228,11 +230,3 @@ def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> lis
             )
         )
     return sort_reasons(reasons)
-
-
-def _get_place(rejected: Rejected) -> tuple[int, int]:
-    return rejected.source, rejected.first
-
-
-def _format_place(sources: Sequence[Source], rejected: Rejected) -> str:
-    return format_place(sources, rejected.source << ORDER_BITS | rejected.first)

@@ -20,7 +20,7 @@ from srvstat.sources.arrow_columns import (
     is_text,
     read_record_batches,
 )
-from srvstat.sources.batch import Batch, Runs, read_batches
+from srvstat.sources.batch import Batch, Reject, Runs, read_batches
 from srvstat.sources.registry import KINDS
 from srvstat.sources.source import Source
 from srvstat.sources.sql import quote_identifier
@@ -55,8 +55,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Rejected(NamedTuple):
     """The rows of a source that were rejected for one reason.
 
-    `first` is the place of the first of them, and `value` and `column` are those of its reject. If
-    the row as a whole is malformed, the value is its text, and the column empty.
+    `first` is the position of the first of them, and `value` and `column` are those of its reject.
+    If the row as a whole is malformed, the value is its text, and the column empty.
     """
 
     source: int
@@ -82,6 +82,13 @@ class Remarks:
         known = self.rejects.get(key, more._replace(rows=0))
         first = min(known, more, key=lambda each: each.first)
         self.rejects[key] = first._replace(rows=known.rows + more.rows)
+
+    def add_reject(self, position: int, reject: Reject) -> None:
+        """Add a malformed row."""
+        number = position >> ORDER_BITS
+        self.add_rejected(
+            Rejected(number, reject.reason, reject.rows, position, *reject.find_value())
+        )
 
     def count_rows(self) -> int:
         """Return the number of rows that are no observations."""
@@ -202,9 +209,7 @@ def read_rows(source: Source, number: int, remarks: Remarks) -> Iterator[pa.Reco
         )
         remarks.skipped.update(batch.skipped)
         for reject in batch.rejects:
-            remarks.add_rejected(
-                Rejected(number, reject.reason, reject.rows, reject.place, *reject.find_value())
-            )
+            remarks.add_reject(start | reject.place, reject)
         if batch.instants:
             yield _convert_batch(batch, start, is_ordered=has_order(source))
 
@@ -223,10 +228,7 @@ def judge_rows(
         for judged in read_record_batches(source, names, [batch.select([0, 1, 2])]):
             remarks.skipped.update(judged.skipped)
             for reject in judged.rejects:
-                number, place = divmod(positions[reject.place - 1].as_py(), 1 << ORDER_BITS)
-                remarks.add_rejected(
-                    Rejected(number, reject.reason, reject.rows, place, *reject.find_value())
-                )
+                remarks.add_reject(positions[reject.place - 1].as_py(), reject)
 
 
 def _convert_batch(batch: Batch, start: int, *, is_ordered: bool) -> pa.RecordBatch:

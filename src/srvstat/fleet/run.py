@@ -6,12 +6,12 @@ from dataclasses import replace
 from srvstat.documents.snapshot import FleetSummary
 from srvstat.files.atomic import atomic_folder, atomic_write
 from srvstat.files.errors import convert_write_errors
-from srvstat.fleet.engine import Engine, Job, Progress, open_engine
-from srvstat.fleet.job import Fleet, count_fleet, summarize, survey_fleet
+from srvstat.fleet.engine import Job, Progress, open_engine
+from srvstat.fleet.job import count_fleet, summarize, survey_fleet
 from srvstat.fleet.request import FleetRequest, count_processes, find_extension
 from srvstat.fleet.results import write_results
 from srvstat.fleet.snapshots import ShardedDraft
-from srvstat.snapshot.write.roster import Roster, read_roster
+from srvstat.snapshot.write.roster import read_roster
 from srvstat.sources.batch import check_sources
 from srvstat.sources.source import list_stored_names
 
@@ -32,13 +32,23 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
             sharded = ShardedDraft(folder, request.snapshots, request.shards)
         servers = [] if request.servers is None else [request.servers]
         check_sources([*servers, *request.observations])
-        roster = _read_roster(request, warnings)
-        job = _build_job(request, roster)
+        roster = read_roster(
+            request.servers, uses_slugs=request.uses_slugs, game=request.game, warn=warnings.append
+        )
+        sources = [
+            replace(source, accepts_any_id=roster.accepts_any_id) for source in request.observations
+        ]
+        job = Job(sources, request.as_of, request.conflicts)
         opened = open_engine(job, memory=request.memory, threads=request.threads, progress=progress)
         with opened as engine:
             roster.check_game()  # before all rows are read, but after their columns
             fleet = survey_fleet(engine, job, roster, request.max_rejected)
-            summary = _write_results(request, engine, fleet, results) if results else None
+            summary = None
+            if request.output and results:
+                answer = count_fleet(engine, fleet, request.range)
+                with convert_write_errors(request.output):
+                    write_results(results, answer.results, find_extension(request.output))
+                summary = answer.summary
             resolved = sharded.write_rows(engine, fleet) if sharded else None
         # The engine has freed its memory.
         if sharded and resolved:
@@ -53,24 +63,3 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
             summary = replace(summary, manifest=manifest)
     assert summary, "neither results nor a snapshot"  # noqa: S101 - the command checks it
     return replace(summary, warnings=(*warnings, *summary.warnings))
-
-
-def _read_roster(request: FleetRequest, warnings: list[str]) -> Roster:
-    return read_roster(
-        request.servers, uses_slugs=request.uses_slugs, game=request.game, warn=warnings.append
-    )
-
-
-def _build_job(request: FleetRequest, roster: Roster) -> Job:
-    sources = [
-        replace(source, accepts_any_id=roster.accepts_any_id) for source in request.observations
-    ]
-    return Job(sources, request.as_of, request.conflicts)
-
-
-def _write_results(request: FleetRequest, engine: Engine, fleet: Fleet, draft: str) -> FleetSummary:
-    answer = count_fleet(engine, fleet, request.range)
-    assert request.output  # noqa: S101 - it has a draft
-    with convert_write_errors(request.output):
-        write_results(draft, answer.results, find_extension(request.output))
-    return answer.summary
