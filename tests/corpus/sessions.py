@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, chdir
@@ -83,7 +84,7 @@ class _Session:
         assert found
         columns, command = found.groups()
         words = shlex.split(command)
-        env = {}
+        env = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         while variable := _VARIABLE.fullmatch(words[0]):
             env[variable[1]] = variable[2]
             del words[0]
@@ -103,10 +104,8 @@ class _Session:
                 case ["http", *arguments]:
                     assert self._service
                     return _lay_out(self._service.ask(*arguments).encode(), b"", 0)
-        ran = subprocess.run(
-            ["bash", "-c", command], cwd=self._directory, capture_output=True, check=False
-        )
-        return _lay_out(ran.stdout, ran.stderr, ran.returncode)
+            ran = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+            return _lay_out(ran.stdout, ran.stderr, ran.returncode)
 
     def _run_in_pipe(self, arguments: list[str]) -> tuple[bytes, bytes, int]:
         """Run srvstat; the arguments can end with `< FILE` and `> FILE`."""
