@@ -20,8 +20,8 @@ from support.shards import write_shards
 pytestmark = pytest.mark.slow
 
 SEED = 20
-BODIES = 60
-IDENTIFIERS = 45
+BODIES = 100
+IDENTIFIERS = 50
 EXIT_CODES = {200: 0, 400: 40, 403: 43, 404: 44}
 
 # Almost all drawn identifiers name a server, some of them two servers.
