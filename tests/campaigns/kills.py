@@ -30,7 +30,7 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 START_UP_ERROR = re.compile("^(Fatal Python error: init_|Could not import runpy module)")
 """The message of an interpreter that was interrupted during its start-up."""
 
-SRVSTAT_FRAME = re.compile(r"src/srvstat/(?!__init__|__main__|cli/(__init__|signals))\S+, line ")
+SRVSTAT_FRAME = re.compile(r"src/srvstat/(?!__init__|__main__|cli/(__init__|process))\S+, line ")
 """A line of a traceback in code that runs after srvstat has installed its signal handlers.
 
 The repository may be in a directory named srvstat, with the interpreter and its libraries.
