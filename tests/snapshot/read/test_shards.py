@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Cli, build_in, few_examples, server
 from srvstat.contract.requests import NAMESPACES
+from srvstat.files.identity import identify_file
 from srvstat.snapshot.format.digest import find_shard, name_shard
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.read.sharded import open_shards
+from srvstat.snapshot.read.snapshot import identify_snapshot
 from support.shards import write_shards
 from support.snapshots import read_root
 
@@ -234,3 +236,8 @@ def test_tables_and_differences_are_those_of_one_file(
         assert ROOT.sub(b"", several.stdout) == ROOT.sub(b"", one.stdout)
         assert (several.exit_code, several.stderr) == (one.exit_code, one.stderr)
         assert one.stdout
+
+
+def test_a_folder_has_the_identity_of_its_manifest(shards: Path) -> None:
+    assert identify_snapshot(str(shards)) == identify_file(str(shards / "manifest.json"))
+    assert identify_snapshot(str(shards / "gone")) is None
