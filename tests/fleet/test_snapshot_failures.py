@@ -90,18 +90,6 @@ def test_a_killed_process_of_a_shard_is_an_error(before: set[str]) -> None:
 
 @needs_proc
 @pytest.mark.slow
-def test_an_interruption_leaves_no_process_and_no_folder(before: set[str]) -> None:
-    with start() as command:
-        # A signal from a terminal goes to all processes.
-        for number in (*command.wait_for_children(), command.process.pid):
-            os.kill(number, signal.SIGINT)
-
-        assert command.finish() == Ran(130, b"", "")
-    assert {*os.listdir()} == before
-
-
-@needs_proc
-@pytest.mark.slow
 def test_a_killed_command_leaves_no_process_and_a_draft_that_the_next_one_removes(
     before: set[str], cli: Cli
 ) -> None:
