@@ -235,7 +235,13 @@ def _run_commands(commands: list[str], programs: str) -> list[str]:
         raise SystemExit(f"the examples need {', '.join(missing)}")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-    script = "".join(f"printf '\\036'\n{command}\n" for command in commands)
+    # curl would wait for a second before it tries again.
+    is_ready = f"(: < /dev/tcp/127.0.0.1/{port}) 2> /dev/null"
+    ready = f"for _ in {{1..200}}; do {is_ready} && break; sleep 0.05; done"
+    script = "".join(
+        f"printf '\\036'\n{command}\n{ready if re.match('srvstat serve .*&$', command) else ''}\n"
+        for command in commands
+    )
     script = script.replace("srvstat serve ", f"srvstat serve --port {port} ")
     script = re.sub(rf":{PORT}\b", f":{port}", script)
     # The second one has the python that runs this.
