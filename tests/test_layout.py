@@ -62,6 +62,7 @@ HOMES = {
     "resvg_py": {"render"},
     "rich": {"render"},
     "sqlite3": {"sources", "snapshot/read", "snapshot/write"},
+    "sqlite_utils": {"snapshot/write"},
     "starlette": {"asgi"},
     "typer": {"cli"},
     "uvicorn": {"asgi"},

@@ -39,6 +39,7 @@ UNUSED = {
     "pyarrow",
     "resvg_py",
     "rich",
+    "sqlite_utils",
     "starlette",
     "tomllib",
     "uvicorn",

@@ -144,7 +144,7 @@ def fill_draft(  # noqa: PLR0913 - each is a part of the build
 
     Raises SourceError.
     """
-    with fill_tables(connection):
+    with fill_tables(connection) as database:
         try:
             intake.read(progress, strict=rules.strict)
         except SourceError:
@@ -160,7 +160,7 @@ def fill_draft(  # noqa: PLR0913 - each is a part of the build
         summary = summarize(intake, stored, rows, as_of, first_reject)
         texts = encode_texts(list_stored_names(intake.sources) if names is None else names)
         described = _build_file_row(summary, texts, is_open=intake.roster.is_open)
-        file_row = store_servers(connection, rows, described)
+        file_row = store_servers(database, rows, described)
     return summary, file_row
 
 

@@ -79,7 +79,7 @@ def _fill_draft(
     redact: bool,
 ) -> FileRow:
     """Store servers, their observations and the row of the file, and return that row."""
-    with fill_tables(connection):
+    with fill_tables(connection) as database:
         rows = [
             _store_server(connection, parent, server, key, covered_from)
             for key, server in enumerate(servers, 1)
@@ -87,7 +87,7 @@ def _fill_draft(
         if redact:
             rows = list(map(_redact, rows))
         file_row = _build_file_row(parent, rows, covered_from, redact=redact)
-        return store_servers(connection, rows, file_row)
+        return store_servers(database, rows, file_row)
 
 
 def _store_server(

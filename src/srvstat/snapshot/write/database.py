@@ -2,8 +2,10 @@
 
 import os
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from typing import Any
 from urllib.parse import quote
 
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
@@ -14,12 +16,30 @@ from srvstat.snapshot.format.rows import (
     FORMAT_VERSION,
     FileRow,
     ServerRow,
-    Value,
     read_schema,
 )
 from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.read.verify import check_chain, check_written
+
+
+@contextmanager
+def _hide_modules(*names: str) -> Iterator[None]:
+    """Let imports of modules fail in the block, unless they are imported already."""
+    hidden = [name for name in names if name not in sys.modules]
+    modules: dict[str, Any] = sys.modules
+    # For Python, None is a module that does not exist.
+    modules.update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del modules[name]
+
+
+# sqlite-utils imports both if they are installed, which takes a second and 60 MiB.
+with _hide_modules("numpy", "pandas"):
+    import sqlite_utils
 
 # The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a
 # journal nor flushes. Rows of `days` take a few kilobytes each; larger pages waste less space.
@@ -32,19 +52,19 @@ _SETTINGS = """
 
 
 @contextmanager
-def fill_tables(connection: sqlite3.Connection) -> Iterator[None]:
+def fill_tables(connection: sqlite3.Connection) -> Iterator[sqlite_utils.Database]:
     """Create the tables of a snapshot, and commit what the block stores in them."""
     connection.executescript(_SETTINGS)
-    connection.executescript(read_schema())
+    database = sqlite_utils.Database(connection, execute_plugins=False)
+    database.executescript(read_schema())
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-    connection.execute("BEGIN")
-    yield
-    connection.commit()
+    with database.atomic():
+        yield database
 
 
 def store_servers(
-    connection: sqlite3.Connection, rows: Sequence[ServerRow], file_row: FileRow
+    database: sqlite_utils.Database, rows: Sequence[ServerRow], file_row: FileRow
 ) -> FileRow:
     """Store the servers, their directory, and the row of the file with its digests.
 
@@ -52,16 +72,10 @@ def store_servers(
     """
     directory = build_directory(rows)
     sealed = seal(file_row._replace(bucket_digests=digest_directory(directory)))
-    for table, stored in (("servers", rows), ("directory", directory), ("snapshot", [sealed])):
-        for row in stored:
-            insert_row(connection, table, row)
+    database.table("servers").insert_all(row._asdict() for row in rows)
+    database.table("directory").insert_all(bucket._asdict() for bucket in directory)
+    database.table("snapshot").insert(sealed._asdict())
     return sealed
-
-
-def insert_row(connection: sqlite3.Connection, table: str, row: Sequence[Value]) -> None:
-    """Insert a row into a table."""
-    marks = ", ".join("?" * len(row))
-    connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - our own names
 
 
 _COUNTER_AT, _COUNTER_BYTES = 24, 4

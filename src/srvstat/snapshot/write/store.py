@@ -11,7 +11,6 @@ from srvstat.contract.instants import format_instant
 from srvstat.contract.ranges import DAY_MS
 from srvstat.snapshot.format.derive import DerivedColumns, derive
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, Value
-from srvstat.snapshot.write.database import insert_row
 from srvstat.snapshot.write.intake import Intake, Progress, Series
 
 DerivedRows = tuple[list[tuple[str, tuple[Value, ...]]], DerivedColumns]
@@ -117,7 +116,7 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
         derive_group = partial(map, store_large) if are_large else derive_small
         for staged, (rows, columns) in derive_group(group):
             for table, row in rows:
-                insert_row(connection, table, row)
+                _insert(connection, table, row)
             derived[staged.key] = columns
             kept += len(staged.instants)
             if kept - reported >= _ROWS_PER_REPORT:
@@ -158,4 +157,9 @@ def store_server(
 
     Raises SourceError for too many observations on a day, or on too many days.
     """
-    return derive_within_limits(server_id, key, instants, players, partial(insert_row, connection))
+    return derive_within_limits(server_id, key, instants, players, partial(_insert, connection))
+
+
+def _insert(connection: sqlite3.Connection, table: str, row: tuple[Value, ...]) -> None:
+    marks = ", ".join("?" * len(row))
+    connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - our own names
