@@ -43,6 +43,9 @@ def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], No
 
     Raises SourceError for the access file, SnapshotError, and what Recorder raises.
     """
+    if listener.family != socket.AF_UNIX:
+        # Connections inherit it. With Nagle's algorithm, a body could wait 40 ms after its head.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _allow_many_files()
     log = Log()
     service = create_service(settings, log)
