@@ -237,4 +237,4 @@ def test_every_decision_that_the_code_refers_to_is_documented() -> None:
 def test_changelog_has_a_section_for_this_version() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
-    assert f"\n## [{srvstat.__version__.removesuffix('.dev0')}]" in text
+    assert f"\n## [{srvstat.__version__}] - " in text

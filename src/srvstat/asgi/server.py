@@ -31,6 +31,8 @@ STOP_SECONDS = 0.5
 FINISH_SECONDS = 20
 """From then on, for requests in progress."""
 
+_STEPS_TO_OPEN = 3
+"""Steps of the event loop until asyncio has opened a connection that it has accepted."""
 _WAITING_CONNECTIONS = 2_048
 """Connections that can wait to be accepted, also while the service restarts."""
 _OPEN_FILES = 10_240
@@ -138,7 +140,10 @@ class Server(uvicorn.Server):
         for listener in sockets or ():
             asyncio.get_running_loop().remove_reader(listener)
         self._service.begin_stop()
-        await asyncio.sleep(STOP_SECONDS)
+        for _ in range(_STEPS_TO_OPEN):
+            await asyncio.sleep(0)
+        if self.server_state.connections:
+            await asyncio.sleep(STOP_SECONDS)
         await super().shutdown(sockets)
         self._service.close()
 
