@@ -15,7 +15,7 @@ from benchmarks.comparison import freeze_garbage
 from benchmarks.data import FleetFiles
 from benchmarks.measure import print_progress, time_calls
 from benchmarks.questions import SERVERS_PER_REQUEST, WrongAnswerError
-from srvstat.contract.ranges import Window, find_window
+from srvstat.contract.windows import Window, find_window
 
 SRVSTAT, DUCKDB = "srvstat", "DuckDB"
 

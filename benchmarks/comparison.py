@@ -33,8 +33,8 @@ from benchmarks.questions import (
     read_rows,
 )
 from srvstat import operations
-from srvstat.contract.ranges import Range
 from srvstat.contract.requests import parse_compare_request
+from srvstat.contract.windows import Range
 from srvstat.snapshot.read.reader import open_file
 
 SRVSTAT = "srvstat"

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from benchmarks import fleet
 from benchmarks.data import FleetFiles
-from srvstat.contract.ranges import DAYS, Range, Window, find_window
 from srvstat.contract.requests import ServerReference
+from srvstat.contract.windows import DAYS, Range, Window, find_window
 
 RANGES: tuple[Range, ...] = tuple(DAYS)
 SERVERS_PER_REQUEST = 5

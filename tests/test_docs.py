@@ -18,7 +18,7 @@ import srvstat
 from conftest import AS_OF, DAY, ROOT, Build, Cli, server
 from srvstat.cli.app import COMMANDS, Group
 from srvstat.contract.errors import SrvstatError
-from srvstat.contract.ranges import DAYS
+from srvstat.contract.windows import DAYS
 
 pytestmark = pytest.mark.slow
 

@@ -32,8 +32,8 @@ from srvstat.contract.models import (
     format_location,
     validate,
 )
-from srvstat.contract.ranges import DAY_MS, Range, Window, find_window
 from srvstat.contract.requests import CompareRequest, ServerReference
+from srvstat.contract.windows import DAY_MS, Range, Window, find_window
 from srvstat.files.errors import convert_errors
 from srvstat.files.toml_lines import TomlError, find_line, read_toml
 

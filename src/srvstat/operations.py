@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.instants import format_instant
-from srvstat.contract.ranges import BEFORE_ALL, Range, Window, find_window
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import (
     CompareResponse,
@@ -12,6 +11,7 @@ from srvstat.contract.responses import (
     ServerResponse,
     ServerResult,
 )
+from srvstat.contract.windows import BEFORE_ALL, Range, Window, find_window
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import Statistics

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from conftest import AS_OF, DAY
 from srvstat.analysis.integrity import Series
-from srvstat.contract.ranges import Window
+from srvstat.contract.windows import Window
 
 SIZES = (5, 30, 200, 2_000)
 """The mean number of players."""

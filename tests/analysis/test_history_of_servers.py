@@ -19,8 +19,8 @@ from srvstat.analysis.history import aggregate_history, read_history
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.steps import Steps, divide_window
 from srvstat.contract.errors import SnapshotError
-from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.contract.requests import build_server_reference
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.analysis import Aggregate, History
 from srvstat.operations import resolve_servers
 from srvstat.snapshot.read.reader import SnapshotFile, open_file

@@ -15,7 +15,7 @@ from analysis.honest_series import SIZES, Shape, draw_series
 from conftest import AS_OF, DAY
 from srvstat.analysis.integrity import Series, check_series
 from srvstat.contract.instants import LATEST, parse_instant
-from srvstat.contract.ranges import Window
+from srvstat.contract.windows import Window
 from srvstat.documents.integrity import AnyRule
 
 MINUTE = 60_000

@@ -19,7 +19,7 @@ from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import format_instant, parse_instant
-from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.analysis import TopKey
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 

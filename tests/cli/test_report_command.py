@@ -10,7 +10,7 @@ import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, server
 from srvstat.analysis.report import choose_growth_step
-from srvstat.contract.ranges import Window
+from srvstat.contract.windows import Window
 from srvstat.demo import IDS
 
 NAMES = ["harbor-city", "hostile-host", "empty-plains", "old-guard"]

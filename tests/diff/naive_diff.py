@@ -6,8 +6,8 @@ from contextlib import closing
 from typing import Any, NamedTuple, get_args
 
 from srvstat.contract.instants import format_instant
-from srvstat.contract.ranges import Range
 from srvstat.contract.requests import ServerReference
+from srvstat.contract.windows import Range
 from srvstat.operations import compute_results
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 

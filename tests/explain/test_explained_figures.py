@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY, build_in, few_examples, server
 from explain.naive import explain_naively, find_contradictions, format_naively
 from srvstat import operations
-from srvstat.contract.ranges import DAYS, Range
 from srvstat.contract.requests import CompareRequest, ServerReference
+from srvstat.contract.windows import DAYS, Range
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.support.explain import explain_comparison, explain_server
 

@@ -13,8 +13,8 @@ from conftest import AS_OF, DAY, build_in, server, srvstat
 from external.chromium import browse
 from srvstat.analysis.pictures import compute_timeline
 from srvstat.contract.instants import parse_instant
-from srvstat.contract.ranges import Window
 from srvstat.contract.requests import parse_server_reference
+from srvstat.contract.windows import Window
 from srvstat.documents.analysis import Timeline
 from srvstat.operations import resolve_servers
 from srvstat.render.pictures.timeline import Point, find_scale, join_points, merge_steps

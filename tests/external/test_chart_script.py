@@ -17,8 +17,8 @@ import pytest
 from conftest import ROOT
 from srvstat.analysis.local_time import list_step_edges, parse_step
 from srvstat.analysis.pictures import compute_timeline
-from srvstat.contract.ranges import DAY_MS, find_window
 from srvstat.contract.requests import parse_server_reference
+from srvstat.contract.windows import DAY_MS, find_window
 from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs
 from srvstat.documents.document import ChangePart, GapPart, WindowPart
 from srvstat.operations import resolve_servers

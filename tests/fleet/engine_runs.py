@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import parquet
 
-from srvstat.contract.ranges import Window
+from srvstat.contract.windows import Window
 from srvstat.fleet.engine import Engine, Job, Located, Resolved, Servers, open_engine
 from srvstat.fleet.rows import Conflicts, Rejected, Remarks, read_rows
 from srvstat.sources.mapping import STRICT, ColumnMapping

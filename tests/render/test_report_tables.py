@@ -7,7 +7,7 @@ import pytest
 
 from conftest import AS_OF, build_in, server
 from srvstat.analysis.report import ReportOrigin, build_report
-from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
+from srvstat.analysis.window_query import WindowQuery, choose_window, find_zone
 from srvstat.documents.analysis import Report
 from srvstat.render.figures import format_first_last
 from srvstat.render.local_time import format_local_time

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Cli, few_examples
-from srvstat.contract.ranges import Window
 from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
+from srvstat.contract.windows import Window
 from srvstat.documents.analysis import (
     ComparedServer,
     Comparison,

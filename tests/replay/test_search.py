@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, server
 from srvstat import operations
-from srvstat.contract.ranges import Range
 from srvstat.contract.requests import ServerReference
+from srvstat.contract.windows import Range
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.support.search import Instants, find_true_intervals, intersect
 

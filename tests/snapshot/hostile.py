@@ -17,7 +17,7 @@ from snapshot.harms import (
     run_sql,
     run_without_indexes,
 )
-from srvstat.contract.ranges import DAY_MS
+from srvstat.contract.windows import DAY_MS
 
 _ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 _ROOT_OF = "(SELECT rootpage FROM sqlite_schema WHERE name = '{}')"

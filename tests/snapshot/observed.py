@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import Window
+from srvstat.contract.windows import Window
 
 LARGEST = 2**53 - 1
 LAST_DAY = LATEST // DAY

@@ -7,7 +7,7 @@ from pathlib import Path
 from conftest import csv, ndjson
 from srvstat.cli.main import main
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.snapshot import Manifest, ManifestShard, seal_manifest
 from srvstat.snapshot.format.digest import MANIFEST, compute_shards_root, find_shard, name_shard
 from srvstat.snapshot.format.rows import ServerRow

@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 from srvstat.analysis.history import describe_cells
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.steps import Steps, divide_window
-from srvstat.contract.ranges import DAY_MS, Range, find_window
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import ServerResult
+from srvstat.contract.windows import DAY_MS, Range, find_window
 from srvstat.documents.analysis import ComparedServer, Comparison
 from srvstat.documents.servers import ServerTable
 from srvstat.operations import compare, resolve_servers

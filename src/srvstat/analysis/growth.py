@@ -17,7 +17,7 @@ from srvstat.analysis.statistics import (
     read_earlier,
 )
 from srvstat.analysis.steps import Steps, compute_shares, divide_window, find_unobserved
-from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
 from srvstat.snapshot.format.rows import ServerRow

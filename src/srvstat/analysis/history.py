@@ -26,7 +26,7 @@ from srvstat.analysis.steps import (
 )
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.parameters import check_choice
-from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import (
     Aggregate,
     History,

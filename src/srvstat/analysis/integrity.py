@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from srvstat.analysis.statistics import build_window_part
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.document import GapPart
 from srvstat.documents.integrity import (
     AnyRule,

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.contract.windows import DAY_MS, Window
 
 HOUR_MS = DAY_MS // 24
 WEEK_HOURS = 7 * 24

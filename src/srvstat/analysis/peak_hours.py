@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from srvstat.analysis.local_time import WEEK_HOURS, list_local_hours
 from srvstat.analysis.selection import iter_batches
 from srvstat.analysis.statistics import build_window_part
-from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import HourCellPart, HourPart, PeakHours, ServerPeakHours
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot

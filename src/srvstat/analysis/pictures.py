@@ -16,7 +16,7 @@ from srvstat.analysis.steps import (
     find_unobserved,
 )
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.ranges import Window
+from srvstat.contract.windows import Window
 from srvstat.documents.analysis import (
     Distribution,
     ServerDistribution,

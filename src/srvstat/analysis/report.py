@@ -11,9 +11,9 @@ from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.pictures import compute_distribution, compute_timeline
 from srvstat.analysis.statistics import FigureOptions, build_window_part, compute_stats
 from srvstat.analysis.steps import bound_window
-from srvstat.analysis.windows import WindowQuery
+from srvstat.analysis.window_query import WindowQuery
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import GrowthStepName, Report
 from srvstat.documents.document import remove_color_codes
 from srvstat.snapshot.format.rows import ServerRow

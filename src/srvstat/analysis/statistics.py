@@ -8,11 +8,11 @@ from heapq import nsmallest
 from typing import Annotated, Literal, NamedTuple
 
 from srvstat.analysis.selection import FilterOptions, find_matches, iter_batches
-from srvstat.analysis.windows import LONGEST_MS, find_previous
+from srvstat.analysis.window_query import LONGEST_MS, find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.parameters import Parameter
-from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.analysis import (
     AbovePart,
     FiguresPart,

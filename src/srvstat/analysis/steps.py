@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 from srvstat.analysis.local_time import Step, list_step_edges
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.contract.requests import MAX_SERVERS
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.snapshot.format.rows import RowError, ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 

@@ -31,13 +31,13 @@ from srvstat.analysis.statistics import (
     rank_servers,
 )
 from srvstat.analysis.steps import check_server_count, divide_window
-from srvstat.analysis.windows import LongWindowQuery, WindowQuery, choose_window, find_zone
+from srvstat.analysis.window_query import LongWindowQuery, WindowQuery, choose_window, find_zone
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import format_instant, parse_instant
 from srvstat.contract.parameters import check_choice
-from srvstat.contract.ranges import Range, Window
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
 from srvstat.contract.responses import CompareResponse, ServerResponse
+from srvstat.contract.windows import Range, Window
 from srvstat.documents.analysis import (
     Aggregate,
     Distribution,

@@ -15,7 +15,7 @@ from srvstat.analysis.pictures import compute_timeline
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
-from srvstat.analysis.windows import find_previous
+from srvstat.analysis.window_query import find_previous
 from srvstat.asgi.answers import Progress
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.sites import Site, SiteAnswer
@@ -32,13 +32,13 @@ from srvstat.contract.http import (
     parse_query,
     split_query,
 )
-from srvstat.contract.ranges import DEFAULT_RANGE, Range, find_window
 from srvstat.contract.requests import (
     MAX_SERVERS,
     ServerReference,
     parse_range,
     parse_server_reference,
 )
+from srvstat.contract.windows import DEFAULT_RANGE, Range, find_window
 from srvstat.operations import check_coverage, resolve_servers
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.web import read_asset

@@ -30,7 +30,7 @@ from srvstat.analysis.selection import (
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.analysis.steps import check_server_count, divide_window
-from srvstat.analysis.windows import (
+from srvstat.analysis.window_query import (
     LongWindowQuery,
     WindowQuery,
     check_previous,
@@ -61,8 +61,8 @@ from srvstat.cli.output import (
     show_tables,
 )
 from srvstat.contract.parameters import Parameter
-from srvstat.contract.ranges import Window
 from srvstat.contract.requests import MAX_SERVERS
+from srvstat.contract.windows import Window
 from srvstat.documents.analysis import Aggregate, GrowthStepName, HistoryNotes, HistoryQuery, TopKey
 from srvstat.documents.servers import SortKey
 from srvstat.render.local_time import format_zoned_time

@@ -36,7 +36,6 @@ from srvstat.contract.errors import (
     SrvstatError,
 )
 from srvstat.contract.parameters import By, Parameter
-from srvstat.contract.ranges import find_window
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
     CompareRequest,
@@ -47,6 +46,7 @@ from srvstat.contract.requests import (
     parse_compare_request,
 )
 from srvstat.contract.responses import CompareResponse, ErrorResponse, Response, ServerResponse
+from srvstat.contract.windows import find_window
 from srvstat.files.reading import open_input, split_lines
 from srvstat.operations import UnknownServerError
 from srvstat.render.text import format_time

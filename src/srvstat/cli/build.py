@@ -38,8 +38,8 @@ from srvstat.cli.sources import (
 )
 from srvstat.contract.errors import SourceError
 from srvstat.contract.parameters import Parameter, Without
-from srvstat.contract.ranges import Window, find_window
 from srvstat.contract.requests import parse_range
+from srvstat.contract.windows import Window, find_window
 from srvstat.documents.rows import import_pyarrow
 from srvstat.documents.snapshot import DryRun
 from srvstat.files.atomic import check_new_folder

@@ -28,8 +28,8 @@ from srvstat.cli.sources import (
 from srvstat.contract import wire
 from srvstat.contract.errors import MissingLibraryError, ParameterError, UsageError
 from srvstat.contract.parameters import Parameter, Without
-from srvstat.contract.ranges import DEFAULT_RANGE
 from srvstat.contract.requests import parse_range
+from srvstat.contract.windows import DEFAULT_RANGE
 from srvstat.files.atomic import check_name, check_target
 from srvstat.fleet.request import (
     RESULT_EXTENSIONS,

@@ -1,4 +1,4 @@
-"""Run a command line. Only this module turns errors into exit codes."""
+"""Run a command line. The class of an error has its exit code (contract/errors.py)."""
 
 import io
 import traceback

@@ -27,8 +27,8 @@ from srvstat.contract.errors import (
 )
 from srvstat.contract.instants import YEAR_2001, InstantError, parse_instant
 from srvstat.contract.parameters import Completion, Parameter, Without
-from srvstat.contract.ranges import DEFAULT_RANGE, Range
 from srvstat.contract.requests import NAMESPACES, CompareRequest, Namespace, ServerReference
+from srvstat.contract.windows import DEFAULT_RANGE, Range
 from srvstat.contract.wire import quote_value
 from srvstat.files.errors import convert_errors
 from srvstat.render.text import format_time

@@ -17,7 +17,7 @@ from srvstat.analysis.report import (
 )
 from srvstat.analysis.selection import NamedServers
 from srvstat.analysis.steps import bound_window, check_server_count
-from srvstat.analysis.windows import LongWindowQuery, WindowQuery
+from srvstat.analysis.window_query import LongWindowQuery, WindowQuery
 from srvstat.cli.analyzer import check_window, open_question
 from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption
 from srvstat.cli.output import Form, JsonOption, Outcome, show, show_error
@@ -31,7 +31,7 @@ from srvstat.cli.output_file import (
 )
 from srvstat.contract.errors import ApiError, ParameterError, UsageError
 from srvstat.contract.parameters import Parameter
-from srvstat.contract.ranges import Window
+from srvstat.contract.windows import Window
 from srvstat.documents.analysis import GrowthDocument
 from srvstat.render.pictures.sheet import PictureDocument, draw_sheet
 from srvstat.render.pictures.svg import Theme, encode_png, encode_svg

@@ -19,7 +19,7 @@ from srvstat.cli.options import (
 from srvstat.cli.output import Outcome, PlainForm, report, show
 from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
 from srvstat.contract.parameters import Parameter
-from srvstat.contract.ranges import DAY_MS
+from srvstat.contract.windows import DAY_MS
 from srvstat.documents.support import Replay
 from srvstat.files.reading import STDIN
 from srvstat.render.text import format_count, format_time

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import date
 from functools import lru_cache
 
-from srvstat.contract.ranges import DAY_MS
+from srvstat.contract.windows import DAY_MS
 
 LATEST = 253_402_300_799_999
 """9999-12-31T23:59:59.999Z, the last instant with a text form."""

@@ -15,7 +15,7 @@ from srvstat.contract.models import (
     find_duplicate,
     validate,
 )
-from srvstat.contract.ranges import DAYS, DEFAULT_RANGE, Range
+from srvstat.contract.windows import DAYS, DEFAULT_RANGE, Range
 
 MAX_BODY_BYTES = 16_384
 MIN_SERVERS, MAX_SERVERS = 2, 5

@@ -8,8 +8,8 @@ from pydantic import Field, WithJsonSchema
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, ErrorCode
 from srvstat.contract.models import ContractModel
-from srvstat.contract.ranges import Range
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
+from srvstat.contract.windows import Range
 
 Game = Literal["game_a", "game_b"]
 

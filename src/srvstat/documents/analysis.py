@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from srvstat.contract import wire
-from srvstat.contract.ranges import Window
 from srvstat.contract.responses import CompareResponse, ServerResult
+from srvstat.contract.windows import Window
 from srvstat.documents.document import (
     LEAST_COVERAGE,
     WHOLE_SHARE,

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import PlainSerializer
 
-from srvstat.contract.ranges import DAY_MS
 from srvstat.contract.responses import ServerDetail
+from srvstat.contract.windows import DAY_MS
 from srvstat.documents.document import Instant, SnapshotDocument
 from srvstat.documents.rows import RowDocument, Rows, build_rows, derive_columns
 from srvstat.documents.snapshot import ManifestShard

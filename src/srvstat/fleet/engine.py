@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from srvstat.contract.errors import EngineError, SourceError, SrvstatError
 from srvstat.contract.instants import LATEST, format_instant
-from srvstat.contract.ranges import Window
+from srvstat.contract.windows import Window
 from srvstat.files.identity import Identity, identify_file
 from srvstat.files.reading import CHANGED
 from srvstat.fleet.rows import (

@@ -6,8 +6,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from srvstat.contract.errors import EngineError
-from srvstat.contract.ranges import Range, find_window
 from srvstat.contract.responses import ServerResult
+from srvstat.contract.windows import Range, find_window
 from srvstat.documents.snapshot import FleetSummary
 from srvstat.fleet.engine import Engine, Identified, Job, Resolved, Servers
 from srvstat.fleet.rows import Conflicts, Rejected, format_place

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from srvstat.contract.ranges import Range
+from srvstat.contract.windows import Range
 from srvstat.snapshot.write.processes import count_cores
 from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.sources.source import Source

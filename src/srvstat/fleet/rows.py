@@ -24,7 +24,7 @@ from srvstat.sources.batch import Batch, Reject, Runs, read_batches
 from srvstat.sources.registry import KINDS
 from srvstat.sources.source import Source
 from srvstat.sources.sql import quote_identifier
-from srvstat.sources.values import SECONDS
+from srvstat.sources.times_and_counts import SECONDS
 
 Conflicts = Literal["first", "lowest"]
 """How to resolve unequal observations of a server at one instant (D16).

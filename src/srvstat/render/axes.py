@@ -8,7 +8,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import DAY_MS
+from srvstat.contract.windows import DAY_MS
 from srvstat.render.text import MONTHS
 
 _MANTISSAS = (1, 2, 5)

@@ -16,7 +16,7 @@ from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT, Batch, Reje
 from srvstat.sources.mapping import NO_ZONE, ColumnMapping, describe_missing, describe_repeated
 from srvstat.sources.proposal import SAMPLE_ROWS, Sample
 from srvstat.sources.source import Source
-from srvstat.sources.values import ValueParser, convert_local_time
+from srvstat.sources.times_and_counts import ValueParser, convert_local_time
 
 _MAX_INTEGER = (1 << 63) - 1
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}

@@ -15,7 +15,7 @@ from srvstat.files.reading import STDIN
 from srvstat.sources.batch import NO_COUNT, Batch, RowError
 from srvstat.sources.json_points import BadPoint, NoPoint, Point, collect_batches, read_events
 from srvstat.sources.source import Source
-from srvstat.sources.values import ValueParser
+from srvstat.sources.times_and_counts import ValueParser
 
 _POINT = {"attributes": {"timestamp": None, "value": None}}
 _ERROR = {"title": None, "detail": None}

@@ -21,7 +21,13 @@ from srvstat.sources.batch import NO_COUNT, Batch, RowError, Runs
 from srvstat.sources.mapping import ColumnMapping, describe_missing, list_names
 from srvstat.sources.proposal import Sample
 from srvstat.sources.source import Block, Source
-from srvstat.sources.values import Row, ValueParser, WideRow, parse_records, parse_wide_records
+from srvstat.sources.times_and_counts import (
+    Row,
+    ValueParser,
+    WideRow,
+    parse_records,
+    parse_wide_records,
+)
 
 # No valid field contains a line break, so a quote open for longer is an error.
 _LONGEST_RECORD = 65_536

@@ -14,7 +14,7 @@ from srvstat.sources.batch import COUNT_RULE, IDENTIFIER_RULE, Batch, RowError
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.proposal import SAMPLE_ROWS, Sample
 from srvstat.sources.source import Source
-from srvstat.sources.values import Row, WideRow, parse_records, parse_wide_records
+from srvstat.sources.times_and_counts import Row, WideRow, parse_records, parse_wide_records
 
 _KEYS = ("serverId", "observedAt", "players")
 

@@ -13,7 +13,7 @@ from srvstat.sources.batch import RowError
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.registry import load_reader
 from srvstat.sources.source import Source
-from srvstat.sources.values import ValueParser
+from srvstat.sources.times_and_counts import ValueParser
 
 SAMPLE_ROWS = 200
 

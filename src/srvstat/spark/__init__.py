@@ -23,7 +23,7 @@ from pyspark.sql.types import DataType, IntegralType, StringType, StructType, Ti
 
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import DAY_MS, DAYS, DEFAULT_RANGE, Range
+from srvstat.contract.windows import DAY_MS, DAYS, DEFAULT_RANGE, Range
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.stats import Growth, compute_growth, compute_histogram_statistics
 

@@ -24,9 +24,9 @@ from srvstat.contract.instants import (
     format_instant,
     parse_instant,
 )
-from srvstat.contract.ranges import DEFAULT_RANGE
 from srvstat.contract.requests import parse_range
 from srvstat.contract.responses import GrowthFields, ServerResult
+from srvstat.contract.windows import DEFAULT_RANGE
 from srvstat.files.atomic import atomic_write, check_target
 from srvstat.files.errors import convert_write_errors
 from srvstat.files.reading import is_url

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, get_args
 
 from srvstat import operations
 from srvstat.contract.instants import format_instant
-from srvstat.contract.ranges import DAY_MS, Range, Window, find_window
 from srvstat.contract.requests import ServerReference
+from srvstat.contract.windows import DAY_MS, Range, Window, find_window
 from srvstat.documents.support import (
     ChangedAnswer,
     ChangedServer,

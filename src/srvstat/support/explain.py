@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import BEFORE_ALL, Range, Window, find_window
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import Response
+from srvstat.contract.windows import BEFORE_ALL, Range, Window, find_window
 from srvstat.documents.document import GapPart, WindowPart
 from srvstat.documents.support import (
     BuildCounts,

@@ -17,9 +17,9 @@ from srvstat.contract.errors import (
     GatewayUnauthorizedError,
 )
 from srvstat.contract.key_filter import HIDDEN_PART, KeyFilter
-from srvstat.contract.ranges import DAY_MS
 from srvstat.contract.requests import CompareRequest, ServerReference, parse_compare_request
 from srvstat.contract.responses import ErrorResponse, Response
+from srvstat.contract.windows import DAY_MS
 from srvstat.contract.wire import EncodedJson
 from srvstat.documents.support import (
     Answer,

@@ -14,8 +14,8 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from srvstat.contract import wire
-from srvstat.contract.ranges import DAY_MS, DAYS, Range, Window
 from srvstat.contract.requests import CompareRequest
+from srvstat.contract.windows import DAY_MS, DAYS, Range, Window
 from srvstat.documents.support import Difference
 from srvstat.operations import resolve_servers
 from srvstat.snapshot.format.rows import ServerRow

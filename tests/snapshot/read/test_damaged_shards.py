@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Cli, build_in, server
 from srvstat.contract.errors import SnapshotError
-from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
+from srvstat.contract.windows import Window
 from srvstat.snapshot.format.digest import MANIFEST, find_shard, name_shard
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.read.snapshot import open_snapshot

@@ -13,8 +13,8 @@ import pytest
 
 from conftest import AS_OF, DAY, build_in, server
 from srvstat.contract.errors import SnapshotError
-from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.contract.requests import ServerReference
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.snapshot.format.intervals import compute_server_coverage
 from srvstat.snapshot.format.rows import read_schema
 from srvstat.snapshot.read.reader import open_file

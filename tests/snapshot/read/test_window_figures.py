@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY, Build, few_examples, server
 from snapshot.naive_figures import Rows, describe_steps, describe_window
 from snapshot.observed import LARGEST
-from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.contract.requests import ServerReference
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.figures import WindowFigures
 from srvstat.snapshot.read.reader import SnapshotFile, open_file

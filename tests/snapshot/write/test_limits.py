@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, csv, server
-from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
+from srvstat.contract.windows import Window
 from srvstat.snapshot.format.rows import MAX_ROW_BYTES
 from srvstat.snapshot.read import verified_rows
 from srvstat.snapshot.read.reader import open_file

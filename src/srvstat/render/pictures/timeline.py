@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import DAY_MS
+from srvstat.contract.windows import DAY_MS
 from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
 from srvstat.render.figures import describe_step, format_rounded

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from srvstat.contract import wire
 from srvstat.contract.instants import parse_instant
-from srvstat.contract.ranges import DAYS
+from srvstat.contract.windows import DAYS
 from srvstat.documents.document import GapPart
 from srvstat.documents.servers import is_silent
 from srvstat.documents.support import (

@@ -9,7 +9,7 @@ from operator import sub
 from typing import NamedTuple, Protocol
 
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import Window
+from srvstat.contract.windows import Window
 from srvstat.snapshot.format.bands import (
     Bands,
     Members,

@@ -11,7 +11,7 @@ from itertools import accumulate, islice, pairwise
 from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
-from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.contract.windows import DAY_MS, Window
 from srvstat.snapshot.format.packing import pack, pack_offsets, pack_values, unpack
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, RowError, ServerRow
 from srvstat.stats import Growth, Prefix, Ranking, compute_growth

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
-from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.contract.windows import DAY_MS, Window
 from srvstat.snapshot.format.bands import Bands, read_bands
 from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
 from srvstat.snapshot.format.intervals import (

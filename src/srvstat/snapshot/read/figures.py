@@ -9,7 +9,7 @@ from itertools import accumulate, islice, pairwise, repeat
 from operator import mul, sub
 from typing import Any, NamedTuple
 
-from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
+from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Window
 from srvstat.snapshot.format.days import read_day_observations
 from srvstat.snapshot.format.digest import DIGEST_BYTES, has_digest
 from srvstat.snapshot.format.intervals import read_interval_counts

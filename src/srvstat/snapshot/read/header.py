@@ -6,8 +6,8 @@ from typing import NamedTuple
 from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
-from srvstat.contract.ranges import DAY_MS, DAYS
 from srvstat.contract.responses import Players, ServerDetail
+from srvstat.contract.windows import DAY_MS, DAYS
 from srvstat.snapshot.format.rows import FileRow, RowError, ServerRow
 from srvstat.snapshot.read.connection import build_damage_error, convert_decode_errors
 

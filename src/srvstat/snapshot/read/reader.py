@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import islice, pairwise
 
-from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
+from srvstat.contract.windows import DAY_MS, Window
 from srvstat.snapshot.format.calendar import Entry
 from srvstat.snapshot.format.days import read_day_observations, read_day_steps
 from srvstat.snapshot.format.rows import Bucket, Day, ServerRow

@@ -13,8 +13,8 @@ from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import InstantError, parse_instant
 from srvstat.contract.models import InvalidValueError, validate
-from srvstat.contract.ranges import Window
 from srvstat.contract.requests import Namespace, ServerReference
+from srvstat.contract.windows import Window
 from srvstat.documents.snapshot import Manifest, ManifestShard
 from srvstat.files.errors import convert_errors
 from srvstat.snapshot.format.calendar import Entry

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from srvstat.contract.ranges import Window
+from srvstat.contract.windows import Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot.format.bands import Bands, Members
 from srvstat.snapshot.format.days import build_ranking, read_last_state, read_state, read_totals

@@ -9,8 +9,8 @@ from typing import Any
 
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
-from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace
+from srvstat.contract.windows import DAY_MS, Window
 from srvstat.snapshot.format.bands import Bands, Members, read_bands
 from srvstat.snapshot.format.calendar import Block, Calendar, Entry, read_block, read_calendar
 from srvstat.snapshot.format.digest import (

@@ -7,7 +7,7 @@ from contextlib import closing
 from itertools import islice
 
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import DAYS, Window, find_window
+from srvstat.contract.windows import DAYS, Window, find_window
 from srvstat.documents.snapshot import Verification
 from srvstat.snapshot.format.bands import read_bands
 from srvstat.snapshot.format.calendar import read_calendar

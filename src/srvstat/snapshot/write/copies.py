@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from srvstat.contract.errors import UsageError
-from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Range, Window, find_window
+from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Range, Window, find_window
 from srvstat.documents.snapshot import BundleSummary, ExportSummary
 from srvstat.files.atomic import atomic_folder, atomic_write, check_name, write_file
 from srvstat.files.errors import convert_write_errors

@@ -38,7 +38,7 @@ from srvstat.sources.proposal import Proposal, propose_columns, propose_label
 from srvstat.sources.registry import KINDS, TEXT_KINDS
 from srvstat.sources.server_records import GAMES, count_completed
 from srvstat.sources.source import Source, check_stdin_once
-from srvstat.sources.values import LOOKS_LIKE_THOUSANDS, NOT_AN_INSTANT
+from srvstat.sources.times_and_counts import LOOKS_LIKE_THOUSANDS, NOT_AN_INSTANT
 
 _MAX_ROWS = 6
 _MAX_EXAMPLES = 2

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 
 from srvstat.contract.errors import SnapshotError, SourceError
 from srvstat.contract.instants import LATEST, format_instant
-from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.files.reading import STDIN
 from srvstat.snapshot.format.derive import has_valid_observations
 from srvstat.snapshot.format.rows import ServerRow

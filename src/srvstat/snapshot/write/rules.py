@@ -27,7 +27,7 @@ from srvstat.sources.registry import KINDS
 from srvstat.sources.server_records import SlugError, make_slug
 from srvstat.sources.source import Source
 from srvstat.sources.sql import quote_identifier
-from srvstat.sources.values import (
+from srvstat.sources.times_and_counts import (
     BEFORE_2001,
     DIGITS_ONLY,
     LOOKS_LIKE_MILLISECONDS,

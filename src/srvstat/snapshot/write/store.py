@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import format_instant
-from srvstat.contract.ranges import DAY_MS
+from srvstat.contract.windows import DAY_MS
 from srvstat.snapshot.format.derive import DerivedColumns, derive
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, Value
 from srvstat.snapshot.write.intake import Intake, Progress, Series

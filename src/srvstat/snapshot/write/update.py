@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from srvstat.contract.errors import SnapshotError, SourceError, UsageError
 from srvstat.contract.instants import LATEST, format_instant
-from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.snapshot import BuildSummary, UpdateSummary
 from srvstat.files.atomic import atomic_write
 from srvstat.files.copying import copy_in_background, lock_file

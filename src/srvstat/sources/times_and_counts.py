@@ -17,7 +17,7 @@ from srvstat.contract.instants import (
     parse_instant,
     parse_utc_instants,
 )
-from srvstat.contract.ranges import DAY_MS
+from srvstat.contract.windows import DAY_MS
 from srvstat.sources.batch import (
     COUNT_RULE,
     IDENTIFIER,

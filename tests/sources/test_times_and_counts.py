@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from srvstat.contract.instants import InstantError
 from srvstat.sources.batch import RowError
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.values import ValueParser
+from srvstat.sources.times_and_counts import ValueParser
 
 PLAIN = ValueParser(ColumnMapping())
 SECONDS = ValueParser(ColumnMapping(time_unit="s"))

@@ -1,4 +1,4 @@
-"""Define the ranges and their windows (D1, D2)."""
+"""Define windows, which exclude their start and include their end, and the ranges (D1, D2)."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
