@@ -147,8 +147,8 @@ def _find_name(ctx: typer.Context, field: str) -> str:
 
 
 _EXIT_CODES = """Exit codes: 0 success, 2 invalid usage, 3 no usable snapshot, 4 output not
-written, 5 a difference found, 6 an input file rejected, 40 invalid request, 43 not in the plan,
-44 server not found, 130 interrupted."""
+written, 5 a difference found, 6 an input file rejected, 7 an engine failed, 40 invalid request,
+43 not in the plan, 44 server not found, 130 interrupted."""
 
 app = create_app(
     COMMANDS,
