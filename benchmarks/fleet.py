@@ -101,12 +101,6 @@ def generate_course(number: int) -> Course:
     return generate_observations(np.array([number]), np.arange(POLLS))
 
 
-def generate_day(size: int, day: int, every: int) -> Course:
-    """Return the observations of one day of a fleet and one in `every` polls, sorted by server."""
-    polls = np.arange(day * POLLS_PER_DAY, (day + 1) * POLLS_PER_DAY, every)
-    return generate_observations(np.arange(size), polls)
-
-
 def generate_courses(numbers: Iterable[int]) -> Course:
     """Return all observations of some servers, in the order of their numbers and of time."""
     courses = [generate_course(number) for number in numbers]

@@ -12,4 +12,5 @@ def test_the_program_says_what_it_said_before(path: Path) -> None:
     difference = compare_transcript(path)
 
     if difference:
-        pytest.fail("".join(["`make corpus` shows and stores it:\n", *difference]), pytrace=False)
+        remedy = "`make corpus` shows this, and `make corpus WRITE=1` stores it:\n"
+        pytest.fail(remedy + "".join(difference), pytrace=False)

@@ -88,7 +88,7 @@ def _run_case(path: Path, statements: str) -> tuple[str, list[str]]:
         if statements:
             forge(str(path), statements)
     except (sqlite3.Error, ValueError, TypeError, OverflowError, struct.error):
-        return "not possible", []  # SQLite or the digests do not allow these changes
+        return "could not be forged", []  # SQLite or the digests do not allow these changes
     started = time.process_time()
     found = ask_everything(str(path))
     seconds = time.process_time() - started

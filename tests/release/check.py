@@ -76,7 +76,7 @@ def is_version(python: str, version: str) -> bool:
 
 def try_wheel(python: str, wheel: Path, work: Path) -> None:
     """Install a wheel; the command line and the service must give the same answer."""
-    directory = work / Path(python).name.replace("/", "-")
+    directory = Path(tempfile.mkdtemp(dir=work))
     run(python, "-m", "venv", "--clear", str(directory), cwd=work)
     own = str(directory / "bin" / "python")
     run(own, "-m", "pip", "install", "--quiet", f"{wheel}[serve]", cwd=work)

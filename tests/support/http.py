@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
@@ -116,10 +115,6 @@ class Client:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
             return
-
-    def finish_sending(self) -> None:
-        """Close this side of the connection; the answer can still arrive."""
-        self.socket.shutdown(socket.SHUT_WR)
 
     def read_answer(self, *, to_head: bool = False) -> Answer:
         """Wait for a complete answer of the contract, check its form, and return it."""

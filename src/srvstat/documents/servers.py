@@ -13,9 +13,6 @@ from srvstat.documents.document import Instant, SnapshotDocument
 from srvstat.documents.rows import RowDocument, Rows, build_rows, derive_columns
 from srvstat.documents.snapshot import ManifestShard
 
-_SERVERS_PER_PIECE = 100
-
-
 SortKey = Literal[
     "id", "hostname", "game", "region", "observations", "last-seen", "coverage", "current"
 ]
