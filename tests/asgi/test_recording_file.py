@@ -16,6 +16,10 @@ from asgi.log_entries import list_events, wait_for_events
 from asgi.records import read_records, wait_for_records
 from asgi.small_service import build_small
 from conftest import Cli
+from srvstat.asgi.log import Log, Recorder
+from srvstat.contract.http import Head
+from srvstat.contract.key_filter import KeyFilter
+from srvstat.support.recordings import ServedExchange
 from support.http import Client, get
 from support.process import Service, serve
 
@@ -183,3 +187,19 @@ def test_a_file_is_created_only_if_the_service_can_start(
         assert ran.exit_code in (3, 6)
 
     assert not (empty_directory / "new").exists()
+
+
+def test_exchanges_that_find_the_queue_full_are_counted(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("srvstat.asgi.log._MAX_EXCHANGES", 0)
+    log = Log()
+    recorder = Recorder(str(tmp_path / "recording.ndjson"), log)
+    exchange = ServedExchange(Head("GET", b"/", b"", []), b"", 401, b"", 0, None, 0, "")
+
+    for _ in range(3):
+        recorder.add(exchange, KeyFilter((), bool))
+    recorder.close()
+    log.close()
+
+    assert '"event": "exchanges not recorded", "exchanges": 3}' in capfd.readouterr().err

@@ -1,5 +1,7 @@
 """Check the six errors of the API (specification, section 7) and all exit codes."""
 
+import pickle
+
 import pytest
 
 from srvstat.contract.errors import (
@@ -8,6 +10,7 @@ from srvstat.contract.errors import (
     GatewayUnauthorizedError,
     InternalError,
     InvalidRequestError,
+    ParameterError,
     RateLimitedError,
     ServerNotFoundError,
     SrvstatError,
@@ -52,6 +55,16 @@ def test_the_exit_code_is_the_first_and_last_digit_of_the_status(
     status = str(kind.http_status)
 
     assert str(kind.exit_code) == status[0] + status[-1]
+
+
+@pytest.mark.parametrize("value", ["{", "{tz}", "x"])
+def test_an_error_of_a_parameter_survives_pickling(value: str) -> None:
+    error = ParameterError("{tz}: no time zone {value}", value=value)
+
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+
+    assert (type(copy), copy.reason) == (ParameterError, f"tz: no time zone {value}")
+    assert copy.describe("--{}".format) == f"--tz: no time zone {value}"
 
 
 def test_the_exception_has_the_reason() -> None:

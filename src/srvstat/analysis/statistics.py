@@ -13,6 +13,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.parameters import Parameter
 from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents.analysis import (
     AbovePart,
     FiguresPart,
@@ -87,7 +88,8 @@ class FigureOptions:
         Parameter("Add a quantile, such as 0.95 (repeatable).", "Q", ("--quantile",)),
     ] = None
     above: Annotated[
-        int | None, Parameter("Add the hours with more than N players.", "N", least=0)
+        int | None,
+        Parameter("Add the hours with more than N players.", "N", least=0, most=MAX_SAFE_INTEGER),
     ] = None
     versus: Annotated[
         Literal["previous"] | None,

@@ -18,6 +18,8 @@ from srvstat.support.recordings import RecordingFile, ServedExchange, encode_lin
 
 _MAX_LINES = 50_000
 """Lines that wait for a slow reader; further ones are lost."""
+_MAX_EXCHANGES = 10_000
+"""Exchanges that wait for a slow disk; further ones are lost."""
 _SECONDS_TO_CLOSE = 1
 _SECONDS_TO_RECORD = 5
 
@@ -78,11 +80,16 @@ class Recorder:
         self._log = log
         self._file = RecordingFile(path)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="srvstat-recorder")
+        self._room = threading.Semaphore(_MAX_EXCHANGES)
         self._lost = 0
+        self._refused = self._reported = 0
 
     def add(self, exchange: ServedExchange, key_filter: KeyFilter) -> None:
         """Add an exchange, without keys."""
-        self._thread.submit(self._write, encode_line(exchange, key_filter))
+        if self._room.acquire(blocking=False):
+            self._thread.submit(self._write, encode_line(exchange, key_filter))
+        else:
+            self._refused += 1
 
     def close(self) -> None:
         """Write the remaining exchanges; give up after five seconds."""
@@ -91,6 +98,7 @@ class Recorder:
 
     def _write(self, line: bytes) -> None:
         loss = self._file.append([line])
+        self._room.release()
         if loss is None:
             self._report_number()
             return
@@ -99,6 +107,7 @@ class Recorder:
         self._lost += loss.lines
 
     def _report_number(self) -> None:
-        if self._lost:
-            self._log.add_event("exchanges not recorded", exchanges=self._lost)
-            self._lost = 0
+        refused = self._refused  # the other thread adds to it
+        if lost := self._lost + refused - self._reported:
+            self._log.add_event("exchanges not recorded", exchanges=lost)
+        self._lost, self._reported = 0, refused

@@ -149,11 +149,12 @@ class Server(uvicorn.Server):
 
 
 def _allow_many_files() -> None:
-    """Raise the limit of open files for connections and shards, as far as the system permits."""
+    """Raise the limit of open files, for connections and shards, as far as the system permits."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < _OPEN_FILES:
-        wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
-        with suppress(OSError, ValueError):  # the system allows less than the hard limit
+    # macOS permits no more than this, whatever the hard limit says.
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else hard
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 

@@ -189,7 +189,7 @@ def draft_servers(
 
 def bundle(
     named: NamedServers,
-    output: Annotated[str, OUTPUT, "The bundle to write."],
+    output: Annotated[str, replace(OUTPUT, help="The bundle to write.", metavar="PATH")],
     range: Annotated[str, RANGE, "The longest range that the bundle answers."] = "1y",
     redact: Annotated[
         bool,
@@ -225,7 +225,7 @@ def bundle(
 
 def export(
     named: NamedServers,
-    output: Annotated[str, OUTPUT, "The new folder to write."],
+    output: Annotated[str, replace(OUTPUT, help="The new folder to write.", metavar="FOLDER")],
     format: Annotated[
         Literal["csv", "ndjson", "parquet"], Parameter("The format of the observations.")
     ] = "csv",

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from srvstat.cli.options import (
+    OUTPUT,
     AsOfOption,
-    OutputOption,
     OverwriteOption,
     QuietOption,
     RangeOption,
@@ -57,8 +57,13 @@ def fleet(
         ),
     ] = None,
     output: Annotated[
-        OutputOption,
-        "The file of the results, one line or row per server: .ndjson, .jsonl or .parquet.",
+        str | None,
+        replace(
+            OUTPUT,
+            help="The file of the results, one line or row per server: .ndjson, .jsonl or"
+            " .parquet.",
+            metavar="FILE",
+        ),
     ] = None,
     range: RangeOption = None,
     as_of: Annotated[

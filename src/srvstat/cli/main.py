@@ -66,7 +66,7 @@ def _run(arguments: list[str]) -> Outcome:
             result = _COMMAND(arguments, prog_name="srvstat", standalone_mode=False)
     except typer.TyperException as error:
         message = error.format_message().replace("Value error, ", "")  # of pydantic
-        report(f"error: {message}", _USAGE_REMEDY)
+        report(f"error: {' '.join(message.split())}", _USAGE_REMEDY)  # choices stand in lines
         return Outcome(exit_code=error.exit_code)
     except SystemExit as stop:  # from completion, or from a signal
         result = stop.code

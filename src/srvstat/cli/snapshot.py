@@ -123,8 +123,8 @@ def diff(
     """Show what differs between two snapshots.
 
     Lists servers that were added or removed, fields that changed, days (UTC) whose observations
-    differ, and the answers of the API that change because of it. Exits with 5 if there is a
-    difference.
+    differ, and the answers of the API that change because of it; with IDENTIFIER, those of these
+    servers. Exits with 5 if there is a difference.
 
     Example: srvstat snapshot diff old.db new.db srv-1
     """

@@ -99,8 +99,8 @@ class SourceOptions:
     servers: Annotated[
         str | None,
         Parameter(
-            "Server records as NDJSON, one per line. Without them, a build makes records from the"
-            " identifiers, and an update keeps those of the snapshot.",
+            "Server records as NDJSON, one per line; in an update, each adds a server or replaces"
+            " its record. Without them, records are made from the identifiers.",
             "FILE|-",
         ),
     ] = None

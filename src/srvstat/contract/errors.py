@@ -49,9 +49,16 @@ class ParameterError(UsageError):
         self._problem, self._values = problem, values
         super().__init__(self.describe(str))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (type(self), self._problem, self._values)
+
     def describe(self, find_name: Callable[[str], str]) -> str:
         """Return the message with the names of a surface, which a function finds."""
         return self._problem.format_map(_Fields(self._values, find_name))
+
+
+def _restore(kind: type[ParameterError], problem: str, values: dict[str, str]) -> ParameterError:
+    return kind(problem, **values)
 
 
 class _Fields(dict[str, str]):
