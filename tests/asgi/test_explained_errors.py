@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from asgi.log_entries import log_request
 from asgi.small_service import serve_small
-from srvstat.asgi.answers import build_reason_header
+from srvstat.asgi.headers import build_reason_header
 from support.http import (
     COMPARE,
     ERRORS,

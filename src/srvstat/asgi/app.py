@@ -10,7 +10,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from srvstat.asgi.answers import (
+from srvstat.asgi.auth import Authenticator
+from srvstat.asgi.headers import (
     Cors,
     Progress,
     build_error_response,
@@ -18,7 +19,6 @@ from srvstat.asgi.answers import (
     format_references,
     start_progress,
 )
-from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.log import Log, Recorder
 from srvstat.asgi.rehearsal import DroppedError, Rehearsal
 from srvstat.asgi.settings import Settings

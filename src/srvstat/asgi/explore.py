@@ -16,8 +16,8 @@ from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.window_query import find_previous
-from srvstat.asgi.answers import Progress
 from srvstat.asgi.auth import Authenticator
+from srvstat.asgi.headers import Progress
 from srvstat.asgi.sites import Site, SiteAnswer
 from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
 from srvstat.contract import wire

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 
-from srvstat.asgi.answers import Progress
 from srvstat.asgi.auth import TooManyRequestsError
+from srvstat.asgi.headers import Progress
 from srvstat.asgi.settings import RehearsalSettings
 from srvstat.contract.errors import (
     ApiError,

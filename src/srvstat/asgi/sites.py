@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Protocol
 
-from srvstat.asgi.answers import Progress
+from srvstat.asgi.headers import Progress
 from srvstat.asgi.snapshots import ServedSnapshot, Work
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.http import (

@@ -1,4 +1,7 @@
-"""Define windows, which exclude their start and include their end, and the ranges (D1, D2)."""
+"""Define windows, which exclude their start and include their end, and the ranges (D1, D2).
+
+Whatever reads observations of a window applies this rule with `bisect_right` at both ends.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType

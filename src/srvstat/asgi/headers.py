@@ -1,4 +1,4 @@
-"""What is known of a request while it is answered, and the headers and errors of its answer."""
+"""The headers and errors of every answer, and what is known of a request meanwhile."""
 
 import re
 import secrets
