@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -129,6 +130,30 @@ def test_other_programs_after_a_pipe_are_skipped(mail: Path) -> None:
     assert [target[1] for target in list_targets(read)] == [b"/gateway/v1/servers/a", b"/c"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [("'{}'", 64), ('"{}"', 64), ("$'{}'", 64), ("a" + " -s" * 80_000, 4)],
+    ids=["single", "double", "ansi", "words"],
+)
+def test_long_lines_are_read_in_linear_time(data: str, count: int) -> None:
+    line = f"curl {URL} --data-raw {data.replace('{}', 'a' * 250_000)}\n"
+    start = time.process_time()
+
+    assert len(list(curl.read_curl("mail", iter([line.encode() * count])))) == count
+
+    # 15 s or more if each character copies the word before it, or each option the words after it.
+    assert time.process_time() - start < 5
+
+
+def test_the_environment_does_not_change_how_options_are_read(
+    mail: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POSIXLY_CORRECT", "1")
+
+    assert read_one(mail, f"curl {URL} -d x").body == b"x"
+
+
 def test_only_judged_headers_are_kept(mail: Path) -> None:
     command = f"curl {URL} -H 'X-Gateway-Key: k' -H 'Cookie: secret' -u me:secret -b c=secret"
 
@@ -181,6 +206,9 @@ GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
         ("curl -Uri http://h/ -Method POST", "options of PowerShell's curl; use those of curl.exe"),
         ("curl -F a=b http://h/", "--form: not supported"),
         ("curl -sé http://h/", "unknown option -…"),
+        ("curl -s-k http://h/", "unknown option -…"),
+        ("curl --data='{}' http://h/", "unknown option --data"),
+        ("curl --url=http://h/", "unknown option --url"),
         ("curl http://h/ -d", "-d: without its argument"),
         ("curl --max-time 5 -X POST", "no URL"),
         ('curl -d "$DATA" http://h/', f"--data: {VARIABLE}"),

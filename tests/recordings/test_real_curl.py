@@ -35,6 +35,8 @@ COMMANDS = [
     f"curl -X get -d x {GET}",
     f"curl {COMPARE} {JSON} --data-raw '@lines'",
     f"curl {COMPARE} --json '{{\"servers\":' --json '[]}}'",
+    f"curl {COMPARE} --json '{{}}' -d x=1",
+    f"curl {COMPARE} -d x=1 --json '{{}}' -d y=2 -d ''",
     f"curl {COMPARE} --json '[]' -H 'content-type: text/plain'",
     f"curl {COMPARE} -d a --data-urlencode 'q=x y/é' --data-urlencode '=a&b' --data-urlencode c",
     f"curl {COMPARE} -H 'Content-Type:' -d x",
@@ -50,6 +52,10 @@ COMMANDS = [
     f"curl '{GET}?x=\\[1\\]'",
     f"curl --http1.1 -L -u me:secret -b a=b -A me -e r --max-time 5 --compressed {GET}",
     f"curl -XPOST -- {COMPARE}",
+    f"curl {GET}?1 --url {GET}?2 -s {GET}?3 -- {GET}?4",
+    f"curl {COMPARE} --data-raw -- -d --next --data-raw --x=1 -- {COMPARE}",
+    f"curl {COMPARE} --data-raw a\rb",
+    f"curl {GET} && \\curl {GET}?2",
     *(
         f"curl {COMPARE} --data-raw {word}"
         for word in (
@@ -151,6 +157,8 @@ def test_curl_sends_the_requests_that_are_read(
         "curl -I -d x URL/",
         "curl -d",
         "curl --frobnicate URL/",
+        "curl --data=x URL/",
+        "curl --url=URL/",
         "curl 'URL/a b'",
         "curl 'URL/{a'",
         "curl 'URL/[x'",

@@ -1,15 +1,14 @@
 """Read curl commands from a script, or from a message that they were pasted into.
 
-`shlex` splits the words. Before that, one pass over the line rewrites what `shlex` does not know:
-`$'…'`, escapes in double quotes, variables, comments, redirections and operators.
+One pass over a line decodes quotes and escapes, replaces variables, drops comments and marks the
+ends of words. `getopt` reads the options.
 """
 
 import re
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from getopt import GetoptError, gnu_getopt
+from getopt import GetoptError, getopt
 from typing import NamedTuple
 from urllib.parse import quote_plus
 
@@ -27,30 +26,32 @@ from srvstat.support.exchange import (
 MAX_BYTES = 16 << 20
 MAX_LINE_LENGTH = 1 << 18
 
-# `curl` in prose is not a command: its first argument is an option, is quoted, or looks like a URL.
-# It may follow a prompt, such as `$ `, `me@host:~# ` or `C:\\>`, and a command with a pipe to it.
+# A command is `curl` before an option, a quoted word or what looks like a URL; elsewhere, `curl` is
+# a word of prose. A prompt (`$ `, `me@host:~# `, `C:\\>`) or a command with a pipe may precede it.
 _START = re.compile(
     r"""^[ \t]*(?:(?:[^\s'"]*\$|\[?[\w.-]+@[^\n'"$#]*[$#])[ \t]+|[A-Za-z]:\\[^\n">]*>[ \t]*)?"""
     r"""(\w[^\n]*?(?<!\|)\|&?[ \t]*)??(curl(?:\.exe)?[ \t]+(?:[-'"$\\^`(]|[^\s:/.]*[:/.]\S))""",
     re.MULTILINE,
 )
-_CURL = re.compile(r"\s*curl(?:\.exe)?\s")
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _NOT_READ = "files and standard input are not read; write the contents into the command"
 
 _VARIABLE = "\0"
 """Replaces a shell variable or a substitution, whose value is unknown. No argument has a NUL."""
-_TARGET = "\ud800"
-"""Marks the file name after a redirection. No text that was read has this character."""
+_TARGET, _GAP, _EMPTY = "\ud800", "\ud801", "\ud802"
+"""Mark the file name after a redirection, blanks between words, and a quoted part without text.
+
+Decoded text has no such characters.
+"""
 
 _SHELL_VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]|\{[^}\n]*\}|\([^()\n]*\))|`[^`\n]+`"
 _SHELL = re.compile(
     rf"""
-    '(?P<single>[^']*)' | \$'(?P<ansi>(?:[^'\\]|\\.)*)' | \$?"(?P<double>(?:[^"\\]|\\.)*)"
+    '(?P<single>[^']*)' | \$'(?P<ansi>(?:[^'\\]++|\\.)*)' | \$?"(?P<double>(?:[^"\\]++|\\.)*)"
     | \\(?P<escaped>.?) | (?P<variable>{_SHELL_VARIABLE}) | (?P<comment>(?<=[\s;&|])\#[^\n]*)
     | (?P<redirection>(?:(?<=[\s;&|])[0-9]+)?(?:<<<|<<-?|>>|>\||&>|[<>]&?)[ \t]*)
     | (?P<operator>&&|\|\||\|&|;;|[;&|])
-    | (?P<plain>[ \t]+|[^ \t\n'"\\$`;&|<>({{]+|\$(?!['"({{])
+    | (?P<gap>[ \t]+) | (?P<plain>[^ \t\n'"\\$`;&|<>({{]+|\$(?!['"({{])
         |\{{(?!(?:'[^']*'|"[^"]*"|[^\s'"{{])*,))  # bash makes two words of {{a,b}}
     """,
     re.DOTALL | re.VERBOSE,
@@ -69,19 +70,19 @@ _PROBLEMS = {
     "$(": "a substitution $(…); replace it by its value",
     "${": "a substitution ${…}; replace it by its value",
     "`": "a backtick, as PowerShell continues a line; copy the command for bash",
-    # No argument of a POSIX shell; in PowerShell an expression, such as (Get-Clipboard).
+    # PowerShell replaces an expression such as (Get-Clipboard); a POSIX shell refuses it.
     "(": "a parenthesis outside quotes; quote it, or write its value",
     "{": "braces outside quotes; quote the data",
 }
-"""Why no piece of a line begins with some characters."""
+"""The reasons why a line can't be read, by the characters at which reading stops."""
 
-# What begins and ends like percent-escapes of a URL is text: cmd.exe keeps the name of an unset
-# variable.
+# cmd.exe replaces %ID% if that variable is set; otherwise the text stays. In a URL, %C3%A9 is an
+# encoded letter, and its %C3% no variable: two hexadecimal digits follow both percent signs.
 _CMD_VARIABLE = (
     r"%(?:(?![0-9A-Fa-f]{2})[A-Za-z_][A-Za-z0-9_]*%|[A-Za-z_][A-Za-z0-9_]*%(?![0-9A-Fa-f]{2}))"
 )
-# A line for cmd.exe has an escaped quote, ends in a caret, or has a variable and none of '`$, which
-# a POSIX shell gives a meaning, as in $(date +%Y%m%d).
+# A line is for cmd.exe if it contains ^", ends in ^, or contains a %VARIABLE% and no apostrophe,
+# backtick or dollar sign. These belong to a POSIX shell, as in $(date +%Y%m%d).
 _CMD_LINE = re.compile(
     rf"""[^\n]*(?:\^"|\^[ \t]*(?:\n|\Z))|(?=[^\n'`$]*(?:\n|\Z))[^\n]*{_CMD_VARIABLE}"""
 )
@@ -114,7 +115,7 @@ _OPTIONS = _OPTIONS_TEXT.split()
 _LONG_OPTIONS = [option.split(":")[-1] for option in _OPTIONS]
 _LETTERS = {name[0]: name[2:] for name in _OPTIONS if name[1] == ":"}
 _SHORT_OPTIONS = "".join(f"{key}:" if _LETTERS[key].endswith("=") else key for key in _LETTERS)
-_OPTION_NAME = re.compile(r"[A-Za-z0-9.-]{1,40}")
+_OPTION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,39}")
 _POWERSHELL = frozenset(("-uri", "-method", "-headers", "-body", "-contenttype"))
 
 _UNSUPPORTED = ("form", "form-string")
@@ -141,9 +142,9 @@ class CurlError(ValueError):
 
 
 class _Command(NamedTuple):
-    """A command before it is split into words. `has_input`: from a pipe or a file."""
+    """The words of a command. `has_input`: from a pipe or a file."""
 
-    text: str
+    words: list[str]
     start: int
     has_input: bool
 
@@ -161,10 +162,9 @@ def read_curl(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unread
         )
     at, line, counted = 0, 1, 0
     while start := _START.search(text, at):
-        piped, found = start[1], start.start(2)
-        is_cmd = _CMD_LINE.match(text, found) is not None
+        found = start.start(2)
         line, counted = line + text.count("\n", counted, found), found
-        commands, at, reason = _split_line(text, found, is_cmd=is_cmd)
+        commands, at, reason = _split_line(text, found, has_input=bool(start[1]))
         if _NOT_UTF8.search(text, found, at):
             reason = "not UTF-8"
         elif text.find("\0", found, at) >= 0:
@@ -172,11 +172,10 @@ def read_curl(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unread
         if reason:
             yield Unreadable(f"{title}, line {line}", reason)
             continue
-        if piped:
-            commands[0] = commands[0]._replace(has_input=True)
-        for command in filter(_is_curl, commands):
-            after = text.count("\n", counted, command.start)
-            yield from _read_command(f"{title}, line {line + after}", command, is_cmd=is_cmd)
+        for command in commands:
+            if command.words[:1] in (["curl"], ["curl.exe"]):
+                after = text.count("\n", counted, command.start)
+                yield from _read_command(f"{title}, line {line + after}", command)
 
 
 def _read_text(title: str, chunks: Iterator[bytes]) -> str:
@@ -188,17 +187,10 @@ def _read_text(title: str, chunks: Iterator[bytes]) -> str:
     return data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
 
 
-def _is_curl(command: _Command) -> bool:
-    return _CURL.match(command.text) is not None
-
-
-def _read_command(
-    place: str, command: _Command, *, is_cmd: bool
-) -> Iterator[Exchange | Unreadable]:
+def _read_command(place: str, command: _Command) -> Iterator[Exchange | Unreadable]:
     try:
-        words = (_split_cmd_words if is_cmd else _split_shell_words)(command.text)
-        parts = _split_at_next(words[1:])
-        requests = [each for part in parts for each in _build_requests(place, part)]
+        operations = _read_operations(command.words[1:])
+        requests = [each for options in operations for each in _build_requests(place, options)]
     except CurlError as error:
         yield Unreadable(place, str(error))
         return
@@ -208,7 +200,7 @@ def _read_command(
     yield from requests
 
 
-def _split_line(text: str, start: int, *, is_cmd: bool) -> tuple[list[_Command], int, str | None]:
+def _split_line(text: str, at: int, *, has_input: bool) -> tuple[list[_Command], int, str | None]:
     """Split the commands from a place of a text up to the end of the line that they end in.
 
     Returns them, the place at which to continue, and why they can't be split. After an error, other
@@ -216,26 +208,28 @@ def _split_line(text: str, start: int, *, is_cmd: bool) -> tuple[list[_Command],
     """
     commands: list[_Command] = []
     parts: list[str] = []
-    at, limit, has_input = start, start + MAX_LINE_LENGTH, False
-    pattern, rewrite = (_CMD, _rewrite_cmd) if is_cmd else (_SHELL, _rewrite_shell)
+    start, limit = at, at + MAX_LINE_LENGTH
+    pattern, rewrite, split = _SHELL, _rewrite_shell, _split_words
+    if _CMD_LINE.match(text, at):
+        pattern, rewrite, split = _CMD, _rewrite_cmd, _split_cmd_words
     try:
         while at < len(text) and text[at] != "\n":
             piece = _match_piece(pattern, text, at, limit)
             kind = piece.lastgroup or ""
             part = piece[kind]
             if kind == "operator":
-                commands.append(_Command("".join(parts), start, has_input))
+                commands.append(_Command(split("".join(parts)), start, has_input))
                 start, parts, has_input = piece.end(), [], part in ("|", "|&")
             elif kind == "redirection":
-                parts.append(f" {_TARGET}")
+                parts.append(_TARGET)
                 has_input = has_input or "<" in part
             else:
                 parts.append(rewrite(kind, part))
             at = piece.end()
+        commands.append(_Command(split("".join(parts)), start, has_input))
     except CurlError as error:
         end = text.find("\n", at)
         return [], len(text) if end < 0 else end, str(error)
-    commands.append(_Command("".join(parts), start, has_input))
     return commands, at, None
 
 
@@ -249,7 +243,7 @@ def _match_piece(pattern: re.Pattern[str], text: str, at: int, limit: int) -> re
 
 
 def _rewrite_shell(kind: str, part: str) -> str:
-    """Rewrite a part of a line so that `shlex` can split it."""
+    """Decode a part of a line, and mark what `_split_words` looks for."""
     match kind:
         case "ansi":
             part = _ANSI_ESCAPE.sub(_decode_escape, part)
@@ -261,11 +255,11 @@ def _rewrite_shell(kind: str, part: str) -> str:
             return _VARIABLE
         case "plain":
             return part
-        case "comment":
-            return ""
+        case "gap" | "comment":
+            return _GAP
         case "escaped" if part in ("", "\n"):
             return ""
-    return shlex.quote(part)
+    return part or _EMPTY
 
 
 def _decode_escape(escape: re.Match[str]) -> str:
@@ -289,8 +283,9 @@ def _decode_double_quotes(part: re.Match[str]) -> str:
     raise CurlError(_PROBLEMS[part[0]])
 
 
-def _split_shell_words(text: str) -> list[str]:
-    return [word for word in shlex.split(text) if not word.startswith(_TARGET)]
+def _split_words(text: str) -> list[str]:
+    words = (word.partition(_TARGET)[0] for word in text.split(_GAP))
+    return [word.replace(_EMPTY, "") for word in words if word]
 
 
 def _rewrite_cmd(kind: str, part: str) -> str:
@@ -302,79 +297,81 @@ def _split_cmd_words(text: str) -> list[str]:
 
     Backslashes escape a quote, or each other before a quote. Two quotes inside quotes are one.
     """
-    words: list[str] = []
-    word: str | None = None
-    in_quotes, closed_at = False, -1
+    marked, in_quotes, closed_at = "", False, -1
     for part in _CMD_WORD_PART.finditer(text.partition(_TARGET)[0]):
         backslashes, gap, plain = part.groups()
-        if gap and not in_quotes:
-            words += [] if word is None else [word]
-            word = None
-            continue
-        word = word or ""
         if backslashes is None:
-            word += gap or plain
+            marked += plain or (gap if in_quotes else _GAP)
             continue
-        word += "\\" * (len(backslashes) // 2)
+        marked += _EMPTY + "\\" * (len(backslashes) // 2)
         if len(backslashes) % 2 or (not in_quotes and closed_at == part.start()):
-            word += '"'
+            marked += '"'
         if len(backslashes) % 2 == 0:
             in_quotes = not in_quotes
             closed_at = part.end() if not in_quotes else -1
     if in_quotes:
         raise CurlError(_NOT_CLOSED)
-    return words if word is None else [*words, word]
+    return _split_words(marked)
 
 
-def _split_at_next(words: Sequence[str]) -> list[list[str]]:
-    """Split the words after `curl` at `--next`. Raises CurlError for options of PowerShell."""
-    operations: list[list[str]] = [[]]
-    for word in words:
+def _read_operations(words: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
+    """Read the options up to each `--next`, by their long names; a bare URL is a `url`.
+
+    Raises CurlError.
+    """
+    options: list[tuple[str, str]] = []
+    rest = iter(words)
+    for word in rest:
         if word.lower() in _POWERSHELL:
             raise CurlError("options of PowerShell's curl; use those of curl.exe")
         if word in ("--next", "-:"):
-            operations.append([])
+            yield options
+            options = []
+        elif word == "--":
+            options += (("url", url) for url in rest)
         else:
-            operations[-1].append(word)
-    return operations
+            options += _read_options(word, rest)
+    yield options
 
 
-def _read_options(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the options of a request, by their long names; a bare URL is a `url`.
+def _read_options(word: str, rest: Iterator[str]) -> list[tuple[str, str]]:
+    """Read a URL, a long option, or short ones behind one hyphen.
 
-    Raises CurlError for an option that is not supported, or whose argument names a file.
+    The argument of the last one may be the next word of the rest.
     """
+    hyphens = "--" if word.startswith("--") else "-"
+    if hyphens == "--":  # curl, unlike getopt, takes `=` as a part of the name
+        word = word.replace("=", "\0")
     try:
-        pairs, urls = gnu_getopt(words, _SHORT_OPTIONS, _LONG_OPTIONS)
+        pairs, left = getopt([word, ""], _SHORT_OPTIONS, _LONG_OPTIONS)
     except GetoptError as error:
         # What follows the name of an option can be a key: `--X-Gateway-Key:…`.
         name = _OPTION_NAME.match(error.opt)
-        is_long = error.msg.startswith("option --")
-        shown = f"{'--' if is_long else '-'}{name[0] if name else '…'}"
-        if f"{error.opt}=" in _LONG_OPTIONS if is_long else error.opt in _LETTERS:
-            raise CurlError(f"{shown}: without its argument") from None
-        raise CurlError(f"unknown option {shown}") from None
-    options = []
-    for letter, argument in (*pairs, *(("--url", url) for url in urls)):
-        option = letter[2:] or _LETTERS[letter[1:]].rstrip("=")
-        if option in _UNSUPPORTED:
-            raise CurlError(f"--{option}: not supported")
-        if _names_file(option, argument):
-            raise CurlError(f"--{option}: {_NOT_READ}")
-        options.append((option, argument))
-    return options
+        raise CurlError(f"unknown option {hyphens}{name[0] if name else '…'}") from None
+    if not left:  # getopt took the empty word for the argument
+        key, argument = pairs.pop()[0], next(rest, None)
+        if argument is None:
+            raise CurlError(f"{key}: without its argument")
+        pairs.append((key, argument))
+    pairs += (("--url", url) for url in left[:-1])
+    return [(key[2:] or _LETTERS[key[1:]].rstrip("="), argument) for key, argument in pairs]
 
 
-def _build_requests(place: str, words: Sequence[str]) -> Iterator[Exchange]:
+def _build_requests(place: str, options: Sequence[tuple[str, str]]) -> Iterator[Exchange]:
     """Build the requests for URLs that have the same options.
 
     Raises CurlError.
     """
-    options = _read_options(words)
-    given = dict(options)
-    data = [_build_data(name, argument) for name, argument in options if name in _DATA]
-    joined = ("" if "json" in given else "&").join(filter(None, data))
-    body = _encode(joined) if data and "get" not in given else None
+    given, data = dict(options), None
+    for name, argument in options:
+        if name in _UNSUPPORTED:
+            raise CurlError(f"--{name}: not supported")
+        if _names_file(name, argument):
+            raise CurlError(f"--{name}: {_NOT_READ}")
+        if name in _DATA:
+            joint = "&" if data and name != "json" else ""
+            data = f"{data or ''}{joint}{_build_data(name, argument)}"
+    body = None if data is None or "get" in given else _encode(data)
     if "url" not in given:
         raise CurlError("no URL")
     if body is not None and "head" in given:
@@ -389,7 +386,7 @@ def _build_requests(place: str, words: Sequence[str]) -> Iterator[Exchange]:
         if scheme in _HTTP:
             sent_path = path if "path-as-is" in given else _remove_dot_segments(path)
             full = f"http://{host}{sent_path}"
-            queries = "&".join(filter(None, (query, joined if "get" in given else None)))
+            queries = "&".join(filter(None, (query, data if "get" in given else None)))
         headers = _build_headers(lines, _list_defaults(given, host, body))
         exchange = build_exchange(place, method, _encode(full), headers)
         head = exchange.head._replace(query=_encode(queries))
@@ -400,10 +397,8 @@ def _build_headers(lines: Sequence[str], defaults: Iterable[tuple[bytes, bytes]]
     """Build all headers that curl sends: those given, and the defaults that they leave."""
     given = [pair for line in lines if (pair := _split_header(line))]
     names = {name for name, _ in given}
-    if any(
-        name == b"transfer-encoding" and b"chunked" in (value or b"").lower()
-        for name, value in given
-    ):
+    encodings = (value or b"" for name, value in given if name == b"transfer-encoding")
+    if any(b"chunked" in encoding.lower() for encoding in encodings):
         names.add(b"content-length")
     sent = (*given, *(pair for pair in defaults if pair[0] not in names))
     return keep_judged((name, value) for name, value in sent if value is not None)
