@@ -1,6 +1,7 @@
 """Define windows, which exclude their start and include their end, and the ranges (D1, D2).
 
-Whatever reads observations of a window applies this rule with `bisect_right` at both ends.
+Whatever reads observations of a window applies this rule itself: `bisect_right` at both ends of
+sorted times, `start + 1` in SQL.
 """
 
 from collections.abc import Mapping
