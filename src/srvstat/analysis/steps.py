@@ -17,7 +17,7 @@ from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.windows import BEFORE_ALL, Window
-from srvstat.snapshot.format.rows import RowError, ServerRow
+from srvstat.snapshot.format.rows import ForgedRowError, ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 
 
@@ -80,7 +80,7 @@ def find_first_instant(snapshot: Snapshot, servers: Iterable[ServerRow]) -> int:
         firsts = [one.first_observed_at for one in servers]
         first = min((at for at in firsts if at is not None), default=LATEST)
         if not 0 <= first <= LATEST:
-            raise RowError("not an instant")
+            raise ForgedRowError("not an instant")
     return first
 
 
@@ -101,7 +101,7 @@ def find_unobserved(
         return [(start, end)]
     with snapshot.convert_decode_errors(server.title):
         if not first <= last:
-            raise RowError("not the instants of observations")
+            raise ForgedRowError("not the instants of observations")
     usual = int(2 * usual_interval)
     found = [(start, 2 * first)] if first > window.start else []
     for before, after in snapshot.find_long_intervals(server, window, usual):

@@ -35,8 +35,8 @@ from srvstat.snapshot.format.rows import (
     BLOCKS_PER_SERVER,
     DAYS_PER_SERVER,
     Day,
+    ForgedRowError,
     IntervalCounts,
-    RowError,
     ServerRow,
     Summaries,
     SummaryIndex,
@@ -197,7 +197,7 @@ def _list_later(
     server: ServerRow, index: Index, instants: "array[int]", players: "array[int]"
 ) -> _LaterDays:
     if server.last_observed_at is None or server.last_players is None:
-        raise RowError("summaries without observations")
+        raise ForgedRowError("summaries without observations")
     days = [
         SummaryDay(number, first + 1, end + 1) for number, first, end in find_summary_days(instants)
     ]

@@ -10,7 +10,13 @@ from typing import NamedTuple
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
 from srvstat.snapshot.format.packing import pack, unpack
-from srvstat.snapshot.format.rows import BANDS_PER_SERVER, RowError, ServerRow, SummaryIndex, Value
+from srvstat.snapshot.format.rows import (
+    BANDS_PER_SERVER,
+    ForgedRowError,
+    ServerRow,
+    SummaryIndex,
+    Value,
+)
 
 _FRACTION_BITS = 18
 
@@ -178,7 +184,7 @@ def read_bands(row: ServerRow | SummaryIndex) -> Bands:
     count = row.band_count
     with_digest, rest = divmod(len(row.band_digests), _NUMBER_BYTES + DIGEST_BYTES)
     if rest:
-        raise RowError("not digests of bands")
+        raise ForgedRowError("not digests of bands")
     digests = row.band_digests[with_digest * _NUMBER_BYTES :]
     numbers = row.band_digests[: with_digest * _NUMBER_BYTES]
     return Bands(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
 from srvstat.snapshot.format.packing import pack, unpack
-from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, RowError, ServerRow, Value
+from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, ForgedRowError, ServerRow, Value
 
 _MAX_BLOCKS = BLOCKS_PER_SERVER - 1
 
@@ -141,7 +141,7 @@ def read_calendar(server: ServerRow) -> Calendar:
     recent = read_block(server.days, server.day_digests, most=2 * _DAYS_PER_BLOCK - 1)
     count = 2 * len(server.block_digests) // DIGEST_BYTES
     if count > 2 * _MAX_BLOCKS:
-        raise RowError("more blocks than a server has")
+        raise ForgedRowError("more blocks than a server has")
     edges = unpack(server.blocks, count).tolist() if count else []
     edges += (recent.days[0], recent.days[-1]) if recent.days else ()
     return Calendar(edges, server.block_digests, recent)
@@ -152,10 +152,10 @@ def read_block(days: bytes, digests: bytes, *, most: int = _DAYS_PER_BLOCK) -> B
     count = len(digests) // DIGEST_BYTES
     if not count:
         if days:
-            raise RowError("days without digests")
+            raise ForgedRowError("days without digests")
         return Block((), b"")
     if count > most:
-        raise RowError("more days than a block has")
+        raise ForgedRowError("more days than a block has")
     return Block(unpack(days, count), digests)
 
 

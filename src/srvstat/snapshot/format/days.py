@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.snapshot.format.packing import pack, pack_offsets, pack_values, unpack
-from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, RowError, ServerRow
+from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, ForgedRowError, ServerRow
 from srvstat.stats import Growth, Prefix, Ranking, compute_growth
 
 if TYPE_CHECKING:
@@ -156,11 +156,11 @@ def build_ranking(start: State, end: State, starts: Sequence[int]) -> tuple[Rank
     """Return the ranking and the growth of the observations between two states of a server."""
     ranking = Ranking(start.prefix, end.prefix, starts)
     if ranking.count < 0:
-        raise RowError("fewer observations at the end of a window than at its start")
+        raise ForgedRowError("fewer observations at the end of a window than at its start")
     growth = Growth(None, None)
     if ranking.count > 1:
         if start.players_after is None or end.players_before is None:
-            raise RowError("a day without the players before or after it")
+            raise ForgedRowError("a day without the players before or after it")
         growth = compute_growth(start.players_after, end.players_before)
     return ranking, growth
 
@@ -180,7 +180,7 @@ def read_day_observations(days: Iterable[Day], window: Window) -> tuple[list[int
         instants.extend([midnight + time for time in times[first:last]])
         players.extend(unpack(day.players, day.observation_count)[first:last])
     if not is_ascending([window.start, *instants]) or (instants and instants[-1] > window.end):
-        raise RowError("not the observations of a window")
+        raise ForgedRowError("not the observations of a window")
     return instants, players
 
 

@@ -14,7 +14,7 @@ from srvstat.snapshot.format.rows import (
     ROWS_PER_SERVER,
     Bucket,
     FileRow,
-    RowError,
+    ForgedRowError,
     ServerRow,
     Value,
 )
@@ -105,7 +105,7 @@ def _hash(layout: "_Layout", values: Sequence[Any]) -> bytes:
         return sha256(b"".join((head, numbers, *parts))).digest()
     joined = "\0".join((*texts(values), ""))
     if joined.count("\0") != text_count:
-        raise RowError("a text with a zero byte")
+        raise ForgedRowError("a text with a zero byte")
     return sha256(b"".join((head, numbers, joined.encode(), *parts))).digest()
 
 
@@ -126,7 +126,7 @@ class _Layout(NamedTuple):
 @cache
 def _build_layout(label: str, types: tuple[type, ...]) -> _Layout:
     if not set(types) <= _LETTERS.keys():
-        raise RowError("a value of an unexpected type")
+        raise ForgedRowError("a value of an unexpected type")
     letters = "".join(_LETTERS[kind] for kind in types)
     integers, texts, blobs = (
         [at for at, kind in enumerate(types) if kind is wanted] for wanted in (int, str, bytes)

@@ -17,8 +17,8 @@ from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import (
     BANDS_PER_SERVER,
     DAYS_PER_BLOCK,
+    ForgedRowError,
     IntervalCounts,
-    RowError,
     ServerRow,
     Value,
 )
@@ -245,6 +245,6 @@ def compute_server_coverage(server: ServerRow, as_of: int) -> float | None:
     if usual is None or covered is None:
         return None
     if first is None or last is None or not 0 < covered <= 2 * (last - first) or usual < 1:
-        raise RowError("not the intervals of observations")
+        raise ForgedRowError("not the intervals of observations")
     end = max(as_of, last)
     return (covered + min(2 * (end - last), 3 * usual)) / (2 * (end - first))

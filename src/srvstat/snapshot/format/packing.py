@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Sequence
 from operator import sub
 
-from srvstat.snapshot.format.rows import RowError
+from srvstat.snapshot.format.rows import ForgedRowError
 
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 """The type code of Python's arrays for each width in bytes."""
@@ -51,7 +51,7 @@ def _find_width(length: int, count: int) -> int:
     """Return the width of each of `count` numbers in a number of bytes."""
     width = length // count if count > 0 else 0
     if width * count != length or width not in _CODES:
-        raise RowError("not numbers of one width")
+        raise ForgedRowError("not numbers of one width")
     return width
 
 

@@ -24,7 +24,7 @@ def read_schema() -> str:
         return file.read()
 
 
-class RowError(ValueError):
+class ForgedRowError(ValueError):
     """A row has values that no build writes, although its digest matches: the file was forged.
 
     Every function that decodes rows may raise it, or one of Python's own errors for such values.

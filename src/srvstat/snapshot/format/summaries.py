@@ -19,7 +19,7 @@ from srvstat.snapshot.format.packing import pack, pack_sums, subtract_neighbors,
 from srvstat.snapshot.format.rows import (
     BLOCKS_PER_SERVER,
     DAYS_PER_BLOCK,
-    RowError,
+    ForgedRowError,
     Summaries,
     SummaryIndex,
     Value,
@@ -108,7 +108,7 @@ def read_index(row: SummaryIndex) -> Index:
     """Return the index in a row."""
     blocks = len(row.digests) // DIGEST_BYTES
     if blocks >= BLOCKS_PER_SERVER or row.band_count > MAX_INTERVAL_BANDS:
-        raise RowError("more blocks or bands than a server has")
+        raise ForgedRowError("more blocks or bands than a server has")
     edges = unpack(row.blocks, 2 * blocks)
     return Index(edges, row.digests, row.count_digests, read_bands(row), row.longest_usual)
 
@@ -126,7 +126,7 @@ class Blocks:
         counts = [row.day_count for row in rows]
         full = counts[:-1] if has_last else counts
         if any(count != DAYS_PER_BLOCK for count in full) or not 0 < counts[-1] <= DAYS_PER_BLOCK:
-            raise RowError("not the days of a block")
+            raise ForgedRowError("not the days of a block")
         self.days = self.read_column("days")
 
     def read_column(self, name: str) -> Sequence[int]:
@@ -156,7 +156,7 @@ class Blocks:
             if row.long_count is None:
                 return None
             if not 0 <= row.long_count <= MAX_LONG:
-                raise RowError("not a number of long intervals")
+                raise ForgedRowError("not a number of long intervals")
             if row.long_count:
                 start = (unpack(row.days, row.day_count)[0] - 1) * DAY_MS
                 ends = unpack(row.long_ends, row.long_count)
@@ -303,7 +303,7 @@ def read_block(row: Summaries) -> SummaryBlock:
     """Return the block in a row."""
     count = row.day_count
     if not 0 < count <= DAYS_PER_BLOCK:
-        raise RowError("not the days of a block")
+        raise ForgedRowError("not the days of a block")
     columns = (unpack_sums(getattr(row, name), count) for name in _COLUMNS)
     days = list(map(DayFigures._make, zip(*columns, strict=True)))
     return SummaryBlock(days, read_long_intervals(row))
@@ -315,7 +315,7 @@ def read_long_intervals(row: Summaries) -> list[LongInterval] | None:
     if not count:
         return [] if count == 0 else None
     if not 0 < count <= MAX_LONG:
-        raise RowError("not a number of long intervals")
+        raise ForgedRowError("not a number of long intervals")
     start = (unpack(row.days, row.day_count)[0] - 1) * DAY_MS
     ends = [start + end for end in unpack(row.long_ends, count)]
     rest = (unpack(column, count) for column in (row.long_intervals, row.long_players))

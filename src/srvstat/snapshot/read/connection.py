@@ -19,7 +19,6 @@ from srvstat.snapshot.format.rows import (
     APPLICATION_ID,
     FORMAT_VERSION,
     MAX_ROW_BYTES,
-    RowError,
     read_schema,
 )
 
@@ -77,7 +76,7 @@ _SCHEMA_ENTRIES = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 _MAX_ATTEMPTS = 100
 """Maximum number of attempts to open a file that is replaced during each attempt."""
 
-DECODE_ERRORS = (RowError, ValueError, TypeError, LookupError, OverflowError, RecursionError)
+DECODE_ERRORS = (ValueError, TypeError, LookupError, OverflowError, RecursionError)
 """The exceptions that decoders of forged rows raise: ours, and those of Python.
 
 Readers of many rows catch them directly, because `convert_decode_errors` costs microseconds."""

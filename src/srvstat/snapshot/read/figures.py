@@ -18,8 +18,8 @@ from srvstat.snapshot.format.rows import (
     DAYS_PER_BLOCK,
     DAYS_PER_SERVER,
     Day,
+    ForgedRowError,
     IntervalCounts,
-    RowError,
     ServerRow,
     Summaries,
     SummaryIndex,
@@ -441,7 +441,7 @@ class WindowParts(NamedTuple):
             ]
         found += self.tail.find(value)
         if not found:
-            raise RowError("not an observed value")
+            raise ForgedRowError("not an observed value")
         return found[0], found[-1]
 
 
@@ -459,7 +459,7 @@ def divide_window(
     if first >= end:
         return None
     if not first and blocks.first:
-        raise RowError("a block that begins after its edge")
+        raise ForgedRowError("a block that begins after its edge")
     midnight = start_day * DAY_MS
     head = _read_day(ends[:1], Window(window.start, midnight))
     if window.start < midnight and first and blocks.days[first - 1] == start_day:
@@ -632,7 +632,7 @@ def _compute_figures(
 def _check_values(least: int, most: int, *values: float | None) -> None:
     """Check values against limits, as a forged file may have any."""
     if not all(value is None or least <= value <= most for value in values):
-        raise RowError("not the figures of observations")
+        raise ForgedRowError("not the figures of observations")
 
 
 def _find_usual_interval(ranked: RankedWindow, intervals: RankedValues) -> int | None:
@@ -641,7 +641,7 @@ def _find_usual_interval(ranked: RankedWindow, intervals: RankedValues) -> int |
     None if the intervals in its band are not stored.
     """
     if intervals.ranking.count != ranked.count - 1:
-        raise RowError("not the intervals of the observations")
+        raise ForgedRowError("not the intervals of the observations")
     ranks = find_middle_ranks(ranked.count - 1)
     if not all(intervals.bands.is_known(intervals.find_band(rank)) for rank in ranks):
         return None
@@ -656,7 +656,7 @@ def _weigh(parts: WindowParts, window: Window, usual: int) -> tuple[int, int] | 
     lack some intervals that are longer.
     """
     if usual < 1:
-        raise RowError("observations without intervals")
+        raise ForgedRowError("observations without intervals")
     (first,), _ = parts.get_first()
     (last,), (last_players,) = parts.get_last()
     long = parts.blocks.list_long_intervals(Window(first, window.end))
@@ -673,7 +673,7 @@ def _weigh(parts: WindowParts, window: Window, usual: int) -> tuple[int, int] | 
         + last_duration * last_players
     )
     if weight < 1:
-        raise RowError("observations without durations")
+        raise ForgedRowError("observations without durations")
     return weighted_sum, weight
 
 

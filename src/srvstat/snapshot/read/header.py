@@ -8,7 +8,7 @@ from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.responses import Players, ServerDetail
 from srvstat.contract.windows import DAY_MS, DAYS
-from srvstat.snapshot.format.rows import FileRow, RowError, ServerRow
+from srvstat.snapshot.format.rows import FileRow, ForgedRowError, ServerRow
 from srvstat.snapshot.read.connection import build_damage_error, convert_decode_errors
 
 _ROOT_BYTES = 32
@@ -42,7 +42,7 @@ class DetailWithInstants(NamedTuple):
 def check_instant(value: int) -> int:
     """Return a number of Unix milliseconds that is an instant of the contract."""
     if not 0 <= value <= LATEST:
-        raise RowError("not an instant")
+        raise ForgedRowError("not an instant")
     return value
 
 
@@ -51,11 +51,11 @@ def check_coverage(row: FileRow) -> None:
     if row.parent_root is None and row.covered_from is None:
         return
     if row.parent_root is None or len(row.parent_root) != _ROOT_BYTES or row.covered_from is None:
-        raise RowError("not the provenance of a bundle")
+        raise ForgedRowError("not the provenance of a bundle")
     # The longest range of a snapshot as of 1970-01-01 reaches back one year.
     earliest = -max(DAYS.values()) * DAY_MS
     if row.covered_from % DAY_MS or not earliest <= row.covered_from <= row.as_of:
-        raise RowError("not the coverage of a bundle")
+        raise ForgedRowError("not the coverage of a bundle")
 
 
 def check_optional_instant(value: int | None) -> int | None:

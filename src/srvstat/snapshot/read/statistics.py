@@ -7,7 +7,7 @@ from srvstat.contract.windows import Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot.format.bands import Bands, Members
 from srvstat.snapshot.format.days import build_ranking, read_last_state, read_state, read_totals
-from srvstat.snapshot.format.rows import Day, RowError, ServerRow
+from srvstat.snapshot.format.rows import Day, ForgedRowError, ServerRow
 from srvstat.snapshot.read.verified_rows import VerifiedRows
 from srvstat.stats import (
     Growth,
@@ -188,4 +188,4 @@ def add_members(
 def check_total(observations: int, total: int) -> None:
     """Check that observations can have a sum, as a forged file may have any."""
     if not 0 <= total <= observations * MAX_SAFE_INTEGER:
-        raise RowError("not the sum of observations")
+        raise ForgedRowError("not the sum of observations")

@@ -29,7 +29,7 @@ from srvstat.snapshot.format.rows import (
     Bucket,
     Day,
     FileRow,
-    RowError,
+    ForgedRowError,
     ServerRow,
 )
 from srvstat.snapshot.read.connection import (
@@ -208,7 +208,7 @@ class VerifiedRows:
             row = rows.get(key)
             try:
                 if row is None or not has_digest("calendars", row, digest):
-                    raise RowError("not the row of the digest")
+                    raise ForgedRowError("not the row of the digest")
                 self._blocks[key] = read_block(*row[1:])
             except DECODE_ERRORS:
                 raise self.build_damage_error(f"the calendar of {server.title}") from None
