@@ -36,6 +36,15 @@ def write_rows(path: Path, rows: list[tuple[Any, Any, Any]], **types: pa.DataTyp
     return path
 
 
+def forge_statistics(path: Path, true: int, wrong: int) -> None:
+    """Replace a number in the statistics of a Parquet file, but not in its rows."""
+    stored = path.read_bytes()
+    footer = len(stored) - 8 - int.from_bytes(stored[-8:-4], "little")
+    old, new = (number.to_bytes(8, "little", signed=True) for number in (true, wrong))
+    assert old in stored[footer:]
+    path.write_bytes(stored[:footer] + stored[footer:].replace(old, new))
+
+
 def _build_array(column: Sequence[Any], kind: pa.DataType) -> pa.Array:
     # Not every version of PyArrow can build all dictionaries directly.
     if pa.types.is_dictionary(kind):

@@ -15,6 +15,7 @@ from fleet.engine_runs import (
     WINDOW,
     ask_engine,
     compute_outcome,
+    forge_statistics,
     open_sources,
     run_engine,
     write_rows,
@@ -84,12 +85,8 @@ def test_no_row_is_lost_to_wrong_statistics(tmp_path: Path, group: int, shift: i
     path = tmp_path / "rows.parquet"
     columns = {"serverId": ["a", "a"], "observedAt": [NOON - 1, NOON], "players": [1, 2]}
     parquet.write_table(pa.table(columns), path, row_group_size=1)
-    stored = path.read_bytes()
-    true, wrong = (
-        (NOON - 1 + group + each).to_bytes(8, "little", signed=True) for each in (0, shift)
-    )
-    footer = len(stored) - 8 - int.from_bytes(stored[-8:-4], "little")
-    path.write_bytes(stored[:footer] + stored[footer:].replace(true, wrong))
+    at = NOON - 1 + group
+    forge_statistics(path, at, at + shift)
 
     sources = open_sources(path)
 

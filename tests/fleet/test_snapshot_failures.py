@@ -82,8 +82,8 @@ def test_a_killed_process_of_a_shard_is_an_error(before: set[str]) -> None:
         assert command.finish() == Ran(
             7,
             b"",
-            "error: shards: a process ended by SIGKILL; if memory ran out, use more --shards, or"
-            " with DuckDB fewer --threads\n",
+            "error: shards: a process ended by SIGKILL; if memory ran out, use more --shards or"
+            " fewer --threads\n",
         )
     assert {*os.listdir()} == before
 

@@ -50,7 +50,7 @@ def count_processes(memory: str | None, threads: int | None) -> int:
 
 
 class FleetRequest(NamedTuple):
-    """What to compute of which sources, and with which engine.
+    """What to compute of which sources, and how.
 
     `servers`, `uses_slugs`, `game`, `as_of` and `max_rejected` are those of a build. `output` is
     the file of the results, and `snapshots` the folder of a sharded snapshot; one of them may be

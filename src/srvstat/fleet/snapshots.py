@@ -82,8 +82,7 @@ class ShardedDraft:
                 report(0)
         except WorkerError as error:
             raise EngineError(
-                f"{self._title}: {error}; if memory ran out, use more --shards, or with DuckDB"
-                " fewer --threads"
+                f"{self._title}: {error}; if memory ran out, use more --shards or fewer --threads"
             ) from None
         rows = [built[number] for number in range(self._shards)]
         manifest = _build_manifest(fleet, resolved, sources, rows)
