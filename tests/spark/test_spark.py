@@ -19,6 +19,7 @@ import pytest
 from pyarrow import parquet
 
 from conftest import AS_OF, DAY, ROOT, Cli, csv, ndjson, server
+from fleet.engine_runs import forge_statistics, write_rows
 from fleet.random_fleet import write_fleet
 from fleet.same_bytes import build, check_results
 from srvstat.contract.errors import UsageError
@@ -169,6 +170,23 @@ def test_compute_reads_records_as_spark_reads_their_json(spark: Any, tmp_path: P
     assert [(row.serverId, row.currentPlayers) for row in found] == [("a", 3), ("b", 0)]
 
 
+def test_no_row_is_lost_to_wrong_statistics(spark: Any, tmp_path: Path) -> None:
+    from srvstat.spark import compute  # noqa: PLC0415 - needs PySpark
+
+    path = write_rows(tmp_path / "rows.parquet", [("a", AS_OF - 1, 1), ("a", AS_OF, 3)])
+    forge_statistics(path, AS_OF - 1, AS_OF + DAY)
+    output = tmp_path / "results.ndjson"
+
+    assert run_job(str(path), f"--as-of={AS_OF}", "--conflicts=lowest", f"--output={output}") == 0
+    servers = spark.createDataFrame([("a",)], "id STRING")
+    observations = spark.read.parquet(str(path))
+    (row,) = compute(observations, servers, as_of=AS_OF, conflicts="lowest").collect()
+
+    result = json.loads(output.read_bytes())
+    assert (result["sampleCount"], result["averagePlayers"]) == (2, 2)
+    assert (row.sampleCount, row.averagePlayers) == (2, 2)
+
+
 def test_compute_refuses_columns_that_it_would_have_to_guess(spark: Any) -> None:
     from srvstat.spark import compute  # noqa: PLC0415 - needs PySpark
 
@@ -191,11 +209,19 @@ def test_compute_refuses_columns_that_it_would_have_to_guess(spark: Any) -> None
 def test_what_the_job_refuses_leaves_no_file(capfd: pytest.CaptureFixture[str], here: Path) -> None:
     week, bad = str(here / "week.csv"), str(here / "bad.csv")
     Path("bad.csv").write_bytes(csv([("a", AS_OF, -1)] * 11 + [("no", AS_OF, 1)] * 20))
+    Path("other.csv").write_text("id,time,count\na,1,2\n", encoding="utf-8")
     before = sorted(os.listdir())
     for arguments, code, message in (
         ([week, "-o", "r.csv"], 2, "-o r.csv: unknown format"),
         ([week, "-o", "week.ndjson", "--as-of=now"], 2, "--as-of: "),
+        (
+            [week, "-o", "r.ndjson", "--max-rejected=x"],
+            2,
+            "error: --max-rejected: must be a number",
+        ),
         ([week, "-o", "r.ndjson", "--range=8d"], 40, "INVALID_REQUEST"),
+        ([week, "no.csv", "-o", "r.ndjson"], 6, "error: no.csv: Path does not exist: "),
+        ([str(here / "other.csv"), "-o", "r.ndjson"], 6, "other.csv: CSV header does not conform"),
         ([week, "-o", "r.ndjson", "--as-of=5"], 6, "no observation was kept: "),
         ([week, bad, "-o", "r.ndjson"], 6, "bad.csv: 11 of 31 rows were rejected"),
     ):
@@ -216,8 +242,12 @@ def test_what_the_job_refuses_leaves_no_file(capfd: pytest.CaptureFixture[str], 
     assert [json.loads(line)["serverId"] for line in lines] == ["a", "b"]
 
     folder = here / "results"
-    assert run_job(week, "--servers=servers.ndjson", f"--output=file://{folder}") == 0
+    to_folder = (week, "--servers=servers.ndjson", f"--output=file://{folder}")
+    assert run_job(*to_folder) == 0
     assert parquet.read_table(folder)["sampleCount"].to_pylist() == [2, 1]
+    capfd.readouterr()
+    assert run_job(*to_folder) == 7
+    assert "error: Spark: Path " in capfd.readouterr().err
 
 
 def write_standing_fleet(cli: Cli, directory: Path) -> list[str]:
@@ -244,6 +274,7 @@ def check_equal(directory: Path) -> None:
 def test_the_job_runs_in_a_session_of_spark_connect(cli: Cli, tmp_path: Path) -> None:
     arguments = write_standing_fleet(cli, tmp_path)
     environment = make_environment(tmp_path / "connect", SPARK_REMOTE="local[2]")
+    del environment["PYSPARK_PYTHON"]  # the job names its own Python
 
     ran = subprocess.run(
         [sys.executable, "-m", "srvstat.spark", *arguments],

@@ -66,7 +66,7 @@ def compute(
     `spark.read.json` reads server records; no two servers may share an identifier.
 
     The window ends at `as_of`, in Unix milliseconds or with a time zone; by default, at the latest
-    observation of a publishable server. With `as_of`, Spark skips row groups by their statistics.
+    observation of a publishable server.
 
     `conflicts` resolves unequal observations of a server at one instant: `lowest` keeps the fewest
     players, `first` the row with the lowest value in the column `position`. Without that column,
@@ -129,25 +129,33 @@ def _select_servers(servers: DataFrame) -> DataFrame:
 
 
 def _select_rows(observations: DataFrame, end: int | None) -> DataFrame:
-    """Return the valid rows up to an instant: identifier, at, players, and position if it exists.
-
-    The stored times are compared, so that Spark skips row groups by their statistics.
-    """
+    """Return the valid rows up to an instant: identifier, at, players, and a position if any."""
     _find_type(observations, "observations", "serverId", StringType)
     _find_type(observations, "observations", "players", IntegralType)
     kind = _find_type(observations, "observations", "observedAt", TimestampType, IntegralType)
-    stored, at = sql.col("observedAt"), sql.col("observedAt").cast("bigint")
-    after = sql.lit((LATEST if end is None else end) + 1)
+    at = sql.col("observedAt").cast("bigint")
     if isinstance(kind, TimestampType):
         at = sql.unix_millis("observedAt")
-        after = sql.timestamp_millis(after)
-    is_valid = (at >= 0) & sql.col("players").between(0, MAX_SAFE_INTEGER)
-    return observations.where(is_valid & (stored < after)).select(
-        sql.col("serverId").alias("identifier"),
-        at.alias("at"),
-        sql.col("players").cast("bigint").alias("players"),
-        *(["position"] if "position" in observations.columns else []),
+    is_inside = at.between(0, LATEST if end is None else end)
+    is_valid = is_inside & sql.col("players").between(0, MAX_SAFE_INTEGER)
+    return (
+        read_all_rows(observations)
+        .where(is_valid)
+        .select(
+            sql.col("serverId").alias("identifier"),
+            at.alias("at"),
+            sql.col("players").cast("bigint").alias("players"),
+            *(["position"] if "position" in observations.columns else []),
+        )
     )
+
+
+def read_all_rows(frame: DataFrame) -> DataFrame:
+    """Return the same rows, none of which a later filter can skip by the statistics of a file.
+
+    They can be wrong. Spark pushes no filter down past a condition that is not deterministic.
+    """
+    return frame.where(sql.spark_partition_id() >= 0)
 
 
 def _find_type(frame: DataFrame, title: str, name: str, *kinds: type[DataType]) -> DataType:

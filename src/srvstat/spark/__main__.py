@@ -3,20 +3,24 @@
 Spark reads the sources, so their names are what Spark takes: paths, patterns and URLs.
 """
 
+import os
 import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import IntegralType, StringType, TimestampType
 
-from srvstat.contract.errors import SourceError, SrvstatError, UsageError
+from srvstat.contract.errors import EngineError, SourceError, SrvstatError, UsageError
 from srvstat.contract.instants import (
     LATEST,
     NOT_MILLISECONDS,
@@ -38,7 +42,7 @@ from srvstat.snapshot.write.rules import RejectLimit, SourceRows
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS
 from srvstat.sources.server_records import GAMES
 from srvstat.sources.source import Source
-from srvstat.spark import compute
+from srvstat.spark import compute, read_all_rows
 
 _CORRUPT = "_corrupt"
 _TEXTS = f"serverId STRING, observedAt STRING, players STRING, {_CORRUPT} STRING"
@@ -53,6 +57,10 @@ _KINDS = {
     "observedAt": (TimestampType, IntegralType, StringType),
     "players": (IntegralType, StringType),
 }
+# What the job itself raises is about its sources, too.
+_IS_ABOUT_SOURCES = re.compile(r"\[(FAILED_READ_FILE|USER_RAISED_EXCEPTION)\b")
+_PROBLEM = re.compile(r"\[[A-Z_.]+\] (.+?)\.?\s*(?:SQLSTATE|$)", re.MULTILINE)
+_CAUSE = re.compile(r"^(?:Caused by)?: [\w.$]+: (.*\S)", re.MULTILINE)
 _SERVERS = "id STRING, cfxId STRING, sourceId STRING, players STRUCT<current: BIGINT>"
 
 
@@ -67,10 +75,9 @@ class _Survey(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job in the current session of Spark, or in a new one, and return its exit code."""
-    options = _parse(arguments)
-    session = SparkSession.builder.appName("srvstat").getOrCreate()
     try:
-        _run(session, options)
+        with _convert_errors():
+            _run(_parse(arguments))
     except SrvstatError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code
@@ -92,21 +99,23 @@ def _parse(arguments: Sequence[str] | None) -> Namespace:
     parser.add_argument("--range", default=DEFAULT_RANGE)
     parser.add_argument("--as-of", metavar="TIME", help="the end of the window")
     parser.add_argument("--conflicts", choices=["first", "lowest"], default="first")
-    parser.add_argument("--max-rejected", metavar="N|P%", type=RejectLimit.parse)
+    parser.add_argument("--max-rejected", metavar="N|P%")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing output")
     return parser.parse_args(arguments)
 
 
-def _run(session: SparkSession, options: Namespace) -> None:
+def _run(options: Namespace) -> None:
     chosen = parse_range(options.range)
-    as_of = None if options.as_of is None else _parse_as_of(options.as_of)
+    as_of = _parse_option("--as-of", parse_instant, options.as_of)
+    limit = _parse_option("--max-rejected", RejectLimit.parse, options.max_rejected)
     _check_output(options.output, overwrite=options.overwrite)
     records = None if options.servers is None else Source(options.servers, "ndjson")
     # The results have no game, so any game completes a record.
     roster = read_roster(records, uses_slugs=False, game=GAMES[0], warn=_warn)
+    session = SparkSession.builder.appName("srvstat").getOrCreate()
     rows = _read_all(session, options.sources)
     survey = _survey(rows, roster, as_of)
-    _check(survey, options.sources, roster, options.max_rejected)
+    _check(survey, options.sources, roster, limit)
     as_of = max(survey.last_of.values()) if as_of is None else as_of
     servers = _list_servers(roster, survey)
     results = compute(
@@ -121,11 +130,28 @@ def _run(session: SparkSession, options: Namespace) -> None:
     sys.stderr.write(f"wrote {options.output}: {len(servers):,} servers as of {at}\n")
 
 
-def _parse_as_of(text: str) -> int:
+def _parse_option(name: str, parse: Callable[[str], Any], text: str | None) -> Any:
     try:
-        return parse_instant(text)
+        return None if text is None else parse(text)
     except ValueError as error:
-        raise UsageError(f"--as-of: {error}") from None
+        raise UsageError(f"{name}: {error}") from None
+
+
+@contextmanager
+def _convert_errors(source: str | None = None) -> Iterator[None]:
+    """Report an error of Spark in one line. It is about a source, about any of them, or neither.
+
+    Raises SourceError, EngineError.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        # A task's error is the cause of several others.
+        parts = [*_PROBLEM.findall(text)[:1], *_CAUSE.findall(text)[-1:]]
+        problem = ": ".join(parts) or text.strip().partition("\n")[0]
+        kind = SourceError if source or _IS_ABOUT_SOURCES.search(text) else EngineError
+        raise kind(f"{source or 'Spark'}: {problem}") from None
 
 
 def _check_output(path: str, *, overwrite: bool) -> None:
@@ -143,16 +169,11 @@ def _warn(line: str) -> None:
 
 
 def _read_all(session: SparkSession, names: Sequence[str]) -> DataFrame:
-    parts = [_read(session, *numbered) for numbered in enumerate(names)]
-    if len({part.schema["observedAt"].dataType for part in parts}) > 1:
-        parts = [part.withColumn("observedAt", _get_instant(part)) for part in parts]
+    parts = []
+    for number, name in enumerate(names):
+        with _convert_errors(name):
+            parts.append(_read(session, number, name))
     return reduce(DataFrame.unionByName, parts)
-
-
-def _get_instant(rows: DataFrame) -> Column:
-    """Return an expression for observedAt in Unix milliseconds."""
-    is_timestamp = isinstance(rows.schema["observedAt"].dataType, TimestampType)
-    return sql.unix_millis("observedAt") if is_timestamp else sql.col("observedAt")
 
 
 def _read(session: SparkSession, number: int, name: str) -> DataFrame:
@@ -171,13 +192,11 @@ def _read(session: SparkSession, number: int, name: str) -> DataFrame:
         files = session.read.options(recursiveFileLookup=True, pathGlobFilter="*.parquet")
         frame = files.parquet(name)
     metadata = frame.metadataColumn("_metadata")
-    # Spark skips row groups only if the place of a row follows from the row alone.
-    is_text = _CORRUPT in frame.columns
     rows = frame.select(
         *_judge(frame, name),
         sql.regexp_replace(metadata.file_path, *_LOCAL).alias("path"),
         metadata.file_block_start.alias("block"),
-        (sql.monotonically_increasing_id() if is_text else metadata.row_index).alias("place"),
+        sql.monotonically_increasing_id().alias("place"),
     )
     paths = sorted((re.sub(*_LOCAL, path) for path in frame.inputFiles()), key=unquote)
     numbers = session.createDataFrame([*enumerate(paths)], "file INT, path STRING")
@@ -185,11 +204,12 @@ def _read(session: SparkSession, number: int, name: str) -> DataFrame:
     unlisted = sql.raise_error(sql.concat(sql.lit("a file that was not listed: "), "path"))
     file = sql.coalesce("file", unlisted).alias("file")
     position = sql.struct(sql.lit(number).alias("source"), file, "block", "place")
-    return rows.withColumn("position", position).drop("path", "file", "block", "place")
+    rows = rows.withColumn("position", position).drop("path", "file", "block", "place")
+    return read_all_rows(rows)
 
 
 def _judge(frame: DataFrame, name: str) -> list[Column]:
-    """Return serverId, observedAt, players, and the reason why the row is malformed.
+    """Return serverId, observedAt in Unix milliseconds, players, and why the row is malformed.
 
     Raises SourceError.
     """
@@ -198,20 +218,16 @@ def _judge(frame: DataFrame, name: str) -> list[Column]:
         if not isinstance(kinds.get(column), allowed):
             found = "missing" if column not in kinds else f"of type {kinds[column].simpleString()}"
             raise SourceError(f"{name}: the column {column} is {found}")
-    at = stored = sql.col("observedAt")
-    first = 0
+    stored = sql.col("observedAt")
     if isinstance(kinds["observedAt"], TimestampType):
-        at = sql.unix_millis("observedAt")
+        at = sql.unix_millis(stored)
     elif isinstance(kinds["observedAt"], StringType):
         with_seconds = sql.regexp_replace(stored, r"^(.{16})(Z|[+-].{5})$", "$1:00$2")
-        written = sql.when(
-            stored.rlike(_INSTANT), sql.unix_millis(with_seconds.try_cast("timestamp"))
-        )
+        written = sql.when(stored.rlike(_INSTANT), with_seconds.try_cast("timestamp"))
         number = sql.when(stored.rlike(r"^\d{1,18}$"), stored.try_cast("bigint"))
-        stored = sql.coalesce(sql.when(number >= YEAR_2001, number), written)
-        at = stored
+        at = sql.coalesce(sql.when(number >= YEAR_2001, number), sql.unix_millis(written))
     else:
-        first = YEAR_2001
+        at = sql.when(stored >= YEAR_2001, stored.cast("bigint"))
     players = sql.col("players")
     if isinstance(kinds["players"], StringType):
         players = sql.when(players.rlike(r"^(0|[1-9]\d{0,15})$"), players)
@@ -219,12 +235,12 @@ def _judge(frame: DataFrame, name: str) -> list[Column]:
     is_malformed = sql.isnotnull(_CORRUPT) if _CORRUPT in kinds else sql.lit(False)
     reasons = (
         sql.when(is_malformed, sql.lit("not a row of serverId, observedAt and players")),
-        _reject(at.between(first, LATEST), f"observedAt: {NOT_MILLISECONDS}"),
+        _reject(at.between(0, LATEST), f"observedAt: {NOT_MILLISECONDS}"),
         _reject(players.between(0, MAX_PLAYERS), f"players: {COUNT_RULE}"),
     )
     return [
         sql.col("serverId"),
-        stored.alias("observedAt"),
+        at.alias("observedAt"),
         players.alias("players"),
         sql.coalesce(*reasons).alias("reason"),
     ]
@@ -236,7 +252,7 @@ def _reject(is_valid: Column, reason: str) -> Column:
 
 def _survey(rows: DataFrame, roster: Roster, as_of: int | None) -> _Survey:
     """Count all rows, and find the servers of their identifiers."""
-    at = _get_instant(rows)
+    at = sql.col("observedAt")
     is_late = sql.lit(False) if as_of is None else at > as_of
     identifier = sql.when(sql.isnull("reason"), sql.coalesce("serverId", sql.lit("")))
     keys = (sql.col("position.source").alias("source"), "reason", identifier.alias("identifier"))
@@ -269,9 +285,10 @@ def _check(
 
     Raises SourceError if no row is kept, or if too many are malformed.
     """
-    rejected = Counter[str]()
-    for (_, reason), rows in survey.rejected.items():
+    rejected, rejected_of = Counter[str](), Counter[int]()
+    for (number, reason), rows in survey.rejected.items():
         rejected[f"rejected, {reason}"] += rows
+        rejected_of[number] += rows
     reasons = (rejected + survey.skipped).most_common()
     lost = "; ".join(f"{rows:,} {reason}" for reason, rows in reasons)
     if not survey.last_of:
@@ -279,11 +296,7 @@ def _check(
             f"no observation was kept: {'; '.join([lost, *roster.describe_unknown()])}"
         )
     sources = [
-        SourceRows(
-            name,
-            survey.read[number],
-            sum(rows for (source, _), rows in survey.rejected.items() if source == number),
-        )
+        SourceRows(name, survey.read[number], rejected_of[number])
         for number, name in enumerate(names)
     ]
     if limit is not None:
@@ -323,7 +336,7 @@ def _write(results: DataFrame, output: str, *, overwrite: bool) -> None:
     Raises OutputError.
     """
     if is_url(output):
-        results.write.mode("overwrite" if overwrite else "errorifexists").parquet(output)
+        results.write.mode("overwrite" if overwrite else "error").parquet(output)
         return
     table = results.toArrow().sort_by("serverId")
     with atomic_write(output, overwrite=overwrite) as draft, convert_write_errors(output):
@@ -336,4 +349,6 @@ def _build_result(row: dict[str, Any]) -> ServerResult:
 
 
 if __name__ == "__main__":
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit sets it
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     sys.exit(main())
