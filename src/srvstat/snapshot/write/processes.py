@@ -1,7 +1,9 @@
 """Compute results in other processes."""
 
+import gc
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -37,6 +39,8 @@ _MAX_SENT = 2
 
 _MAX_WAITING = 8
 """Jobs that wait for an earlier one; more would take memory for little speed."""
+
+_SECONDS_PER_TURN = 0.0002
 
 _MODULES = ("srvstat.snapshot.write.store", "srvstat.sources.csv_observations")
 """Most jobs of the second process need these modules, and no job should wait for them."""
@@ -119,6 +123,9 @@ class SecondProcess:
         if self._can_start and count_cores() > 1:
             with suppress(WorkerError):
                 pool, _ = self._stack.enter_context(_open_pool(1))
+                # The pool's threads send large jobs in many pieces, each of which waits for a turn.
+                self._stack.callback(sys.setswitchinterval, sys.getswitchinterval())
+                sys.setswitchinterval(_SECONDS_PER_TURN)
                 self._ready = _submit(pool, _load_modules)
                 self._pool = pool
         self._can_start = False
@@ -248,6 +255,7 @@ def _end_with_parent() -> None:  # pragma: no cover - runs in another process
 
 
 def _load_modules() -> None:  # pragma: no cover - runs in another process
+    gc.disable()  # rows have no cycles
     for name in _MODULES:
         import_module(name)
 
