@@ -190,8 +190,8 @@ make bench            # {FULL} servers: half an hour, 5 GB of disk
 make bench SIZE={SMALL}    # {SMALL} servers: a few minutes
 ```
 
-This run: {files.size} servers, {files.observation_count:,} observations, {minutes:.0f} minutes. The
-requirements are for {FULL} servers.
+This run: {files.size} servers, {files.observation_count:,} observations, {minutes:.0f} minutes.
+The requirements are for {FULL} servers.
 
 | figure | measured | required | |
 | --- | ---: | ---: | --- |
