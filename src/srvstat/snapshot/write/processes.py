@@ -83,7 +83,9 @@ def do_jobs(
                 for future in done:
                     yield jobs.pop(future), future.result()
     except BrokenProcessPool:
-        # The pool then ends the other processes by SIGTERM.
+        for child in children:
+            child.join(_SECONDS_TO_END)
+        # The pool ends the other processes by SIGTERM.
         codes = (child.exitcode or -signal.SIGTERM for child in children)
         code = max(codes, default=1)  # without a child, it ended at once
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
