@@ -215,12 +215,13 @@ def _open_pool(
         if kills:
             for child in active_children():
                 child.kill()
-        # Before Python 3.11.8 and 3.12.2, the pool waits forever to send a job to a killed process,
-        # unless nothing can read the job any more.
-        pool._call_queue._reader.close()  # type: ignore[attr-defined] # noqa: SLF001 - as later versions do
         ending = Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, daemon=True)
+        queue = pool._call_queue  # type: ignore[attr-defined] # noqa: SLF001 - see below
         ending.start()
         ending.join(_SECONDS_TO_END)
+        if ending.is_alive():  # pragma: no cover - before Python 3.11.8 and 3.12.2
+            # The pool waits to send a job to a killed process, until nothing can read it.
+            queue._reader.close()  # noqa: SLF001
 
 
 def _submit(
