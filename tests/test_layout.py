@@ -16,6 +16,7 @@ PACKAGE = ROOT / "src" / "srvstat"
 IMPORTS = {
     part: set(may_import.split())
     for part, may_import in {
+        "arrays": "",
         "stats": "",
         "testing": "",
         "trends": "",
@@ -26,16 +27,16 @@ IMPORTS = {
         "files": "contract",
         "demo": "contract",
         "access": "contract files",
-        "sources": "contract files",
-        "snapshot/format": "contract stats",
-        "snapshot/read": "contract documents files stats snapshot/format",
-        "snapshot/write": "contract documents files sources snapshot/format snapshot/read",
+        "sources": "arrays contract files",
+        "snapshot/format": "arrays contract stats",
+        "snapshot/read": "arrays contract documents files stats snapshot/format",
+        "snapshot/write": "arrays contract documents files sources snapshot/format snapshot/read",
         "operations": "contract stats snapshot/format snapshot/read",
         "fleet": "contract documents files stats sources operations snapshot/format snapshot/write",
         "spark": "contract files stats sources fleet snapshot/write",
-        "analysis": "contract documents stats trends version operations"
+        "analysis": "arrays contract documents stats trends version operations"
         " snapshot/format snapshot/read",
-        "support": "contract documents files stats version access operations"
+        "support": "arrays contract documents files stats version access operations"
         " snapshot/format snapshot/read",
         "render": "contract documents web",
         "api": "contract documents analysis operations snapshot/format snapshot/read",
@@ -53,6 +54,15 @@ HOMES = {
     "duckdb": {"fleet", "sources"},
     "fontpkg_noto_sans": {"render"},
     "ijson": {"files"},
+    "numpy": {
+        "analysis",
+        "arrays",
+        "snapshot/format",
+        "snapshot/read",
+        "snapshot/write",
+        "sources",
+        "support",
+    },
     "pandas": {"documents"},
     "psycopg": {"sources"},
     "pyarrow": {"documents", "fleet", "sources", "spark"},
