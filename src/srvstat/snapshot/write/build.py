@@ -20,7 +20,6 @@ from srvstat.snapshot.write.database import (
     store_servers,
 )
 from srvstat.snapshot.write.intake import Intake, Progress
-from srvstat.snapshot.write.processes import SecondProcess
 from srvstat.snapshot.write.roster import Roster, read_roster
 from srvstat.snapshot.write.rules import (
     RejectLimit,
@@ -112,14 +111,13 @@ def build(  # noqa: PLR0913 - each is an option of the command
     with (
         open_rejects(rejects) as rejects_file,
         atomic_write(output, overwrite=overwrite) as draft,
-        SecondProcess() as second,
     ):
         check_sources(sources)
         warnings: list[str] = []
         roster = read_roster(servers_source, uses_slugs=uses_slugs, game=game, warn=warnings.append)
         check_servers(servers_source, roster, rules)
         with open_draft(output, draft) as connection:
-            intake = Intake(connection, roster, observation_sources, as_of, second)
+            intake = Intake(connection, roster, observation_sources, as_of)
             intake.warnings.extend(warnings)
             summary, _ = fill_draft(
                 connection, intake, rules, rejects_file=rejects_file, progress=progress

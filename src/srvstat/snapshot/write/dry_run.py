@@ -19,7 +19,6 @@ from srvstat.contract.instants import NOT_MILLISECONDS
 from srvstat.documents.snapshot import DroppedRows, DryRun, UnderstoodRow
 from srvstat.files.reading import is_url
 from srvstat.snapshot.write.intake import Intake, Progress
-from srvstat.snapshot.write.processes import SecondProcess
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import read_roster
 from srvstat.snapshot.write.rules import (
@@ -84,8 +83,8 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
     )
     try:
         # A database without a name is a temporary file of SQLite.
-        with closing(sqlite3.connect("")) as connection, SecondProcess() as second:
-            intake = _WatchedIntake(connection, roster, observation_sources, as_of, second)
+        with closing(sqlite3.connect("")) as connection:
+            intake = _WatchedIntake(connection, roster, observation_sources, as_of)
             intake.read(progress, strict=False)
             findings = _sort_observations(intake, progress)
             reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)

@@ -3,7 +3,7 @@
 import sqlite3
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, compress, groupby
@@ -11,11 +11,10 @@ from operator import itemgetter, lt
 from typing import NamedTuple
 
 from srvstat.contract.errors import SourceError
-from srvstat.snapshot.write.processes import SecondProcess
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
 from srvstat.sources.batch import Batch, Runs, group_rows, read_batches
-from srvstat.sources.source import Block, Source
+from srvstat.sources.source import Source
 
 _MAX_IN_MEMORY = 3_000_000
 """Number of observations after which those in memory move to disk; each takes 24 bytes."""
@@ -172,13 +171,6 @@ def _separate_repeats(rows: Iterable[tuple[int, int, int]]) -> Series:
 AFTER_AS_OF = "after the as-of time"
 """The reason to skip an observation later than the given instant."""
 
-_ROWS_OF_ONE_PROCESS = 100_000
-_BYTES_OF_ONE_PROCESS = 4 << 20
-"""A build of more rows, or of larger files, starts a second process: it takes so long that this
-pays."""
-
-ParseBlock = Callable[[Block], Batch | None]
-
 Progress = Callable[[str, int, int], None]
 """Called with the current step, `reading` or `storing`, and the bytes and rows just processed."""
 
@@ -192,12 +184,10 @@ class Intake:
         roster: Roster,
         sources: Sequence[Source],
         as_of: int | None,
-        second: SecondProcess | None = None,
     ) -> None:
         self.roster = roster
         self.sources = sources
         self.as_of = as_of
-        self.second = second or SecondProcess()
         self.staging = Staging(connection)
         self.rejects = Rejects(connection, sources)
         self.rows_of: Counter[int] = Counter()  # by the number of the source
@@ -215,8 +205,6 @@ class Intake:
 
         Raises SourceError if a source can't be read; with `strict` also if one may be cut off.
         """
-        if sum(source.get_size() or 0 for source in self.sources) > _BYTES_OF_ONE_PROCESS:
-            self.second.start()
         for number, source in enumerate(self.sources):
             self._read_source(number, source, progress, strict=strict)
             if strict and self.rejects.malformed:
@@ -234,7 +222,6 @@ class Intake:
             on_warning=warnings.append,
             keep_text=self.rejects.create_text_store(number).keep,
             accepts_any_id=self.roster.accepts_any_id,
-            compute=self._compute,
         )
         for batch in map(group_rows, read_batches(watched)):
             before = self.rejects.malformed
@@ -242,8 +229,6 @@ class Intake:
             rows = len(batch.instants) + batch.count_rejected() + sum(batch.skipped.values())
             self.rows_of[number] += rows
             progress("reading", 0, rows)
-            if self.rows > _ROWS_OF_ONE_PROCESS:
-                self.second.start()
             if strict and self.rejects.malformed > before:
                 break
         if strict and warnings:
@@ -256,11 +241,6 @@ class Intake:
         if isinstance(batch.server_ids, Runs):  # pragma: no branch - group_rows makes them
             self._stage(batch, batch.server_ids, self.rejects.locate_rows(number, batch))
         self.skipped.update(batch.skipped)
-
-    def _compute(
-        self, parse: ParseBlock, blocks: Iterable[Block]
-    ) -> Iterator[tuple[Block, Batch | None]]:
-        return self.second.compute(partial(_parse_groups, parse), blocks)
 
     def _stage(self, batch: Batch, runs: Runs, places: Sequence[int]) -> None:
         """Stage the observations of publishable servers up to as of."""
@@ -295,9 +275,3 @@ class Intake:
         """Count rows as skipped; their places ascend."""
         self.skipped[reason] += len(places)
         self.first_skipped[reason] = min(self.first_skipped.get(reason, places[0]), places[0])
-
-
-def _parse_groups(parse: ParseBlock, block: Block) -> Batch | None:
-    """Parse a block, and group its rows in the process that has them."""
-    batch = parse(block)
-    return batch and group_rows(batch)

@@ -1,9 +1,8 @@
 """Store the observations of servers and the rows derived from them, within limits."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import groupby
 from typing import NamedTuple
 
 from srvstat.contract.errors import SourceError
@@ -12,9 +11,6 @@ from srvstat.contract.windows import DAY_MS
 from srvstat.snapshot.format.derive import DerivedColumns, derive
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, Value
 from srvstat.snapshot.write.intake import Intake, Progress, Series
-
-DerivedRows = tuple[list[tuple[str, tuple[Value, ...]]], DerivedColumns]
-"""The rows of a server with their tables, and its derived columns."""
 
 MAX_OBSERVATIONS_PER_DAY = 1_000_000
 """Keeps each row of `days` below the size that readers accept."""
@@ -68,9 +64,6 @@ def check_day(server_id: str, day: Day, days: int) -> None:
 _ROWS_PER_REPORT = 10_000
 """Reporting the progress of each small server would take longer than storing it."""
 
-MAX_SHARED = 250_000
-"""Observations of a server up to which its rows may be derived in another process."""
-
 
 class Stored(NamedTuple):
     """Derived columns by the key of the server, and the counts of rows."""
@@ -80,15 +73,6 @@ class Stored(NamedTuple):
     repeated: int
 
 
-class StagedServer(NamedTuple):
-    """A server and its observations."""
-
-    server_id: str
-    key: int
-    instants: Sequence[int]
-    players: Sequence[int]
-
-
 def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) -> Stored:
     """Store all staged observations, in the order of the tables' keys.
 
@@ -96,40 +80,15 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
     """
     derived: dict[int, DerivedColumns] = {}
     kept = reported = repeated = 0
-
-    def take_servers() -> Iterator[StagedServer]:
-        nonlocal repeated
-        for server_id, key in intake.roster.server_keys.items():
-            series = intake.staging.take_series(key)
-            repeated += count_repeats(intake, server_id, series)
-            yield StagedServer(server_id, key, series.instants, series.players)
-
-    def is_large(staged: StagedServer) -> bool:
-        return len(staged.instants) > MAX_SHARED
-
-    def store_large(staged: StagedServer) -> tuple[StagedServer, DerivedRows]:
-        # Rows that are stored while they are derived take less memory.
-        return staged, ([], store_server(connection, *staged))
-
-    derive_small = partial(intake.second.compute, _derive_rows)
-    for are_large, group in groupby(take_servers(), key=is_large):
-        derive_group = partial(map, store_large) if are_large else derive_small
-        for staged, (rows, columns) in derive_group(group):
-            for table, row in rows:
-                _insert(connection, table, row)
-            derived[staged.key] = columns
-            kept += len(staged.instants)
-            if kept - reported >= _ROWS_PER_REPORT:
-                progress("storing", 0, kept - reported)
-                reported = kept
+    for server_id, key in intake.roster.server_keys.items():
+        series = intake.staging.take_series(key)
+        repeated += count_repeats(intake, server_id, series)
+        derived[key] = store_server(connection, server_id, key, series.instants, series.players)
+        kept += len(series.instants)
+        if kept - reported >= _ROWS_PER_REPORT:
+            progress("storing", 0, kept - reported)
+            reported = kept
     return Stored(derived, kept, repeated)
-
-
-def _derive_rows(staged: StagedServer) -> DerivedRows:
-    """Return the rows of a server with their tables, and its derived columns."""
-    rows: list[tuple[str, tuple[Value, ...]]] = []
-    columns = derive_within_limits(*staged, lambda table, row: rows.append((table, row)))
-    return rows, columns
 
 
 def count_repeats(intake: Intake, server_id: str, series: Series) -> int:

@@ -44,7 +44,6 @@ from srvstat.snapshot.read.verified_rows import VerifiedRows
 from srvstat.snapshot.write.build import check_names
 from srvstat.snapshot.write.database import check_changes, check_journal, open_draft, open_temporary
 from srvstat.snapshot.write.intake import Intake, Progress
-from srvstat.snapshot.write.processes import SecondProcess
 from srvstat.snapshot.write.roster import NOT_IN_SNAPSHOT, NOT_LISTED, Roster
 from srvstat.snapshot.write.rules import (
     RejectLimit,
@@ -339,14 +338,13 @@ def update(  # noqa: PLR0913 - each is an option of the command
             copy_in_background(path, locked, draft) as wait,
             open_draft(path, draft) as connection,
             open_temporary(path) as staging,
-            SecondProcess() as second,
         ):
             check_sources(sources)
             warnings: list[str] = []
             before, roster = read_base(
                 old, servers_source, uses_slugs=uses_slugs, game=game, warn=warnings.append
             )
-            intake = Intake(staging, roster, observation_sources, as_of, second)
+            intake = Intake(staging, roster, observation_sources, as_of)
             intake.warnings.extend(warnings)
             changes = Changes(connection, wait)
             update = _Update(old, before, intake, changes)
