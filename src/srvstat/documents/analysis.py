@@ -16,6 +16,7 @@ from srvstat.documents.document import (
     GrowthPart,
     Instant,
     Part,
+    ServerPart,
     SnapshotDocument,
     WindowPart,
     name_member,
@@ -107,7 +108,6 @@ class _Statistics(SnapshotDocument, RowDocument):
     `time_zone` is that of the question. Tables show their times in it.
     """
 
-    version: Literal[1] = 1
     time_zone: str
     window: WindowPart
     previous_window: WindowPart | None
@@ -177,7 +177,7 @@ class GrowthStepPart:
     growth: GrowthPart
 
 
-class ServerGrowth(Part):
+class ServerGrowth(ServerPart):
     """One server; `growth` is that over the window, `previous_growth` that in the window before.
 
     `change`, the coverages, and the first and the last count are those of the document `stats`.
@@ -186,9 +186,6 @@ class ServerGrowth(Part):
     three.
     """
 
-    server_id: str
-    cfx_id: str
-    hostname: str
     sample_count: int
     average_players: float | None
     change: ChangePart | None
@@ -212,7 +209,6 @@ class GrowthDocument(SnapshotDocument, RowDocument):
     long_field = "servers"
 
     document: Literal["growth"] = "growth"
-    version: Literal[1] = 1
     step: GrowthStepName
     time_zone: str
     window: WindowPart
@@ -250,16 +246,13 @@ class HourCellPart(HourPart):
     median_players: float | None
 
 
-class ServerPeakHours(Part):
+class ServerPeakHours(ServerPart):
     """One server; `cells` are the 168 hours of the week from Monday 0:00.
 
     `busiest` and `quietest` have the greatest and the least average, the earliest of equal ones;
     None if no cell has an average.
     """
 
-    server_id: str
-    cfx_id: str
-    hostname: str
     sample_count: int
     busiest: HourPart | None
     quietest: HourPart | None
@@ -282,7 +275,6 @@ class PeakHours(SnapshotDocument, RowDocument):
     long_field = "servers"
 
     document: Literal["peakHours"] = "peakHours"
-    version: Literal[1] = 1
     time_zone: str
     window: WindowPart
     servers: tuple[ServerPeakHours, ...]
@@ -292,16 +284,13 @@ class PeakHours(SnapshotDocument, RowDocument):
         return _build_rows(HourCellPart, ((one.server_id, one.cells) for one in self.servers))
 
 
-class ServerDistribution(Part):
+class ServerDistribution(ServerPart):
     """One server; `counts` has the number of observations of each bin.
 
     The quartiles are quantiles after Hyndman and Fan's definition 2. Without observations, all
     figures are None.
     """
 
-    server_id: str
-    cfx_id: str
-    hostname: str
     sample_count: int
     lowest_players: int | None
     lower_quartile: float | None
@@ -319,7 +308,6 @@ class Distribution(SnapshotDocument):
     """
 
     document: Literal["distribution"] = "distribution"
-    version: Literal[1] = 1
     window: WindowPart
     first_players: int
     bin_players: int
@@ -334,7 +322,7 @@ class StepRun(Part):
     count: int
 
 
-class ServerTimeline(Part):
+class ServerTimeline(ServerPart):
     """One server; each array has a value for each step, and None for one without observations.
 
     `observed_shares` are the parts of the steps' calendar lengths that observations cover: until
@@ -344,9 +332,6 @@ class ServerTimeline(Part):
     successive observations. The time after `as_of` is in no gap.
     """
 
-    server_id: str
-    cfx_id: str
-    hostname: str
     sample_counts: tuple[int, ...]
     averages: tuple[float | None, ...]
     lowest: tuple[int | None, ...]
@@ -364,7 +349,6 @@ class Timeline(SnapshotDocument):
     """
 
     document: Literal["timeline"] = "timeline"
-    version: Literal[1] = 1
     window: WindowPart
     time_zone: str
     step: str
@@ -578,7 +562,6 @@ class Report(SnapshotDocument):
     """
 
     document: Literal["report"] = "report"
-    version: Literal[1] = 1
     title: str
     program: str
     command: str

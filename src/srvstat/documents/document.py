@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
@@ -55,6 +55,14 @@ class WindowPart(Part):
     to: Instant
 
 
+class ServerPart(Part):
+    """A server, by its identifiers and its name."""
+
+    server_id: str
+    cfx_id: str
+    hostname: str
+
+
 class GapPart(Part):
     """An interval without observations: from one observation or edge of the window to the next.
 
@@ -90,15 +98,15 @@ class ChangePart:
 class Document(Part):
     """A part that is printed on its own.
 
-    `document` is its name, and `version` the version of its fields: both have a default in each
-    document. A field can be added without a new version. `long_field` names the field that has most
-    of the JSON, if one has.
+    `document` is its name, which each document defines, and `version` the version of its fields. A
+    field can be added without a new version. `long_field` names the field that has most of the
+    JSON, if one has.
     """
 
     long_field: ClassVar[str | None] = None
 
     document: str
-    version: int
+    version: Literal[1] = 1
 
     def to_json(self) -> bytes:
         """Return the document as JSON, without a newline."""

@@ -5,7 +5,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from srvstat.contract import wire
-from srvstat.documents.document import GapPart, Instant, Part, SnapshotDocument, WindowPart
+from srvstat.documents.document import (
+    GapPart,
+    Instant,
+    Part,
+    ServerPart,
+    SnapshotDocument,
+    WindowPart,
+)
 from srvstat.documents.rows import Column, RowDocument, Rows
 
 Result = Literal["pass", "suspect", "notEvaluated"]
@@ -245,12 +252,9 @@ AnyRule = Annotated[
 ]
 
 
-class ServerIntegrity(Part):
+class ServerIntegrity(ServerPart):
     """The results of all rules for one server."""
 
-    server_id: str
-    cfx_id: str
-    hostname: str
     rules: tuple[AnyRule, ...]
 
 
@@ -272,7 +276,6 @@ class Integrity(SnapshotDocument, RowDocument):
     long_field = "servers"
 
     document: Literal["integrity"] = "integrity"
-    version: Literal[1] = 1
     window: WindowPart
     time_zone: str
     servers: tuple[ServerIntegrity, ...]

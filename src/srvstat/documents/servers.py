@@ -62,7 +62,6 @@ class Servers(SnapshotDocument, RowDocument):
     long_field = "servers"
 
     document: Literal["servers"] = "servers"
-    version: Literal[1] = 1
     matched: int
     servers: tuple[ListedServer, ...]
 
@@ -113,7 +112,6 @@ class SnapshotInfo(SnapshotDocument):
     long_field = "identifiers"
 
     document: Literal["snapshotInfo"] = "snapshotInfo"
-    version: Literal[1] = 1
     parent_root: str | None
     covered_from: Instant | None
     first_observed_at: Instant | None

@@ -205,7 +205,6 @@ class Verification(SnapshotDocument):
     """
 
     document: Literal["verification"] = "verification"
-    version: Literal[1] = 1
     servers: int
     observations: int
     days: int
@@ -233,7 +232,6 @@ class Manifest(SnapshotDocument):
     """
 
     document: Literal["manifest"] = "manifest"
-    version: Literal[1] = 1
     root: Sha256
     servers: WholeNumber
     observations: WholeNumber

@@ -10,6 +10,7 @@ from srvstat.documents.document import (
     GapPart,
     Instant,
     Part,
+    ServerPart,
     SnapshotDocument,
     WindowPart,
 )
@@ -33,7 +34,6 @@ class AccessCheck(Document):
     """The plans in the order of the file, and the number of all keys."""
 
     document: Literal["accessCheck"] = "accessCheck"
-    version: Literal[1] = 1
     plans: tuple[PlanPermissions, ...]
     keys: int
 
@@ -68,7 +68,6 @@ class Recording(SnapshotDocument):
     """
 
     document: Literal["recording"] = "recording"
-    version: Literal[1] = 1
     requested_at: Instant
     plan: str | None
     request: StoredRequest
@@ -129,7 +128,7 @@ class GrowthOperands(Part):
     to: int
 
 
-class ServerExplanation(Part):
+class ServerExplanation(ServerPart):
     """The operands of one server's figures. Values that need an observation are None without one.
 
     `sum` over `sample_count` is the mean. `middle` has the two middle values, or the one if their
@@ -149,9 +148,6 @@ class ServerExplanation(Part):
     answer.
     """
 
-    server_id: str
-    cfx_id: str
-    hostname: str
     current_players: int
     current_is_fallback: bool
     first_in_snapshot_at: Instant | None
@@ -193,7 +189,6 @@ class Explanation(SnapshotDocument):
     """
 
     document: Literal["explanation"] = "explanation"
-    version: Literal[1] = 1
     snapshot_as_of: Instant
     covered_from: Instant | None
     program_version: str
@@ -298,7 +293,6 @@ class Replay(SnapshotDocument):
     long_field = "exchanges"
 
     document: Literal["replay"] = "replay"
-    version: Literal[1] = 1
     exchanges: tuple[ReplayedExchange, ...]
     counts: ReplayCounts
 
@@ -343,7 +337,6 @@ class SnapshotDiff(SnapshotDocument):
     """
 
     document: Literal["diff"] = "diff"
-    version: Literal[1] = 1
     old_as_of: Instant
     new_as_of: Instant
     old_root: str
