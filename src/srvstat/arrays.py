@@ -3,12 +3,14 @@
 No contract answer imports this module: importing numpy takes longer than such an answer.
 """
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
+Exact: TypeAlias = npt.NDArray[Any]
+"""Numbers that numpy holds exactly, or else Python's integers and floats."""
 
 
 def sum_exactly(values: Numbers) -> int:
@@ -25,3 +27,35 @@ def dot_exactly(factors: Numbers, others: Numbers) -> int:
     if int(factors.max()) * int(others.max()) * len(factors) < 1 << 63:
         return int(np.dot(factors, others))
     return sum(map(int.__mul__, factors.tolist(), others.tolist()))
+
+
+def sum_groups(values: Numbers, edges: Numbers) -> Exact:
+    """Return the sums of groups: the first has `values[edges[0] : edges[1]]`, and so on.
+
+    The values are from 0 to 2^53 - 1. Sums that exceed 63 bits are Python integers.
+    """
+    longest = int(np.diff(edges).max(initial=0))
+    if longest * int(values.max(initial=0)) >= 1 << 63:
+        high, low = sum_groups(values >> 32, edges), sum_groups(values & 0xFFFFFFFF, edges)
+        sums: Exact = (high.astype(object) << 32) + low
+        return sums
+    # Sums from the start may overflow, but the differences of integers modulo 2^64 are right.
+    return np.diff(np.append(0, np.cumsum(values))[edges])
+
+
+def sort_groups(groups: Numbers, values: Numbers) -> Numbers:
+    """Return values, which are not negative, in the order of their groups, each group sorted."""
+    bits = int(values.max(initial=0)).bit_length()
+    if int(groups.max(initial=0)).bit_length() + bits > 63:  # noqa: PLR2004 - bits without the sign
+        return values[np.lexsort((values, groups))]
+    keys = groups << bits | values
+    keys.sort()
+    return keys & ((1 << bits) - 1)
+
+
+def divide(numerators: Exact, denominators: Exact) -> Exact:
+    """Return the doubles nearest to quotients; the denominators are less than 2^53."""
+    if numerators.max(initial=0) >= 1 << 53:
+        numerators = numerators.astype(object)  # Python rounds quotients of any integers correctly
+    quotients: Exact = numerators / denominators
+    return quotients
