@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from io import BufferedReader
 from typing import TYPE_CHECKING, Annotated
 
 from srvstat import operations
@@ -141,7 +142,10 @@ def compare(
     permissions = find_plan(plan, access)
     if batch is not None:
         return Outcome(_answer_batch(batch, snapshot, instant, permissions))
-    body = None if request is None else _read_body(request)
+    body = None
+    if request is not None:
+        with _open_requests(request) as opened:
+            body = opened.read(MAX_BODY_BYTES + 1)
     with add_name_hint(identifiers or [], by, snapshot):
         asked = (
             build_compare_request(identifiers or [], by=by, range=range)
@@ -198,8 +202,9 @@ def _answer_batch(
     name: str, snapshot: str | None, at: int | None, plan: "Plan | None"
 ) -> Iterator[bytes]:
     """Yield an answer for each line of a batch, as soon as it is computed."""
-    with _read_lines(name) as bodies, _open_snapshot(snapshot, at) as file:
-        for line, body in enumerate(bodies, 1):
+    with _open_requests(name) as opened, _open_snapshot(snapshot, at) as file:
+        chunks = iter(lambda: opened.read1(_CHUNK_BYTES), b"")
+        for line, body in enumerate(split_lines(chunks, MAX_BODY_BYTES), 1):
             yield encode_line(_answer_line(file, body, at, plan, line))
 
 
@@ -225,38 +230,12 @@ def _open_snapshot(name: str | None, at: int | None) -> Iterator[Snapshot]:
         yield snapshot
 
 
-def _read_body(name: str) -> bytes:
-    """Read a body. One that is too long is cut to one byte more than the maximum.
-
-    Raises SourceError.
-    """
-    body = b""
-    with _read_chunks(name) as chunks:
-        for chunk in chunks:
-            body += chunk
-            if len(body) > MAX_BODY_BYTES:
-                break
-    return body[: MAX_BODY_BYTES + 1]
-
-
 @contextmanager
-def _read_lines(name: str) -> Iterator[Iterator[bytes]]:
-    """Open a file of bodies and yield its lines, each as soon as it is complete.
-
-    A line that is too long may be cut, as `split_lines` does.
-
-    Raises SourceError, also from the iterator.
-    """
-    with _read_chunks(name) as chunks:
-        yield split_lines(chunks, MAX_BODY_BYTES)
-
-
-@contextmanager
-def _read_chunks(name: str) -> Iterator[Iterator[bytes]]:
+def _open_requests(name: str) -> Iterator[BufferedReader]:
     if not name:
         raise SourceError("request file: the name is empty; name a file, or - for standard input")
     with open_input(name) as file:
-        yield iter(lambda: file.read(_CHUNK_BYTES), b"")
+        yield BufferedReader(file)
 
 
 @contextmanager

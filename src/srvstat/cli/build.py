@@ -34,7 +34,7 @@ from srvstat.cli.sources import (
     parse_sources,
     report_summary,
     save_mapping,
-    show_progress,
+    show_build_progress,
 )
 from srvstat.contract.errors import SourceError
 from srvstat.contract.parameters import Parameter, Without
@@ -97,7 +97,7 @@ def build(
         given = {**vars(sources), "as_of": as_of, **vars(rows), **others}
         return _show_dry_run(output, given, parsed, instant, limit)
     started = time.monotonic()
-    with show_progress(parsed.observations, quiet=quiet) as progress:
+    with show_build_progress(parsed.observations, quiet=quiet) as progress:
         summary = build_snapshot(
             output,
             servers_source=parsed.servers,
@@ -141,7 +141,7 @@ def update(
     instant = parse_instant_option("--as-of", as_of)
     limit = parse_limit(rows.max_rejected)
     started = time.monotonic()
-    with show_progress(parsed.observations, quiet=quiet) as progress:
+    with show_build_progress(parsed.observations, quiet=quiet) as progress:
         summary = update_snapshot(
             path,
             servers_source=parsed.servers,
@@ -285,7 +285,7 @@ def _show_dry_run(
     Raises SourceError for unusable sources, and if the build would be refused; the table is then
     on standard error.
     """
-    with show_progress(sources.observations, quiet=given["quiet"]) as progress:
+    with show_build_progress(sources.observations, quiet=given["quiet"]) as progress:
 
         def attempt(changed: MappingOptions) -> DryRun:
             return run_dry(

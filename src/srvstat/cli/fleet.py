@@ -2,8 +2,6 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -15,9 +13,8 @@ from srvstat.cli.options import (
     RangeOption,
     parse_instant_option,
 )
-from srvstat.cli.output import Outcome, is_progress_shown, report
+from srvstat.cli.output import Outcome, report, show_progress
 from srvstat.cli.output_file import check_ending
-from srvstat.cli.process import allow_cleanup
 from srvstat.cli.sources import (
     RejectOptions,
     SourceOptions,
@@ -156,7 +153,7 @@ def _run(request: FleetRequest, *, quiet: bool) -> Outcome:
         ) from None
 
     started = time.monotonic()
-    with _show_progress(quiet=quiet) as progress:
+    with show_progress(lambda bars: bars.show_step_progress(), quiet=quiet) as progress:
         summary = run_fleet(request, progress)
     seconds = time.monotonic() - started
     if not quiet:
@@ -209,17 +206,3 @@ def _check_memory(memory: str | None) -> str | None:
                 "{memory}: {value} {problem}", value=wire.quote_value(memory), problem=str(error)
             ) from None
     return memory
-
-
-@contextmanager
-def _show_progress(*, quiet: bool) -> Iterator[Callable[[str, float, str], None]]:
-    """Show progress on a terminal. An interrupted block can clean up."""
-    if not is_progress_shown(quiet=quiet):
-        with allow_cleanup():
-            yield lambda _step, _share, _detail: None
-        return
-    # Imported only for a bar: Rich takes 30 ms. Nothing may be imported after allow_cleanup.
-    from srvstat.render.progress import show_step_progress  # noqa: PLC0415
-
-    with allow_cleanup(), show_step_progress() as progress:
-        yield progress

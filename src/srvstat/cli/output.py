@@ -3,12 +3,13 @@
 import os
 import select
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+from srvstat.cli.process import allow_cleanup
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, OutputError, ParameterError
 from srvstat.contract.parameters import Parameter, Without
@@ -142,9 +143,23 @@ def is_ascii_only() -> bool:
     return next(filter(None, names), "") in ("C", "POSIX")
 
 
-def is_progress_shown(*, quiet: bool) -> bool:
-    """Return whether standard error is a terminal that can show a progress bar."""
-    return not quiet and os.isatty(STDERR) and os.environ.get("TERM") != "dumb"
+@contextmanager
+def show_progress(
+    open_bar: Callable[[Any], AbstractContextManager[Callable[..., None]]], *, quiet: bool
+) -> Iterator[Callable[..., None]]:
+    """Show a progress bar on a terminal while the block runs. An interrupted block can clean up.
+
+    `open_bar` opens a bar of the module `render.progress`, which it is called with.
+    """
+    if quiet or not os.isatty(STDERR) or os.environ.get("TERM") == "dumb":
+        with allow_cleanup():
+            yield lambda *_: None
+        return
+    # Imported only for a bar: Rich takes 30 ms. Nothing may be imported after allow_cleanup.
+    from srvstat.render import progress  # noqa: PLC0415
+
+    with allow_cleanup(), open_bar(progress) as advance:
+        yield advance
 
 
 def show(document: Any, form: Form, *, exit_code: int = 0, chart: Any = None) -> Outcome:

@@ -12,6 +12,7 @@ from srvstat.access import Access, add_key, generate_key, read_access
 from srvstat.analysis.answers import describe_comparison
 from srvstat.cli.options import ACCESS, PLAN
 from srvstat.cli.output import Form, Outcome, PlainForm, ReaderGoneError, report, show, write
+from srvstat.cli.output_file import write_file
 from srvstat.cli.process import allow_cleanup
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
@@ -20,7 +21,6 @@ from srvstat.contract.parameters import Parameter
 from srvstat.contract.requests import build_compare_request
 from srvstat.documents.schemas import DOCUMENTS, encode_schema
 from srvstat.documents.support import AccessCheck, PlanPermissions
-from srvstat.files.atomic import atomic_write
 from srvstat.files.errors import convert_errors, convert_write_errors
 from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.snapshot.write.build import build
@@ -94,7 +94,7 @@ def write_demo(directory: str) -> str:
     if has_snapshot:
         _check_snapshot(snapshot)
     for path in written:
-        _write_file(path, contents[path])
+        write_file(path, contents[path], overwrite=False)
     if not has_snapshot:
         build(
             snapshot,
@@ -105,15 +105,6 @@ def write_demo(directory: str) -> str:
     if written:
         report(f"wrote {' and '.join(filter(None, (', '.join(written[:-1]), written[-1])))}")
     return snapshot
-
-
-def _write_file(path: str, content: bytes) -> None:
-    with (
-        atomic_write(path, overwrite=False) as draft,
-        convert_write_errors(path),
-        open(draft, "wb") as file,
-    ):
-        file.write(content)
 
 
 def _is_present(path: str, content: bytes) -> bool:

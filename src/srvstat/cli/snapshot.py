@@ -1,8 +1,7 @@
 """The commands that read a whole snapshot: info, verify and diff."""
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Annotated
 
 from srvstat.analysis.selection import (
@@ -25,8 +24,7 @@ from srvstat.cli.options import (
     parse_instant_option,
     report_no_match,
 )
-from srvstat.cli.output import Outcome, PlainForm, is_progress_shown, report, show
-from srvstat.cli.process import allow_cleanup
+from srvstat.cli.output import Outcome, PlainForm, report, show, show_progress
 from srvstat.contract.errors import DifferenceError, ParameterError
 from srvstat.contract.parameters import Parameter
 from srvstat.contract.requests import ServerReference, build_server_reference
@@ -77,7 +75,7 @@ def verify(
     chosen = form.choose()
     expected = _parse_root(expect)
     name = choose_snapshot(path, snapshot)
-    with _show_progress(quiet=quiet) as progress:
+    with show_progress(lambda bars: bars.show_rows_progress(), quiet=quiet) as progress:
         verification = verify_snapshot(name, progress)
     if expected in (None, verification.root):
         return show(verification, chosen)
@@ -93,20 +91,6 @@ def _parse_root(text: str | None) -> str | None:
     if text is None or re.fullmatch("[0-9A-Fa-f]{64}", text):
         return text and text.lower()
     raise ParameterError("{expect}: must be 64 hexadecimal digits, as `snapshot info` shows a root")
-
-
-@contextmanager
-def _show_progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on a terminal while the block runs. An interrupted block can clean up."""
-    if not is_progress_shown(quiet=quiet):
-        with allow_cleanup():
-            yield lambda _rows, _total: None
-        return
-    # Imported only for a bar: Rich takes 30 ms. Nothing may be imported after allow_cleanup.
-    from srvstat.render.progress import show_rows_progress  # noqa: PLC0415
-
-    with allow_cleanup(), show_rows_progress("verifying") as progress:
-        yield progress
 
 
 def diff(

@@ -1,14 +1,13 @@
 """Define the options that say what to read and how, and convert their values to sources."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, NamedTuple
 
 import srvstat.snapshot.write  # noqa: F401 - adds the kind "snapshot"
-from srvstat.cli.output import is_progress_shown, report
+from srvstat.cli.output import report, show_progress
 from srvstat.cli.output_file import check_ending, write_file
-from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.parameters import Parameter
 from srvstat.documents.snapshot import BuildSummary
@@ -74,22 +73,13 @@ def parse_limit(text: str | None) -> RejectLimit | None:
         raise ParameterError("{max_rejected}: {problem}", problem=str(error)) from None
 
 
-@contextmanager
-def show_progress(
+def show_build_progress(
     sources: Sequence[Source], *, quiet: bool
-) -> Iterator[Callable[[str, int, int], None]]:
-    """Show progress on a terminal. An interrupted block can clean up."""
-    if not is_progress_shown(quiet=quiet):
-        with allow_cleanup():
-            yield lambda _step, _bytes, _rows: None
-        return
-    # Imported only for a bar: Rich takes 30 ms. Nothing may be imported after allow_cleanup.
-    from srvstat.render.progress import show_build_progress  # noqa: PLC0415
-
+) -> AbstractContextManager[Callable[[str, int, int], None]]:
+    """Show the progress of reading sources and storing their rows; see `show_progress`."""
     sizes = [source.get_size() for source in sources]
     total = None if None in sizes else sum(size for size in sizes if size)
-    with allow_cleanup(), show_build_progress(total) as progress:
-        yield progress
+    return show_progress(lambda bars: bars.show_build_progress(total), quiet=quiet)
 
 
 @dataclass(frozen=True)

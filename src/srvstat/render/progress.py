@@ -96,13 +96,13 @@ def _list_row_columns() -> tuple[ProgressColumn, ...]:
 
 
 @contextmanager
-def show_rows_progress(step: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar for a step, such as `verifying`, while the block runs.
+def show_rows_progress() -> Iterator[Callable[[int, int], None]]:
+    """Show a bar for verifying while the block runs.
 
     Yield a callback that takes the number of rows just done and the number of all rows.
     """
     with _show_bars(*_list_row_columns()) as progress:
-        task = progress.add_task(step, total=None, rows=0, unit="rows")
+        task = progress.add_task("verifying", total=None, rows=0, unit="rows")
 
         def advance(rows: int, total: int) -> None:
             done = progress.tasks[task].fields["rows"] + rows
