@@ -1,12 +1,22 @@
 """Sums, orders and quotients of arrays, compared with those of Python's integers."""
 
+from fractions import Fraction
 from itertools import pairwise
+from statistics import median
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.arrays import divide, dot_exactly, sort_groups, sum_exactly, sum_groups
+from srvstat.arrays import (
+    compute_double_median,
+    compute_double_medians,
+    divide,
+    dot_exactly,
+    sort_groups,
+    sum_exactly,
+    sum_groups,
+)
 
 LARGEST = 2**53 - 1
 
@@ -24,11 +34,21 @@ def test_groups_are_summed_divided_and_sorted_exactly(groups: list[list[int]], t
 
     assert sums.tolist() == list(map(sum, groups))
     assert sum_exactly(flat) == sum(map(sum, groups))
-    assert dot_exactly(flat, flat) == sum(value * value for group in groups for value in group)
+    for sign in (1, -1):
+        assert dot_exactly(sign * flat, flat) == sign * sum(
+            value * value for value in flat.tolist()
+        )
     filled = counts > 0
     assert divide(sums[filled], counts[filled]).tolist() == [
         sum(group) / len(group) for group in groups if group
     ]
+    found, doubles = compute_double_medians(np.repeat(np.arange(len(groups)), counts), flat)
+    assert found.tolist() == [len(group) for group in groups[: len(found)]]
+    for group, double in zip(groups, doubles.tolist(), strict=False):
+        if group:
+            assert (
+                double == compute_double_median(np.array(group)) == 2 * median(map(Fraction, group))
+            )
     for shift in (0, 2**40):  # groups and values of more than 63 bits
         numbers = np.repeat(np.arange(len(groups)) + shift, counts)
         ranked = sort_groups(numbers[::-1], flat[::-1]).tolist()

@@ -21,10 +21,10 @@ def sum_exactly(values: Numbers) -> int:
 
 
 def dot_exactly(factors: Numbers, others: Numbers) -> int:
-    """Return the sum of products of numbers that are not negative, which may exceed 63 bits."""
+    """Return the sum of products of numbers, which may exceed 63 bits."""
     if not len(factors):
         return 0
-    if int(factors.max()) * int(others.max()) * len(factors) < 1 << 63:
+    if int(np.abs(factors).max()) * int(np.abs(others).max()) * len(factors) < 1 << 63:
         return int(np.dot(factors, others))
     return sum(map(int.__mul__, factors.tolist(), others.tolist()))
 
@@ -51,6 +51,24 @@ def sort_groups(groups: Numbers, values: Numbers) -> Numbers:
     keys = groups << bits | values
     keys.sort()
     return keys & ((1 << bits) - 1)
+
+
+def compute_double_median(values: Numbers) -> int:
+    """Return twice the median, which has no fraction, of at least one number below 2^62."""
+    ranked, middle = np.sort(values), len(values) // 2
+    return int(ranked[middle] + ranked[-1 - middle])
+
+
+def compute_double_medians(groups: Numbers, values: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the number of values in each group from 0 on, and twice their median.
+
+    The values are from 0 to 2^53 - 1. The median of an empty group is undefined.
+    """
+    counts, ranked = np.bincount(groups), sort_groups(groups, values)
+    ends = np.cumsum(counts)
+    lower, upper = ends - counts // 2 - 1, ends - counts + counts // 2
+    doubles: Numbers = ranked.take(lower, mode="clip") + ranked.take(upper, mode="clip")
+    return counts, doubles
 
 
 def divide(numerators: Exact, denominators: Exact) -> Exact:

@@ -11,6 +11,8 @@ from random import Random
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
 from conftest import AS_OF, DAY
 from srvstat.analysis.integrity import Series
 from srvstat.contract.windows import Window
@@ -84,7 +86,9 @@ def draw_series(shape: Shape) -> Series:
             instants.append(at)
             players.append(0 if _is_restarting(habits, at) else count)
     maximum = 2 * max(*players, shape.size)
-    return Series(instants, players, Window(start, end), ZoneInfo("UTC"), maximum)
+    return Series(
+        np.array(instants), np.array(players), Window(start, end), ZoneInfo("UTC"), maximum
+    )
 
 
 def _draw_habits(random: Random, start: int, end: int) -> _Habits:

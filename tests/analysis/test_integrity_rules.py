@@ -6,6 +6,7 @@ from random import Random
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,7 +56,7 @@ class Case(NamedTuple):
         ]
         players = [KINDS[self.kind](random, step) for step in steps]
         window = Window(start - 1, instants[-1] + random.randrange(0, DAY, MINUTE))
-        return Series(instants, players, window, ZoneInfo(BERLIN), self.maximum)
+        return Series(np.array(instants), np.array(players), window, ZoneInfo(BERLIN), self.maximum)
 
 
 CASES = st.builds(
@@ -70,9 +71,9 @@ CASES = st.builds(
 
 
 def judge_naively(found: Series) -> dict[str, Any]:
-    rows = list(zip(found.instants, found.players, strict=True))
-    positive = sum(players > 0 for players in found.players)
-    days = (found.instants[-1] - found.instants[0]) / DAY
+    rows = list(zip(found.instants.tolist(), found.players.tolist(), strict=True))
+    positive = sum(players > 0 for _, players in rows)
+    days = (rows[-1][0] - rows[0][0]) / DAY
     judged: dict[str, Any] = {
         "flatLine": naive.judge_flat_line(rows) if positive >= 100 else None,
         "floor": naive.judge_floor(rows) if positive >= 200 and days >= 3 else None,
@@ -118,7 +119,7 @@ def find_evidence(name: str, found: Series) -> Any:
 def test_a_run_of_few_observations_hides_no_suspect_one() -> None:
     instants = [AS_OF + hour * 60 * MINUTE for hour in (*range(100), *range(100, 122, 2))]
     players = [20, 21] * 40 + [90] * 13 + [20, 21, 20, 21, 20, 21, 20] + [80] * 11
-    found = Series(instants, players, Window(0, instants[-1]), ZoneInfo("UTC"))
+    found = Series(np.array(instants), np.array(players), Window(0, instants[-1]), ZoneInfo("UTC"))
 
     is_suspect, evidence = find_evidence("flatLine", found)
 
@@ -126,9 +127,10 @@ def test_a_run_of_few_observations_hides_no_suspect_one() -> None:
 
 
 def test_the_last_day_of_the_year_9999_has_local_hours() -> None:
-    hours = range(LATEST - 8 * DAY, LATEST + 1, 60 * MINUTE)
-    players = [10 + at // (60 * MINUTE) % 24 for at in hours]
-    found = Series([*hours], players, Window(0, LATEST), ZoneInfo("Asia/Tokyo"))
+    hours = np.arange(LATEST - 8 * DAY, LATEST + 1, 60 * MINUTE)
+    found = Series(
+        hours, 10 + hours // (60 * MINUTE) % 24, Window(0, LATEST), ZoneInfo("Asia/Tokyo")
+    )
 
     _, evidence = find_evidence("noDailyCycle", found)
 
@@ -147,8 +149,8 @@ def test_honest_series_are_not_suspect(size: int) -> None:
 
 
 def test_a_rule_without_enough_data_says_what_it_needs() -> None:
-    instants = list(range(AS_OF - 5 * DAY, AS_OF, DAY // 24))
-    found = Series(instants, [3] * len(instants), Window(0, AS_OF), ZoneInfo("UTC"))
+    instants = np.arange(AS_OF - 5 * DAY, AS_OF, DAY // 24)
+    found = Series(instants, np.full(len(instants), 3), Window(0, AS_OF), ZoneInfo("UTC"))
 
     reasons = {rule.rule: rule.reason for rule in check_series(found)}
 

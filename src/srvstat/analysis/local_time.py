@@ -11,6 +11,9 @@ from itertools import pairwise
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
+from srvstat.arrays import Numbers
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.instants import LATEST
@@ -219,3 +222,11 @@ def _convert_to_instants(
         found.extend([at - offset for at in starts[first : bisect_left(starts, end + offset)]])
         before = end + offset
     return found
+
+
+def convert_to_local(instants: Numbers, zone: ZoneInfo) -> Numbers:
+    """Return the local times of ascending instants, of which there is at least one."""
+    periods = _list_periods(int(instants[0]), int(instants[-1]) + 1, zone)
+    starts, _, offsets = zip(*periods, strict=True)
+    local: Numbers = instants + np.array(offsets)[np.searchsorted(starts, instants, "right") - 1]
+    return local
