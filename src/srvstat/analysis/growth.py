@@ -6,6 +6,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from srvstat import stats
+from srvstat.analysis.figures import compute_figures
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.selection import iter_batches
 from srvstat.analysis.statistics import (
@@ -79,12 +80,12 @@ def _iter_servers(
         figures = snapshot.compute_figures(batch, window)
         previous = read_earlier(snapshot, batch, earlier)
         for server, before, found in zip(batch, previous, figures, strict=True):
-            days, steps = _observe(snapshot, server, found, divided)
+            days, steps = _observe(snapshot, server, divided)
             yield _describe_server(server, before, found, days, steps)
 
 
 def _observe(
-    snapshot: Snapshot, server: ServerRow, found: WindowFigures, divided: tuple[Steps, Steps]
+    snapshot: Snapshot, server: ServerRow, divided: tuple[Steps, Steps]
 ) -> list[_Observed]:
     """Return the observed steps of a server, in each of the ways in which a window is divided."""
     observed: list[_Observed] = []
@@ -94,7 +95,8 @@ def _observe(
         elif not steps.step_count:
             observed.append(_Observed(steps, build_empty_steps(0), []))
         else:
-            unobserved = find_unobserved(snapshot, server, steps.window, found.usual_interval)
+            (figures,) = compute_figures(snapshot, server, [steps.window])
+            unobserved = find_unobserved(snapshot, server, figures)
             totals = snapshot.compute_step_totals(server, steps.list_read_edges())
             observed.append(_Observed(steps, totals, compute_shares(steps, unobserved)))
     return observed

@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
+from srvstat.analysis.figures import WindowFigures, compute_figures
 from srvstat.analysis.local_time import HOUR_MS, Step, parse_step
 from srvstat.analysis.statistics import build_window_part
 from srvstat.analysis.steps import (
@@ -51,7 +52,8 @@ def compute_timeline(
     Raises UsageError if the months of the window are more than `most_steps`, SnapshotError.
     """
     window = bound_window(snapshot, servers, window)
-    usual = [one.usual_interval for one in snapshot.compute_figures(servers, window)]
+    figures = [compute_figures(snapshot, server, [window])[0] for server in servers]
+    usual = [one.usual_interval for one in figures]
     shortest = min((interval for interval in usual if interval is not None), default=HOUR_MS)
     step, steps = _choose_steps(snapshot, servers, window, (most_steps, shortest), zone)
     return Timeline(
@@ -62,8 +64,8 @@ def compute_timeline(
         step=step.name,
         steps=build_runs(steps.edges),
         servers=tuple(
-            _describe_timeline(snapshot, server, steps, interval)
-            for server, interval in zip(servers, usual, strict=True)
+            _describe_timeline(snapshot, server, steps, one)
+            for server, one in zip(servers, figures, strict=True)
         ),
     )
 
@@ -88,11 +90,11 @@ def _choose_steps(
 
 
 def _describe_timeline(
-    snapshot: Snapshot, server: ServerRow, steps: Steps, usual_interval: float | None
+    snapshot: Snapshot, server: ServerRow, steps: Steps, figures: WindowFigures
 ) -> ServerTimeline:
     positions, players = snapshot.read_steps(server, steps.list_read_edges())
     cells = [players[first:last] for first, last in pairwise(positions)]
-    unobserved = find_unobserved(snapshot, server, steps.window, usual_interval)
+    unobserved = find_unobserved(snapshot, server, figures)
     return ServerTimeline(
         server_id=server.id,
         cfx_id=server.cfx_id,
@@ -102,7 +104,7 @@ def _describe_timeline(
         lowest=tuple(min(cell) if cell else None for cell in cells),
         peak=tuple(max(cell) if cell else None for cell in cells),
         observed_shares=tuple(compute_shares(steps, unobserved)),
-        gaps=tuple(_find_gaps(snapshot, server, steps.window, usual_interval)),
+        gaps=tuple(_find_gaps(snapshot, server, steps.window, figures.usual_interval)),
     )
 
 

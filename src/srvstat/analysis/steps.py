@@ -6,18 +6,22 @@ observation of the window is in exactly one step.
 """
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
+from srvstat.analysis.figures import WindowFigures, compute_figures
 from srvstat.analysis.local_time import Step, list_step_edges
+from srvstat.arrays import Numbers
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.snapshot.format.rows import ForgedRowError, ServerRow
+from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 
 
@@ -43,6 +47,10 @@ class Steps(NamedTuple):
             edges[0] = max(edges[0], self.window.start)
             edges[-1] = min(edges[-1], self.window.end)
         return pairwise(edges)
+
+    def locate(self, instants: Numbers) -> Numbers:
+        """Return the positions of the steps: step `i` has `instants[found[i] : found[i + 1]]`."""
+        return instants.searchsorted(self.list_read_edges(), "right")
 
     def list_read_edges(self) -> list[int]:
         """Return the edges for a snapshot, where a step excludes its start and includes its end."""
@@ -84,51 +92,58 @@ def find_first_instant(snapshot: Snapshot, servers: Iterable[ServerRow]) -> int:
     return first
 
 
-def find_unobserved(
-    snapshot: Snapshot, server: ServerRow, window: Window, usual_interval: float | None
-) -> list[tuple[int, int]]:
-    """Return the intervals of a window in which no observation lasts, in half milliseconds.
+def read_lasting(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Numbers:
+    """Return the instants of a window, after that of the observation that lasts into it, if any.
 
-    An observation lasts until the next one, but at most three usual intervals. One before the
-    window counts, too. Without a usual interval, in milliseconds, nothing is observed.
+    The window has at least two observations.
 
     Raises SnapshotError.
     """
-    start, end = 2 * window.start, 2 * window.end
-    first = server.first_observed_at
-    last = snapshot.find_last_observed_at(server, window.end)
-    if usual_interval is None or first is None or last is None:
-        return [(start, end)]
-    with snapshot.convert_decode_errors(server.title):
-        if not first <= last:
-            raise ForgedRowError("not the instants of observations")
-    usual = int(2 * usual_interval)
-    found = [(start, 2 * first)] if first > window.start else []
-    for before, after in snapshot.find_long_intervals(server, window, usual):
-        found.append((max(2 * before + 3 * usual, start), 2 * after))
-    found.append((max(2 * last + 3 * usual, start), end))
-    return [one for one in found if one[0] < one[1]]
+    instants, start = figures.observations.instants, figures.window.start
+    first, usual = server.first_observed_at, figures.usual_interval
+    if first is None or first > start or usual is None:
+        return instants
+    before = Window(max(start - int(3 * usual) - 1, BEFORE_ALL), start)
+    return np.append(read_observations(snapshot, server, before).instants[-1:], instants)
 
 
-def compute_shares(steps: Steps, unobserved: Iterable[tuple[int, int]]) -> list[float]:
+def find_unobserved(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Numbers:
+    """Return the starts and the ends of the intervals of a window in which no observation lasts.
+
+    They are in half milliseconds. An observation before the window may last into it. Without a
+    usual interval, nothing is observed.
+
+    Raises SnapshotError.
+    """
+    window, usual = figures.window, figures.usual_interval
+    if usual is None:
+        return np.array([[2 * window.start], [2 * window.end]])
+    edges = np.append(read_lasting(snapshot, server, figures), window.end)
+    is_long = np.diff(edges) > 3 * usual
+    starts = np.append(2 * window.start, 2 * edges[:-1][is_long] + 3 * int(2 * usual))
+    ends = 2 * np.append(edges[0], edges[1:][is_long])
+    np.maximum(starts, 2 * window.start, out=starts)
+    return np.stack((starts, ends))[:, starts < ends]
+
+
+def compute_shares(steps: Steps, unobserved: Numbers) -> list[float]:
     """Return the part of each step's calendar length that observations cover, from 0 to 1.
 
     `unobserved` are the intervals of the window that `find_unobserved` returns. The time outside of
     the window is not observed.
     """
-    edges, shares = steps.edges, [1.0] * steps.step_count
-    if not edges:
-        return shares
-    missing: Counter[int] = Counter()
-    outside = ((2 * edges[0], 2 * steps.window.start), (2 * steps.window.end, 2 * edges[-1]))
-    for start, end in (*outside, *unobserved):
-        at = max(bisect_right(edges, start // 2) - 1, 0)
-        while at < len(shares) and 2 * edges[at] < end:
-            missing[at] += max(min(end, 2 * edges[at + 1]) - max(start, 2 * edges[at]), 0)
-            at += 1
-    for at, unseen in missing.items():
-        length = 2 * (edges[at + 1] - edges[at])
-        shares[at] = (length - unseen) / length
+    if not steps.step_count:
+        return []
+    edges = 2 * np.array(steps.edges)
+    window_start, window_end = 2 * steps.window.start, 2 * steps.window.end
+    starts = np.concatenate(([edges[0]], unobserved[0], [window_end])).clip(edges[0], edges[-1])
+    ends = np.concatenate(([window_start], unobserved[1], [edges[-1]])).clip(edges[0], edges[-1])
+    # How much is unobserved before each edge: whole intervals, less what is after the edge.
+    before = starts.searchsorted(edges, "right")
+    missing = np.append(0, np.cumsum(ends - starts))[before]
+    missing -= np.maximum(ends[before - 1] - edges, 0)
+    lengths = np.diff(edges)
+    shares: list[float] = ((lengths - np.diff(missing)) / lengths).tolist()
     return shares
 
 
@@ -137,11 +152,8 @@ def observe_steps(snapshot: Snapshot, server: ServerRow, steps: Steps) -> list[f
 
     Raises SnapshotError.
     """
-    if not steps.step_count:
-        return []
-    (found,) = snapshot.compute_figures([server], steps.window)
-    unobserved = find_unobserved(snapshot, server, steps.window, found.usual_interval)
-    return compute_shares(steps, unobserved)
+    (figures,) = compute_figures(snapshot, server, [steps.window])
+    return compute_shares(steps, find_unobserved(snapshot, server, figures))
 
 
 def observe_sum(snapshot: Snapshot, servers: Iterable[ServerRow], steps: Steps) -> list[float]:

@@ -1,0 +1,174 @@
+"""Compute the figures of a server in a window from its observations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from srvstat.arrays import Numbers, dot_exactly, find_ranks, sum_exactly
+from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.header import check_optional_instant
+from srvstat.snapshot.read.observations import Observations, read_observations
+from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.stats import Growth, compute_growth, find_middle_ranks, find_quantile_ranks
+
+
+class Extreme(NamedTuple):
+    """The greatest or the least count, and the first and the last instant that it was observed."""
+
+    players: int
+    first_at: int
+    last_at: int
+
+
+@dataclass(frozen=True)
+class WindowFigures:
+    """The figures of the observations in a window; each is computed on its first use.
+
+    The window of all observations starts at BEFORE_ALL. A figure is None if there are too few
+    observations for it.
+    """
+
+    observations: Observations
+    window: Window
+
+    @property
+    def count(self) -> int:
+        """The number of observations."""
+        return len(self.observations.players)
+
+    @cached_property
+    def total(self) -> int:
+        """The sum of the players of all observations."""
+        return sum_exactly(self.observations.players)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the players."""
+        return self.total / self.count if self.count else None
+
+    @property
+    def median(self) -> float | None:
+        """The median of the players."""
+        return self.find_quantile(Fraction(1, 2))
+
+    def find_quantile(self, quantile: Fraction) -> float | None:
+        """Return a quantile of the players."""
+        if not self.count:
+            return None
+        ranks = find_quantile_ranks(self.count, quantile)
+        return sum(find_ranks(self.observations.players, *ranks)) / 2
+
+    @property
+    def first(self) -> int | None:
+        """The players of the first observation."""
+        return int(self.observations.players[0]) if self.count else None
+
+    @property
+    def last(self) -> int | None:
+        """The players of the last observation."""
+        return int(self.observations.players[-1]) if self.count else None
+
+    @property
+    def growth(self) -> Growth:
+        """The last observation minus the first."""
+        if self.first is None or self.last is None or self.count == 1:
+            return Growth(None, None)
+        return compute_growth(self.first, self.last)
+
+    @property
+    def peak(self) -> Extreme | None:
+        """The greatest count."""
+        return self._find(int(self.observations.players.max())) if self.count else None
+
+    @property
+    def lowest(self) -> Extreme | None:
+        """The least count."""
+        return self._find(int(self.observations.players.min())) if self.count else None
+
+    def _find(self, players: int) -> Extreme:
+        instants = self.observations.instants[self.observations.players == players]
+        return Extreme(players, int(instants[0]), int(instants[-1]))
+
+    @cached_property
+    def usual_interval(self) -> float | None:
+        """The median distance between successive observations, exact: may be half a millisecond."""
+        return find_usual_interval(self.observations.instants)
+
+    @cached_property
+    def durations(self) -> Numbers:
+        """How long each observation lasts, in half milliseconds.
+
+        It lasts until the next one, the last one until the end of the window, but at most three
+        usual intervals. One observation alone lasts until the end.
+        """
+        durations = 2 * np.diff(self.observations.instants, append=self.window.end)
+        if self.usual_interval is not None:
+            np.minimum(durations, 3 * int(2 * self.usual_interval), out=durations)
+        return durations
+
+    @property
+    def weighted_mean(self) -> float | None:
+        """The mean of the players, weighted by durations; the plain mean if none lasts."""
+        weight = int(self.durations.sum())
+        return (
+            dot_exactly(self.durations, self.observations.players) / weight if weight else self.mean
+        )
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of the window in which an observation lasts; None if it has no length.
+
+        A window of all observations begins with the first of them.
+        """
+        start, end = self.window
+        if start == BEFORE_ALL:
+            start = int(self.observations.instants[0]) if self.count else end
+        return int(self.durations.sum()) / (2 * (end - start)) if start < end else None
+
+    def sum_durations_above(self, players: int) -> int | None:
+        """Return how long observations of more players last, in half milliseconds."""
+        return (
+            int(self.durations[self.observations.players > players].sum()) if self.count else None
+        )
+
+
+def find_usual_interval(instants: Numbers) -> float | None:
+    """Return the median distance between successive instants; None for fewer than two of them."""
+    if len(instants) < 2:  # noqa: PLR2004 - a distance is between two
+        return None
+    return sum(find_ranks(np.diff(instants), *find_middle_ranks(len(instants) - 1))) / 2
+
+
+def compute_figures(
+    snapshot: Snapshot, server: ServerRow, windows: Sequence[Window]
+) -> list[WindowFigures]:
+    """Return the figures of a server in each of some windows that overlap or touch.
+
+    Raises SnapshotError.
+    """
+    hull = Window(min(one.start for one in windows), max(one.end for one in windows))
+    read = read_observations(snapshot, server, hull)
+    figures = []
+    for window in windows:
+        first, last = read.instants.searchsorted(window, "right")
+        part = slice(first, last)
+        figures.append(WindowFigures(Observations(read.instants[part], read.players[part]), window))
+    return figures
+
+
+def find_last_observed_at(snapshot: Snapshot, server: ServerRow, until: int) -> int | None:
+    """Return the instant of a server's last observation up to and including `until`.
+
+    Raises SnapshotError.
+    """
+    with snapshot.convert_decode_errors(server.title):
+        last = check_optional_instant(server.last_observed_at)
+    if last is None or last <= until:
+        return last
+    instants = read_observations(snapshot, server, Window(BEFORE_ALL, until)).instants
+    return int(instants[-1]) if len(instants) else None
