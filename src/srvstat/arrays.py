@@ -38,13 +38,15 @@ def sum_groups(values: Numbers, edges: Numbers) -> Exact:
 
     The values are from 0 to 2^53 - 1. Sums that exceed 63 bits are Python integers.
     """
-    longest = int(np.diff(edges).max(initial=0))
-    if longest * int(values.max(initial=0)) >= 1 << 63:
+    counts = np.diff(edges)
+    if int(counts.max(initial=0)) * int(values.max(initial=0)) >= 1 << 63:
         high, low = sum_groups(values >> 32, edges), sum_groups(values & 0xFFFFFFFF, edges)
-        sums: Exact = (high.astype(object) << 32) + low
-        return sums
-    # Sums from the start may overflow, but the differences of integers modulo 2^64 are right.
-    return np.diff(np.append(0, np.cumsum(values))[edges])
+        combined: Exact = (high.astype(object) << 32) + low
+        return combined
+    sums = np.zeros(len(counts), np.int64)
+    if counts.any():  # numpy's groups are not empty
+        sums[counts > 0] = np.add.reduceat(values[: edges[-1]], edges[:-1][counts > 0])
+    return sums
 
 
 def sort_groups(groups: Numbers, values: Numbers) -> Numbers:
@@ -52,9 +54,11 @@ def sort_groups(groups: Numbers, values: Numbers) -> Numbers:
     bits = int(values.max(initial=0)).bit_length()
     if int(groups.max(initial=0)).bit_length() + bits > 63:  # noqa: PLR2004 - bits without the sign
         return values[np.lexsort((values, groups))]
-    keys = groups << bits | values
+    keys = groups << bits
+    keys |= values
     keys.sort()
-    return keys & ((1 << bits) - 1)
+    keys &= (1 << bits) - 1
+    return keys
 
 
 def compute_double_median(values: Numbers) -> int:

@@ -17,7 +17,7 @@ from srvstat.arrays import Numbers
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.instants import LATEST
-from srvstat.contract.windows import DAY_MS, Window
+from srvstat.contract.windows import DAY_MS
 
 HOUR_MS = DAY_MS // 24
 WEEK_HOURS = 7 * 24
@@ -54,15 +54,12 @@ class Step(NamedTuple):
         return _SHORTEST_MONTH if self.length is None else self.length
 
 
-class LocalHours(NamedTuple):
-    """The local hours of a window: hour `i` is the interval `[edges[i], edges[i + 1])`.
+class Period(NamedTuple):
+    """The interval `[start, end)` in which local time is the instant plus `offset`."""
 
-    `hours_of_week` are numbers from 0, Monday 0:00, to 167. The first and the last hour can be cut;
-    a repeated hour appears twice.
-    """
-
-    edges: list[int]
-    hours_of_week: list[int]
+    start: int
+    end: int
+    offset: int
 
 
 _CALENDAR_STEPS = {
@@ -109,46 +106,27 @@ def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> list[i
     # A step that the clock repeats in part is less than twice as long, and the clock may have been
     # set back shortly before it.
     margin = 2 * step.shortest + _BETWEEN_LOOKUPS
-    periods = _list_periods(first - margin, last + margin, zone)
+    periods = list_periods(first - margin, last + margin, zone)
     low = min(period.start + period.offset for period in periods)
-    starts = _list_local_starts(low, max(period.local_end for period in periods), step)
+    starts = _list_local_starts(low, max(period.end + period.offset for period in periods), step)
     inside = _convert_to_instants(starts, periods, step.shortest)
     if inside[-1] <= last:  # the last step of the calendar, which ends with the year 9999
         inside.append(last + 1)
     return inside[bisect_right(inside, first) - 1 : bisect_right(inside, last) + 1]
 
 
-def list_local_hours(window: Window, zone: ZoneInfo) -> LocalHours:
-    """Return the local hours of a window whose start is an instant.
+def find_hours_of_week(instants: Numbers, periods: Sequence[Period]) -> Numbers:
+    """Return the hours that the local clock shows, from 0, Monday 0:00, to 167.
 
-    Unlike steps, hours include their start: an observation belongs to the hour that the local clock
-    shows at its instant.
+    The instants ascend, and are all in the periods.
     """
-    found = LocalHours([], [])
-    for start, end, offset in _list_periods(window.start + 1, window.end + 1, zone):
-        first = (start + offset) // HOUR_MS
-        starts = range(first * HOUR_MS - offset, end, HOUR_MS)
-        found.edges.append(start)
-        found.edges.extend(starts[1:])
-        hours = range(first + _THURSDAY_HOUR, first + _THURSDAY_HOUR + len(starts))
-        found.hours_of_week.extend([hour % WEEK_HOURS for hour in hours])
-    found.edges.append(window.end + 1)
-    return found
+    ends = np.searchsorted(instants, [period.end for period in periods])
+    offsets = np.repeat([period.offset for period in periods], np.diff(ends, prepend=0))
+    hours: Numbers = (instants + offsets) // HOUR_MS + _THURSDAY_HOUR
+    return hours % WEEK_HOURS
 
 
-class _Period(NamedTuple):
-    """The interval `[start, end)` in which local time is the instant plus `offset`."""
-
-    start: int
-    end: int
-    offset: int
-
-    @property
-    def local_end(self) -> int:
-        return self.end + self.offset
-
-
-def _list_periods(start: int, end: int, zone: ZoneInfo) -> list[_Period]:
+def list_periods(start: int, end: int, zone: ZoneInfo) -> list[Period]:
     """Return the periods of equal offset that cover `[start, end)`."""
     changes = [(start, _find_offset(start, zone))]
     if zone.utcoffset(None) is None:  # the offset is not constant
@@ -159,7 +137,7 @@ def _list_periods(start: int, end: int, zone: ZoneInfo) -> list[_Period]:
                 changes.append((_find_change(before, after, new, zone), new))
     ends = [*(at for at, _ in changes[1:]), end]
     return [
-        _Period(at, until, offset)
+        Period(at, until, offset)
         for (at, offset), until in zip(changes, ends, strict=True)
         if at < until
     ]
@@ -203,7 +181,7 @@ def _iter_months(low: int, high: int) -> Iterator[int]:
 
 
 def _convert_to_instants(
-    starts: Sequence[int], periods: Sequence[_Period], shortest: int
+    starts: Sequence[int], periods: Sequence[Period], shortest: int
 ) -> list[int]:
     """Return the instants at which the local clock first reaches or skips local times.
 
