@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from srvstat.contract import wire
+from srvstat.contract import models, wire
 from srvstat.contract.errors import (
     FeatureNotAvailableError,
     OutputError,
@@ -20,18 +20,6 @@ from srvstat.contract.errors import (
     UsageError,
 )
 from srvstat.contract.instants import format_instant
-from srvstat.contract.models import (
-    Choices,
-    ContractModel,
-    InvalidValueError,
-    Members,
-    PositiveNumber,
-    Sha256,
-    WholeNumber,
-    find_duplicate,
-    format_location,
-    validate,
-)
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.windows import DAY_MS, Range, Window, find_window
 from srvstat.files.errors import convert_errors
@@ -49,21 +37,21 @@ _DUMMY_DIGEST = bytes(32)
 _ACCESS_REMEDY = "see docs/access.md, or run `srvstat demo` to write one"
 
 
-class _PlanTable(ContractModel):
-    operations: Choices[Operation]
-    ranges: Choices[Range]
-    raw_history_days: WholeNumber = 0
-    requests_per_minute: PositiveNumber | None = None
+class _PlanTable(models.ContractModel):
+    operations: models.Choices[Operation]
+    ranges: models.Choices[Range]
+    raw_history_days: models.WholeNumber = 0
+    requests_per_minute: models.PositiveNumber | None = None
 
 
-class _KeyTable(ContractModel):
-    sha256: Sha256
+class _KeyTable(models.ContractModel):
+    sha256: models.Sha256
     plan: str
 
 
-class _AccessFile(ContractModel):
+class _AccessFile(models.ContractModel):
     plans: dict[str, _PlanTable]
-    keys: Members[_KeyTable] = ()
+    keys: models.Members[_KeyTable] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +293,8 @@ def _parse_text(text: str) -> Access:
     Raises TomlError, RecursionError.
     """
     try:
-        return _build_access(validate(_AccessFile, read_toml(text), _MESSAGES))
-    except InvalidValueError as error:
+        return _build_access(models.validate(_AccessFile, read_toml(text), _MESSAGES))
+    except models.InvalidValueError as error:
         raise TomlError(find_line(text, error.location), error.reason) from None
 
 
@@ -319,13 +307,13 @@ def _build_access(file: _AccessFile) -> Access:
     for position, key in enumerate(file.keys):
         if key.plan not in plans:
             location = ("keys", position, "plan")
-            raise InvalidValueError(location, f": unknown plan; {_list_plans(plans)}")
-    duplicate = find_duplicate(tuple(key.sha256 for key in file.keys))
+            raise models.InvalidValueError(location, f": unknown plan; {_list_plans(plans)}")
+    duplicate = models.find_duplicate(tuple(key.sha256 for key in file.keys))
     if duplicate is not None:
         first, second = duplicate
-        raise InvalidValueError(
+        raise models.InvalidValueError(
             ("keys", second, "sha256"),
-            f": the same as {format_location(('keys', first, 'sha256'))}",
+            f": the same as {models.format_location(('keys', first, 'sha256'))}",
         )
     return Access(
         plans, tuple(Customer(bytes.fromhex(key.sha256), plans[key.plan]) for key in file.keys)
@@ -339,7 +327,7 @@ def _list_plans(plans: Mapping[str, Plan]) -> str:
 def _build_plan(name: str, table: _PlanTable) -> Plan:
     if not _PLAN_NAME.fullmatch(name):
         problem = ": a plan's name must be 1 to 64 letters, digits, hyphens or underscores"
-        raise InvalidValueError(("plans", name), problem)
+        raise models.InvalidValueError(("plans", name), problem)
     return Plan(
         name,
         table.operations,

@@ -22,8 +22,7 @@ from srvstat.cli.sources import (
     parse_limit,
     parse_sources,
 )
-from srvstat.contract import wire
-from srvstat.contract.errors import MissingLibraryError, ParameterError, UsageError
+from srvstat.contract.errors import MissingLibraryError, UsageError
 from srvstat.contract.parameters import Parameter, Without
 from srvstat.contract.requests import parse_range
 from srvstat.contract.windows import DEFAULT_RANGE
@@ -122,13 +121,15 @@ def fleet(
     if output and snapshots and os.path.abspath(output) == os.path.abspath(snapshots):
         raise UsageError(f"--snapshots {snapshots}: is the file of the results; name a folder")
     check_ending(snapshots)
+    if memory is not None:
+        parse_size(memory)
     found = parse_sources(replace(options, observations=sources), output, name="SOURCE")
     request = FleetRequest(
         found.servers,
         found.observations,
         uses_slugs=found.ids == "slug",
         game=found.game,
-        range=DEFAULT_RANGE,
+        range=parse_range(DEFAULT_RANGE if range is None else range),
         as_of=parse_instant_option("--as-of", as_of),
         max_rejected=parse_limit(rows.max_rejected),
         conflicts=conflicts,
@@ -136,10 +137,9 @@ def fleet(
         overwrite=overwrite,
         snapshots=snapshots,
         shards=shards or _DEFAULT_SHARDS,
-        memory=_check_memory(memory),
+        memory=memory,
         threads=threads,
     )
-    request = request._replace(range=parse_range(DEFAULT_RANGE if range is None else range))
     return _run(request, quiet=quiet)
 
 
@@ -172,10 +172,7 @@ def _check_output(path: str | None, sources: Sources, *, overwrite: bool) -> str
     if path is None:
         return None
     location = check_name("-o", path)
-    if find_extension(path) not in RESULT_EXTENSIONS:
-        raise UsageError(
-            f"-o {path}: unknown format; end the name in {', '.join(RESULT_EXTENSIONS)}"
-        )
+    find_extension(path)
     records = [] if sources.servers is None else [sources.servers]
     check_is_no_source(path, location, [*records, *sources.observations])
     check_target(path, overwrite=overwrite)
@@ -191,18 +188,3 @@ def _check_snapshots_alone(snapshots: str | None, range: str | None) -> None:
         )
     if range is not None:
         raise UsageError("--range: needs -o; a snapshot has all observations")
-
-
-def _check_memory(memory: str | None) -> str | None:
-    """Return the size of --memory.
-
-    Raises ParameterError.
-    """
-    if memory is not None:
-        try:
-            parse_size(memory)
-        except ValueError as error:
-            raise ParameterError(
-                "{memory}: {value} {problem}", value=wire.quote_value(memory), problem=str(error)
-            ) from None
-    return memory

@@ -4,7 +4,9 @@ The command line maps a class to its exit code, the HTTP service to its status. 
 or prints.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar, Literal
 
 ErrorCode = Literal[
@@ -50,24 +52,15 @@ class ParameterError(UsageError):
         super().__init__(self.describe(str))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (type(self), self._problem, self._values)
+        return partial(type(self), self._problem, **self._values), ()
 
     def describe(self, find_name: Callable[[str], str]) -> str:
         """Return the message with the names of a surface, which a function finds."""
-        return self._problem.format_map(_Fields(self._values, find_name))
 
+        def fill(field: re.Match[str]) -> str:
+            return self._values[field[1]] if field[1] in self._values else find_name(field[1])
 
-def _restore(kind: type[ParameterError], problem: str, values: dict[str, str]) -> ParameterError:
-    return kind(problem, **values)
-
-
-class _Fields(dict[str, str]):
-    def __init__(self, values: Mapping[str, str], find_name: Callable[[str], str]) -> None:
-        super().__init__(values)
-        self._find_name = find_name
-
-    def __missing__(self, field: str) -> str:
-        return self._find_name(field)
+        return re.sub(r"\{(\w+)\}", fill, self._problem)
 
 
 class MissingLibraryError(UsageError, ImportError):

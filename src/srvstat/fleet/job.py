@@ -12,19 +12,9 @@ from srvstat.documents.snapshot import FleetSummary
 from srvstat.fleet.engine import Engine, Identified, Job, Resolved, Servers
 from srvstat.fleet.rows import Conflicts, Rejected, format_place
 from srvstat.operations import build_result
+from srvstat.snapshot.write import rules
 from srvstat.snapshot.write.intake import AFTER_AS_OF
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
-from srvstat.snapshot.write.rules import (
-    Reason,
-    RejectLimit,
-    RowsRejectedError,
-    SourceRows,
-    describe_reasons,
-    find_column,
-    find_excess,
-    find_remedy,
-    sort_reasons,
-)
 from srvstat.sources.server_records import ServerRecord, count_completed
 from srvstat.sources.source import Source
 from srvstat.stats import Growth, Statistics
@@ -49,13 +39,13 @@ class Fleet(NamedTuple):
     as_of: int
     rows: int
     observed: int
-    reasons: Sequence[Reason]
+    reasons: Sequence[rules.Reason]
     skipped: Mapping[str, int]
     warnings: Sequence[str]
 
 
 def survey_fleet(
-    engine: Engine, job: Job, roster: Roster, limit: RejectLimit | None = None
+    engine: Engine, job: Job, roster: Roster, limit: rules.RejectLimit | None = None
 ) -> Fleet:
     """Read all rows, and find the servers that they and the roster name.
 
@@ -91,10 +81,12 @@ def survey_fleet(
         )
     reasons = _list_reasons(job.sources, rejects)
     if not lasts:
-        others = [Reason(text, count, None, is_rejected=False) for text, count in skipped.items()]
-        listed = sort_reasons([*reasons, *(each for each in others if each.rows)])
-        parts = [describe_reasons(listed), *roster.describe_unknown()]
-        raise RowsRejectedError(f"no observation was kept: {'; '.join(parts)}")
+        others = [
+            rules.Reason(text, count, None, is_rejected=False) for text, count in skipped.items()
+        ]
+        listed = rules.sort_reasons([*reasons, *(each for each in others if each.rows)])
+        parts = [rules.describe_reasons(listed), *roster.describe_unknown()]
+        raise rules.RowsRejectedError(f"no observation was kept: {'; '.join(parts)}")
     _check_rejected(job.sources, remarks.rows, rejects, limit)
     # One that no record names needs an observation.
     ids = sorted(
@@ -133,7 +125,7 @@ def _check_rejected(
     sources: Sequence[Source],
     rows: Mapping[int, int],
     rejects: Sequence[Rejected],
-    limit: RejectLimit | None,
+    limit: rules.RejectLimit | None,
 ) -> None:
     """Check how many rows of the sources were rejected, as a build does.
 
@@ -143,9 +135,9 @@ def _check_rejected(
     for each in rejects:
         rejected[each.source] += each.rows
     first = min(rejects, key=attrgetter("first"), default=None)
-    excess = find_excess(
+    excess = rules.find_excess(
         [
-            SourceRows(source.title, rows.get(number, 0), rejected[number])
+            rules.SourceRows(source.title, rows.get(number, 0), rejected[number])
             for number, source in enumerate(sources)
         ],
         limit,
@@ -153,7 +145,7 @@ def _check_rejected(
         lambda number: _list_reasons(sources, [each for each in rejects if each.source == number]),
     )
     if excess:
-        raise RowsRejectedError(excess.reason)
+        raise rules.RowsRejectedError(excess.reason)
 
 
 class Answer(NamedTuple):
@@ -188,7 +180,7 @@ def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None
     """Return what became of all rows, given the servers with an observation in the window."""
     in_window = resolved.kept + resolved.repeated + resolved.conflicting
     reject_reasons = {reason.text: reason.rows for reason in fleet.reasons}
-    remedy = find_remedy(fleet.reasons)
+    remedy = rules.find_remedy(fleet.reasons)
     return FleetSummary(
         read=fleet.rows + sum(fleet.skipped.values()) + sum(reject_reasons.values()),
         kept=resolved.kept,
@@ -210,7 +202,7 @@ def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None
     )
 
 
-def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> list[Reason]:
+def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> list[rules.Reason]:
     """Return the reasons why rows of all sources were rejected, the commonest first."""
     groups: defaultdict[str, list[Rejected]] = defaultdict(list)
     for rejected in rejects:
@@ -219,14 +211,14 @@ def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> lis
     for text, group in groups.items():
         first = min(group, key=attrgetter("first"))
         reasons.append(
-            Reason(
+            rules.Reason(
                 text,
                 sum(each.rows for each in group),
                 format_place(sources, first.first),
                 is_rejected=True,
                 value=first.value,
-                column=find_column(sources[first.source], text, first.column),
+                column=rules.find_column(sources[first.source], text, first.column),
                 kind=sources[first.source].kind,
             )
         )
-    return sort_reasons(reasons)
+    return rules.sort_reasons(reasons)

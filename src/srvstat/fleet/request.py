@@ -5,6 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from srvstat.contract import wire
+from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.windows import Range
 from srvstat.snapshot.write.processes import count_cores
 from srvstat.snapshot.write.rules import RejectLimit
@@ -19,8 +21,16 @@ RESULT_EXTENSIONS = (".ndjson", ".jsonl", ".parquet")
 
 
 def find_extension(path: str) -> str:
-    """Return the extension of a path of results, in lower case."""
-    return os.path.splitext(path)[1].lower()
+    """Return the extension of a file of results, in lower case.
+
+    Raises UsageError for the extension of another format.
+    """
+    extension = os.path.splitext(path)[1].lower()
+    if extension not in RESULT_EXTENSIONS:
+        raise UsageError(
+            f"-o {path}: unknown format; end the name in {', '.join(RESULT_EXTENSIONS)}"
+        )
+    return extension
 
 
 _BYTES_PER_PROCESS = 512 << 20
@@ -33,11 +43,13 @@ _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 def parse_size(text: str) -> int:
     """Return a size such as `512MiB` in bytes.
 
-    Raises ValueError.
+    Raises ParameterError.
     """
     found = _SIZE.fullmatch(text)
     if not found:
-        raise ValueError("is not a size such as 512MiB or 4GiB")
+        raise ParameterError(
+            "{memory}: {value} is not a size such as 512MiB or 4GiB", value=wire.quote_value(text)
+        )
     return int(found[1]) * _UNITS[found[2]]
 
 

@@ -34,7 +34,7 @@ from srvstat.contract.windows import DEFAULT_RANGE
 from srvstat.files.atomic import atomic_write, check_target
 from srvstat.files.errors import convert_write_errors
 from srvstat.files.reading import is_url
-from srvstat.fleet.request import RESULT_EXTENSIONS, find_extension
+from srvstat.fleet.request import find_extension
 from srvstat.fleet.results import write_results
 from srvstat.snapshot.write.intake import AFTER_AS_OF
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
@@ -155,13 +155,9 @@ def _convert_errors(source: str | None = None) -> Iterator[None]:
 
 
 def _check_output(path: str, *, overwrite: bool) -> None:
-    if is_url(path):
-        return  # Spark checks it
-    if find_extension(path) not in RESULT_EXTENSIONS:
-        raise UsageError(
-            f"-o {path}: unknown format; end the name in {', '.join(RESULT_EXTENSIONS)}"
-        )
-    check_target(path, overwrite=overwrite)
+    if not is_url(path):  # Spark checks those
+        find_extension(path)
+        check_target(path, overwrite=overwrite)
 
 
 def _warn(line: str) -> None:

@@ -34,30 +34,7 @@ from srvstat.render.figures import (
     list_growth_cells,
 )
 from srvstat.render.local_time import WEEKDAYS, format_hour
-from srvstat.render.pictures.svg import (
-    BELOW,
-    FONT_SIZE,
-    HEADING,
-    MARGIN,
-    TIME_LABEL_WIDTH,
-    Box,
-    Scale,
-    Size,
-    add,
-    add_line,
-    add_text,
-    add_tooltip,
-    choose_player_ticks,
-    create_picture,
-    divide_rows,
-    draw_heading,
-    draw_notes,
-    draw_tick,
-    draw_value_axis,
-    measure_text,
-    measure_ticks,
-    name_servers,
-)
+from srvstat.render.pictures import svg
 from srvstat.render.text import NOTHING, format_count, format_share
 
 _TICK_WIDTH = 64
@@ -71,53 +48,57 @@ _STRIP = 9
 """The height below the bars, with the line between the quartiles."""
 
 
-def draw_distribution(distribution: Distribution, size: Size) -> Element:
+def draw_distribution(distribution: Distribution, size: svg.Size) -> Element:
     """Draw a histogram for each server, one below the other, on one scale of players.
 
     The bars of a server are scaled to its highest one. A line goes through its median, and one
     below the bars from the lower to the upper quartile.
     """
-    names = name_servers(distribution.servers)
+    names = svg.name_servers(distribution.servers)
     title = f"How often servers had how many players: {', '.join(names)}"
     sentences = [
         f"{name}: {'; '.join(_list_figures(server))}."
         for name, server in zip(names, distribution.servers, strict=True)
     ]
-    picture = create_picture("distribution", size, title, sentences)
-    top = draw_notes(picture, _NOTES, size)
-    area = Box(MARGIN, top, size.width - MARGIN, size.height - BELOW)
+    picture = svg.create_picture("distribution", size, title, sentences)
+    top = svg.draw_notes(picture, _NOTES, size)
+    area = svg.Box(svg.MARGIN, top, size.width - svg.MARGIN, size.height - svg.BELOW)
     low = distribution.first_players
     bins = max((len(server.counts) for server in distribution.servers), default=1)
     # A count is drawn in the middle of its place, as wide as a bar of one count.
     high = low + max(bins, 1) * distribution.bin_players
-    across = Scale(low - 0.5, high - 0.5, area.left, area.right)
+    across = svg.Scale(low - 0.5, high - 0.5, area.left, area.right)
     _draw_player_axis(picture, area, across)
-    rows = divide_rows(area, len(names))
+    rows = svg.divide_rows(area, len(names))
     for number, (server, name, row) in enumerate(
         zip(distribution.servers, names, rows, strict=True), start=1
     ):
-        box = draw_heading(picture, row, name, list(_list_quartiles(server)))
+        box = svg.draw_heading(picture, row, name, list(_list_quartiles(server)))
         box = box._replace(bottom=box.bottom - _STRIP)
-        group = add(picture, "g", f"series series-{number}")
+        group = svg.add(picture, "g", f"series series-{number}")
         _draw_bars(group, box, across, distribution, server)
         _draw_quartiles(picture, box, across, server)
     return picture
 
 
-def _draw_player_axis(picture: Element, area: Box, across: Scale) -> None:
+def _draw_player_axis(picture: Element, area: svg.Box, across: svg.Scale) -> None:
     most = max(int(area.width // _TICK_WIDTH), 3)
     ticks = choose_ticks(across.low + 0.5, across.high - 0.5, most)
     for tick, label in zip(ticks, format_ticks(ticks), strict=True):
         if across.low <= tick <= across.high:
             x = across.place(tick)
-            add_line(picture, "grid", (x, area.top), (x, area.bottom))
-            draw_tick(picture, area, x, label)
+            svg.add_line(picture, "grid", (x, area.top), (x, area.bottom))
+            svg.draw_tick(picture, area, x, label)
 
 
 def _draw_bars(
-    group: Element, box: Box, across: Scale, distribution: Distribution, server: ServerDistribution
+    group: Element,
+    box: svg.Box,
+    across: svg.Scale,
+    distribution: Distribution,
+    server: ServerDistribution,
 ) -> None:
-    add_line(group, "axis", (box.left, box.bottom), (box.right, box.bottom))
+    svg.add_line(group, "axis", (box.left, box.bottom), (box.right, box.bottom))
     highest = max(server.counts, default=0)
     total = sum(server.counts)
     space = 1 if box.width / max(len(server.counts), 1) > 4 else 0  # noqa: PLR2004 - in pixels
@@ -128,20 +109,22 @@ def _draw_bars(
             left, right = across.place(first - 0.5), across.place(after - 0.5)
             height = max(count / highest * box.height, 0.5)
             place = {"x": left, "y": box.bottom - height}
-            bar = add(group, "rect", "bar", **place, width=right - left - space, height=height)
+            bar = svg.add(group, "rect", "bar", **place, width=right - left - space, height=height)
             players = f"{first:,} to {after - 1:,}" if after - first > 1 else f"{first:,}"
             share = f"{format_share(count / total)} of {format_count(total, 'observation')}"
-            add_tooltip(bar, f"{players} players: {share}")
+            svg.add_tooltip(bar, f"{players} players: {share}")
 
 
-def _draw_quartiles(picture: Element, box: Box, across: Scale, server: ServerDistribution) -> None:
+def _draw_quartiles(
+    picture: Element, box: svg.Box, across: svg.Scale, server: ServerDistribution
+) -> None:
     lower, median, upper = server.lower_quartile, server.median_players, server.upper_quartile
     if lower is None or median is None or upper is None:
         return
     y = box.bottom + _STRIP - 4
-    add_line(picture, "spread", (across.place(lower), y), (across.place(upper), y))
+    svg.add_line(picture, "spread", (across.place(lower), y), (across.place(upper), y))
     x = across.place(median)
-    add_line(picture, "marker", (x, box.top), (x, y + 3))
+    svg.add_line(picture, "marker", (x, box.top), (x, y + 3))
 
 
 def _list_quartiles(server: ServerDistribution) -> Iterator[str]:
@@ -166,37 +149,39 @@ def _list_figures(server: ServerDistribution) -> Iterator[str]:
 _SHORTEST: dict[GrowthStepName, int] = {"day": DAY_MS, "week": 7 * DAY_MS, "month": 28 * DAY_MS}
 
 
-def draw_growth(growth: GrowthDocument, size: Size) -> Element:
+def draw_growth(growth: GrowthDocument, size: svg.Size) -> Element:
     """Draw a bar for the average of each step, with a row and a scale for each server.
 
     Bars of partial steps are pale, and do not determine the scale. A dashed line is the trend.
     """
-    names = name_servers(growth.servers)
+    names = svg.name_servers(growth.servers)
     title = f"Average players by {growth.step}: {', '.join(names)}"
     sentences = [
         f"{name}: {'; '.join(_list_growth_figures(server, growth.window))}."
         for name, server in zip(names, growth.servers, strict=True)
     ]
-    picture = create_picture("growth", size, title, sentences)
-    top = draw_notes(picture, list(_list_notes(growth)), size)
-    rows = divide_rows(Box(0, top, size.width - MARGIN, size.height - BELOW), len(names))
+    picture = svg.create_picture("growth", size, title, sentences)
+    top = svg.draw_notes(picture, list(_list_notes(growth)), size)
+    rows = svg.divide_rows(
+        svg.Box(0, top, size.width - svg.MARGIN, size.height - svg.BELOW), len(names)
+    )
     highest = [find_highest(list_growth_cells(server.steps)) for server in growth.servers]
     ticks = [
-        choose_player_ticks(one, row.height - HEADING)
+        svg.choose_player_ticks(one, row.height - svg.HEADING)
         for one, row in zip(highest, rows, strict=True)
     ]
-    left = max(map(measure_ticks, ticks), default=0)
+    left = max(map(svg.measure_ticks, ticks), default=0)
     for number, (server, row) in enumerate(zip(growth.servers, rows, strict=True)):
         change = format_change(server.change, server.average_players)
         figures = [f"change {' '.join(change)}"] if change else []
         figures.append(_describe_trend(server))
         css = choose_class(server.change, server.average_players)
-        box = draw_heading(picture, row, names[number], figures, css)
+        box = svg.draw_heading(picture, row, names[number], figures, css)
         box = box._replace(left=left)
-        up = draw_value_axis(picture, box, ticks[number])
+        up = svg.draw_value_axis(picture, box, ticks[number])
         ends = (server.steps[0].from_, server.steps[-1].to) if server.steps else (0, 1)
-        across = Scale(*ends, box.left, box.right)
-        group = add(picture, "g", f"series series-{number + 1}")
+        across = svg.Scale(*ends, box.left, box.right)
+        group = svg.add(picture, "g", f"series series-{number + 1}")
         _draw_steps(group, across, up, server, growth)
         _draw_trend(group, across, up, server)
         if number == len(rows) - 1:
@@ -217,7 +202,7 @@ def _list_notes(growth: GrowthDocument) -> Iterator[str]:
 
 
 def _draw_steps(
-    group: Element, across: Scale, up: Scale, server: ServerGrowth, growth: GrowthDocument
+    group: Element, across: svg.Scale, up: svg.Scale, server: ServerGrowth, growth: GrowthDocument
 ) -> None:
     zone = ZoneInfo(growth.time_zone)
     for step in server.steps:
@@ -229,15 +214,15 @@ def _draw_steps(
         css = "bar partial" if step.is_partial else "bar"
         place = {"x": left + space / 2, "y": top}
         size = {"width": right - left - space, "height": up.start - top}
-        bar = add(group, "rect", css, **place, **size)
+        bar = svg.add(group, "rect", css, **place, **size)
         average = format_rounded(step.average_players, 2)
         count = format_count(step.sample_count, "observation")
         partial = f", part of a {growth.step}" if step.is_partial else ""
         name = format_step(step.from_, zone, growth.step)
-        add_tooltip(bar, f"{name}: average {average}, {count}{partial}")
+        svg.add_tooltip(bar, f"{name}: average {average}, {count}{partial}")
 
 
-def _draw_trend(group: Element, across: Scale, up: Scale, server: ServerGrowth) -> None:
+def _draw_trend(group: Element, across: svg.Scale, up: svg.Scale, server: ServerGrowth) -> None:
     """Draw the trend between 0 and the top."""
     line = find_trend_line(server)
     if line is None:
@@ -247,11 +232,11 @@ def _draw_trend(group: Element, across: Scale, up: Scale, server: ServerGrowth) 
         limits = sorted(start + (value - line.base) / line.slope for value in (up.low, up.high))
         start, end = max(start, limits[0]), min(end, limits[1])
     ends = [(across.place(at), up.place(line.find_players(at))) for at in (start, end)]
-    add_line(group, "trend", ends[0], ends[1])
+    svg.add_line(group, "trend", ends[0], ends[1])
 
 
 def _draw_step_axis(
-    picture: Element, box: Box, across: Scale, server: ServerGrowth, growth: GrowthDocument
+    picture: Element, box: svg.Box, across: svg.Scale, server: ServerGrowth, growth: GrowthDocument
 ) -> None:
     """Draw labels of times, those at which a step begins below the middle of its bar.
 
@@ -261,11 +246,11 @@ def _draw_step_axis(
         return
     zone, least = ZoneInfo(growth.time_zone), _SHORTEST[growth.step]
     steps: dict[int, GrowthStepPart] = {step.from_: step for step in server.steps}
-    most = max(int(box.width // TIME_LABEL_WIDTH), 2)
+    most = max(int(box.width // svg.TIME_LABEL_WIDTH), 2)
     window = int(across.low), int(across.high)
     for at, label in choose_time_ticks(*window, most, zone, least):
         middle = (at + steps[at].to) / 2 if at in steps else at
-        draw_tick(picture, box, across.place(middle), label)
+        svg.draw_tick(picture, box, across.place(middle), label)
 
 
 def _describe_trend(server: ServerGrowth) -> str:
@@ -324,28 +309,30 @@ class _Key(NamedTuple):
     lines: int
 
 
-def draw_heat_map(server: ServerPeakHours, size: Size, *, is_well_observed: bool = True) -> Element:
+def draw_heat_map(
+    server: ServerPeakHours, size: svg.Size, *, is_well_observed: bool = True
+) -> Element:
     """Draw a cell for each hour of the week, from Monday 0:00, with a scale below.
 
     The hours are on the clock of the document. Cells without an average are outlines. The busiest
     hour has a frame and is named, if the window is well observed.
     """
     busiest = find_busiest(server) if is_well_observed else None
-    name = name_servers([server])[0]
+    name = svg.name_servers([server])[0]
     title = f"Players in each hour of the week: {name}"
-    picture = create_picture("heat-map", size, title, list(_describe(server, busiest)))
+    picture = svg.create_picture("heat-map", size, title, list(_describe(server, busiest)))
     averages = [one.average_players for one in server.cells if one.average_players is not None]
     levels = _Range(min(averages, default=0), max(averages, default=0))
     has_empty = len(averages) < len(server.cells)
     lines = 1
     if size.width < _LEAST_WIDTH_FOR_LINE and server.busiest is not None:
         lines += (busiest is not None) + has_empty
-    box = Box(_LEFT, _ABOVE, size.width - MARGIN, size.height - lines * _KEY_HEIGHT)
+    box = svg.Box(_LEFT, _ABOVE, size.width - svg.MARGIN, size.height - lines * _KEY_HEIGHT)
     _draw_labels(picture, box)
     for cell in server.cells:
         _draw_cell(picture, box, cell, levels)
     if busiest is not None:
-        add(picture, "rect", "marker", **_place_cell(box, busiest).rectangle)
+        svg.add(picture, "rect", "marker", **_place_cell(box, busiest).rectangle)
     key = _Key(levels if averages else None, busiest, has_empty, lines)
     _draw_key(picture, (_LEFT, size.height - 6 - (lines - 1) * _KEY_HEIGHT), size.width, key)
     return picture
@@ -357,36 +344,36 @@ def find_busiest(server: ServerPeakHours) -> HourPart | None:
     return server.busiest if server.has_hours and len(set(averages)) > 1 else None
 
 
-def _place_cell(box: Box, cell: HourCellPart | HourPart) -> Box:
+def _place_cell(box: svg.Box, cell: HourCellPart | HourPart) -> svg.Box:
     width, height = box.width / 24, box.height / len(WEEKDAYS)
     left, top = box.left + cell.hour * width, box.top + (cell.weekday - 1) * height
-    return Box(left, top, left + width, top + height)
+    return svg.Box(left, top, left + width, top + height)
 
 
-def _draw_labels(picture: Element, box: Box) -> None:
+def _draw_labels(picture: Element, box: svg.Box) -> None:
     row = box.height / len(WEEKDAYS)
     for number, weekday in enumerate(WEEKDAYS):
-        y = box.top + (number + 0.5) * row + FONT_SIZE / 3
-        add_text(picture, "tick", (0, y), weekday[:3])
+        y = box.top + (number + 0.5) * row + svg.FONT_SIZE / 3
+        svg.add_text(picture, "tick", (0, y), weekday[:3])
     every = 3 if box.width / 24 >= _LEAST_HOUR else 6
     for hour in range(0, 24, every):
         x = box.left + hour * box.width / 24
-        add_text(picture, "tick", (x, box.top - 6), f"{hour:02}:00")
+        svg.add_text(picture, "tick", (x, box.top - 6), f"{hour:02}:00")
 
 
-def _draw_cell(picture: Element, box: Box, cell: HourCellPart, levels: _Range) -> None:
+def _draw_cell(picture: Element, box: svg.Box, cell: HourCellPart, levels: _Range) -> None:
     spot = _place_cell(box, cell)
     if cell.average_players is None:
         inset = {"x": spot.left + 2, "y": spot.top + 2}
         size = {"width": spot.width - 4, "height": spot.height - 4}
-        element = add(picture, "rect", "cell empty", **inset, **size)
+        element = svg.add(picture, "rect", "cell empty", **inset, **size)
         figures = "too few observations"
     else:
         css = f"cell level-{levels.find_level(cell.average_players)}"
-        element = add(picture, "rect", css, **spot.rectangle)
+        element = svg.add(picture, "rect", css, **spot.rectangle)
         figures = f"average {format_rounded(cell.average_players, 2)}"
     count = format_count(cell.sample_count, "observation")
-    add_tooltip(element, f"{format_hour(cell.weekday, cell.hour)}: {figures}, {count}")
+    svg.add_tooltip(element, f"{format_hour(cell.weekday, cell.hour)}: {figures}, {count}")
 
 
 def _draw_key(picture: Element, at: tuple[float, float], width: int, key: _Key) -> None:
@@ -397,15 +384,15 @@ def _draw_key(picture: Element, at: tuple[float, float], width: int, key: _Key) 
     if key.busiest is not None:
         text = f"busiest {format_hour(key.busiest.weekday, key.busiest.hour)}"
         if key.lines == 1:
-            add_text(picture, "unit", (width - MARGIN, y), text, "end")
+            svg.add_text(picture, "unit", (width - svg.MARGIN, y), text, "end")
         else:
             x, y = _LEFT, y + _KEY_HEIGHT
-            add_text(picture, "unit", (x, y), text)
+            svg.add_text(picture, "unit", (x, y), text)
     if key.has_empty:
         if key.lines > 1:
             x, y = _LEFT, y + _KEY_HEIGHT
-        add(picture, "rect", "empty", x=x, y=y - 10, width=_KEY_BOX - 2, height=11)
-        add_text(picture, "unit", (x + _KEY_BOX + 4, y), "fewer than 4 observations")
+        svg.add(picture, "rect", "empty", x=x, y=y - 10, width=_KEY_BOX - 2, height=11)
+        svg.add_text(picture, "unit", (x + _KEY_BOX + 4, y), "fewer than 4 observations")
 
 
 def _draw_scale(picture: Element, at: tuple[float, float], levels: _Range, right: float) -> float:
@@ -413,17 +400,17 @@ def _draw_scale(picture: Element, at: tuple[float, float], levels: _Range, right
     x, y = at
     low, high = (format_rounded(value, 1) for value in levels)
     words = f"players {low}"
-    add_text(picture, "unit", (x, y), words)
-    room = right - x - measure_text(words) - measure_text(high) - 2 * _KEY_SPACE
+    svg.add_text(picture, "unit", (x, y), words)
+    room = right - x - svg.measure_text(words) - svg.measure_text(high) - 2 * _KEY_SPACE
     box = max(min(_KEY_BOX, room / LEVELS), 1)
-    x += measure_text(words) + _KEY_SPACE
+    x += svg.measure_text(words) + _KEY_SPACE
     shown = range(LEVELS) if low != high else (LEVELS // 2,)
     for level in shown:
-        add(picture, "rect", f"cell level-{level}", x=x, y=y - 11, width=box, height=13)
+        svg.add(picture, "rect", f"cell level-{level}", x=x, y=y - 11, width=box, height=13)
         x += box
     if low != high:
-        add_text(picture, "unit", (x + _KEY_SPACE, y), high)
-        x += measure_text(high) + _KEY_SPACE
+        svg.add_text(picture, "unit", (x + _KEY_SPACE, y), high)
+        x += svg.measure_text(high) + _KEY_SPACE
     return x + 16
 
 

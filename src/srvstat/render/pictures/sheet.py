@@ -15,36 +15,24 @@ from srvstat.documents.analysis import (
 )
 from srvstat.documents.document import WindowPart
 from srvstat.render.local_time import format_local_time, format_zoned_time
+from srvstat.render.pictures import svg
 from srvstat.render.pictures.bars import draw_distribution, draw_growth, draw_heat_map
-from srvstat.render.pictures.svg import (
-    BOLD,
-    FONT_SIZE,
-    KEY_HEIGHT,
-    NamedServer,
-    Size,
-    add_notes,
-    add_text,
-    create_picture,
-    fit_text,
-    format_number,
-    name_servers,
-)
 from srvstat.render.pictures.timeline import draw_timeline
 
 
 def choose_size(
     document: Timeline | ServerPeakHours | Distribution | GrowthDocument, width: int
-) -> Size:
+) -> svg.Size:
     """Return the size that suits a picture of a document."""
     if isinstance(document, Timeline):
-        keys = KEY_HEIGHT * len(document.servers)
-        return Size(width, min(max(width // 3, 220 + keys), 480))
+        keys = svg.KEY_HEIGHT * len(document.servers)
+        return svg.Size(width, min(max(width // 3, 220 + keys), 480))
     if isinstance(document, ServerPeakHours):
         row = min(max(width // 36, 20), 34)
-        return Size(width, 7 * row + 72)
+        return svg.Size(width, 7 * row + 72)
     count = len(document.servers)
     rows = count * (96 if isinstance(document, Distribution) else 132)
-    return Size(width, max(rows, 180) + 72)
+    return svg.Size(width, max(rows, 180) + 72)
 
 
 _PADDING = 20
@@ -79,22 +67,25 @@ def draw_sheet(document: PictureDocument, width: int, zone: ZoneInfo) -> Element
     as_of = format_zoned_time(document.as_of, zone, "minutes")
     source = ["srvstat", f"as of {as_of}", f"root {document.root[:8]}"]
     sentences = [", ".join(notes) + ".", *descriptions, ", ".join(source) + "."]
-    sheet = create_picture("sheet", Size(width, 0), title, sentences)
-    shown = fit_text(title, inner, BOLD * _TITLE_SIZE / FONT_SIZE)
-    add_text(sheet, "title", (_PADDING, _PADDING + FONT_SIZE), shown)
-    top = add_notes(sheet, notes, (_PADDING, _PADDING + 2.5 * FONT_SIZE + 4), inner) + 20
+    sheet = svg.create_picture("sheet", svg.Size(width, 0), title, sentences)
+    shown = svg.fit_text(title, inner, svg.BOLD * _TITLE_SIZE / svg.FONT_SIZE)
+    svg.add_text(sheet, "title", (_PADDING, _PADDING + svg.FONT_SIZE), shown)
+    top = svg.add_notes(sheet, notes, (_PADDING, _PADDING + 2.5 * svg.FONT_SIZE + 4), inner) + 20
     for panel in panels:
         top = _place_panel(sheet, panel, top)
-    bottom = add_notes(sheet, source, (_PADDING, top + 20), inner)
+    bottom = svg.add_notes(sheet, source, (_PADDING, top + 20), inner)
     sheet.set("viewBox", f"0 0 {width} {bottom + _PADDING - 4:.0f}")
     return sheet
 
 
 def _draw_panels(document: PictureDocument, width: int, zone: ZoneInfo) -> list[_Panel]:
     if isinstance(document, PeakHours):
-        names = name_servers(document.servers) if len(document.servers) > 1 else [""]
+        names = svg.name_servers(document.servers) if len(document.servers) > 1 else [""]
         return [
-            _Panel(fit_text(name, width, BOLD), draw_heat_map(server, choose_size(server, width)))
+            _Panel(
+                svg.fit_text(name, width, svg.BOLD),
+                draw_heat_map(server, choose_size(server, width)),
+            )
             for name, server in zip(names, document.servers, strict=True)
         ]
     size = choose_size(document, width)
@@ -108,11 +99,11 @@ def _draw_panels(document: PictureDocument, width: int, zone: ZoneInfo) -> list[
 def _place_panel(sheet: Element, panel: _Panel, top: float) -> float:
     """Add a panel below `top`, and return the height below it."""
     if panel.name:
-        add_text(sheet, "heading", (_PADDING, top + FONT_SIZE), panel.name)
+        svg.add_text(sheet, "heading", (_PADDING, top + svg.FONT_SIZE), panel.name)
         top += _HEADING_HEIGHT
     picture = deepcopy(panel.picture)
     _, _, width, height = picture.get("viewBox", "").split()
-    place = {"x": str(_PADDING), "y": format_number(top), "width": width, "height": height}
+    place = {"x": str(_PADDING), "y": svg.format_number(top), "width": width, "height": height}
     picture.attrib |= place
     # The sheet is one image, with the descriptions of all panels.
     del picture.attrib["role"]
@@ -122,11 +113,11 @@ def _place_panel(sheet: Element, panel: _Panel, top: float) -> float:
     return top + float(height) + (_BETWEEN if panel.name else 0)
 
 
-def _join_names(servers: Sequence[NamedServer]) -> str:
+def _join_names(servers: Sequence[svg.NamedServer]) -> str:
     """Return the names of one or two servers, else their number."""
     if len(servers) > 2:  # noqa: PLR2004 - the picture has all names
         return f"{len(servers)} servers"
-    return " and ".join(name_servers(servers))
+    return " and ".join(svg.name_servers(servers))
 
 
 def _describe_window(window: WindowPart, zone: ZoneInfo) -> str:

@@ -15,27 +15,7 @@ from srvstat.contract.windows import DAY_MS
 from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
 from srvstat.render.figures import describe_step, format_rounded
-from srvstat.render.pictures.svg import (
-    BELOW,
-    KEY_HEIGHT,
-    MARGIN,
-    Box,
-    Scale,
-    Size,
-    add,
-    choose_player_ticks,
-    create_picture,
-    draw_key,
-    draw_notes,
-    draw_time_axis,
-    draw_value_axis,
-    flow_keys,
-    format_number,
-    measure_key,
-    measure_ticks,
-    name_servers,
-    spread_keys,
-)
+from srvstat.render.pictures import svg
 from srvstat.render.text import format_count
 
 _MINUTE, _WEEK = DAY_MS // 1440, 7 * DAY_MS
@@ -271,8 +251,8 @@ _Points = Sequence[Point]
 class _Plot(NamedTuple):
     """Where the lines of a timeline are."""
 
-    across: Scale
-    up: Scale
+    across: svg.Scale
+    up: svg.Scale
 
     def place(self, at: float, players: float) -> tuple[float, float]:
         """Return the pixels of a value; one above the axis, of a partial step, is at its top."""
@@ -281,54 +261,54 @@ class _Plot(NamedTuple):
     def join(self, values: Iterable[tuple[float, float]]) -> str:
         """Return a line through values, as the data of a path."""
         vertices = (self.place(*value) for value in values)
-        return "M" + "L".join(f"{format_number(x)} {format_number(y)}" for x, y in vertices)
+        return "M" + "L".join(f"{svg.format_number(x)} {svg.format_number(y)}" for x, y in vertices)
 
 
-def draw_timeline(timeline: Timeline, size: Size, zone: ZoneInfo) -> Element:
+def draw_timeline(timeline: Timeline, size: svg.Size, zone: ZoneInfo) -> Element:
     """Draw a line for each server, with the band from lowest to peak if there is only one.
 
     The instants of ticks are on the clock of `zone`. Points are calendar steps of the timeline's
     zone. Partial steps are pale, lines to and from them are dashed, and they do not determine the
     axis. A gap interrupts the line, and is shaded where no server has observations.
     """
-    names = name_servers(timeline.servers)
+    names = svg.name_servers(timeline.servers)
     title = f"Players over time: {', '.join(names)}"
     sentences = [
         f"{name}: {_describe_server(server)}."
         for server, name in zip(timeline.servers, names, strict=True)
     ]
-    picture = create_picture("timeline", size, title, sentences)
+    picture = svg.create_picture("timeline", size, title, sentences)
     beside = _measure_keys(names, size.width)
     step = choose_step(timeline, size.width)
     points = [merge_steps(timeline, server, step) for server in timeline.servers]
     drawn = [one for of_server in points for one in of_server]
     scale = find_scale(drawn)
     has_band = len(points) == 1 and any(one.lowest < one.peak for one in scale)
-    top = draw_notes(picture, list(_list_notes(timeline, step, drawn, has_band=has_band)), size)
+    top = svg.draw_notes(picture, list(_list_notes(timeline, step, drawn, has_band=has_band)), size)
     if len(names) > 1 and not beside:
-        for number, (left, row) in enumerate(places := flow_keys(names, size.width)):
-            y = top + row * KEY_HEIGHT
-            draw_key(picture, number + 1, names[number], (left, y), size.width - left)
-        top += (places[-1][1] + 1) * KEY_HEIGHT
-    bottom = size.height - BELOW
+        for number, (left, row) in enumerate(places := svg.flow_keys(names, size.width)):
+            y = top + row * svg.KEY_HEIGHT
+            svg.draw_key(picture, number + 1, names[number], (left, y), size.width - left)
+        top += (places[-1][1] + 1) * svg.KEY_HEIGHT
+    bottom = size.height - svg.BELOW
     values = [one.peak if len(points) == 1 else one.average for one in scale]
-    ticks = choose_player_ticks(max(values, default=None), bottom - top)
-    box = Box(measure_ticks(ticks), top, size.width - max(beside, MARGIN), bottom)
+    ticks = svg.choose_player_ticks(max(values, default=None), bottom - top)
+    box = svg.Box(svg.measure_ticks(ticks), top, size.width - max(beside, svg.MARGIN), bottom)
     window = get_window(timeline)
-    across = Scale(*window, box.left, box.right)
+    across = svg.Scale(*window, box.left, box.right)
     for start, end in find_common_gaps(timeline):
         gap = box._replace(left=across.place(start), right=across.place(end))
-        add(picture, "rect", "gap", **gap.rectangle)
-    draw_time_axis(picture, box, window, zone)
-    plot = _Plot(across, draw_value_axis(picture, box, ticks))
+        svg.add(picture, "rect", "gap", **gap.rectangle)
+    svg.draw_time_axis(picture, box, window, zone)
+    plot = _Plot(across, svg.draw_value_axis(picture, box, ticks))
     for number, (server, line) in enumerate(zip(timeline.servers, points, strict=True), start=1):
-        group = add(picture, "g", f"series series-{number}")
+        group = svg.add(picture, "g", f"series series-{number}")
         _draw_series(group, plot, line, server.gaps, has_band=has_band)
     if beside:
-        left, ends = box.right + MARGIN, [one[-1].average if one else 0 for one in points]
-        heights = spread_keys([plot.place(0, end)[1] for end in ends], box)
+        left, ends = box.right + svg.MARGIN, [one[-1].average if one else 0 for one in points]
+        heights = svg.spread_keys([plot.place(0, end)[1] for end in ends], box)
         for number, (name, y) in enumerate(zip(names, heights, strict=True), start=1):
-            draw_key(picture, number, name, (left, y), size.width - left)
+            svg.draw_key(picture, number, name, (left, y), size.width - left)
     return picture
 
 
@@ -353,12 +333,12 @@ def _draw_series(
     if has_band:
         for run in _split(points, joints, "solid"):
             if not run[0].is_partial:
-                add(group, "path", "band", d=_build_band(run, plot))
+                svg.add(group, "path", "band", d=_build_band(run, plot))
     styles: tuple[tuple[str, Joint], ...] = (("line", "solid"), ("line partial", "dashed"))
     for css, joint in styles:
         lines = [run for run in _split(points, joints, joint) if len(run) > 1]
         if lines:
-            add(
+            svg.add(
                 group,
                 "path",
                 css,
@@ -370,7 +350,7 @@ def _draw_series(
         if point.is_partial or not any(around):
             x, y = plot.place(point.middle, point.average)
             css = "dot partial" if point.is_partial else "dot"
-            add(group, "circle", css, cx=x, cy=y, r=_DOT_RADIUS)
+            svg.add(group, "circle", css, cx=x, cy=y, r=_DOT_RADIUS)
 
 
 def _split(points: _Points, joints: Sequence[Joint | None], wanted: Joint) -> Iterator[_Points]:
@@ -402,7 +382,7 @@ def _measure_keys(names: Sequence[str], width: int) -> float:
     """Return the width of the names beside the lines; 0 if they have no room there."""
     if len(names) < 2 or width < _LEAST_WIDTH_FOR_LABELS:  # noqa: PLR2004 - one needs no name
         return 0
-    return min(max(map(measure_key, names)) + MARGIN, width * _MOST_FOR_LABELS)
+    return min(max(map(svg.measure_key, names)) + svg.MARGIN, width * _MOST_FOR_LABELS)
 
 
 def _describe_server(server: ServerTimeline) -> str:
