@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from conftest import DAY
 from srvstat.analysis.local_time import (
     find_hours_of_week,
-    list_periods,
     list_step_edges,
     parse_step,
 )
@@ -122,8 +121,7 @@ def test_an_observation_belongs_to_the_hour_that_the_clock_shows(case: Case) -> 
     zone, window, _ = case
 
     instants = range(window.start, window.end, TICK)
-    periods = list_periods(instants[0], instants[-1] + 1, zone)
-    hours = find_hours_of_week(np.array(instants), periods)
+    hours = find_hours_of_week(np.array(instants), zone)
 
     for at, hour in zip(instants, hours.tolist(), strict=True):
         clock = read_clock(at, zone)

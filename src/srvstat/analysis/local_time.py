@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -54,14 +55,6 @@ class Step(NamedTuple):
         return _SHORTEST_MONTH if self.length is None else self.length
 
 
-class Period(NamedTuple):
-    """The interval `[start, end)` in which local time is the instant plus `offset`."""
-
-    start: int
-    end: int
-    offset: int
-
-
 _CALENDAR_STEPS = {
     "day": Step("day", DAY_MS),
     "week": Step("week", 7 * DAY_MS, _MONDAY),
@@ -106,7 +99,7 @@ def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> list[i
     # A step that the clock repeats in part is less than twice as long, and the clock may have been
     # set back shortly before it.
     margin = 2 * step.shortest + _BETWEEN_LOOKUPS
-    periods = list_periods(first - margin, last + margin, zone)
+    periods = _list_periods(first - margin, last + margin, zone)
     low = min(period.start + period.offset for period in periods)
     starts = _list_local_starts(low, max(period.end + period.offset for period in periods), step)
     inside = _convert_to_instants(starts, periods, step.shortest)
@@ -115,29 +108,44 @@ def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> list[i
     return inside[bisect_right(inside, first) - 1 : bisect_right(inside, last) + 1]
 
 
-def find_hours_of_week(instants: Numbers, periods: Sequence[Period]) -> Numbers:
-    """Return the hours that the local clock shows, from 0, Monday 0:00, to 167.
-
-    The instants ascend, and are all in the periods.
-    """
-    ends = np.searchsorted(instants, [period.end for period in periods])
-    offsets = np.repeat([period.offset for period in periods], np.diff(ends, prepend=0))
-    hours: Numbers = (instants + offsets) // HOUR_MS + _THURSDAY_HOUR
+def find_hours_of_week(instants: Numbers, zone: ZoneInfo) -> Numbers:
+    """Return the hours that the local clock shows, from 0, Monday 0:00, to 167."""
+    hours: Numbers = convert_to_local(instants, zone) // HOUR_MS + _THURSDAY_HOUR
     return hours % WEEK_HOURS
 
 
-def list_periods(start: int, end: int, zone: ZoneInfo) -> list[Period]:
+def convert_to_local(instants: Numbers, zone: ZoneInfo) -> Numbers:
+    """Return the local times of ascending instants."""
+    if not len(instants):
+        return instants
+    periods = _list_periods(int(instants[0]), int(instants[-1]) + 1, zone)
+    ends = instants.searchsorted([period.end for period in periods])
+    offsets = np.repeat([period.offset for period in periods], np.diff(ends, prepend=0))
+    local: Numbers = instants + offsets
+    return local
+
+
+class _Period(NamedTuple):
+    """The interval `[start, end)` in which local time is the instant plus `offset`."""
+
+    start: int
+    end: int
+    offset: int
+
+
+def _list_periods(start: int, end: int, zone: ZoneInfo) -> list[_Period]:
     """Return the periods of equal offset that cover `[start, end)`."""
     changes = [(start, _find_offset(start, zone))]
     if zone.utcoffset(None) is None:  # the offset is not constant
-        lookups = [*range(start, end, _BETWEEN_LOOKUPS), end]
+        first = start - start % _BETWEEN_LOOKUPS + _BETWEEN_LOOKUPS
+        lookups = [start, *range(first, end, _BETWEEN_LOOKUPS), end]
         offsets = [_find_offset(at, zone) for at in lookups]
         for (before, after), (old, new) in zip(pairwise(lookups), pairwise(offsets), strict=True):
             if new != old:
                 changes.append((_find_change(before, after, new, zone), new))
     ends = [*(at for at, _ in changes[1:]), end]
     return [
-        Period(at, until, offset)
+        _Period(at, until, offset)
         for (at, offset), until in zip(changes, ends, strict=True)
         if at < until
     ]
@@ -156,6 +164,7 @@ def _find_change(before: int, after: int, offset: int, zone: ZoneInfo) -> int:
     )
 
 
+@lru_cache(maxsize=10_000)
 def _find_offset(at: int, zone: ZoneInfo) -> int:
     """Return the difference of local time and UTC at an instant, in milliseconds."""
     # A local time after the year 9999 can't be represented.
@@ -181,7 +190,7 @@ def _iter_months(low: int, high: int) -> Iterator[int]:
 
 
 def _convert_to_instants(
-    starts: Sequence[int], periods: Sequence[Period], shortest: int
+    starts: Sequence[int], periods: Sequence[_Period], shortest: int
 ) -> list[int]:
     """Return the instants at which the local clock first reaches or skips local times.
 
@@ -200,11 +209,3 @@ def _convert_to_instants(
         found.extend([at - offset for at in starts[first : bisect_left(starts, end + offset)]])
         before = end + offset
     return found
-
-
-def convert_to_local(instants: Numbers, zone: ZoneInfo) -> Numbers:
-    """Return the local times of ascending instants, of which there is at least one."""
-    periods = _list_periods(int(instants[0]), int(instants[-1]) + 1, zone)
-    starts, _, offsets = zip(*periods, strict=True)
-    local: Numbers = instants + np.array(offsets)[np.searchsorted(starts, instants, "right") - 1]
-    return local

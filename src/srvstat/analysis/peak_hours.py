@@ -6,10 +6,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from srvstat.analysis.local_time import WEEK_HOURS, Period, find_hours_of_week, list_periods
+from srvstat.analysis.local_time import WEEK_HOURS, find_hours_of_week
 from srvstat.analysis.selection import iter_batches
 from srvstat.analysis.statistics import build_window_part
-from srvstat.analysis.steps import find_first_instant
 from srvstat.arrays import sort_groups, sum_groups
 from srvstat.contract.windows import Window
 from srvstat.documents.analysis import HourCellPart, HourPart, PeakHours, ServerPeakHours
@@ -29,15 +28,13 @@ def compute_peak_hours(
 
     Raises SnapshotError.
     """
-    first = max(window.start + 1, find_first_instant(snapshot, servers))
-    periods = list_periods(min(first, window.end), window.end + 1, zone)
     return PeakHours(
         as_of=snapshot.as_of,
         root=snapshot.root,
         time_zone=zone.key,
         window=build_window_part(window),
         servers=tuple(
-            _describe_server(server, read_observations(snapshot, server, window), periods)
+            _describe_server(server, read_observations(snapshot, server, window), zone)
             for batch in iter_batches(snapshot, servers)
             for server in batch
         ),
@@ -45,9 +42,9 @@ def compute_peak_hours(
 
 
 def _describe_server(
-    server: ServerRow, observations: Observations, periods: Sequence[Period]
+    server: ServerRow, observations: Observations, zone: ZoneInfo
 ) -> ServerPeakHours:
-    hours = find_hours_of_week(observations.instants, periods)
+    hours = find_hours_of_week(observations.instants, zone)
     ranked = sort_groups(hours, observations.players)
     counts = np.bincount(hours, minlength=WEEK_HOURS)
     starts = counts.cumsum() - counts
