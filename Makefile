@@ -95,13 +95,9 @@ recordings: $(EXTERNAL)/installed  ## Record the HAR files of docs/examples/reco
 size:  ## Count the lines of each part, beside its budget
 	@$(PYTHON) benchmarks/size.py
 
-# SIZE=20 takes a few minutes, the full size half an hour.
+# SIZE=20 takes five minutes, the full size half an hour and 8 GB of disk.
 SIZE ?= 200
-$(BIN)/installed-bench: $(BIN)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
-	@touch $@
-
-bench: $(BIN)/installed-bench  ## Compare with other tools, on SIZE=20 or SIZE=200 servers
+bench: $(BIN)/installed  ## Compare with other tools, on SIZE=20 or SIZE=200 servers
 	$(BIN)/python -m benchmarks --size $(SIZE)
 
 # SEED=2 draws other cases. CAMPAIGNS=damage runs one campaign.

@@ -1,6 +1,6 @@
 """Time the analyzer's questions in this process: srvstat's Python API and DuckDB's SQL."""
 
-import random
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from math import isclose
 from statistics import median
@@ -14,16 +14,14 @@ from benchmarks import fleet
 from benchmarks.comparison import freeze_garbage
 from benchmarks.data import FleetFiles
 from benchmarks.measure import print_progress, time_calls
-from benchmarks.questions import SERVERS_PER_REQUEST, WrongAnswerError
+from benchmarks.questions import Request, WrongAnswerError, draw_requests
 from srvstat.contract.windows import Window, find_window
-
-SRVSTAT, DUCKDB = "srvstat", "DuckDB"
 
 SETUPS = {
     "analyzer, srvstat": "The Python API, from ids to the finished document, with all rows of"
-    " `history`. `top` ranks all servers and shows 20, the others are about five servers, all over"
-    " 1y. `stats` and `top` have the quantile 0.95, `growth` has steps of a day, `peak-hours` is in"
-    " Europe/Berlin, `history` has steps of an hour.",
+    " `history`. `top` ranks all servers of the large fleet and shows 20, the others are about five"
+    " servers, all over 1y. `stats` and `top` have the quantile 0.95, `growth` has steps of a day,"
+    " `peak-hours` is in Europe/Berlin, `history` has steps of an hour.",
     "analyzer, DuckDB": "The table of the comparison, two threads, literals; the answer as Python"
     " tuples with the same figures.",
 }
@@ -46,40 +44,53 @@ class _Question(NamedTuple):
     query: Callable[[tuple[int, ...], Window], str]
 
 
-def time_questions(files: FleetFiles, *, rounds: int) -> dict[tuple[str, str], float]:
-    """Compare the answers of both tools, and return their median seconds by question and tool.
+def time_questions(files: FleetFiles, large: FleetFiles, *, rounds: int) -> dict[str, float]:
+    """Compare the answers of both tools, and return the speed of srvstat over DuckDB's.
 
-    Raises WrongAnswerError.
+    `top` ranks the servers of the large fleet. Raises WrongAnswerError.
     """
+    return {
+        name: _time_question(name, question, large if name == "top" else files, rounds)
+        for name, question in QUESTIONS.items()
+    }
+
+
+def _time_question(name: str, question: _Question, files: FleetFiles, rounds: int) -> float:
+    print_progress(f"comparing answers to {name}, and timing both tools")
     window = find_window("1y", files.as_of)
-    source = random.Random("analyzer")
-    times: dict[tuple[str, str], list[float]] = {}
-    config = {"threads": 2}
     with (
         srvstat.open_snapshot(files.snapshot) as snapshot,
-        duckdb.connect(files.duckdb_path(), read_only=True, config=config) as connection,
+        duckdb.connect(files.duckdb_path(), read_only=True, config={"threads": 2}) as connection,
     ):
-        for name, question in QUESTIONS.items():
 
-            def ask_srvstat(keys: tuple[int, ...], question: _Question = question) -> Any:
-                return question.ask(snapshot, [fleet.build_server_id(key - 1) for key in keys])
+        def ask_srvstat(request: Request) -> Any:
+            return question.ask(snapshot, list(request.ids))
 
-            def ask_duckdb(keys: tuple[int, ...], question: _Question = question) -> list[_Row]:
-                return list(connection.execute(question.query(keys, window)).fetchall())
+        def ask_duckdb(request: Request) -> list[_Row]:
+            return list(connection.execute(question.query(request.keys, window)).fetchall())
 
-            def draw(number: int) -> list[tuple[int, ...]]:
-                every = range(1, files.size + 1)
-                return [tuple(source.sample(every, SERVERS_PER_REQUEST)) for _ in range(number)]
-
-            print_progress(f"comparing answers to {name}, and timing both tools")
-            for keys in draw(1 if name == "top" else 3):
-                _compare(name, question.read(ask_srvstat(keys)), ask_duckdb(keys))
-            freeze_garbage()
-            for tool, ask in ((SRVSTAT, ask_srvstat), (DUCKDB, ask_duckdb)) * rounds:
-                (taken,) = time_calls(ask, draw(1))
+        for request in draw_requests("check", files, "1y")[: 1 if name == "top" else 3]:
+            _compare(name, question.read(ask_srvstat(request)), ask_duckdb(request))
+        freeze_garbage()
+        tools: tuple[Callable[[Request], Any], ...] = (ask_srvstat, ask_duckdb)
+        times: dict[int, list[float]] = defaultdict(list)
+        for number in range(rounds):
+            requests = draw_requests(f"{name} {number}", files, "1y")
+            for place, ask in enumerate(tools):
+                (taken,) = time_calls(ask, requests[:1])
                 calls = max(1, min(_MAX_CALLS, int(_SECONDS / taken)))
-                times.setdefault((name, tool), []).extend(time_calls(ask, draw(calls)))
-    return {key: median(found) for key, found in times.items()}
+                times[place] += time_calls(ask, requests[:calls])
+    return median(times[1]) / median(times[0])
+
+
+def time_integrity(files: FleetFiles, *, rounds: int) -> tuple[int, int, float]:
+    """Return the numbers of servers and observations of a check of 90 days, and its seconds."""
+    ids = [fleet.build_server_id(number) for number in range(files.size * 7 // 10)]
+    print_progress(f"checking {len(ids)} servers, {rounds} rounds")
+    with srvstat.open_snapshot(files.snapshot) as snapshot:
+        times = time_calls(lambda _: snapshot.integrity(ids, range="90d"), range(rounds))
+        servers = snapshot.stats(ids, range="90d").servers
+    return len(ids), sum(each.sample_count for each in servers), median(times)
 
 
 def _compare(name: str, ours: Iterable[_Row], theirs: Sequence[_Row]) -> None:

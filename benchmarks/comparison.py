@@ -1,35 +1,28 @@
-"""Time the comparison of five servers in this process: srvstat, and its peers on the same rows.
+"""Time the comparison of five servers in this process: srvstat's, and DuckDB's on the same rows.
 
-Each engine is warm: its file is open and cached, and its statement is prepared or parsed.
+srvstat's file was just opened, and each server is asked for once: no answer uses a result or a
+check of an earlier one. DuckDB's file is open and cached, and its statement is prepared.
 """
 
-import asyncio
 import gc
-import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from math import ceil
+from contextlib import closing, contextmanager
 from statistics import median
-from typing import Any, NamedTuple, TypeVar
 
 import duckdb
-import pandas as pd
-import polars as pl
-from datasette.app import Datasette
 
-from benchmarks import queries
-from benchmarks.data import FleetFiles
+from benchmarks.data import WIDE_SERVERS, FleetFiles, generate_wide
 from benchmarks.measure import print_progress, time_calls
 from benchmarks.questions import (
-    Answer,
     Request,
     Row,
+    build_request,
     check_answers,
+    compute_answer,
     compute_answers,
     draw_requests,
     read_body,
-    read_objects,
     read_rows,
 )
 from srvstat import operations
@@ -38,61 +31,95 @@ from srvstat.contract.windows import Range
 from srvstat.snapshot.read.reader import open_file
 
 SRVSTAT = "srvstat"
-DUCKDB = ("DuckDB, median()", "DuckDB, histogram")
-POLARS, PANDAS, DATASETTE = "polars", "pandas", "Datasette"
-TIMED: tuple[Range, ...] = ("24h", "1y")
+TIMED: tuple[Range, ...] = ("24h", "30d", "1y")
+
+_CHECKED = 10
+
+_ROWS = """FROM observations
+WHERE server IN ($1, $2, $3, $4, $5) AND observed_at > $6 AND observed_at <= $7"""
+
+_MEDIAN = f"""
+SELECT server, count(*), avg(players), median(players), max(players), min(players),
+    arg_min(players, observed_at), arg_max(players, observed_at)
+{_ROWS} GROUP BY server"""
+
+_HISTOGRAM = f"""
+WITH histogram AS (
+    SELECT server, players, count(*) AS number,
+        min(observed_at) AS first_at, max(observed_at) AS last_at
+    {_ROWS} GROUP BY server, players
+), ranked AS (
+    SELECT *, sum(number) OVER (PARTITION BY server ORDER BY players) AS upto,
+        sum(number) OVER (PARTITION BY server) AS total
+    FROM histogram
+)
+SELECT server, any_value(total)::BIGINT, sum(players * number) / any_value(total),
+    (min(players) FILTER (upto > (total - 1) // 2)
+        + min(players) FILTER (upto > total // 2)) / 2,
+    max(players), min(players), arg_min(players, first_at), arg_max(players, last_at)
+FROM ranked GROUP BY server"""
+
+DUCKDB = {"DuckDB, median()": _MEDIAN, "DuckDB, histogram": _HISTOGRAM}
 
 SETUPS = {
-    SRVSTAT: "From the bytes of a request body to the bytes of the answer.",
+    SRVSTAT: "From the bytes of a request body to the bytes of the answer. The file was just"
+    " opened, and each server is asked for once.",
     " and ".join(DUCKDB): "A native table with 16-bit servers and players, sorted by server and"
     " time; two threads; one prepared statement for all five servers, executed with literals. The"
     " figures use the faster of the two forms.",
-    POLARS: "All observations in memory, one sorted series a server; binary search for the window.",
-    PANDAS: "`read_sql` on a SQLite table by server and time, one query a server.",
-    DATASETTE: "`Datasette.client` without a network, SQL in the calling thread, the table as an"
-    " immutable file, a canned query with a histogram, 64 MiB of cache.",
 }
 """The setup of each engine, for the page."""
 
-_CHECKED = 10
-_MAX_CALLS = 200
 
-
-class Engine(NamedTuple):
-    """A program or library that answers requests in this process.
-
-    `ask` answers in the engine's own form and is timed; `read` reads the answers from its result.
-    """
-
-    name: str
-    ask: Callable[[Request], Any]
-    read: Callable[[Any, Request], list[Answer]]
-
-
-def time_engines(
-    files: FleetFiles, *, rounds: int, seconds: float
-) -> dict[tuple[str, Range], float]:
+def time_engines(files: FleetFiles, *, rounds: int) -> dict[tuple[str, Range], float]:
     """Check the answers of each engine, and return its median seconds for each range.
 
     Raises WrongAnswerError.
     """
     times: dict[tuple[str, Range], list[float]] = defaultdict(list)
-    with _open_engines(files) as engines:
-        print_progress(f"comparing the answers of {len(engines)} engines")
-        for range, engine in ((range, engine) for range in TIMED for engine in engines):
-            for request in draw_requests("check", files, range, _CHECKED):
-                answers = engine.read(engine.ask(request), request)
-                check_answers(engine.name, request, answers, compute_answers(request))
+    with _open_duckdb(files) as engines, open_ours(files.snapshot) as ask_ours:
+        print_progress("comparing the answers of srvstat and DuckDB")
+        for length in TIMED:
+            for request in draw_requests("check", files, length)[:_CHECKED]:
+                correct = compute_answers(request)
+                check_answers(SRVSTAT, request, read_body(ask_ours(request)), correct)
+                for name, ask in engines.items():
+                    check_answers(name, request, read_rows(ask(request), request), correct)
         freeze_garbage()
-        for number, turn in enumerate(rotate_order(engines, rounds)):
-            print_progress(f"timing {len(engines)} engines, round {number + 1} of {rounds}")
+        print_progress(f"timing srvstat and DuckDB, {rounds} rounds")
+        for number in range(rounds):
             files.warm_cache()
-            for range, engine in ((range, engine) for range in TIMED for engine in turn):
-                *_, taken = time_calls(engine.ask, draw_requests("warm", files, range, 2))
-                calls = ceil(min(_MAX_CALLS, seconds / taken) / rounds)
-                requests = draw_requests(f"round {number}", files, range, calls)
-                times[engine.name, range] += time_calls(engine.ask, requests)
+            for length in TIMED:
+                requests = draw_requests(f"round {number}", files, length)
+                times[SRVSTAT, length] += time_first_answers(files.snapshot, requests)
+                for name, ask in engines.items():
+                    times[name, length] += time_calls(ask, requests)
     return {key: median(found) for key, found in times.items()}
+
+
+def compare_sizes(large: FleetFiles, small: FleetFiles, *, rounds: int) -> float:
+    """Return the time of a comparison over 1y in a large file as a multiple of a small one's."""
+    times: dict[str, list[float]] = defaultdict(list)
+    for number in range(rounds):
+        for files in (large, small):
+            requests = draw_requests(f"size {number}", files, "1y")[: small.size // 5]
+            times[files.snapshot] += time_first_answers(files.snapshot, requests)
+    return median(times[large.snapshot]) / median(times[small.snapshot])
+
+
+def time_wide(path: str, *, rounds: int) -> float:
+    """Check the answer about the servers of the wide file, and return its median seconds.
+
+    Raises WrongAnswerError.
+    """
+    course = generate_wide()
+    request = build_request(range(1, WIDE_SERVERS + 1), "1y", int(course.instants.max()))
+    correct = [
+        compute_answer(course.players[course.servers == key - 1].tolist()) for key in request.keys
+    ]
+    with open_ours(path) as ask:
+        check_answers(SRVSTAT, request, read_body(ask(request)), correct)
+    return median(time_first_answers(path, [request])[0] for _ in range(rounds))
 
 
 def freeze_garbage() -> None:
@@ -101,109 +128,33 @@ def freeze_garbage() -> None:
     gc.freeze()
 
 
-_Some = TypeVar("_Some")
-
-
-def rotate_order(some: Sequence[_Some], rounds: int) -> Iterator[Sequence[_Some]]:
-    """Yield the items once per round, each time rotated by one: the load of a machine varies."""
-    for number in range(rounds):
-        first = number % len(some)
-        yield [*some[first:], *some[:first]]
+def time_first_answers(path: str, requests: Sequence[Request]) -> list[float]:
+    """Return the seconds of requests to a file that was just opened."""
+    with open_ours(path) as ask:
+        return time_calls(ask, requests)
 
 
 @contextmanager
-def _open_engines(files: FleetFiles) -> Iterator[list[Engine]]:
-    families = (_open_srvstat, _open_duckdb, _open_polars, _open_pandas, _open_datasette)
-    with ExitStack() as stack:
-        yield [engine for family in families for engine in stack.enter_context(family(files))]
+def open_ours(path: str) -> Iterator[Callable[[Request], bytes]]:
+    """Open a snapshot, and yield a function that answers a request."""
+    with closing(open_file(path)) as snapshot:
+        yield lambda one: operations.compare(snapshot, parse_compare_request(one.body)).to_json()
 
 
 @contextmanager
-def _open_srvstat(files: FleetFiles) -> Iterator[list[Engine]]:
-    with closing(open_file(files.snapshot)) as snapshot:
-
-        def ask(request: Request) -> bytes:
-            return operations.compare(snapshot, parse_compare_request(request.body)).to_json()
-
-        yield [Engine(SRVSTAT, ask, read_body)]
-
-
-@contextmanager
-def _open_duckdb(files: FleetFiles) -> Iterator[list[Engine]]:
-    parameters = [f"${place}" for place in range(1, len(queries.PARAMETERS) + 1)]
-    forms = (queries.build_duckdb_median, queries.build_duckdb_histogram)
+def _open_duckdb(files: FleetFiles) -> Iterator[dict[str, Callable[[Request], list[Row]]]]:
     with duckdb.connect(files.duckdb_path(), read_only=True, config={"threads": 2}) as connection:
 
-        def make_engine(name: str, statement: str, query: str) -> Engine:
+        def prepare(statement: str, query: str) -> Callable[[Request], list[Row]]:
             connection.execute(f"PREPARE {statement} AS {query}")
 
             def ask(request: Request) -> list[Row]:
                 literals = ", ".join(map(str, (*request.keys, *request.window)))
                 return list(connection.execute(f"EXECUTE {statement}({literals})").fetchall())
 
-            return Engine(name, ask, read_rows)
+            return ask
 
-        yield [
-            make_engine(name, f"form_{place}", form(parameters[:5], *parameters[5:]))
-            for place, (name, form) in enumerate(zip(DUCKDB, forms, strict=True))
-        ]
-
-
-@contextmanager
-def _open_polars(files: FleetFiles) -> Iterator[list[Engine]]:
-    whole = pl.read_parquet(files.parquet_path())
-    parts = {key: part for (key,), part in whole.partition_by("server", as_dict=True).items()}
-    columns = {key: (part["observed_at"], part["players"]) for key, part in parts.items()}
-
-    def ask(request: Request) -> list[Row]:
-        rows: list[Row] = []
-        for key in request.keys:
-            instants, values = columns[key]
-            start, end = (instants.search_sorted(at, "right") for at in request.window)
-            part = values.slice(start, end - start)
-            if len(part):
-                mean, middle, peak, lowest = part.mean(), part.median(), part.max(), part.min()
-                rows.append((key, len(part), mean, middle, peak, lowest, part[0], part[-1]))
-        return rows
-
-    yield [Engine(POLARS, ask, read_rows)]
-
-
-@contextmanager
-def _open_pandas(files: FleetFiles) -> Iterator[list[Engine]]:
-    query = (
-        "SELECT players FROM observations"
-        " WHERE server = ? AND observed_at > ? AND observed_at <= ? ORDER BY observed_at"
-    )
-    location = f"file:{files.sqlite_path()}?mode=ro&immutable=1"
-    with closing(sqlite3.connect(location, uri=True)) as connection:
-        connection.execute("PRAGMA cache_size = -65536")
-        connection.execute(f"PRAGMA mmap_size = {1 << 36}")
-
-        def ask(request: Request) -> list[Row]:
-            rows: list[Row] = []
-            for key in request.keys:
-                part = pd.read_sql(query, connection, params=(key, *request.window))["players"]
-                if len(part):
-                    mean, middle, peak, lowest = part.mean(), part.median(), part.max(), part.min()
-                    ends = part.iloc[0], part.iloc[-1]
-                    rows.append((key, len(part), mean, middle, peak, lowest, *ends))
-            return rows
-
-        yield [Engine(PANDAS, ask, read_rows)]
-
-
-@contextmanager
-def _open_datasette(files: FleetFiles) -> Iterator[list[Engine]]:
-    with closing(asyncio.new_event_loop()) as loop:
-        service = Datasette(
-            immutables=[files.sqlite_path()],
-            metadata=queries.DATASETTE,
-            settings=queries.DATASETTE_SETTINGS,
-        )
-
-        def ask(request: Request) -> bytes:
-            got = loop.run_until_complete(service.client.get(queries.build_datasette_path(request)))
-            return bytes(got.raise_for_status().content)
-
-        yield [Engine(DATASETTE, ask, read_objects)]
+        yield {
+            name: prepare(f"form_{place}", query)
+            for place, (name, query) in enumerate(DUCKDB.items())
+        }

@@ -1,20 +1,31 @@
-"""Create the input files of the engines once and keep them."""
+"""Create the input files once and keep them."""
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from functools import cached_property
+from typing import Literal
 
 import duckdb
-import polars as pl
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+from pyarrow.parquet import ParquetWriter
 
 from benchmarks import fleet
 from benchmarks.measure import print_progress
 from srvstat.snapshot.read.reader import open_file
 
-_SERVER_YEAR = 105_000
-"""Approximate number of observations of a server: a Parquet row group has one or two servers."""
+EARLIER = range(fleet.POLLS - fleet.POLLS_PER_DAY)
+LAST_DAY = range(EARLIER.stop, fleet.POLLS)
+HOURLY = range(0, fleet.POLLS, fleet.POLLS_PER_DAY // 24)
+"""Polls of a fleet."""
+
+WIDE_SERVERS, WIDE_POLLS, WIDE_PLAYERS = 5, 600_000, 100_000
+
+_POLLS_PER_BATCH = 10 * fleet.POLLS_PER_DAY
+
+Kind = Literal["csv", "parquet"]
 
 
 class FleetFiles:
@@ -38,63 +49,56 @@ class FleetFiles:
     @cached_property
     def observation_count(self) -> int:
         """Number of observations in the snapshot."""
-        with closing(open_file(self.snapshot)) as snapshot:
-            return snapshot.read_totals().observations
+        return count_observations(self.snapshot)
 
     def servers_path(self) -> str:
         """Return the path of the servers file."""
-        return self._create_once(
-            "servers.ndjson", lambda path: _write(path, [fleet.generate_servers_ndjson(self.size)])
-        )
 
-    def recorded_path(self) -> str:
-        """Return the path of the observations as CSV, in order of time."""
-        return self._create_once(
-            "recorded.csv", lambda path: _write(path, fleet.generate_recorded_csv(self.size))
-        )
+        def write(path: str) -> None:
+            with open(path, "wb") as file:
+                file.write(fleet.generate_servers_ndjson(self.size))
 
-    def recorded_parquet_path(self) -> str:
-        """Return the path of the same rows as Parquet, in the same order."""
-        return self._create_once(
-            "recorded.parquet",
-            lambda path: pl.scan_csv(self.recorded_path()).sink_parquet(path),
-        )
+        return self._create_once("servers.ndjson", write)
 
-    def parquet_path(self) -> str:
-        """Return the path of the observations as Parquet, sorted by server and time."""
-        return self._create_once("observations.parquet", self._write_parquet)
+    def recorded_path(self, kind: Kind, polls: range = range(fleet.POLLS)) -> str:
+        """Return the path of the observations of some polls, in order of time."""
+        name = f"polls-{polls.start}-{polls.stop}-{polls.step}.{kind}"
+        batches = (
+            fleet.generate_recorded(self.size, polls[start : start + _POLLS_PER_BATCH])
+            for start in range(0, len(polls), _POLLS_PER_BATCH)
+        )
+        return self._create_once(name, lambda path: _write(path, kind, batches))
+
+    def parquet_paths(self) -> list[str]:
+        """Return the paths of all observations as Parquet."""
+        return [self.recorded_path("parquet", polls) for polls in (EARLIER, LAST_DAY)]
+
+    def wide_path(self) -> str:
+        """Return the path of observations of five servers with many values, as Parquet."""
+        return self._create_once(
+            "wide.parquet", lambda path: _write(path, "parquet", [generate_wide()])
+        )
 
     def duckdb_path(self) -> str:
         """Return the path of a native file for DuckDB's Python module."""
-        return self._create_once(f"duckdb-{duckdb.__version__}.db", self._fill_duckdb)
 
-    def sqlite_path(self) -> str:
-        """Return the path of a SQLite file with a table of observations by server and time."""
-        return self._create_once("sqlite.db", lambda path: _fill_sqlite(path, self.size))
+        def fill(path: str) -> None:
+            with duckdb.connect(path) as connection:
+                connection.execute(
+                    "CREATE TABLE observations AS"
+                    ' SELECT substr("serverId", 5)::USMALLINT AS server,'
+                    ' "observedAt" AS observed_at, players::USMALLINT AS players'
+                    f" FROM read_parquet({self.parquet_paths()}) ORDER BY server, observed_at"
+                )
+
+        return self._create_once(f"duckdb-{duckdb.__version__}.db", fill)
 
     def warm_cache(self) -> None:
-        """Read the files of all engines into the page cache."""
-        for name in os.listdir(self.directory):
-            if not name.endswith((".db", ".parquet")):
-                continue
-            with open(os.path.join(self.directory, name), "rb", buffering=0) as file:
+        """Read the snapshot and the file of DuckDB into the page cache."""
+        for path in (self.snapshot, self.duckdb_path()):
+            with open(path, "rb", buffering=0) as file:
                 while file.read(1 << 24):
                     pass
-
-    def _write_parquet(self, path: str) -> None:
-        course = fleet.generate_courses(range(self.size))
-        columns = {
-            "server": pl.Series(course.servers + 1, dtype=pl.UInt16),
-            "observed_at": course.instants,
-            "players": pl.Series(course.players, dtype=pl.UInt16),
-        }
-        pl.DataFrame(columns).write_parquet(path, row_group_size=_SERVER_YEAR)
-
-    def _fill_duckdb(self, path: str) -> None:
-        with duckdb.connect(path) as connection:
-            connection.execute(
-                f"CREATE TABLE observations AS FROM read_parquet('{self.parquet_path()}')"
-            )
 
     def _create_once(self, name: str, make: Callable[[str], object]) -> str:
         path = os.path.join(self.directory, name)
@@ -108,20 +112,32 @@ class FleetFiles:
         return path
 
 
-def _write(path: str, chunks: Iterable[bytes]) -> None:
+def count_observations(path: str) -> int:
+    """Return the number of observations of a snapshot."""
+    with closing(open_file(path)) as snapshot:
+        return snapshot.read_totals().observations
+
+
+def generate_wide() -> fleet.Course:
+    """Return observations of a year with evenly distributed values, by server and time."""
+    poll_ms = 365 * 86_400_000 // WIDE_POLLS
+    servers, polls = np.divmod(np.arange(WIDE_SERVERS * WIDE_POLLS), WIDE_POLLS)
+    late, high, low = fleet.draw_noise(fleet.NoiseKind.OBSERVATION, servers, polls)
+    players = (high << 20 | low) % (WIDE_PLAYERS + 1)
+    return fleet.Course(servers, fleet.START_MS + polls * poll_ms + late % 1_000, players)
+
+
+def _write(path: str, kind: Kind, courses: Iterable[fleet.Course]) -> None:
+    schema = pa.schema({"serverId": pa.string(), "observedAt": pa.int64(), "players": pa.int64()})
+    ids = pa.array([fleet.build_server_id(number) for number in range(1_000)])
     with open(path, "wb") as file:
-        file.writelines(chunks)
-
-
-def _fill_sqlite(path: str, size: int) -> None:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript("PRAGMA page_size = 16384; PRAGMA journal_mode = OFF")
-        connection.execute(
-            "CREATE TABLE observations (server INTEGER, observed_at INTEGER, players INTEGER,"
-            " PRIMARY KEY (server, observed_at)) STRICT, WITHOUT ROWID"
-        )
-        for number in range(size):
-            course = fleet.generate_course(number)
-            columns = (course.servers + 1, course.instants, course.players)
-            rows = zip(*(column.tolist() for column in columns), strict=True)
-            connection.executemany("INSERT INTO observations VALUES (?, ?, ?)", rows)
+        if kind == "csv":
+            file.write(",".join(schema.names).encode() + b"\n")
+            plain = csv.WriteOptions(include_header=False, quoting_style="none")
+            writer = csv.CSVWriter(file, schema, write_options=plain)
+        else:
+            writer = ParquetWriter(file, schema)
+        with writer:
+            for course in courses:
+                columns = [ids.take(pa.array(course.servers)), course.instants, course.players]
+                writer.write_table(pa.table(columns, schema=schema))

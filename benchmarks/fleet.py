@@ -7,7 +7,6 @@ of a fleet of 1,000.
 """
 
 import json
-from collections.abc import Iterable, Iterator
 from enum import IntEnum, auto
 from typing import NamedTuple, TypeAlias
 
@@ -30,35 +29,11 @@ _LONGEST_GAP = 3 * POLLS_PER_DAY
 _RAMP = 7
 """Number of polls until a server is full again after a restart."""
 
-_ROWS_PER_CHUNK = 250_000
-
 # Percent of the busiest hour (from midnight) and day (from Thursday, as in 1970).
-_DAILY = np.array(
+_DAILY = np.ravel(
     [
-        44,
-        33,
-        24,
-        17,
-        12,
-        10,
-        11,
-        14,
-        20,
-        27,
-        34,
-        41,
-        47,
-        52,
-        57,
-        63,
-        70,
-        79,
-        88,
-        96,
-        100,
-        95,
-        80,
-        61,
+        [44, 33, 24, 17, 12, 10, 11, 14, 20, 27, 34, 41],
+        [47, 52, 57, 63, 70, 79, 88, 96, 100, 95, 80, 61],
     ]
 )
 _WEEKLY = np.array([72, 86, 100, 98, 74, 68, 69])
@@ -101,32 +76,11 @@ def generate_course(number: int) -> Course:
     return generate_observations(np.array([number]), np.arange(POLLS))
 
 
-def generate_courses(numbers: Iterable[int]) -> Course:
-    """Return all observations of some servers, in the order of their numbers and of time."""
-    courses = [generate_course(number) for number in numbers]
-    return Course(*(np.concatenate(columns) for columns in zip(*courses, strict=True)))
-
-
-def generate_recorded_csv(size: int, days: range = range(DAYS)) -> Iterator[bytes]:
-    """Yield a fleet's observations as CSV in order of time, as a collector writes them."""
-    yield _HEADER
-    for day in days:
-        course = generate_observations(
-            np.arange(size), np.arange(day * POLLS_PER_DAY, (day + 1) * POLLS_PER_DAY)
-        )
-        # A poll ends before the next one starts, so sorting each day is enough.
-        yield from _format_lines(course, np.argsort(course.instants, kind="stable"))
-
-
-_HEADER = b"serverId,observedAt,players\n"
-
-
-def _format_lines(course: Course, order: Integers) -> Iterator[bytes]:
-    for start in range(0, len(order), _ROWS_PER_CHUNK):
-        chosen = order[start : start + _ROWS_PER_CHUNK]
-        rows = zip(*(column[chosen].tolist() for column in course), strict=True)
-        lines = [f"{build_server_id(number)},{at},{players}\n" for number, at, players in rows]
-        yield "".join(lines).encode("ascii")
+def generate_recorded(size: int, polls: range) -> Course:
+    """Return a fleet's observations of some polls in order of time, as a collector writes them."""
+    course = generate_observations(np.arange(size), np.array(polls))
+    order = np.argsort(course.instants, kind="stable")
+    return Course(*(column[order] for column in course))
 
 
 def generate_observations(numbers: Integers, polls: Integers) -> Course:
@@ -156,7 +110,8 @@ def _compute_demand(server: Integers, poll: Integers, shake: Integers) -> Intege
     # Each hour has a level of 85 to 100 %; an observation is within 2 % of it.
     level, _, _ = draw_noise(NoiseKind.HOUR, server, hour)
     thousandths = thousandths * (850 + level % 151) // 1_000 * (980 + shake % 41) // 1_000
-    return (thousandths + 500) // 1_000
+    rounded: Integers = (thousandths + 500) // 1_000
+    return rounded
 
 
 def _compute_peak(server: Integers) -> Integers:
@@ -164,7 +119,7 @@ def _compute_peak(server: Integers) -> Integers:
 
     Reversing the bits of the number spreads a fleet of any size evenly.
     """
-    reverse = sum((server >> bit & 1) << (9 - bit) for bit in range(10))
+    reverse: Integers = sum(((server >> bit & 1) << (9 - bit) for bit in range(10)), server * 0)
     return 30 + 1_970 * reverse * reverse // (1_023 * 1_023)
 
 
@@ -185,7 +140,8 @@ def _is_in_gap(server: Integers, poll: Integers) -> NDArray[np.bool_]:
     whether, when, how_long = draw_noise(NoiseKind.GAP, server, poll // _POLLS_PER_FORTNIGHT)
     since = poll % _POLLS_PER_FORTNIGHT - when % (_POLLS_PER_FORTNIGHT - _LONGEST_GAP)
     length = 24 + how_long % (_LONGEST_GAP - 24)
-    return (whether % 10 == 0) & (since >= 0) & (since < length)
+    is_in_gap: NDArray[np.bool_] = (whether % 10 == 0) & (since >= 0) & (since < length)
+    return is_in_gap
 
 
 class NoiseKind(IntEnum):
@@ -197,8 +153,6 @@ class NoiseKind(IntEnum):
     OBSERVATION = auto()
     RESTART = auto()
     GAP = auto()
-    SHUFFLE = auto()
-    FLAW = auto()
 
 
 def draw_noise(

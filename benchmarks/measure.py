@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import IO, Any, NamedTuple
 
+import srvstat
+
 _MIB = 1 << 20
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1 << 10
 
@@ -60,15 +62,16 @@ class FailedError(Exception):
 
 
 def build_environment() -> dict[str, str]:
-    """Return the environment of measured processes.
+    """Return the environment of measured processes: they run the srvstat that this process imports.
 
     Removes variables that could disable compiled files of Python or select another snapshot.
     """
-    return {
+    variables = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PYTHON", "SRVSTAT"))
     }
+    return variables | {"PYTHONPATH": os.path.dirname(os.path.dirname(srvstat.__file__))}
 
 
 def run(command: Sequence[str], *, stdin: IO[bytes] | None = None) -> Run:

@@ -1,173 +1,188 @@
-"""Time whole processes: answers, builds, an update and a verification."""
+"""Time whole processes: answers, builds, updates and verifications."""
 
-import json
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import closing
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks import fleet, queries
-from benchmarks.comparison import rotate_order
-from benchmarks.data import FleetFiles
-from benchmarks.measure import find_program, print_progress, run
+from benchmarks.data import EARLIER, HOURLY, LAST_DAY, FleetFiles, count_observations
+from benchmarks.measure import Run, print_progress, run
 from benchmarks.questions import (
-    Answer,
-    Request,
     WrongAnswerError,
     check_answers,
     compute_answers,
     draw_requests,
     read_body,
-    read_objects,
 )
 from srvstat.snapshot.read.reader import open_file
 
-SRVSTAT = "srvstat compare"
-START_UP = "python, two imports"
-SQLITE_UTILS = "sqlite-utils query"
-DATASETTE = "datasette --get"
-BUILD, BUILD_PARQUET = "srvstat snapshot build", "srvstat snapshot build, Parquet"
-INSERT, UPDATE, VERIFY = "sqlite-utils insert", "srvstat snapshot update", "srvstat snapshot verify"
-
 SETUPS = {
-    SRVSTAT: "`srvstat compare --json --by id` with five ids over 1y.",
-    START_UP: '`python -c "import typer; from pydantic import BaseModel"`: the start of any'
-    " program with these two libraries. It answers nothing.",
-    SQLITE_UTILS: "A table by server and time, one SELECT with `GROUP BY server, players`. pandas"
-    " and numpy are hidden, because sqlite-utils imports them if they are installed.",
-    DATASETTE: "The same table as an immutable file, the same SQL as a canned query.",
-    BUILD: "From the servers file and the CSV in order of time, as a collector writes them; reads"
-    " the snapshot back.",
-    BUILD_PARQUET: "The same rows from Parquet, written by Polars.",
-    INSERT: "`--csv` into an empty file with the default options, of the first 20 servers.",
-    UPDATE: "Adds the last day to all earlier ones. The result must be the snapshot of the fleet.",
+    "srvstat compare": "`srvstat compare --json --by id` with five ids over 1y. The two imports are"
+    ' `python -c "import typer; from pydantic import BaseModel"`: the start of any program with'
+    " these two libraries. It answers nothing.",
+    "srvstat snapshot build": "From the servers file and the rows in order of time, as a collector"
+    " writes them; reads the snapshot back. pyarrow reads Parquet and is hidden from the build from"
+    " CSV, which needs none: one row for both requirements.",
+    "sqlite-utils insert": "`--csv` into an empty file with the default options, of the first 20"
+    " servers.",
+    "srvstat snapshot verify": "Against a loop that reads all tables of the file with `SELECT *`"
+    " and hashes each row with SHA-256, in a process of its own.",
+    "srvstat snapshot update": "Adds the last day as CSV to all earlier ones. The result must have"
+    " the root of a build from both.",
 }
 """The setup of each command, for the page."""
 
+_HASH_ROWS = """
+import hashlib, sqlite3, sys
+file = sqlite3.connect(sys.argv[1])
+for name, in file.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+    for row in file.execute(f'SELECT * FROM "{name}"'):
+        values = [one if isinstance(one, bytes) else str(one).encode() for one in row]
+        hashlib.sha256(b"".join(values)).digest()
+"""
 
-class _Command(NamedTuple):
-    name: str
-    line: Callable[[Request], list[str]]
-    read: Callable[[bytes, Request], list[Answer]] | None
-    """Reads the answers from its output; None if it answers nothing."""
+_CALL = """
+import sys
+
+class Hiding:
+    def find_spec(name, path=None, target=None):
+        if name in {hidden}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Hiding)
+from {module} import {function}
+{function}()
+"""
+
+_IMPORTS = [sys.executable, "-c", "import typer; from pydantic import BaseModel"]
 
 
-def call_without_pandas(module: str, function: str) -> list[str]:
-    """Return a command line that calls a function with pandas and numpy hidden.
+class Loads(NamedTuple):
+    """What builds and verifications of a fleet take."""
 
-    sqlite-utils imports both if they are installed, and so does a program that imports
-    sqlite-utils; Datasette imports numpy. They are installed only because the benchmark needs them.
+    csv: float
+    """Rows per second as a multiple of those of `sqlite-utils insert`, like `parquet`."""
+    parquet: float
+    csv_mib: float
+    verify: float
+    """The rate as a multiple of that of the loop that reads and hashes the rows."""
+
+
+class Update(NamedTuple):
+    """What an update with a day takes."""
+
+    share: float
+    """Its seconds as a multiple of those of a build."""
+    mib: float
+
+
+def call_without(*modules: str, program: str = "srvstat.__main__:run") -> list[str]:
+    """Return a command line that calls a program as if some modules were not installed.
+
+    sqlite-utils imports pandas and numpy if they are, and so does a program that imports it.
     """
-    script = "import sys; sys.modules.update(dict.fromkeys(('numpy', 'pandas'))); "
-    return [sys.executable, "-c", f"{script}from {module} import {function}; {function}()"]
+    module, _, function = program.partition(":")
+    script = _CALL.format(hidden=modules, module=module, function=function)
+    return [sys.executable, "-c", script]
 
 
-_SRVSTAT = call_without_pandas("srvstat.__main__", "run")
-_SQLITE_UTILS = call_without_pandas("sqlite_utils.cli", "cli")
-
-
-def build_datasette_line(files: FleetFiles) -> list[str]:
-    """Return the command line of Datasette on a fleet's observations; without `--get` it serves."""
-    metadata = os.path.join(files.directory, "datasette.json")
-    with open(metadata, "w", encoding="utf-8") as file:
-        json.dump(queries.DATASETTE, file)
-    line = [*call_without_pandas("datasette.cli", "cli"), "--immutable", files.sqlite_path()]
-    line += ["--metadata", metadata]
-    for name, value in queries.DATASETTE_SETTINGS.items():
-        line += ["--setting", name, str(value)]
-    return line
-
-
-def time_commands(files: FleetFiles, *, rounds: int) -> dict[str, float]:
-    """Check the answers of each command over 1y, and return its median seconds.
+def time_compare(files: FleetFiles, *, rounds: int) -> float:
+    """Check answers over 1y, and return the time of a process as a multiple of two imports.
 
     Raises WrongAnswerError, FailedError.
     """
-    compare = [find_program("srvstat"), "compare", "--snapshot", files.snapshot, "--by", "id"]
-    query = [*_SQLITE_UTILS, "query", files.sqlite_path()]
-    datasette = build_datasette_line(files)
-    imports = [sys.executable, "-c", "import typer; from pydantic import BaseModel"]
-    commands = [
-        _Command(SRVSTAT, lambda one: [*compare, *one.ids, "--range=1y", "--json"], read_body),
-        _Command(START_UP, lambda _: imports, None),
-        _Command(
-            SQLITE_UTILS,
-            lambda one: [*query, queries.build_sqlite_one_select(one.keys, *one.window)],
-            read_objects,
-        ),
-        _Command(
-            DATASETTE,
-            lambda one: [*datasette, "--get", queries.build_datasette_path(one)],
-            read_objects,
-        ),
-    ]
-    seconds: dict[str, list[float]] = {command.name: [] for command in commands}
-    for number, turn in enumerate(rotate_order(commands, rounds + 1)):
-        print_progress(f"timing {len(commands)} commands, round {number} of {rounds}")
-        (request,) = draw_requests(f"commands {number}", files, "1y", 1)
-        for command in turn:
-            ran = run(command.line(request))
-            if command.read:
-                answers = command.read(ran.output, request)
-                check_answers(command.name, request, answers, compute_answers(request))
-            if number:  # the first round compiles modules
-                seconds[command.name].append(ran.seconds)
-    return {name: median(found) for name, found in seconds.items()}
+    print_progress(f"timing processes of srvstat compare, {rounds} rounds")
+    compare = [*call_without(), "compare", "--snapshot", files.snapshot, "--by=id", "--range=1y"]
+    ours, imports = [], []
+    for number in range(rounds + 1):
+        (request, *_) = draw_requests(f"compare {number}", files, "1y")
+        ran = run([*compare, *request.ids, "--json"])
+        check_answers("srvstat compare", request, read_body(ran.output), compute_answers(request))
+        ours.append(ran.seconds)
+        imports.append(run(_IMPORTS).seconds)
+    # The first round compiles modules.
+    return median(ours[1:]) / median(imports[1:])
 
 
-def build_snapshot(files: FleetFiles) -> float:
-    """Build the snapshot of a fleet from CSV, and return the rows per second."""
-    files.recorded_path()
-    print_progress(f"building the snapshot of {files.size:,} servers")
-    seconds = _build(files, files.snapshot, files.recorded_path())
-    return files.observation_count / seconds
+def time_loads(files: FleetFiles, small: FleetFiles, *, rounds: int) -> Loads:
+    """Build the snapshot of a fleet from CSV and from Parquet, and verify it.
 
-
-def time_loads(files: FleetFiles, small: FleetFiles) -> dict[str, float]:
-    """Return the rows per second of loading Parquet, of sqlite-utils, of an update and of verify.
-
-    The update's are those of the whole snapshot. Raises WrongAnswerError, FailedError.
+    Raises WrongAnswerError, FailedError.
     """
-    rates = {}
+    builds, parquets, inserts, verifications, loops = [], [], [], [], []
+    recorded = files.recorded_path("csv")
     with tempfile.TemporaryDirectory(dir=files.directory) as directory:
-        path, inserted, day = (os.path.join(directory, name) for name in ("1.db", "2.db", "d.csv"))
-        print_progress("building from Parquet")
-        parquet = _build(files, path, files.recorded_parquet_path())
-        rates[BUILD_PARQUET] = files.observation_count / parquet
-        _check_root(path, files)
-        print_progress("inserting with sqlite-utils")
-        insert = ["insert", inserted, "observations", small.recorded_path(), "--csv", "--silent"]
-        rows = _count_lines(small.recorded_path())
-        rates[INSERT] = rows / run([*_SQLITE_UTILS, *insert]).seconds
-        print_progress("updating with a day")
-        for days in (range(fleet.DAYS - 1), range(fleet.DAYS - 1, fleet.DAYS)):
-            with open(day, "wb") as file:
-                file.writelines(fleet.generate_recorded_csv(files.size, days))
-            if days.start == 0:
-                _build(files, path, day)
-        update = [*_SRVSTAT, "snapshot", "update", path, "--quiet", "--observations", day]
-        rates[UPDATE] = files.observation_count / run(update).seconds
-        _check_root(path, files)
-        print_progress("verifying")
-        verify = [*_SRVSTAT, "snapshot", "verify", path]
-        rates[VERIFY] = files.observation_count / run(verify).seconds
-    return rates
+        path = os.path.join(directory, "1.db")
+        for number in range(rounds):
+            print_progress(f"building and verifying, round {number + 1} of {rounds}")
+            builds.append(build(files.snapshot, files, recorded, without=("pandas", "pyarrow")))
+            parquets.append(build(path, files, *files.parquet_paths()).seconds)
+            _check_root(path, files)
+            verify = [*call_without("pandas"), "snapshot", "verify", files.snapshot]
+            verifications.append(run(verify).seconds)
+            loops.append(run([sys.executable, "-c", _HASH_ROWS, files.snapshot]).seconds)
+            inserts.append(_insert(os.path.join(directory, f"insert-{number}.db"), small))
+    insert = median(inserts)
+    return Loads(
+        files.observation_count / median(each.seconds for each in builds) / insert,
+        files.observation_count / median(parquets) / insert,
+        max(each.peak_mib for each in builds),
+        median(loops) / median(verifications),
+    )
 
 
-def _build(files: FleetFiles, path: str, source: str) -> float:
-    build = [*_SRVSTAT, "snapshot", "build", path, "--overwrite", "--quiet"]
-    return run([*build, "--servers", files.servers_path(), "--observations", source]).seconds
+def time_update(files: FleetFiles, *, rounds: int) -> Update:
+    """Build the snapshot of a fleet, and time updates of all but the last day with this day.
+
+    Raises WrongAnswerError, FailedError.
+    """
+    print_progress(f"building and updating {files.size:,} servers")
+    earlier, day = files.recorded_path("parquet", EARLIER), files.recorded_path("csv", LAST_DAY)
+    whole = build(files.snapshot, files, earlier, day)
+    updates = []
+    with tempfile.TemporaryDirectory(dir=files.directory) as directory:
+        before, path = (os.path.join(directory, name) for name in ("before.db", "after.db"))
+        build(before, files, earlier)
+        update = [*call_without("pandas"), "snapshot", "update", path, "--quiet"]
+        for _ in range(rounds):
+            shutil.copyfile(before, path)
+            updates.append(run([*update, "--observations", day]))
+            _check_root(path, files)
+    seconds = median(each.seconds for each in updates)
+    return Update(seconds / whole.seconds, max(each.peak_mib for each in updates))
+
+
+def measure_hourly_bytes(files: FleetFiles) -> float:
+    """Return the bytes per observation of a snapshot of the fleet with a poll each hour."""
+    with tempfile.TemporaryDirectory(dir=files.directory) as directory:
+        path = os.path.join(directory, "hourly.db")
+        build(path, files, files.recorded_path("parquet", HOURLY))
+        return os.path.getsize(path) / count_observations(path)
+
+
+def build(
+    path: str, files: FleetFiles, *sources: str, without: tuple[str, ...] = ("pandas",)
+) -> Run:
+    """Build a snapshot of the servers of a fleet; raises FailedError."""
+    line = [*call_without(*without), "snapshot", "build", path, "--overwrite", "--quiet"]
+    observations = [f"--observations={source}" for source in sources]
+    return run([*line, "--servers", files.servers_path(), *observations])
+
+
+def _insert(path: str, small: FleetFiles) -> float:
+    """Insert rows with sqlite-utils, and return the rows per second."""
+    program = call_without("numpy", "pandas", program="sqlite_utils.cli:cli")
+    source = small.recorded_path("csv")
+    ran = run([*program, "insert", path, "observations", source, "--csv", "--silent"])
+    with open(source, "rb") as file:
+        rows = sum(1 for _ in file) - 1
+    return rows / ran.seconds
 
 
 def _check_root(path: str, files: FleetFiles) -> None:
     with closing(open_file(path)) as one, closing(open_file(files.snapshot)) as other:
         if one.root != other.root:
             raise WrongAnswerError(f"{path}: its root is not that of {files.snapshot}")
-
-
-def _count_lines(path: str) -> int:
-    with open(path, "rb") as file:
-        return sum(1 for _ in file) - 1

@@ -2,24 +2,19 @@
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from benchmarks import fleet
 from benchmarks.data import FleetFiles
-from srvstat.contract.requests import ServerReference
-from srvstat.contract.windows import DAYS, Range, Window, find_window
+from srvstat.contract.windows import Range, Window, find_window
 
-RANGES: tuple[Range, ...] = tuple(DAYS)
 SERVERS_PER_REQUEST = 5
 
 Row = Sequence[Any]
 """A server's key, then its count, mean, median, peak, lowest, first and last."""
-
-COLUMNS = ("server", "count", "mean", "median", "peak", "lowest", "first", "last")
-"""The names of the columns of a row."""
 
 
 class Request(NamedTuple):
@@ -30,8 +25,6 @@ class Request(NamedTuple):
     keys: tuple[int, ...]
     """Keys of the servers in every file: 1, 2, 3, … in order of id."""
     ids: tuple[str, ...]
-    references: tuple[ServerReference, ...]
-    """The references after validation by srvstat."""
     body: bytes
     """The body of the HTTP request."""
 
@@ -53,26 +46,19 @@ class WrongAnswerError(Exception):
     """An engine gave a wrong answer; the message names the engine, range and server."""
 
 
-def draw_requests(seed: str, files: FleetFiles, range: Range, number: int) -> list[Request]:
-    """Draw requests for random servers of a fleet over one range; depends only on the seed."""
-    sets = _draw_sets(f"{seed} {range}", files.size, number)
-    return [build_request(keys, range, files.as_of) for keys in sets]
+def draw_requests(seed: str, files: FleetFiles, length: Range) -> list[Request]:
+    """Draw requests about all servers of a fleet, each server in one; depends only on the seed."""
+    keys = list(range(1, files.size + 1))
+    random.Random(f"{seed} {length} {files.size}").shuffle(keys)
+    fives = zip(*[iter(keys)] * SERVERS_PER_REQUEST, strict=False)
+    return [build_request(five, length, files.as_of) for five in fives]
 
 
 def build_request(keys: Sequence[int], range: Range, as_of: int) -> Request:
     """Return a request for the given servers of a fleet."""
     ids = tuple(fleet.build_server_id(key - 1) for key in keys)
     body = {"servers": [{"identifier": name, "by": "id"} for name in ids], "range": range}
-    references = tuple(ServerReference(identifier=name, by="id") for name in ids)
-    return Request(
-        range, find_window(range, as_of), tuple(keys), ids, references, json.dumps(body).encode()
-    )
-
-
-def _draw_sets(seed: str, size: int, number: int) -> Iterator[list[int]]:
-    source = random.Random(f"{seed} {size}")
-    for _ in range(number):
-        yield source.sample(range(1, size + 1), SERVERS_PER_REQUEST)
+    return Request(range, find_window(range, as_of), tuple(keys), ids, json.dumps(body).encode())
 
 
 @cache
@@ -122,13 +108,7 @@ def read_rows(rows: Iterable[Row], request: Request) -> list[Answer]:
     return [by_key.get(key, _NOTHING) for key in request.keys]
 
 
-def read_objects(text: bytes, request: Request) -> list[Answer]:
-    """Read answers from a peer's JSON array of objects."""
-    objects = json.loads(text)
-    return read_rows([[one[name] for name in COLUMNS] for one in objects], request)
-
-
-def read_body(body: bytes, _request: Request | None = None) -> list[Answer]:
+def read_body(body: bytes) -> list[Answer]:
     """Read answers from a response body of srvstat."""
     return [
         Answer(

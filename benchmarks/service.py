@@ -1,4 +1,4 @@
-"""Measure `srvstat serve`, a minimal application and Datasette: requests per second on one core.
+"""Measure `srvstat serve` and a minimal application: requests per second on one core.
 
 All servers run on one core; this process queries one of them at a time from another.
 """
@@ -18,23 +18,19 @@ from itertools import cycle
 from selectors import EVENT_READ, DefaultSelector
 from statistics import median
 
-from benchmarks import queries
 from benchmarks.data import FleetFiles
 from benchmarks.measure import FailedError, build_environment, print_progress
-from benchmarks.processes import build_datasette_line, call_without_pandas
+from benchmarks.processes import call_without
 from benchmarks.questions import (
-    SERVERS_PER_REQUEST,
     Request,
-    build_request,
     check_answers,
     compute_answers,
+    draw_requests,
     read_body,
-    read_objects,
 )
 
 HELLO = "Starlette, a small JSON answer"
 UNCACHED, CACHED = "srvstat serve, not cached", "srvstat serve, cached"
-DATASETTE = "datasette serve"
 CONNECTIONS = 16
 
 SETUPS = {
@@ -43,8 +39,6 @@ SETUPS = {
     UNCACHED: "Five servers per request over 1y; each server is requested once after the snapshot"
     " was replaced, so none is cached.",
     CACHED: "The same requests, repeated. Results are cached until the snapshot is replaced.",
-    DATASETTE: "The same requests; SQLite's table as an immutable file, a canned query with a"
-    " histogram, without threads for SQL.",
 }
 """The setup of each server, for the page."""
 
@@ -69,34 +63,28 @@ def measure_rates(files: FleetFiles, *, rounds: int, seconds: float) -> dict[str
 
     Raises WrongAnswerError, FailedError.
     """
-    keys = range(1, files.size + 1)
-    fives = zip(*[iter(keys)] * SERVERS_PER_REQUEST, strict=False)
-    requests = [build_request(five, "1y", files.as_of) for five in fives]
+    requests = draw_requests("serve", files, "1y")
     posts = [_build_post(request.body) for request in requests]
-    gets = [_build_get(queries.build_datasette_path(request)) for request in requests]
     rates: dict[str, list[float]] = defaultdict(list)
     with _start_servers(files) as servers:
         ports = {name: port for name, (port, _) in servers.items()}
-        _check(ports[CACHED], posts, requests, is_ours=True)
-        _check(ports[DATASETTE], gets, requests, is_ours=False)
+        _check(ports[CACHED], posts, requests)
         for number in range(rounds):
             print_progress(f"timing {len(servers)} services, round {number + 1} of {rounds}")
             _replace_snapshot(files, *servers[CACHED])
             rates[UNCACHED].append(_measure(ports[CACHED], posts, None))
             rates[CACHED].append(_measure(ports[CACHED], posts, seconds))
             rates[HELLO].append(_measure(ports[HELLO], [_build_get("/")], seconds))
-            rates[DATASETTE].append(_measure(ports[DATASETTE], gets, seconds))
     return {name: median(found) for name, found in rates.items()}
 
 
 @contextmanager
 def _start_servers(files: FleetFiles) -> Iterator[dict[str, tuple[int, str]]]:
     """Start every server, and yield its port and the path of its log."""
-    serve = [*call_without_pandas("srvstat.__main__", "run"), "serve", "--snapshot", files.snapshot]
+    serve = [*call_without("pandas"), "serve", "--snapshot", files.snapshot]
     lines = {
         CACHED: [*serve, "--port"],
         HELLO: [sys.executable, "-c", _HELLO],
-        DATASETTE: [*build_datasette_line(files), "--port"],
     }
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     pinned = ["taskset", "--cpu-list", str(cores[0])] if cores and shutil.which("taskset") else []
@@ -170,9 +158,7 @@ def _build_post(body: bytes) -> bytes:
     return head.encode() + body
 
 
-def _check(
-    port: int, messages: Sequence[bytes], requests: Sequence[Request], *, is_ours: bool
-) -> None:
+def _check(port: int, messages: Sequence[bytes], requests: Sequence[Request]) -> None:
     """Compare the answers of a server with those of plain Python."""
     with closing(_Connection(port)) as connection:
         for message, request in zip(messages, requests, strict=True):
@@ -180,8 +166,7 @@ def _check(
             body: bytes | None = None
             while body is None:
                 body = connection.receive()
-            answers = read_body(body) if is_ours else read_objects(body, request)
-            check_answers("a service", request, answers, compute_answers(request))
+            check_answers("srvstat serve", request, read_body(body), compute_answers(request))
 
 
 def _measure(port: int, messages: Sequence[bytes], seconds: float | None) -> float:
@@ -233,7 +218,4 @@ class _Connection:
         if ending and length and len(body) == int(length):
             self._received = b""
             return body
-        if ending and not length and body.endswith(b"0\r\n\r\n"):  # Datasette sends one chunk
-            self._received = b""
-            return body.partition(b"\r\n")[2].removesuffix(b"\r\n0\r\n\r\n")
         return None

@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-TOOLS = {"bench", "dev", "spark"}
+TOOLS = {"dev", "spark"}
 """Extras of developers, and that of Spark, whose tests need Java."""
 
 text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
