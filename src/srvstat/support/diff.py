@@ -1,15 +1,16 @@
-"""Find the differences between two snapshots by their digests, and the answers that change.
-
-A day is read only if its digests differ in the two files. They can differ for equal observations:
-the row of a day also depends on earlier and later observations.
-"""
+"""Find the differences between two snapshots, and the answers that change."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from heapq import merge
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any, NamedTuple, get_args
 
+import numpy as np
+
 from srvstat import operations
-from srvstat.contract.instants import format_instant
+from srvstat.arrays import Numbers
+from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.windows import DAY_MS, Range, Window, find_window
 from srvstat.documents.support import (
@@ -19,9 +20,8 @@ from srvstat.documents.support import (
     ServerChanges,
     SnapshotDiff,
 )
-from srvstat.snapshot.format.calendar import Entry
-from srvstat.snapshot.format.days import read_day_observations
-from srvstat.snapshot.format.rows import Day, ServerRow
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.observations import Observations, read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.support.comparing import find_differences
 
@@ -30,9 +30,10 @@ _RANGES: tuple[Range, ...] = get_args(Range)
 _RECORD = slice(ServerRow._fields.index("id"), ServerRow._fields.index("completed") + 1)
 """The columns of a server that are not derived from its observations."""
 
-_DAYS_PER_READ = 250
-_SERVERS_PER_READ = 100
-"""A statement reads at most 1,000 rows: of a server, two days and a few bands."""
+_OBSERVED = slice(ServerRow._fields.index("observation_count"), None)
+"""The columns that are."""
+
+_SERVERS_AT_ONCE = 100
 
 
 class _Files(NamedTuple):
@@ -50,42 +51,18 @@ class _Pair(NamedTuple):
     new: ServerRow | None
 
 
-class _Days(NamedTuple):
-    """The days of a server in a snapshot, with the digests of their rows."""
-
-    file: Snapshot
-    server: ServerRow
-    digests: Mapping[int, bytes]
-    last_read: dict[int, Day]
-    """The rows of the last call of `read`, by day."""
-
-    def read(self, days: Sequence[int]) -> list[Day]:
-        """Return the rows of some days."""
-        rows = self.file.read_days(self.server, [Entry(day, self.digests[day]) for day in days])
-        self.last_read.clear()
-        self.last_read.update(zip(days, rows, strict=True))
-        return rows
-
-    def read_observations(self, day: int, until: int) -> set[tuple[int, int]]:
-        """Return the instants and the players of the observations on a day, up to `until`."""
-        midnight = day * DAY_MS
-        if day not in self.digests or midnight > until:
-            return set()
-        # The last differing day was most likely among the last days that were compared.
-        row = self.last_read.get(day)
-        rows = [row] if row else self.read([day])
-        with self.file.convert_decode_errors(f"the days of {self.server.title}"):
-            return set(zip(*read_day_observations(rows, Window(midnight - 1, until)), strict=True))
-
-
 class _Change(NamedTuple):
-    """A changed server, and the instant of its last differing observation up to the as of."""
+    """A changed server, and the instants of its differing observations, ascending."""
 
     old: ServerRow
     new: ServerRow
     fields: tuple[str, ...]
-    days: list[int]
-    last_difference: int | None
+    differing: Numbers
+
+    def is_different_in(self, window: Window) -> bool:
+        """Return whether an observation in a window differs: only then can its result differ."""
+        at = np.searchsorted(self.differing, window.end, "right") - 1
+        return bool(at >= 0 and self.differing[at] > window.start)
 
 
 def compare_snapshots(
@@ -112,12 +89,15 @@ def compare_snapshots(
     for batch in _split(_list_pairs(files, references)):
         added += [pair.new.id for pair in batch if pair.new and not pair.old]
         removed += [pair.old.id for pair in batch if pair.old and not pair.new]
-        changes = list(_find_changes(files, batch, at))
+        changes = list(_find_changes(files, batch))
         changed += (
             ChangedServer(
                 server_id=change.old.id,
                 fields=change.fields,
-                days=tuple(format_instant(day * DAY_MS)[:10] for day in change.days),
+                days=tuple(
+                    format_instant(day * DAY_MS)[:10]
+                    for day in np.unique(change.differing // DAY_MS).tolist()
+                ),
             )
             for change in changes
         )
@@ -181,42 +161,29 @@ def _find_server(file: Snapshot, reference: ServerReference) -> ServerRow | None
 
 def _join_servers(files: _Files) -> Iterator[_Pair]:
     """Yield all servers of both snapshots in the order of their ids."""
-    olds, news = files.old.iter_servers(), files.new.iter_servers()
-    old, new = next(olds, None), next(news, None)
-    while old or new:
-        if old is None or (new and new.id < old.id):
-            yield _Pair(None, new)
-            new = next(news, None)
-        elif new is None or old.id < new.id:
-            yield _Pair(old, None)
-            old = next(olds, None)
-        else:
-            yield _Pair(old, new)
-            old, new = next(olds, None), next(news, None)
+    olds = ((server.id, 0, server) for server in files.old.iter_servers())
+    news = ((server.id, 1, server) for server in files.new.iter_servers())
+    for _, same in groupby(merge(olds, news), key=itemgetter(0)):
+        found = {file: server for _, file, server in same}
+        yield _Pair(found.get(0), found.get(1))
 
 
 def _split(pairs: Iterable[_Pair]) -> Iterator[list[_Pair]]:
     """Yield pairs in lists short enough to read them with one statement."""
     remaining = iter(pairs)
-    while batch := list(islice(remaining, _SERVERS_PER_READ)):
+    while batch := list(islice(remaining, _SERVERS_AT_ONCE)):
         yield batch
 
 
-def _find_changes(files: _Files, pairs: Iterable[_Pair], at: int) -> Iterator[_Change]:
+def _find_changes(files: _Files, pairs: Iterable[_Pair]) -> Iterator[_Change]:
     """Yield the servers in both snapshots whose record or observations differ."""
     for old, new in pairs:
         if old is None or new is None:
             continue
-        first = -(-(files.compared_from or 0) // DAY_MS)
-        old_days, new_days = (
-            _Days(file, server, dict(file.iter_entries(server, first)), {})
-            for file, server in ((files.old, old), (files.new, new))
-        )
         fields = tuple(_find_changed_fields(files, old, new))
-        days = _find_changed_days(old_days, new_days)
-        if fields or days:
-            last = _find_last_difference(old_days, new_days, days, at)
-            yield _Change(old, new, fields, days, last)
+        differing = _find_differing(files, old, new)
+        if fields or len(differing):
+            yield _Change(old, new, fields, differing)
 
 
 def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> Iterator[str]:
@@ -237,31 +204,24 @@ def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> Itera
         yield "completed"
 
 
-def _find_changed_days(old: _Days, new: _Days) -> list[int]:
-    """Return the days whose observations differ, ascending."""
-    changed = [*old.digests.keys() ^ new.digests.keys()]
-    shared = old.digests.keys() & new.digests.keys()
-    unequal = sorted(day for day in shared if old.digests[day] != new.digests[day])
-    for start in range(0, len(unequal), _DAYS_PER_READ):
-        days = unequal[start : start + _DAYS_PER_READ]
-        changed += [
-            day
-            for day, old_row, new_row in zip(days, old.read(days), new.read(days), strict=True)
-            if (old_row.times, old_row.players) != (new_row.times, new_row.players)
-        ]
-    return sorted(changed)
+def _find_differing(files: _Files, old: ServerRow, new: ServerRow) -> Numbers:
+    """Return the instants of the observations that are not the same in both, ascending."""
+    if old[_OBSERVED] == new[_OBSERVED]:
+        return np.array([], np.int64)
+    first_day = -(-(files.compared_from or 0) // DAY_MS)
+    window = Window(first_day * DAY_MS - 1, LATEST)
+    before = read_observations(files.old, old, window)
+    after = read_observations(files.new, new, window)
+    return np.union1d(_find_missing(before, after), _find_missing(after, before))
 
 
-def _find_last_difference(old: _Days, new: _Days, days: Sequence[int], at: int) -> int | None:
-    """Return the instant of the last differing observation up to `at`, if any.
-
-    The result of a server can differ only for windows that contain it.
-    """
-    for day in reversed(days):
-        differing = old.read_observations(day, at) ^ new.read_observations(day, at)
-        if differing:
-            return max(instant for instant, _ in differing)
-    return None
+def _find_missing(ones: Observations, others: Observations) -> Numbers:
+    """Return the instants of the observations that the others lack."""
+    at = np.searchsorted(others.instants, ones.instants)
+    is_missing = np.append(others.instants, -1)[at] != ones.instants
+    is_missing |= np.append(others.players, -1)[at] != ones.players
+    missing: Numbers = ones.instants[is_missing]
+    return missing
 
 
 def _compare_answers(files: _Files, changes: Sequence[_Change], at: int) -> Iterator[ChangedAnswer]:
@@ -290,10 +250,8 @@ def _compare_results(
     files: _Files, changes: Sequence[_Change], name: Range, at: int
 ) -> dict[str, list[Difference]]:
     """Return the differences of the results whose window has a differing observation, by id."""
-    start = find_window(name, at).start
-    affected = [
-        one for one in changes if one.last_difference is not None and start < one.last_difference
-    ]
+    window = find_window(name, at)
+    affected = [change for change in changes if change.is_different_in(window)]
     before, after = (
         operations.compute_server_results(file, servers, name, at=at)
         for file, servers in (
