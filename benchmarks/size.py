@@ -19,7 +19,7 @@ BUDGETS = {
     "documents": 1_000,
     "sources": 2_500,
     "snapshot": 3_600,
-    "analysis arrays stats trends": 2_600,
+    "analysis arrays stats": 2_600,
     "operations access demo testing": 550,
     "support": 1_700,
     "fleet spark": 1_400,

@@ -19,7 +19,6 @@ IMPORTS = {
         "arrays": "",
         "stats": "",
         "testing": "",
-        "trends": "",
         "version": "",
         "web": "",
         "contract": "",
@@ -34,7 +33,7 @@ IMPORTS = {
         "operations": "contract stats snapshot/format snapshot/read",
         "fleet": "contract documents files stats sources operations snapshot/format snapshot/write",
         "spark": "contract files stats sources fleet snapshot/write",
-        "analysis": "arrays contract documents stats trends version operations"
+        "analysis": "arrays contract documents stats version operations"
         " snapshot/format snapshot/read",
         "support": "arrays contract documents files stats version access operations"
         " snapshot/format snapshot/read",

@@ -1,43 +1,42 @@
 """Compute how the players of servers change from step to step: the document `growth`."""
 
+import math
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import compress, pairwise
-from typing import NamedTuple
+from fractions import Fraction
+from itertools import accumulate
+from typing import NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
-from srvstat import stats
-from srvstat.analysis.figures import compute_figures
+import numpy as np
+import numpy.typing as npt
+
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.selection import iter_batches
 from srvstat.analysis.statistics import (
     build_growth_part,
     build_window_part,
     compare_averages,
-    compare_windows,
+    compare_with_earlier,
     find_earlier,
-    read_earlier,
 )
 from srvstat.analysis.steps import Steps, compute_shares, divide_window, find_unobserved
+from srvstat.arrays import Exact, Numbers, divide, sum_groups
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.figures import StepTotals, WindowFigures, build_empty_steps
+from srvstat.snapshot.read.observations import Observations
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.trends import Averages, compute_median_slope
+from srvstat.stats import compute_growth_percentage, find_middle_ranks
+
+Doubles: TypeAlias = npt.NDArray[np.float64]
 
 _HALF_MS_PER_WEEK = 2 * 7 * DAY_MS
 
 _LEAST_DAYS = 3
 """A trend through fewer averages would say no more than their difference."""
-
-
-class _Observed(NamedTuple):
-    """The steps of a server: their totals, and the share of each that observations cover."""
-
-    steps: Steps
-    totals: StepTotals
-    shares: Sequence[float]
 
 
 def compute_growth(
@@ -76,91 +75,176 @@ def _iter_servers(
     divided: tuple[Steps, Steps],
     earlier: Window | None,
 ) -> Iterator[ServerGrowth]:
+    days, steps = divided
     for batch in iter_batches(snapshot, servers):
-        figures = snapshot.compute_figures(batch, window)
-        previous = read_earlier(snapshot, batch, earlier)
-        for server, before, found in zip(batch, previous, figures, strict=True):
-            days, steps = _observe(snapshot, server, divided)
-            yield _describe_server(server, before, found, days, steps)
+        for server in batch:
+            found, before, change = compare_with_earlier(snapshot, server, window, earlier)
+            unobserved = find_unobserved(snapshot, server, found)
+            by_day = _add_up(found.observations, days, unobserved)
+            by_step = by_day if steps is days else _add_up(found.observations, steps, unobserved)
+            yield ServerGrowth(
+                server_id=server.id,
+                cfx_id=server.cfx_id,
+                hostname=server.hostname,
+                sample_count=found.count,
+                average_players=found.mean,
+                change=change,
+                coverage=found.coverage,
+                previous_coverage=None if before is None else before.coverage,
+                first_players=found.first,
+                last_players=found.last,
+                growth=build_growth_part(found),
+                previous_growth=None if before is None else build_growth_part(before),
+                players_per_week=_compute_trend(by_day),
+                steps=tuple(_iter_steps(by_step)),
+            )
 
 
-def _observe(
-    snapshot: Snapshot, server: ServerRow, divided: tuple[Steps, Steps]
-) -> list[_Observed]:
-    """Return the observed steps of a server, in each of the ways in which a window is divided."""
-    observed: list[_Observed] = []
-    for steps in divided:
-        if observed and steps is observed[0].steps:
-            observed.append(observed[0])
-        elif not steps.step_count:
-            observed.append(_Observed(steps, build_empty_steps(0), []))
-        else:
-            (figures,) = compute_figures(snapshot, server, [steps.window])
-            unobserved = find_unobserved(snapshot, server, figures)
-            totals = snapshot.compute_step_totals(server, steps.list_read_edges())
-            observed.append(_Observed(steps, totals, compute_shares(steps, unobserved)))
-    return observed
+class _StepTotals(NamedTuple):
+    """The totals of steps, and the share of each that observations cover.
+
+    The first and the last count of a step without observations have no meaning.
+    """
+
+    steps: Steps
+    counts: Numbers
+    sums: Exact
+    firsts: Numbers
+    lasts: Numbers
+    shares: Sequence[float]
 
 
-def _describe_server(
-    server: ServerRow,
-    before: WindowFigures | None,
-    found: WindowFigures,
-    days: _Observed,
-    steps: _Observed,
-) -> ServerGrowth:
-    return ServerGrowth(
-        server_id=server.id,
-        cfx_id=server.cfx_id,
-        hostname=server.hostname,
-        sample_count=found.statistics.observations,
-        average_players=found.statistics.mean,
-        change=compare_windows(before, found),
-        coverage=found.coverage,
-        previous_coverage=None if before is None else before.coverage,
-        first_players=found.first,
-        last_players=found.last,
-        growth=build_growth_part(found),
-        previous_growth=None if before is None else build_growth_part(before),
-        players_per_week=_compute_trend(days),
-        steps=tuple(_iter_steps(steps)),
+def _add_up(observations: Observations, steps: Steps, unobserved: Numbers) -> _StepTotals:
+    positions = steps.locate(observations.instants)
+    padded = np.append(observations.players, 0)
+    return _StepTotals(
+        steps,
+        np.diff(positions),
+        sum_groups(observations.players, positions),
+        padded[positions[:-1]],
+        padded[positions[1:] - 1],
+        compute_shares(steps, unobserved),
     )
 
 
-def _iter_steps(observed: _Observed) -> Iterator[GrowthStepPart]:
-    steps, totals, shares = observed
+def _iter_steps(totals: _StepTotals) -> Iterator[GrowthStepPart]:
     earlier: tuple[int, int] | None = None
+    columns = (column.tolist() for column in totals[1:-1])
     for (start, end), share, count, total, first, last in zip(
-        steps.iter_times(), shares, *totals, strict=True
+        totals.steps.iter_times(), totals.shares, *columns, strict=True
     ):
         is_partial = share < WHOLE_SHARE
-        if first is None or last is None:
-            yield GrowthStepPart(
-                start, end, is_partial, share, 0, None, None, GrowthPart(None, None)
-            )
-            earlier = None
-            continue
-        change = None
-        if earlier and not is_partial:
-            change = compare_averages(*earlier, total, count)
+        average = change = None
         growth = GrowthPart(None, None)
-        if count > 1:
-            growth = GrowthPart(last - first, stats.compute_growth_percentage(first, last))
-        yield GrowthStepPart(start, end, is_partial, share, count, total / count, change, growth)
-        earlier = None if is_partial else (total, count)
+        if count:
+            average = total / count
+            if earlier and not is_partial:
+                change = compare_averages(*earlier, total, count)
+            if count > 1:
+                growth = GrowthPart(last - first, compute_growth_percentage(first, last))
+        yield GrowthStepPart(start, end, is_partial, share, count, average, change, growth)
+        earlier = None if is_partial or not count else (total, count)
 
 
-def _compute_trend(days: _Observed) -> float | None:
+def _compute_trend(days: _StepTotals) -> float | None:
     """Return the median slope of the averages of whole days, in players a week."""
-    steps, totals, shares = days
-    # The sum of its ends is twice the midpoint of a day, which may be a half.
-    positions = [start + end for start, end in pairwise(steps.edges)]
-    is_used = [
-        share >= WHOLE_SHARE and count > 0
-        for share, count in zip(shares, totals.counts, strict=True)
-    ]
-    if sum(is_used) < _LEAST_DAYS:
+    is_used = (np.array(days.shares) >= WHOLE_SHARE) & (days.counts > 0)
+    if is_used.sum() < _LEAST_DAYS:
         return None
-    columns = positions, totals.sums, totals.counts
-    slope = compute_median_slope(Averages(*([*compress(column, is_used)] for column in columns)))
+    edges = np.array(days.steps.edges)
+    # The sum of its ends is twice the midpoint of a day, which may be a half.
+    positions = (edges[:-1] + edges[1:])[is_used]
+    slope = compute_median_slope(positions, days.sums[is_used], days.counts[is_used])
     return None if slope is None else float(slope * _HALF_MS_PER_WEEK)
+
+
+def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> Fraction | None:
+    """Return the exact median of the slopes between all pairs of averages.
+
+    This is the estimator of Theil (1950) and Sen (1968). The averages are `totals / counts`, at
+    strictly ascending positions. The median of an even number of slopes is the mean of the two
+    middle ones. None for fewer than two averages.
+    """
+    if len(positions) < 2:  # noqa: PLR2004 - a slope is between two
+        return None
+    xs, ys = (positions - positions[0]).astype(float), divide(totals, counts).astype(float)
+    ranks = find_middle_ranks(math.comb(len(xs), 2))
+    low, high = _find_slopes(xs, ys, ranks)
+    # Doubles are less than `error` from the exact slopes. So those less than two errors away from
+    # the found ones are ranked exactly.
+    error = 2.0**-50 * float(ys.max() / np.diff(xs).min())
+    low, high = low - 2 * error, high + 2 * error
+    below, near = 0, Counter[tuple[int, int]]()
+    if int(counts.max()) * max(int(totals.max()), int(counts.max()) * int(xs[-1])) >= 1 << 62:
+        positions, totals, counts = (one.astype(object) for one in (positions, totals, counts))
+    for start, slopes in _iter_slopes(xs, ys):
+        below += int(np.count_nonzero(slopes < low))
+        at, to = (found + start for found in np.nonzero((slopes >= low) & (slopes <= high)))
+        rises = totals[to] * counts[at] - totals[at] * counts[to]
+        runs = counts[to] * counts[at] * (positions[to] - positions[at])
+        near.update(zip(rises.tolist(), runs.tolist(), strict=True))
+    exact = sorted((Fraction(*slope), number) for slope, number in near.items())
+    ends = [*accumulate(number for _, number in exact)]
+    lower, upper = (exact[bisect_right(ends, rank - below)][0] for rank in ranks)
+    return (lower + upper) / 2
+
+
+_ROWS = 64
+"""The averages between which, and all later ones, slopes are computed at once."""
+
+_SAMPLE = 1 << 20
+"""More slopes than this are not in memory at once: a sample shows which are near the median."""
+
+_SAMPLE_MARGIN = _SAMPLE // 400
+"""About five standard deviations of the rank of the median in a sample."""
+
+
+def _iter_slopes(xs: Doubles, ys: Doubles) -> Iterator[tuple[int, Doubles]]:
+    """Yield the number of an average, and the slopes from it and some successors to all later ones.
+
+    A slope is NaN if its second average is not later.
+    """
+    for start in range(0, len(xs) - 1, _ROWS):
+        rows = slice(start, start + _ROWS)
+        runs = np.subtract.outer(xs[rows], xs[start:])
+        runs[np.tri(*runs.shape, dtype=np.bool)] = np.nan
+        yield start, np.subtract.outer(ys[rows], ys[start:]) / runs
+
+
+def _find_slopes(xs: Doubles, ys: Doubles, ranks: tuple[int, int]) -> tuple[float, float]:
+    """Return the slopes with two adjacent or equal ranks, as doubles."""
+    if ranks[1] <= _SAMPLE:
+        return _find_slopes_between(xs, ys, ranks)
+    at, to = np.random.default_rng(0).integers(0, len(xs), (2, _SAMPLE))
+    to[at == to] -= 1  # before the first one is the last one
+    sample = np.sort((ys[to] - ys[at]) / (xs[to] - xs[at]))
+    low, high = sample[_SAMPLE // 2 - _SAMPLE_MARGIN], sample[_SAMPLE // 2 + _SAMPLE_MARGIN]
+    return _find_slopes_between(xs, ys, ranks, float(low), float(high))
+
+
+def _find_slopes_between(
+    xs: Doubles,
+    ys: Doubles,
+    ranks: tuple[int, int],
+    low: float = -math.inf,
+    high: float = math.inf,
+) -> tuple[float, float]:
+    """Return the slopes with two ranks, in little memory if they are from `low` to `high`."""
+    below = at_low = at_most = 0
+    parts: list[Doubles] = []
+    for _, slopes in _iter_slopes(xs, ys):
+        below += int(np.count_nonzero(slopes < low))
+        at_low += int(np.count_nonzero(slopes == low))
+        at_most += int(np.count_nonzero(slopes <= high))
+        parts.append(slopes[(slopes > low) & (slopes < high)])
+    if not below <= ranks[0] <= ranks[1] < at_most:
+        return _find_slopes_between(xs, ys, ranks)
+    between = np.concatenate(parts)
+
+    def find(rank: int) -> float:
+        at = rank - below - at_low
+        if 0 <= at < len(between):
+            return float(np.partition(between, at)[at])
+        return low if at < 0 else high
+
+    return find(ranks[0]), find(ranks[1])

@@ -7,6 +7,7 @@ from fractions import Fraction
 from heapq import nsmallest
 from typing import Annotated, Literal, NamedTuple
 
+from srvstat.analysis.figures import WindowFigures, compute_figures, find_last_observed_at
 from srvstat.analysis.selection import FilterOptions, find_matches, iter_batches
 from srvstat.analysis.window_query import LONGEST_MS, find_previous
 from srvstat.contract import wire
@@ -27,9 +28,7 @@ from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, W
 from srvstat.documents.servers import is_silent
 from srvstat.operations import check_coverage
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.figures import WindowFigures
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.stats import compute_durations
 
 
 def find_earlier(snapshot: Snapshot, window: Window) -> Window | None:
@@ -41,27 +40,25 @@ def find_earlier(snapshot: Snapshot, window: Window) -> Window | None:
     return None if covered_from is not None and earlier.start < covered_from else earlier
 
 
-def read_earlier(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    earlier: Window | None,
-    quantiles: Sequence[Fraction] = (),
-) -> Sequence[WindowFigures | None]:
-    """Return the figures of servers in an earlier window; None if there is no such window.
+def compare_with_earlier(
+    snapshot: Snapshot, server: ServerRow, window: Window, earlier: Window | None
+) -> tuple[WindowFigures, WindowFigures | None, ChangePart | None]:
+    """Return the figures in a window and in an earlier one, and how the average changed.
 
     Raises SnapshotError.
     """
     if earlier is None:
-        return [None] * len(servers)
-    return snapshot.compute_figures(servers, earlier, quantiles)
+        (after,) = compute_figures(snapshot, server, [window])
+        return after, None, None
+    before, after = compute_figures(snapshot, server, [earlier, window])
+    return after, before, compare_windows(before, after)
 
 
-def compare_windows(before: WindowFigures | None, after: WindowFigures) -> ChangePart | None:
+def compare_windows(before: WindowFigures, after: WindowFigures) -> ChangePart | None:
     """Return how an average changed; None if observations cover too little of a window."""
-    if before is None or min(before.coverage or 0, after.coverage or 0) < LEAST_COVERAGE:
+    if min(before.coverage or 0, after.coverage or 0) < LEAST_COVERAGE:
         return None
-    counts = before.statistics.observations, after.statistics.observations
-    return compare_averages(before.total, counts[0], after.total, counts[1])
+    return compare_averages(before.total, before.count, after.total, after.count)
 
 
 def compare_averages(total: int, count: int, later_total: int, later_count: int) -> ChangePart:
@@ -180,8 +177,7 @@ def build_window_part(window: Window) -> WindowPart:
 
 def build_growth_part(figures: WindowFigures) -> GrowthPart:
     """Return the growth in a window as it is in documents."""
-    growth = figures.statistics.growth
-    return GrowthPart(players=growth.players, percentage=growth.percentage)
+    return GrowthPart(**figures.growth._asdict())
 
 
 def _describe_servers(
@@ -192,74 +188,55 @@ def _describe_servers(
     Raises SnapshotError.
     """
     for batch in iter_batches(snapshot, servers):
-        figures = snapshot.compute_figures(batch, window, query.quantiles)
-        quantiles = () if query.previous is None else query.quantiles
-        earlier = read_earlier(snapshot, batch, query.earlier, quantiles)
-        for server, found, before in zip(batch, figures, earlier, strict=True):
-            previous = None
-            if query.previous is not None and before is not None:
-                previous = _build_part(snapshot, server, query.previous, before, query)
+        for server in batch:
+            found, before, change = compare_with_earlier(snapshot, server, window, query.earlier)
             yield ServerStatistics(
                 server_id=server.id,
                 cfx_id=server.cfx_id,
                 hostname=server.hostname,
                 current_players=server.players_current,
-                last_observed_at=snapshot.find_last_observed_at(server, snapshot.as_of),
-                **vars(_build_part(snapshot, server, window, found, query)),
-                change=compare_windows(before, found),
+                last_observed_at=find_last_observed_at(snapshot, server, snapshot.as_of),
+                **vars(_build_part(found, query)),
+                change=change,
                 previous_coverage=None if before is None else before.coverage,
-                previous=previous,
+                previous=_build_part(before, query) if before and query.previous else None,
             )
 
 
-def _compute_above(
-    snapshot: Snapshot, server: ServerRow, window: Window, players: int | None
-) -> AbovePart | None:
-    if players is None:
-        return None
-    instants, counts = snapshot.read_observations(server, window)
-    if not instants:
-        return AbovePart(players=players, hours=None)
-    durations = compute_durations(instants, window.end)
-    lasted = sum(
-        duration for duration, count in zip(durations, counts, strict=True) if count > players
-    )
-    return AbovePart(players=players, hours=lasted / _HALF_MS_PER_HOUR)
-
-
-def _build_part(
-    snapshot: Snapshot,
-    server: ServerRow,
-    window: Window,
-    figures: WindowFigures,
-    query: _FigureQuery,
-) -> FiguresPart:
-    statistics = figures.statistics
-    values = figures.quantiles or [None] * len(query.quantiles)
-    interval = figures.usual_interval
+def _build_part(figures: WindowFigures, query: _FigureQuery) -> FiguresPart:
+    peak, lowest, interval = figures.peak, figures.lowest, figures.usual_interval
+    above = None
+    if query.above is not None:
+        lasted = figures.sum_durations_above(query.above)
+        hours = None if lasted is None else lasted / _HALF_MS_PER_HOUR
+        above = AbovePart(players=query.above, hours=hours)
     return FiguresPart(
-        average_players=statistics.mean,
-        median_players=statistics.median,
-        peak_players=statistics.peak,
-        lowest_players=statistics.lowest,
+        average_players=figures.mean,
+        median_players=figures.median,
+        peak_players=peak and peak.players,
+        lowest_players=lowest and lowest.players,
         growth=build_growth_part(figures),
-        sample_count=statistics.observations,
-        peak_first_at=figures.peak and figures.peak.first,
-        peak_last_at=figures.peak and figures.peak.last,
-        lowest_first_at=figures.lowest and figures.lowest.first,
-        lowest_last_at=figures.lowest and figures.lowest.last,
+        sample_count=figures.count,
+        peak_first_at=peak and peak.first_at,
+        peak_last_at=peak and peak.last_at,
+        lowest_first_at=lowest and lowest.first_at,
+        lowest_last_at=lowest and lowest.last_at,
         quantiles=tuple(
-            QuantilePart(quantile=float(quantile), players=value)
-            for quantile, value in zip(query.quantiles, values, strict=True)
+            QuantilePart(quantile=float(quantile), players=figures.find_quantile(quantile))
+            for quantile in query.quantiles
         ),
         time_weighted_average=figures.weighted_mean,
-        above=_compute_above(snapshot, server, window, query.above),
-        # Exact: the interval is a multiple of half a millisecond.
-        usual_interval_seconds=None if interval is None else int(2 * interval) / 2000,
+        above=above,
+        usual_interval_seconds=None if interval is None else convert_to_seconds(interval),
         coverage=figures.coverage,
         first_players=figures.first,
         last_players=figures.last,
     )
+
+
+def convert_to_seconds(interval: float) -> float:
+    """Return the seconds of an interval in milliseconds, a multiple of a half, rounded once."""
+    return int(2 * interval) / 2000
 
 
 _Rank = tuple[bool, float]
@@ -320,9 +297,7 @@ def _find_values(
 ) -> list[float | None]:
     """Return the figure of each server, by the cheapest means; None if it has none."""
     if by == "change":
-        figures = snapshot.compute_figures(servers, window)
-        before = read_earlier(snapshot, servers, earlier)
-        changes = map(compare_windows, before, figures)
+        changes = (compare_with_earlier(snapshot, one, window, earlier)[2] for one in servers)
         return [None if change is None else change.players for change in changes]
     if by == "current":
         return [_find_current(server, snapshot.as_of) for server in servers]

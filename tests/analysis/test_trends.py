@@ -7,13 +7,14 @@ from itertools import combinations
 from statistics import median
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from srvstat.trends import Averages, compute_median_slope
+from srvstat.analysis.growth import compute_median_slope
 
-MOST = 2**53
+MOST = 2**53 - 1
 
 
 class Average(NamedTuple):
@@ -25,8 +26,13 @@ class Average(NamedTuple):
 
 
 def compute_trend(points: list[Average]) -> Fraction | None:
-    columns = zip(*points, strict=True) if points else ([], [], [])
-    return compute_median_slope(Averages(*map(list, columns)))
+    columns = [[getattr(point, name) for point in points] for name in Average._fields]
+    fits = all(abs(number) < 1 << 63 for number in columns[1])
+    return compute_median_slope(
+        np.array(columns[0], np.int64),
+        np.array(columns[1], np.int64 if fits else object),
+        np.array(columns[2], np.int64),
+    )
 
 
 @st.composite
