@@ -10,9 +10,10 @@ import numpy as np
 
 from srvstat.arrays import Numbers, dot_exactly, find_ranks, sum_exactly
 from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.snapshot.format.blocks import Observations
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.header import check_optional_instant
-from srvstat.snapshot.read.observations import Observations, read_observations
+from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import Growth, compute_growth, find_middle_ranks, find_quantile_ranks
 

@@ -26,8 +26,8 @@ from srvstat.arrays import Exact, Numbers, divide, sum_groups
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
+from srvstat.snapshot.format.blocks import Observations
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.observations import Observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import compute_growth_percentage, find_middle_ranks
 

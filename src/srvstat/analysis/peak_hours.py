@@ -12,8 +12,9 @@ from srvstat.analysis.statistics import build_window_part
 from srvstat.arrays import sort_groups, sum_groups
 from srvstat.contract.windows import Window
 from srvstat.documents.analysis import HourCellPart, HourPart, PeakHours, ServerPeakHours
+from srvstat.snapshot.format.blocks import Observations
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.observations import Observations, read_observations
+from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import find_middle_ranks
 

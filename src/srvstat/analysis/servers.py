@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
 from typing import Any
 
+from srvstat.analysis.figures import compute_figures
 from srvstat.analysis.selection import FilterOptions, find_matches
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.document import remove_color_codes
 from srvstat.documents.servers import ListedServer, Servers, SnapshotInfo, SortKey, is_silent
-from srvstat.snapshot.format.intervals import compute_server_coverage
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.header import read_texts
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -48,15 +49,21 @@ def list_servers(
         for server in find_matches(snapshot, wanted):
             matched += 1
             if sort != "id" or limit is None or matched <= limit:
-                yield describe_listed(server, snapshot.as_of)
+                yield describe_listed(snapshot, server)
 
     with snapshot.convert_decode_errors("the servers"):
         listed = tuple(_sort_servers(count_matches(), sort, limit, snapshot.as_of))
     return Servers(as_of=snapshot.as_of, root=snapshot.root, matched=matched, servers=listed)
 
 
-def describe_listed(server: ServerRow, as_of: int) -> ListedServer:
-    """Return a server for a list."""
+def describe_listed(snapshot: Snapshot, server: ServerRow) -> ListedServer:
+    """Return a server for a list.
+
+    Raises SnapshotError.
+    """
+    end = max(snapshot.as_of, server.last_observed_at or 0)
+    (figures,) = compute_figures(snapshot, server, [Window(BEFORE_ALL, end)])
+    usual = figures.usual_interval
     return ListedServer(
         server.id,
         server.cfx_id,
@@ -68,8 +75,8 @@ def describe_listed(server: ServerRow, as_of: int) -> ListedServer:
         server.observation_count,
         server.first_observed_at,
         server.last_observed_at,
-        None if server.usual_interval is None else server.usual_interval / _HALF_MS_PER_SECOND,
-        compute_server_coverage(server, as_of),
+        None if usual is None else int(2 * usual) / _HALF_MS_PER_SECOND,
+        None if usual is None else figures.coverage,
         server.source_id,
         tuple(read_texts(server.completed)),
     )
@@ -117,7 +124,7 @@ def describe_snapshot(
             if wanted is None or wanted.matches(server, snapshot.as_of):
                 matched += 1
                 if limit is None or matched <= limit:
-                    listed.append(describe_listed(server, snapshot.as_of))
+                    listed.append(describe_listed(snapshot, server))
     totals = snapshot.read_totals()
     return SnapshotInfo(
         as_of=snapshot.as_of,

@@ -11,14 +11,13 @@ from srvstat.files.atomic import write_file
 from srvstat.files.errors import convert_write_errors
 from srvstat.fleet.engine import Engine, Progress, Resolved
 from srvstat.fleet.job import Fleet
-from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.format.digest import (
     MANIFEST,
     compute_shards_root,
     find_shard,
     name_shard,
 )
-from srvstat.snapshot.format.rows import FileRow
+from srvstat.snapshot.format.rows import FileRow, find_observed_span
 from srvstat.snapshot.write.build import Shard, build_shard
 from srvstat.snapshot.write.processes import WorkerError, do_jobs
 from srvstat.sources.sql import is_utf8

@@ -20,8 +20,9 @@ from srvstat.documents.support import (
     ServerChanges,
     SnapshotDiff,
 )
+from srvstat.snapshot.format.blocks import Observations
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.observations import Observations, read_observations
+from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.support.comparing import find_differences
 

@@ -20,7 +20,6 @@ from srvstat.documents.support import (
     ServerExplanation,
 )
 from srvstat.operations import compare, find_whole_window, get_server, resolve_servers
-from srvstat.snapshot.format.days import is_ascending
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import (
@@ -178,14 +177,12 @@ def _read_observed(
 ) -> _Observed:
     """Return a window's observations.
 
-    Raises SnapshotError if they do not ascend, or contradict the row of the server or the
+    Raises SnapshotError if they contradict the row of the server or the
     statistics: a forged file with matching digests can hold anything.
     """
     observed = _Observed(*snapshot.read_observations(server, window))
-    instants = observed.instants
-    is_within = is_ascending([window.start, *instants]) and max(instants, default=0) <= window.end
     is_last_within = last_in_snapshot and window.start < last_in_snapshot.observed_at <= window.end
-    is_consistent = is_within and compute_statistics(observed.players) == statistics
+    is_consistent = compute_statistics(observed.players) == statistics
     if not is_consistent or (is_last_within and observed.get(-1) != last_in_snapshot):
         raise snapshot.build_damage_error(f"the days of {server.title}")
     fallback = last_in_snapshot.players if last_in_snapshot else 0

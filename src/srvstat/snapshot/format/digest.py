@@ -10,16 +10,15 @@ from typing import Any, NamedTuple
 
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.snapshot.format.rows import (
+    BLOCKS_PER_SERVER,
+    DIGEST_BYTES,
     KINDS,
-    ROWS_PER_SERVER,
     Bucket,
     FileRow,
     ForgedRowError,
     ServerRow,
     Value,
 )
-
-DIGEST_BYTES = 16
 
 HASH_BYTES = 8
 _ENTRY_BYTES = HASH_BYTES + DIGEST_BYTES
@@ -30,19 +29,26 @@ _LETTERS = {int: "i", str: "t", bytes: "b", NoneType: "n"}
 
 
 def digest_row(table: str, row: Sequence[Value]) -> bytes:
-    """Return the digest of a row with all its columns in the table's order.
-
-    It covers all columns, but not the number of the server in the first one.
-    """
-    return hash_values(table, _omit_server(table, row))[:DIGEST_BYTES]
+    """Return the digest of a row with all its columns in the table's order."""
+    return hash_values(table, _list_digested(table, row))[:DIGEST_BYTES]
 
 
-def _omit_server(table: str, row: Sequence[Any]) -> Sequence[Any]:
-    """Return the values that the digest of a row covers."""
+_BLOCK_HEAD = 10
+"""The columns of `blocks` up to the digest of the last two."""
+
+
+def _list_digested(table: str, row: Sequence[Any]) -> Sequence[Any]:
+    """Return the values that the digest of a row covers: those without the server's number."""
+    if table == "blocks":
+        return row[0] % BLOCKS_PER_SERVER, *row[1:_BLOCK_HEAD]
     if table == "directory":
         return row[:2]
-    rows = ROWS_PER_SERVER.get(table)
-    return row if rows is None else (row[0] % rows, *row[1:])
+    return row[1:] if table == "servers" else row
+
+
+def digest_counts(counts_before: bytes, marks: bytes) -> bytes:
+    """Return the digest of the last two columns of a block, which most readers do not need."""
+    return hash_values("counts", (counts_before, marks))[:DIGEST_BYTES]
 
 
 def has_digest(table: str, row: Sequence[Any], digest: bytes) -> bool:
@@ -52,8 +58,9 @@ def has_digest(table: str, row: Sequence[Any], digest: bytes) -> bool:
         # The cache of layouts stays small, as only the types of our tables pass.
         if types not in KINDS[table]:
             return False
-        values = _omit_server(table, row)
-        return _hash(_build_layout(table, types[: len(values)]), values)[:DIGEST_BYTES] == digest
+        values = _list_digested(table, row)
+        layout = _build_layout(table, tuple(map(type, values)))
+        return _hash(layout, values)[:DIGEST_BYTES] == digest
     except ValueError:
         return False
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import product
 from typing import Any, NamedTuple, get_args
 
@@ -11,7 +11,7 @@ from srvstat.contract.requests import Namespace
 from srvstat.contract.responses import Game
 
 APPLICATION_ID = 0x73727673
-FORMAT_VERSION = 8
+FORMAT_VERSION = 1
 
 MAX_ROW_BYTES = 1 << 24
 """Longest row in bytes that a reader accepts. No build writes a longer one."""
@@ -35,22 +35,20 @@ class ForgedRowError(ValueError):
 Value = int | str | bytes | None
 """What a column can hold."""
 
-DAYS_PER_SERVER = 10_000_000
-"""More than the days until 9999."""
+BLOCK_SIZE = 2048
+"""The observations of each block of a server but the last one."""
 
-DAYS_PER_BLOCK = 64
-BLOCKS_PER_SERVER = 10_000
-BANDS_PER_SERVER = 1_000_000
-"""More than any server has."""
+BLOCKS_PER_SERVER = 10**9
+"""The key of a block is the number of its server times this, plus its own number, from 0."""
 
-ROWS_PER_SERVER: Mapping[str, int] = {
-    **dict.fromkeys(("servers", "summary_index"), 1),
-    **dict.fromkeys(("calendars", "summaries", "interval_counts"), BLOCKS_PER_SERVER),
-    **dict.fromkeys(("bands", "intervals"), BANDS_PER_SERVER),
-    "days": DAYS_PER_SERVER,
-}
-"""The first column of these tables is the number of a server times this, plus the number of the
-row: a day, block or band."""
+COUNTED = 4096
+"""Blocks count the observations of each number of players below this one."""
+
+MARK_STEP = 512
+"""The observations of a block between two marks."""
+
+END_WIDTH, SUM_WIDTH, MARK_WIDTH, DIGEST_BYTES = 8, 8, 2, 16
+"""The bytes of the end of a block, of a sum at a mark, of a count at one, and of a digest."""
 
 
 class FileRow(NamedTuple):
@@ -101,19 +99,12 @@ class ServerRow(NamedTuple):
     observation_count: int
     first_observed_at: int | None
     last_observed_at: int | None
-    days: bytes
-    day_digests: bytes
-    blocks: bytes
-    block_digests: bytes
-    band_count: int
-    bands: bytes
-    band_digests: bytes
-    player_sum: bytes
-    cumulative: bytes
     last_players: int | None
-    usual_interval: int | None
-    covered: int | None
-    summary_digest: bytes
+    player_sum: bytes
+    counts: bytes
+    block_ends: bytes
+    block_peaks: bytes
+    block_digests: bytes
 
     @property
     def length(self) -> int:
@@ -121,10 +112,8 @@ class ServerRow(NamedTuple):
         texts = len(self.hostname) + len(self.project_name) + len(self.project_description)
         lists = len(self.tags) + len(self.flags) + len(self.completed)
         lists += len(self.chat_url) + len(self.icon_url or "") + len(self.source_id or "")
-        days = len(self.days) + len(self.day_digests) + len(self.blocks) + len(self.block_digests)
-        return (
-            texts + lists + days + len(self.bands) + len(self.band_digests) + len(self.cumulative)
-        )
+        derived = len(self.player_sum) + len(self.counts) + len(self.block_ends)
+        return texts + lists + derived + len(self.block_peaks) + len(self.block_digests)
 
     @property
     def title(self) -> str:
@@ -134,6 +123,24 @@ class ServerRow(NamedTuple):
     def get_identifier(self, by: Namespace) -> str:
         """Return the server's identifier in a namespace."""
         return self.id if by == "id" else self.cfx_id
+
+    def get_block_digest(self, number: int) -> bytes:
+        """Return the digest of a block."""
+        return self.block_digests[number * DIGEST_BYTES : (number + 1) * DIGEST_BYTES]
+
+
+class DerivedColumns(NamedTuple):
+    """The columns of `servers` that follow from the server's observations."""
+
+    observation_count: int
+    first_observed_at: int | None
+    last_observed_at: int | None
+    last_players: int | None
+    player_sum: bytes
+    counts: bytes
+    block_ends: bytes
+    block_peaks: bytes
+    block_digests: bytes
 
 
 def format_server(server_id: str) -> str:
@@ -149,64 +156,30 @@ class Bucket(NamedTuple):
     servers: bytes
 
 
-class Day(NamedTuple):
-    """A row of `days`; `server_day` is its key."""
+class Block(NamedTuple):
+    """A row of `blocks`; `server_block` is its key. The last two columns may not have been read."""
 
-    server_day: int
+    server_block: int
     observation_count: int
+    first_observed_at: int
+    time_unit: int
     times: bytes
     players: bytes
     players_before: int | None
-    players_after: int | None
-    prefix_count: int
-    prefix_sum: bytes
-    cumulative: bytes
+    sum_before: bytes
+    mark_sums: bytes
+    counts_digest: bytes
+    counts_before: bytes = b""
+    marks: bytes = b""
 
 
-class SummaryIndex(NamedTuple):
-    """A row of `summary_index`; `server` is its key."""
-
-    server: int
-    blocks: bytes
-    digests: bytes
-    count_digests: bytes
-    band_count: int
-    bands: bytes
-    band_digests: bytes
-    longest_usual: int
-
-
-class Summaries(NamedTuple):
-    """A row of `summaries`; `server_block` is its key."""
-
-    server_block: int
-    day_count: int
-    days: bytes
-    observation_counts: bytes
-    player_sums: bytes
-    first_players: bytes
-    last_players: bytes
-    peaks: bytes
-    lowests: bytes
-    first_times: bytes
-    last_times: bytes
-    first_peak_times: bytes
-    last_peak_times: bytes
-    first_lowest_times: bytes
-    last_lowest_times: bytes
-    weighted_sums: bytes
-    long_count: int | None
-    long_ends: bytes
-    long_intervals: bytes
-    long_players: bytes
-
-
-class IntervalCounts(NamedTuple):
-    """A row of `interval_counts`; `server_block` is its key."""
-
-    server_block: int
-    before: bytes
-    counts: bytes
+def find_observed_span(
+    holders: Collection[DerivedColumns | ServerRow | FileRow],
+) -> tuple[int | None, int | None]:
+    """Return the first and the last instant of all observations of servers or files."""
+    firsts = [one.first_observed_at for one in holders if one.first_observed_at is not None]
+    lasts = [one.last_observed_at for one in holders if one.last_observed_at is not None]
+    return min(firsts, default=None), max(lasts, default=None)
 
 
 def _list_kinds(row_type: type[tuple[Any, ...]]) -> frozenset[tuple[type, ...]]:
@@ -224,12 +197,7 @@ KINDS: Mapping[str, frozenset[tuple[type, ...]]] = {
     "snapshot": frozenset(kinds[:-1] for kinds in _list_kinds(FileRow)),
     "directory": _list_kinds(Bucket),
     "servers": _list_kinds(ServerRow),
-    "calendars": frozenset({(int, bytes, bytes)}),
-    "bands": frozenset({(int, int, bytes)}),
-    "days": _list_kinds(Day),
-    "summary_index": _list_kinds(SummaryIndex),
-    "summaries": _list_kinds(Summaries),
-    "interval_counts": _list_kinds(IntervalCounts),
-    "intervals": frozenset({(int, int, bytes)}),
+    # Most readers need no counts.
+    "blocks": _list_kinds(Block) | {kinds[:-2] for kinds in _list_kinds(Block)},
 }
 """The types that the columns of each table may have: a forged file may hold any."""

@@ -56,21 +56,7 @@ _PRAGMAS = frozenset(
     }
 )
 _FUNCTIONS = frozenset({"count"})
-_TABLES = frozenset(
-    {
-        "snapshot",
-        "directory",
-        "servers",
-        "calendars",
-        "bands",
-        "days",
-        "summary_index",
-        "summaries",
-        "interval_counts",
-        "intervals",
-        "sqlite_master",
-    }
-)
+_TABLES = frozenset({"snapshot", "directory", "servers", "blocks", "sqlite_master"})
 _SCHEMA_ENTRIES = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 
 _MAX_ATTEMPTS = 100

@@ -1,39 +1,59 @@
 """Read the observations of servers as arrays."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
-from srvstat.arrays import Numbers
 from srvstat.contract.windows import Window
-from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.format.blocks import Observations, decode, join
+from srvstat.snapshot.format.packing import read_block_ends
+from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, ForgedRowError, ServerRow
+from srvstat.snapshot.read.verified_rows import VerifiedRows
 
 
-class Observations(NamedTuple):
-    """Observations in ascending order of instants (Unix milliseconds): arrays of equal length."""
+class Files(Protocol):
+    """A snapshot of one file or of several."""
 
-    instants: Numbers
-    players: Numbers
+    def get_file(self, server: ServerRow, /) -> VerifiedRows:
+        """Return the file that has a server."""
 
 
-def read_observations(snapshot: Snapshot, server: ServerRow, window: Window) -> Observations:
+def read_observations(snapshot: Files, server: ServerRow, window: Window) -> Observations:
     """Return a server's observations in a window.
 
     Raises SnapshotError.
     """
-    instants, players = snapshot.read_observations(server, window)
-    return Observations(np.array(instants, np.int64), np.array(players, np.int64))
+    return join(list(iter_observations(snapshot, server, window)))
 
 
-def iter_observations(
-    snapshot: Snapshot, server: ServerRow, window: Window
-) -> Iterator[Observations]:
+def iter_observations(snapshot: Files, server: ServerRow, window: Window) -> Iterator[Observations]:
     """Yield, a block at a time, what `read_observations` returns at once.
 
     Raises SnapshotError.
     """
-    for instants, players in snapshot.iter_observations(server, window):
-        if instants:
-            yield Observations(np.array(instants, np.int64), np.array(players, np.int64))
+    rows = snapshot.get_file(server)
+    with rows.convert_decode_errors(f"the observations of {server.title}"):
+        ends = read_block_ends(server)
+        last = -1
+        for block in rows.iter_blocks(server, *(bisect_right(ends, edge) for edge in window)):
+            instants, players = decode(block, ends[block.server_block % BLOCKS_PER_SERVER])
+            if block.first_observed_at <= last:
+                raise ForgedRowError("not ascending")
+            last = int(instants[-1])
+            first, end = np.searchsorted(instants, window, "right")
+            if first < end:
+                yield Observations(instants[first:end], players[first:end])
+
+
+def rank_players(
+    snapshot: Files, server: ServerRow, window: Window, ranks: Sequence[int]
+) -> list[int]:
+    """Return the players with some ranks, from 0, among a server's observations in a window.
+
+    Raises SnapshotError.
+    """
+    players = read_observations(snapshot, server, window).players
+    players.partition(ranks)
+    return [int(players[rank]) for rank in ranks]

@@ -1,33 +1,16 @@
 """Query an open snapshot; every row is verified against its digest first."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from fractions import Fraction
-from itertools import islice, pairwise
+from itertools import islice
 
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
-from srvstat.contract.windows import DAY_MS, Window
-from srvstat.snapshot.format.calendar import Entry
-from srvstat.snapshot.format.days import read_day_observations, read_day_steps
-from srvstat.snapshot.format.rows import Bucket, Day, ServerRow
-from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
-from srvstat.snapshot.read.figures import (
-    StepTotals,
-    WindowFigures,
-    compute_steps,
-    compute_window_figures,
-    find_long_intervals,
-    verify_summaries,
-)
-from srvstat.snapshot.read.header import (
-    FILE_ROW,
-    DetailWithInstants,
-    SnapshotHeader,
-    check_optional_instant,
-    read_detail,
-)
-from srvstat.snapshot.read.statistics import compute_window_statistics, compute_window_totals
+from srvstat.contract.windows import Window
+from srvstat.snapshot.format.rows import Bucket, ServerRow
+from srvstat.snapshot.read.connection import open_connection
+from srvstat.snapshot.read.figures import ListReader
+from srvstat.snapshot.read.header import FILE_ROW, DetailWithInstants, read_detail
 from srvstat.snapshot.read.verified_rows import DIRECTORY, VerifiedRows
+from srvstat.snapshot.read.windows import compute_window_statistics, compute_window_totals
 from srvstat.stats import Statistics
 
 _COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
@@ -36,7 +19,7 @@ _MAX_SEARCHED_SERVERS = 50_000
 """Reading the sourceIds of this many takes about 0.1 s."""
 
 
-class SnapshotFile(VerifiedRows, SnapshotHeader):
+class SnapshotFile(VerifiedRows, ListReader):
     """An open snapshot; `open_file` opens one.
 
     Instants are Unix milliseconds. Every method may raise SnapshotError, which names the damaged
@@ -45,10 +28,6 @@ class SnapshotFile(VerifiedRows, SnapshotHeader):
 
     shards: None = None
     """A single file has none."""
-
-    def __init__(self, connection: SnapshotConnection) -> None:
-        VerifiedRows.__init__(self, connection)
-        SnapshotHeader.__init__(self, connection.path, self.file_row)
 
     def close(self) -> None:
         """Close the file; later reads raise sqlite3.ProgrammingError."""
@@ -122,103 +101,13 @@ class SnapshotFile(VerifiedRows, SnapshotHeader):
 
     def compute_statistics(self, servers: Sequence[ServerRow], window: Window) -> list[Statistics]:
         """Return the statistics of each server in a window; the number of reads is constant."""
-        with self.convert_decode_errors("the days"):
+        with self.convert_decode_errors("the observations"):
             return compute_window_statistics(self, servers, window)
-
-    def compute_figures(
-        self, servers: Sequence[ServerRow], window: Window, quantiles: Sequence[Fraction] = ()
-    ) -> list[WindowFigures]:
-        """Return the figures of each server in a window, which may start at BEFORE_ALL."""
-        with self.convert_decode_errors("the days"):
-            return compute_window_figures(self, self.read_observations, servers, window, quantiles)
-
-    def compute_step_totals(self, server: ServerRow, edges: Sequence[int]) -> StepTotals:
-        """Return the totals of the steps between successive ascending edges.
-
-        A step excludes its start and includes its end. Steps between the ends of days (UTC) take
-        few rows, others all observations.
-        """
-        with self.convert_decode_errors("the days"):
-            return compute_steps(self, self.read_observations, server, edges)
 
     def compute_totals(self, servers: Sequence[ServerRow], window: Window) -> list[tuple[int, int]]:
         """Return the number of observations of each server in a window, and their sum."""
-        with self.convert_decode_errors("the days"):
+        with self.convert_decode_errors("the observations"):
             return compute_window_totals(self, servers, window)
-
-    def read_observations(self, server: ServerRow, window: Window) -> tuple[list[int], list[int]]:
-        """Return the ascending instants of a server's observations in a window, and the players."""
-        days = self.iter_days(server, window.start // DAY_MS, window.end // DAY_MS)
-        with self.convert_decode_errors(f"the days of {server.title}"):
-            return read_day_observations(days, window)
-
-    def iter_observations(
-        self, server: ServerRow, window: Window
-    ) -> Iterator[tuple[list[int], list[int]]]:
-        """Yield, day by day, what `read_observations` returns at once."""
-        days = self.iter_days(server, window.start // DAY_MS, window.end // DAY_MS)
-        with self.convert_decode_errors(f"the days of {server.title}"):
-            for day in days:
-                yield read_day_observations([day], window)
-
-    def read_steps(self, server: ServerRow, edges: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Return positions and players: `players[positions[i] : positions[i + 1]]` are of a step.
-
-        The steps are the intervals `(edges[i], edges[i + 1]]`; the edges ascend.
-        """
-        days = self.iter_days(server, edges[0] // DAY_MS, edges[-1] // DAY_MS)
-        with self.convert_decode_errors(f"the days of {server.title}"):
-            return read_day_steps(days, edges)
-
-    def find_long_intervals(
-        self, server: ServerRow, window: Window, usual: int
-    ) -> list[tuple[int, int]]:
-        """Return the intervals that end in a window and are longer than three usual ones.
-
-        Each is a pair of successive observations, of which the first may be before the window.
-        `usual` is the usual interval in half milliseconds. The window starts at an instant.
-        """
-        with self.convert_decode_errors(f"the summaries of {server.title}"):
-            found = find_long_intervals(self, server, window, usual)
-        if found is None:
-            start = window.start
-            if server.first_observed_at is not None and server.first_observed_at <= start:
-                start = (self.find_last_observed_at(server, start) or start) - 1
-            instants, _ = self.read_observations(server, Window(start, window.end))
-            found = [pair for pair in pairwise(instants) if 2 * (pair[1] - pair[0]) > 3 * usual]
-        return found
-
-    def find_last_observed_at(self, server: ServerRow, until: int) -> int | None:
-        """Return the instant of a server's last observation up to and including `until`."""
-        if server.last_observed_at is None or until >= server.last_observed_at:
-            with self.convert_decode_errors(server.title):
-                return check_optional_instant(server.last_observed_at)
-        # All observations of the last day may be later than `until`; those of the day before
-        # are not.
-        for _ in range(2):
-            (ends,) = self.find_ends([server], Window(0, until))
-            if not ends:
-                return None
-            start = ends[-1].day * DAY_MS
-            instants, _ = self.read_observations(server, Window(start - 1, until))
-            if instants:
-                return instants[-1]
-            until = start - 1
-        raise self.build_damage_error(f"the days of {server.title}")
-
-    def read_days(self, server: ServerRow, entries: Sequence[Entry]) -> list[Day]:
-        """Return the rows of some days of a server: at most 1,000, read with one statement."""
-        (days,) = self.read_days_of([(server, entries)])
-        return days
-
-    def count_calendar_blocks(self, server: ServerRow) -> int:
-        """Return the number of rows of `calendars` of a server."""
-        return self.get_calendar(server).stored_blocks
-
-    def verify_summaries(self, server: ServerRow) -> Counter[str]:
-        """Verify all rows of summaries and intervals of a server; return their numbers by table."""
-        with self.convert_decode_errors(f"the summaries of {server.title}"):
-            return verify_summaries(self, server)
 
     def iter_directory(self) -> Iterator[Bucket]:
         """Yield the rows of `directory`, without verification."""

@@ -4,7 +4,6 @@ import os
 import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fractions import Fraction
 from heapq import merge
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -17,7 +16,6 @@ from srvstat.contract.requests import Namespace, ServerReference
 from srvstat.contract.windows import Window
 from srvstat.documents.snapshot import Manifest, ManifestShard
 from srvstat.files.errors import convert_errors
-from srvstat.snapshot.format.calendar import Entry
 from srvstat.snapshot.format.digest import (
     MANIFEST,
     MAX_SHARDS,
@@ -25,8 +23,8 @@ from srvstat.snapshot.format.digest import (
     find_shard,
     name_shard,
 )
-from srvstat.snapshot.format.rows import Day, FileRow, ServerRow
-from srvstat.snapshot.read.figures import StepTotals, WindowFigures
+from srvstat.snapshot.format.rows import FileRow, ServerRow
+from srvstat.snapshot.read.figures import ListReader
 from srvstat.snapshot.read.header import DetailWithInstants, SnapshotHeader
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.stats import Statistics
@@ -142,7 +140,7 @@ def _check(manifest: Manifest) -> None:
 _T = TypeVar("_T")
 
 
-class ShardedSnapshot(SnapshotHeader):
+class ShardedSnapshot(SnapshotHeader, ListReader):
     """An open folder of shards; `open_shards` opens one.
 
     It answers as one file with all servers would; only the root is another. A shard is opened when
@@ -235,14 +233,6 @@ class ShardedSnapshot(SnapshotHeader):
         """Return the statistics of each server in a window; each shard has a few reads."""
         return self._compute(servers, lambda file, some: file.compute_statistics(some, window))
 
-    def compute_figures(
-        self, servers: Sequence[ServerRow], window: Window, quantiles: Sequence[Fraction] = ()
-    ) -> list[WindowFigures]:
-        """Return the figures of each server in a window, which may start at BEFORE_ALL."""
-        return self._compute(
-            servers, lambda file, some: file.compute_figures(some, window, quantiles)
-        )
-
     def compute_totals(self, servers: Sequence[ServerRow], window: Window) -> list[tuple[int, int]]:
         """Return the number of observations of each server in a window, and their sum."""
         return self._compute(servers, lambda file, some: file.compute_totals(some, window))
@@ -261,42 +251,6 @@ class ShardedSnapshot(SnapshotHeader):
             some = [servers[position] for position in positions]
             values.update(zip(positions, compute(self._get_shard(number), some), strict=True))
         return [values[position] for position in range(len(servers))]
-
-    def compute_step_totals(self, server: ServerRow, edges: Sequence[int]) -> StepTotals:
-        """Return the totals of the steps between successive ascending edges."""
-        return self.get_file(server).compute_step_totals(server, edges)
-
-    def read_observations(self, server: ServerRow, window: Window) -> tuple[list[int], list[int]]:
-        """Return the ascending instants of a server's observations in a window, and the players."""
-        return self.get_file(server).read_observations(server, window)
-
-    def iter_observations(
-        self, server: ServerRow, window: Window
-    ) -> Iterator[tuple[list[int], list[int]]]:
-        """Yield, day by day, what `read_observations` returns at once."""
-        return self.get_file(server).iter_observations(server, window)
-
-    def read_steps(self, server: ServerRow, edges: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Return positions and players of the steps between edges, as `SnapshotFile` does."""
-        return self.get_file(server).read_steps(server, edges)
-
-    def find_long_intervals(
-        self, server: ServerRow, window: Window, usual: int
-    ) -> list[tuple[int, int]]:
-        """Return the intervals in a window that are longer than three usual ones."""
-        return self.get_file(server).find_long_intervals(server, window, usual)
-
-    def find_last_observed_at(self, server: ServerRow, until: int) -> int | None:
-        """Return the instant of a server's last observation up to and including `until`."""
-        return self.get_file(server).find_last_observed_at(server, until)
-
-    def iter_entries(self, server: ServerRow, first_day: int) -> Iterator[Entry]:
-        """Yield a server's days from `first_day` on with the digests of their rows."""
-        return self.get_file(server).iter_entries(server, first_day)
-
-    def read_days(self, server: ServerRow, entries: Sequence[Entry]) -> list[Day]:
-        """Return the rows of some days of a server: at most 1,000, read with one statement."""
-        return self.get_file(server).read_days(server, entries)
 
     def forget_servers(self) -> None:
         """Remove all servers from memory, so that the next query reads them again."""

@@ -3,41 +3,33 @@
 Verified rows stay in memory within limits: a snapshot does not change.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
-from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.contract.windows import DAY_MS, Window
-from srvstat.snapshot.format.bands import Bands, Members, read_bands
-from srvstat.snapshot.format.calendar import Block, Calendar, Entry, read_block, read_calendar
 from srvstat.snapshot.format.digest import (
-    DIGEST_BYTES,
     compute_root,
+    digest_counts,
     find_bucket,
     find_entries,
     has_digest,
     hash_identifier,
     read_entries,
 )
+from srvstat.snapshot.format.packing import read_block_ends, unpack
 from srvstat.snapshot.format.rows import (
-    BANDS_PER_SERVER,
     BLOCKS_PER_SERVER,
-    DAYS_PER_SERVER,
+    DIGEST_BYTES,
+    END_WIDTH,
+    Block,
     Bucket,
-    Day,
     FileRow,
-    ForgedRowError,
     ServerRow,
 )
-from srvstat.snapshot.read.connection import (
-    DECODE_ERRORS,
-    SnapshotConnection,
-    convert_decode_errors,
-)
-from srvstat.snapshot.read.header import FILE_ROW, check_optional_instant
+from srvstat.snapshot.read.connection import SnapshotConnection, build_damage_error
+from srvstat.snapshot.read.header import FILE_ROW, SnapshotHeader, check_optional_instant
 
 DIRECTORY = "the directory of identifiers"
 
@@ -45,10 +37,13 @@ Reference = tuple[Namespace, str]
 """A namespace and an identifier."""
 
 _MAX_BYTES_KEPT = 1 << 25
-"""Approximate bytes of servers, calendars and bands kept in memory."""
+"""Approximate bytes of servers kept in memory."""
 
-_BYTES_PER_SERVER, _BYTES_PER_CALENDAR, _BYTES_PER_BLOCK, _BYTES_PER_NUMBER = 2_500, 500, 1_000, 40
-"""Upper bounds of memory, without the texts and blobs of a server and the numbers of a calendar."""
+_BYTES_PER_SERVER = 2_500
+"""An upper bound of memory, without the texts and blobs of a server."""
+
+_HEAD = ", ".join(Block._fields[:-2])
+"""The columns of a block without its counts."""
 
 _KEYS_PER_STATEMENT = 500
 """Below the limit of parameters of a connection."""
@@ -57,18 +52,15 @@ _MIN_ROW_BYTES = 4
 """The fewest bytes of a file per row."""
 
 
-class VerifiedRows:
+class VerifiedRows(SnapshotHeader):
     """Verified rows of an open file; every method raises SnapshotError for a row that differs."""
 
     def __init__(self, connection: SnapshotConnection) -> None:
         self._connection = connection
-        self.file_row = self._read_file_row()
+        super().__init__(connection.path, self._read_file_row())
         # The directory has a bucket per namespace and 128 servers.
         self._buckets: dict[int, Bucket] = {}
         self._servers: dict[Reference, ServerRow] = {}
-        self._calendars: dict[int, Calendar] = {}
-        self._bands: dict[int, Bands] = {}
-        self._blocks: dict[int, Block] = {}
         self._kept = 0
 
     def _read_file_row(self) -> FileRow:
@@ -80,7 +72,7 @@ class VerifiedRows:
             counts = (row.server_count, row.observation_count)
             if compute_root(row) == row.root and all(0 <= count <= most for count in counts):
                 return row
-        raise self.build_damage_error(FILE_ROW)
+        raise build_damage_error(self._connection.path, FILE_ROW)
 
     def find_rows(self, references: Sequence[Reference]) -> list[ServerRow | None]:
         """Return the server of each reference, read with one statement; None for an unknown one."""
@@ -128,7 +120,7 @@ class VerifiedRows:
         }
         last = ""
         rows = self._connection.stream("SELECT * FROM servers ORDER BY id", part=part)
-        with convert_decode_errors(self._connection.path, part):
+        with self.convert_decode_errors(part):
             for row in rows:
                 # A damaged index can yield the rows in another order.
                 if not has_digest("servers", row, digests.pop(row[0], b"")) or row[1] <= last:
@@ -141,163 +133,69 @@ class VerifiedRows:
         if digests:
             raise self.build_damage_error(part)
 
-    def get_calendar(self, server: ServerRow) -> Calendar:
-        """Return the calendar of a server."""
-        if server.server not in self._calendars:
-            try:
-                calendar = self._calendars[server.server] = read_calendar(server)
-            except DECODE_ERRORS:
-                raise self.build_damage_error(f"the calendar of {server.title}") from None
-            self._kept += _BYTES_PER_CALENDAR + _BYTES_PER_NUMBER * len(calendar.edges)
-        return self._calendars[server.server]
+    def get_file(self, _server: ServerRow) -> Self:
+        """Return the file that has a server: this one."""
+        return self
 
-    def get_bands(self, server: ServerRow) -> Bands:
-        """Return the bands of a server's values."""
-        if server.server not in self._bands:
-            try:
-                bands = self._bands[server.server] = read_bands(server)
-            except DECODE_ERRORS:
-                raise self.build_damage_error(f"the bands of {server.title}") from None
-            self._kept += _BYTES_PER_CALENDAR + _BYTES_PER_NUMBER * len(bands.starts)
-        return self._bands[server.server]
-
-    def find_ends(self, servers: Sequence[ServerRow], window: Window) -> list[Sequence[Entry]]:
-        """Return the days of each server that give its state at the start and end of a window.
-
-        These are its first day on or after the day of the window's start, and its last day on or
-        before the day of the window's end. The second is omitted if the window does not end before
-        the last observation; both are omitted if the window can't contain any. Runs at most one
-        statement.
-        """
-        self._limit_memory()
-        first_day, last_day = window.start // DAY_MS, window.end // DAY_MS
-        wanted: list[tuple[ServerRow, Calendar, Sequence[int]]] = []
-        for server in servers:
-            calendar = self.get_calendar(server)
-            first, last = calendar.find_block(first_day), calendar.find_last_block(last_day)
-            if first is None or last is None or first > last:
-                wanted.append((server, calendar, ()))
-            elif window.end >= (server.last_observed_at or 0):
-                wanted.append((server, calendar, (first,)))
-            else:
-                wanted.append((server, calendar, (first, last)))
-        self._read_blocks(wanted)
-        ends: list[Sequence[Entry]] = []
-        for server, calendar, numbers in wanted:
-            blocks = [self._get_block(server, calendar, number) for number in numbers]
-            try:
-                entries = [block.find_first(first_day) for block in blocks[:1]]
-                entries += [block.find_last(last_day) for block in blocks[1:]]
-            except DECODE_ERRORS:
-                raise self.build_damage_error(f"the calendar of {server.title}") from None
-            ends.append(() if entries and entries[0].day > entries[-1].day else entries)
-        return ends
-
-    def _read_blocks(self, wanted: Iterable[tuple[ServerRow, Calendar, Sequence[int]]]) -> None:
-        """Read blocks of calendars that are not in memory yet."""
-        missing = {}
-        for server, calendar, blocks in wanted:
-            for block in blocks:
-                key = server.server * BLOCKS_PER_SERVER + block
-                if block < calendar.stored_blocks and key not in self._blocks:
-                    missing[key] = server, calendar.get_digest(block)
-        if not missing:
-            return
-        rows = self.read_by_key("calendars", "server_block", list(missing), part="the calendars")
-        for key, (server, digest) in missing.items():
-            row = rows.get(key)
-            try:
-                if row is None or not has_digest("calendars", row, digest):
-                    raise ForgedRowError("not the row of the digest")
-                self._blocks[key] = read_block(*row[1:])
-            except DECODE_ERRORS:
-                raise self.build_damage_error(f"the calendar of {server.title}") from None
-            self._kept += _BYTES_PER_BLOCK
-
-    def _get_block(self, server: ServerRow, calendar: Calendar, block: int) -> Block:
-        """Return a block of a calendar from memory."""
-        if block >= calendar.stored_blocks:
-            return calendar.recent
-        return self._blocks[server.server * BLOCKS_PER_SERVER + block]
-
-    def read_days_of(self, servers: Sequence[tuple[ServerRow, Sequence[Entry]]]) -> list[list[Day]]:
-        """Return the rows of some days of servers, read with one statement."""
+    def read_blocks(self, servers: Sequence[tuple[ServerRow, Sequence[int]]]) -> list[list[Block]]:
+        """Return some blocks of servers, read with one statement; their counts are not verified."""
         keys = [
-            server.server * DAYS_PER_SERVER + entry.day
-            for server, entries in servers
-            for entry in entries
+            server.server * BLOCKS_PER_SERVER + number
+            for server, numbers in servers
+            for number in numbers
         ]
-        rows = self.read_by_key("days", "server_day", keys, part="the days")
-        next_key = iter(keys)
+        rows = self.read_by_key("blocks", "server_block", keys, part="the observations")
         return [
-            [self._check_day(server, entry, rows.get(next(next_key))) for entry in entries]
-            for server, entries in servers
+            [
+                self._check_block(
+                    server, number, rows.get(server.server * BLOCKS_PER_SERVER + number)
+                )
+                for number in numbers
+            ]
+            for server, numbers in servers
         ]
 
-    def iter_entries(
-        self, server: ServerRow, first_day: int, last_day: int = LATEST // DAY_MS
-    ) -> Iterator[Entry]:
-        """Yield the days of a server from `first_day` to `last_day`, without their rows."""
-        calendar = self.get_calendar(server)
-        first, last = calendar.find_block(first_day), calendar.find_last_block(last_day)
-        if first is None or last is None:
-            return
-        for number in range(first, last + 1):
-            self._limit_memory()
-            self._read_blocks([(server, calendar, (number,))])
-            yield from self._get_block(server, calendar, number).iter_entries(first_day, last_day)
-
-    def iter_days(
-        self, server: ServerRow, first_day: int = 0, last_day: int = DAYS_PER_SERVER - 1
-    ) -> Iterator[Day]:
-        """Yield the days of a server from `first_day` to `last_day`, both included."""
-        start = server.server * DAYS_PER_SERVER
+    def iter_blocks(
+        self,
+        server: ServerRow,
+        first: int = 0,
+        last: int = BLOCKS_PER_SERVER,
+        *,
+        has_counts: bool = False,
+    ) -> Iterator[Block]:
+        """Yield the blocks of a server from one number to another, without counts by default."""
+        last = min(last, len(read_block_ends(server)) - 1)
+        start = server.server * BLOCKS_PER_SERVER
+        columns = "*" if has_counts else _HEAD
         rows = self._connection.stream(
-            "SELECT * FROM days WHERE server_day BETWEEN ? AND ? ORDER BY server_day",
-            start + first_day,
-            start + last_day,
-            part=f"the days of {server.title}",
+            f"SELECT {columns} FROM blocks"  # noqa: S608 - our own names
+            " WHERE server_block BETWEEN ? AND ? ORDER BY server_block",
+            start + first,
+            start + last,
+            part=f"the observations of {server.title}",
         )
-        for entry in self.iter_entries(server, first_day, last_day):
-            yield self._check_day(server, entry, next(rows, None))
+        for number in range(first, last + 1):
+            block = self._check_block(server, number, next(rows, None))
+            if has_counts:
+                self.check_counts(server, block)
+            yield block
 
-    def _check_day(self, server: ServerRow, entry: Entry, row: Any) -> Day:
-        """Verify the row that the file has for a day."""
-        key = server.server * DAYS_PER_SERVER + entry.day
-        if row is not None and row[0] == key and has_digest("days", row, entry.digest):
-            return Day._make(row)
-        raise self.build_damage_error(format_day(server.title, entry.day))
+    def _check_block(self, server: ServerRow, number: int, row: Any) -> Block:
+        """Verify the row that the file has for a block."""
+        key = server.server * BLOCKS_PER_SERVER + number
+        if (
+            row is not None
+            and row[0] == key
+            and has_digest("blocks", row, server.get_block_digest(number))
+        ):
+            return Block(*row)
+        raise self.build_damage_error(format_block(server, number))
 
-    def read_members(
-        self, table: str, wanted: Iterable[tuple[ServerRow, Bands, int]]
-    ) -> dict[tuple[int, int], Members]:
-        """Return the members of some bands of several values, of `bands` or of `intervals`.
-
-        The keys are the server's key and the number of the band.
-        """
-        keys = {
-            server.server * BANDS_PER_SERVER + band: (server, bands, band)
-            for server, bands, band in wanted
-        }
-        rows = self.read_by_key(table, "server_band", list(keys), part="the bands")
-        found = {}
-        for key, (server, bands, band) in keys.items():
-            row = rows.get(key)
-            if row is None or not has_digest(table, row, bands.get_digest(band) or b""):
-                raise self.build_damage_error(f"the bands of {server.title}")
-            found[server.server, band] = Members(*row[1:])
-        return found
-
-    def verify_bands(self, server: ServerRow) -> int:
-        """Verify all rows of `bands` of a server, and return their number."""
-        return self.verify_members("bands", server, self.get_bands(server))
-
-    def verify_members(self, table: str, server: ServerRow, bands: Bands) -> int:
-        """Verify all rows of `bands` or of `intervals` of a server, and return their number."""
-        with_row = bands.list_rows()
-        for band in with_row:
-            self.read_members(table, [(server, bands, band)])
-        return len(with_row)
+    def check_counts(self, server: ServerRow, block: Block) -> None:
+        """Verify the counts of a verified block."""
+        if digest_counts(block.counts_before, block.marks) != block.counts_digest:
+            number = block.server_block % BLOCKS_PER_SERVER
+            raise self.build_damage_error(format_block(server, number))
 
     def read_by_key(
         self, table: str, column: str, keys: Sequence[int], *, part: str
@@ -309,10 +207,6 @@ class VerifiedRows:
             query = _build_query(table, column, len(some))
             found |= {row[0]: row for row in self._connection.fetch_rows(query, *some, part=part)}
         return found
-
-    def build_damage_error(self, part: str) -> SnapshotError:
-        """Return the error that reports a damaged part of the file."""
-        return self._connection.build_damage_error(part)
 
     @property
     def _buckets_per_namespace(self) -> int:
@@ -338,16 +232,18 @@ class VerifiedRows:
 
     def forget_servers(self) -> None:
         """Remove all servers from memory; the directory stays."""
-        for kept in (self._servers, self._calendars, self._bands, self._blocks):
-            kept.clear()
+        self._servers.clear()
         self._kept = 0
 
 
-def format_day(server: str, day: int) -> str:
-    """Return how messages name a day of a server, given how they name the server."""
-    if day > LATEST // DAY_MS:
-        return f"the calendar of {server}"
-    return f"day {format_instant(day * DAY_MS)[:10]} of {server}"
+def format_block(server: ServerRow, number: int) -> str:
+    """Return how messages name a block of a server: by the time of its observations."""
+    ends = unpack(server.block_ends, END_WIDTH)
+    after = ends[number - 1] if number else (server.first_observed_at or 0) - 1
+    if not -1 <= after < ends[number] <= LATEST:
+        return f"the observations of {server.title}"
+    first, last = format_instant(after + 1), format_instant(ends[number])
+    return f"observations of {server.title} from {first} to {last}"
 
 
 @lru_cache(maxsize=64)

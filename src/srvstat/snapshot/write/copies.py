@@ -9,8 +9,8 @@ from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Range, Window, find_win
 from srvstat.documents.snapshot import BundleSummary, ExportSummary
 from srvstat.files.atomic import atomic_folder, atomic_write, check_name, write_file
 from srvstat.files.errors import convert_write_errors
-from srvstat.snapshot.format.derive import find_observed_span, has_valid_observations
-from srvstat.snapshot.format.rows import FileRow, ServerRow
+from srvstat.snapshot.format.rows import FileRow, ServerRow, find_observed_span
+from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.write.database import (
     check_draft,
@@ -98,12 +98,11 @@ def _store_server(
     covered_from: int,
 ) -> ServerRow:
     """Store the observations that a bundle has of a server, and return the server's row."""
-    instants, players = parent.read_observations(server, Window(covered_from - 1, parent.as_of))
+    window = Window(covered_from - 1, parent.as_of)
+    observations = read_observations(parent, server, window)
     # The digests of a forged file match, whatever its values are.
     parent.get_detail(server)
-    if not has_valid_observations(instants, players, parent.as_of):
-        raise parent.build_damage_error(f"the days of {server.title}")
-    derived = store_server(connection, server.id, key, instants, players)
+    derived = store_server(connection, key, observations)
     return server._replace(server=key, **derived._asdict())
 
 

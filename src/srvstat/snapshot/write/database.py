@@ -126,19 +126,17 @@ def check_draft(output: str, draft: str, observations: int) -> None:
         raise OutputError(f"{output}: the written file does not read back; check the disk")
 
 
-def check_changes(
-    output: str, draft: str, written: Mapping[str, Mapping[int, bytes]], row: FileRow
-) -> None:
+def check_changes(output: str, draft: str, first_blocks: Mapping[str, int], row: FileRow) -> None:
     """Read back what an update wrote into a draft before it becomes the output.
 
-    `written` has the digests of the derived rows by table and key. The output is still the file
-    before the update.
+    `first_blocks` has the number of the first block written by the id of its server. The output is
+    still the file before the update.
 
     Raises OutputError if a row differs, or if one is missing.
     """
     try:
         with closing(open_file(draft)) as snapshot:
-            check_written(snapshot, written)
+            check_written(snapshot, first_blocks)
             is_complete = snapshot.file_row == row
         with convert_write_errors(output):
             is_complete &= _read_change_counter(draft) != _read_change_counter(output)

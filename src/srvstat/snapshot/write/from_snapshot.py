@@ -11,15 +11,14 @@ from srvstat.contract.errors import SnapshotError, SourceError
 from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.files.reading import STDIN
-from srvstat.snapshot.format.derive import has_valid_observations
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.observations import iter_observations
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.write.server_rows import build_record
 from srvstat.sources.batch import Batch, Runs
 from srvstat.sources.server_records import ServerRecord
 from srvstat.sources.source import Source
 
-_ROWS_PER_BATCH = 50_000
+_ALL = Window(BEFORE_ALL, LATEST)
 
 
 def read(source: Source) -> Iterator[Batch]:
@@ -35,13 +34,11 @@ def read(source: Source) -> Iterator[Batch]:
             first = format_instant(max(snapshot.covered_from, 0))
             source.on_warning(f"{source.title}: a bundle, which has no observations before {first}")
         for server in snapshot.iter_servers():
-            for instants, players in _read_columns(snapshot, server):
+            for instants, players in iter_observations(snapshot, server, _ALL):
                 places = range(done + 1, done + len(instants) + 1)
-                # The digests of a forged file match, whatever its values are.
-                if not has_valid_observations(instants, players, snapshot.as_of):
-                    raise snapshot.build_damage_error(f"the days of {server.title}")
                 names = Runs([server.id], [len(instants)])
-                yield Batch(names, instants, players, array("q", places))
+                columns = [array("q", column.tobytes()) for column in (instants, players)]
+                yield Batch(names, columns[0], columns[1], array("q", places))
                 source.report_rows(done, len(instants), snapshot.file_row.observation_count)
                 done = places.stop - 1
 
@@ -70,20 +67,3 @@ def _open(source: Source) -> Iterator[Snapshot]:
             yield snapshot
     except SnapshotError as error:
         raise SourceError(error.reason) from None
-
-
-def _read_columns(
-    snapshot: Snapshot, server: ServerRow
-) -> Iterator[tuple["array[int]", "array[int]"]]:
-    """Yield the observations of a server in columns of limited length."""
-    window = Window(BEFORE_ALL, LATEST)
-    instants, players = array("q"), array("q")
-    with snapshot.convert_decode_errors(f"the days of {server.title}"):
-        for more_instants, more_players in snapshot.iter_observations(server, window):
-            instants.extend(more_instants)
-            players.extend(more_players)
-            if len(instants) >= _ROWS_PER_BATCH:
-                yield instants, players
-                instants, players = array("q"), array("q")
-    if instants:
-        yield instants, players

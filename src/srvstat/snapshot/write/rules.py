@@ -15,7 +15,7 @@ from srvstat.documents.snapshot import Remedy
 from srvstat.files.atomic import atomic_write
 from srvstat.files.errors import convert_write_errors
 from srvstat.files.streams import Stream, is_stream, open_stream
-from srvstat.snapshot.format.derive import find_observed_span
+from srvstat.snapshot.format.rows import find_observed_span
 from srvstat.snapshot.write.intake import AFTER_AS_OF, Intake
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS, Roster

@@ -6,8 +6,7 @@ from operator import attrgetter
 
 from srvstat.contract import wire
 from srvstat.documents.snapshot import BuildSummary
-from srvstat.snapshot.format.derive import DerivedColumns, find_observed_span
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.format.rows import DerivedColumns, ServerRow, find_observed_span
 from srvstat.snapshot.read.header import read_texts
 from srvstat.snapshot.write.intake import Intake
 from srvstat.snapshot.write.roster import Roster

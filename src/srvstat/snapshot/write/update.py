@@ -3,44 +3,33 @@
 import os
 import sqlite3
 from array import array
-from bisect import bisect_right
-from collections import defaultdict
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 
+import numpy as np
+
 from srvstat.contract.errors import SnapshotError, SourceError, UsageError
-from srvstat.contract.instants import LATEST, format_instant
-from srvstat.contract.windows import DAY_MS, Window
+from srvstat.contract.instants import format_instant
 from srvstat.documents.snapshot import BuildSummary, UpdateSummary
 from srvstat.files.atomic import atomic_write
 from srvstat.files.copying import copy_in_background, lock_file
 from srvstat.files.identity import compute_identity
-from srvstat.snapshot.format.append import append
-from srvstat.snapshot.format.bands import Members
-from srvstat.snapshot.format.calendar import read_calendar
-from srvstat.snapshot.format.derive import (
-    DerivedColumns,
-    find_observed_span,
-    has_valid_observations,
-)
-from srvstat.snapshot.format.digest import build_directory, digest_directory, digest_row, seal
+from srvstat.snapshot.format.blocks import Observations, decode, derive, join, keep_blocks
+from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
+from srvstat.snapshot.format.packing import read_block_ends
 from srvstat.snapshot.format.rows import (
     BLOCKS_PER_SERVER,
-    ROWS_PER_SERVER,
+    Block,
     Bucket,
-    Day,
+    DerivedColumns,
     FileRow,
-    IntervalCounts,
     ServerRow,
-    Summaries,
-    SummaryIndex,
     Value,
+    find_observed_span,
 )
-from srvstat.snapshot.format.summaries import Index, read_index
-from srvstat.snapshot.read.figures import read_blocks, read_count_rows, read_index_rows
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.snapshot.read.verified_rows import VerifiedRows
 from srvstat.snapshot.write.build import check_names
 from srvstat.snapshot.write.database import check_changes, check_journal, open_draft, open_temporary
 from srvstat.snapshot.write.intake import Intake, Progress
@@ -59,12 +48,7 @@ from srvstat.snapshot.write.server_rows import (
     get_derived,
     summarize,
 )
-from srvstat.snapshot.write.store import (
-    Stored,
-    check_day,
-    count_repeats,
-    derive_within_limits,
-)
+from srvstat.snapshot.write.store import Stored, count_repeats
 from srvstat.sources.batch import check_sources
 from srvstat.sources.registry import load_record_reader
 from srvstat.sources.server_records import (
@@ -77,13 +61,8 @@ from srvstat.sources.server_records import (
 )
 from srvstat.sources.source import Source, list_stored_names
 
-_MAX_BYTES = 1 << 26
-"""Bytes of rows after which those in memory are stored."""
-
-_BYTES_PER_ROW = 500
-"""The approximate memory of a row without its blobs."""
-
-_DERIVED = ROWS_PER_SERVER.keys() - {"servers"}
+_MAX_BLOCKS = 2_000
+"""Blocks in memory after which they are stored."""
 
 # The draft is deleted on any error and flushed before it is renamed.
 _SETTINGS = """
@@ -105,22 +84,21 @@ class Changes:
     def __init__(self, connection: sqlite3.Connection, wait: Callable[[], None]) -> None:
         self._connection = connection
         self._wait: Callable[[], None] | None = wait
-        self._removed: list[int] = []
-        self._rows: defaultdict[str, list[Sequence[Value]]] = defaultdict(list)
-        self._bytes = 0
-        self.digests: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
-        """The digests of the rows that were put, by table and key, without those of `servers`."""
+        self._removed: list[tuple[int, int]] = []
+        self._blocks: list[Block] = []
+        self.first_blocks: dict[str, int] = {}
+        """The number of the first block written by the id of its server."""
 
-    def put(self, table: str, row: Sequence[Value]) -> None:
-        """Add or replace a derived row of a server."""
-        self._rows[table].append(row)
-        self._bytes += _BYTES_PER_ROW + sum(len(each) for each in row if isinstance(each, bytes))
-        if self._bytes > _MAX_BYTES:
-            self._store_rows()
+    def put(self, block: Block) -> None:
+        """Add or replace a block."""
+        self._blocks.append(block)
+        if len(self._blocks) > _MAX_BLOCKS:
+            self._store_blocks()
 
-    def remove_derived(self, server: int) -> None:
-        """Remove all derived rows of a server that the draft has before any row of it is put."""
-        self._removed.append(server)
+    def remove_blocks(self, server: int, first: int) -> None:
+        """Remove the blocks of a server from a number on, before any of these is put."""
+        start = server * BLOCKS_PER_SERVER
+        self._removed.append((start + first, start + BLOCKS_PER_SERVER - 1))
 
     def finish(
         self,
@@ -133,39 +111,36 @@ class Changes:
 
         Servers are removed first, so that one can get an identifier that another one had.
         """
-        self._store_rows()
-        execute, insert = self._connection.execute, self._insert
+        self._store_blocks()
         self._connection.executemany(
             "DELETE FROM servers WHERE server = ?", [(row.server,) for row in removed]
         )
-        insert("servers", added)
-        for table, rows in (("directory", directory), ("snapshot", [file_row])):
-            execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
-            insert(table, rows)
+        self._insert("servers", added)
+        rows: tuple[tuple[str, Sequence[Sequence[Value]]], ...] = (
+            ("directory", directory),
+            ("snapshot", [file_row]),
+        )
+        for table, new in rows:
+            self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+            self._insert(table, new)
         self._connection.commit()
 
-    def _store_rows(self) -> None:
+    def _store_blocks(self) -> None:
         if self._wait:
             self._wait()
             self._wait = None
             self._connection.executescript(_SETTINGS)
-        for table in sorted(_DERIVED):
-            per_server = ROWS_PER_SERVER[table]
-            self._connection.executemany(
-                f"DELETE FROM {table} WHERE rowid BETWEEN ? AND ?",  # noqa: S608 - our own names
-                [(of * per_server, (of + 1) * per_server - 1) for of in self._removed],
-            )
-        for table, rows in self._rows.items():
-            self._insert(table, rows)
-            self.digests[table].update((int(row[0] or 0), digest_row(table, row)) for row in rows)
+        self._connection.executemany(
+            "DELETE FROM blocks WHERE server_block BETWEEN ? AND ?", self._removed
+        )
+        self._insert("blocks", self._blocks)
         self._removed.clear()
-        self._rows.clear()
-        self._bytes = 0
+        self._blocks.clear()
 
     def _insert(self, table: str, rows: Sequence[Sequence[Value]]) -> None:
         if rows:
             marks = ", ".join("?" * len(rows[0]))
-            self._connection.executemany(f"REPLACE INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own names
+            self._connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own names
 
 
 def check_base(old: SnapshotFile, as_of: int | None) -> None:
@@ -249,53 +224,6 @@ def _is_found_by_slug(row: ServerRow) -> bool:
     return False
 
 
-Columns = tuple["array[int]", "array[int]"]
-"""Ascending instants, and the players of each."""
-
-
-class _StoredServer:
-    """Implements StoredRows; every method can raise SnapshotError."""
-
-    def __init__(self, rows: VerifiedRows, server: ServerRow) -> None:
-        self._rows = rows
-        self.server = server
-        self._index: Index | None = None
-
-    def read_last_day(self) -> Day:
-        """Return the row of the last day with observations."""
-        recent = self._rows.get_calendar(self.server).recent
-        last = recent.get_entry(len(recent.days) - 1)
-        ((day,),) = self._rows.read_days_of([(self.server, [last])])
-        return day
-
-    def read_index(self) -> SummaryIndex:
-        """Return the row of `summary_index`."""
-        (row,) = read_index_rows(self._rows, [self.server])
-        self._index = read_index(row)
-        return row
-
-    def read_summaries(self, blocks: range) -> list[Summaries]:
-        """Return the rows of `summaries` of some blocks, in order."""
-        (found,) = read_blocks(self._rows, [(self.server, self._get_index(), blocks)])
-        return found
-
-    def read_interval_counts(self, block: int) -> IntervalCounts:
-        """Return the row of `interval_counts` of a block."""
-        key = self.server.server * BLOCKS_PER_SERVER + block
-        return read_count_rows(self._rows, {key: (self.server, self._get_index())})[key]
-
-    def read_members(self, table: str, bands: Sequence[int]) -> dict[int, Members]:
-        """Return the rows of `bands` or `intervals` of some bands, which have one."""
-        of_server = (
-            self._rows.get_bands(self.server) if table == "bands" else self._get_index().bands
-        )
-        found = self._rows.read_members(table, [(self.server, of_server, band) for band in bands])
-        return {band: members for (_, band), members in found.items()}
-
-    def _get_index(self) -> Index:
-        return self._index or read_index(self.read_index())
-
-
 def update(  # noqa: PLR0913 - each is an option of the command
     path: str,
     *,
@@ -353,7 +281,7 @@ def update(  # noqa: PLR0913 - each is an option of the command
             check_update(intake, update.stored, max_rejected, first_reject)
             summary, file_row = update.finish(first_reject)
             connection.close()
-            check_changes(path, draft, changes.digests, file_row)
+            check_changes(path, draft, changes.first_blocks, file_row)
             check_journal(path)
     return summary
 
@@ -407,70 +335,41 @@ class _Update:
         server_keys = self._intake.roster.server_keys
         # Before all new rows, as a new server can't have the number of a removed one.
         for removed in self._before.keys() - server_keys.keys():
-            self._changes.remove_derived(self._before[removed].server)
+            self._changes.remove_blocks(self._before[removed].server, 0)
         for server_id, number in server_keys.items():
             before = self._kept
             self._derived[number] = self._merge_server(server_id, number)
             progress("storing", 0, self._kept - before)
 
     def _merge_server(self, server_id: str, number: int) -> DerivedColumns:
-        """Put the rows of a server that change, and return its derived columns."""
+        """Put the blocks of a server that change, and return its derived columns."""
         row = self._before.get(server_id)
-        last = -1 if row is None or row.last_observed_at is None else row.last_observed_at
-        start, stored = LATEST + 1, 0
+        earlier: list[Observations] = []
+        kept = None
+        first = 0
 
-        def read_earlier(instant: int) -> Columns:
-            nonlocal start, stored
-            if row is None or instant > last:
-                return array("q"), array("q")
-            start = instant // DAY_MS * DAY_MS
-            found = self._read(row, start)
-            stored = len(found[0])
-            return found
+        def read_earlier(instant: int) -> tuple[Sequence[int], Sequence[int]]:
+            nonlocal first, kept
+            if row is not None and row.observation_count:
+                with self._old.convert_decode_errors(f"the observations of {row.title}"):
+                    ends = read_block_ends(row)
+                    first = min(bisect_left(ends, instant), len(ends) - 1)
+                    blocks = list(self._old.iter_blocks(row, first, has_counts=True))
+                    kept = keep_blocks(row, blocks[0])
+                    earlier.extend(map(decode, blocks, ends[first:]))
+            instants, players = join(earlier)
+            return array("q", instants.tobytes()), array("q", players.tobytes())
 
         instants, players, _ = series = self._intake.staging.take_series(number, read_earlier)
         self._repeated += count_repeats(self._intake, server_id, series)
-        added = len(instants) - stored
+        added = len(instants) - sum(len(part.instants) for part in earlier)
         self._kept += added
-        if row is not None:
-            if not added:
-                return get_derived(row)
-            is_later = bisect_right(instants, last) == stored
-            if is_later and (columns := self._append(row, instants[-added:], players[-added:])):
-                return columns
-            earlier_instants, earlier_players = self._read(row, 0, start - 1)
-            instants = earlier_instants + array("q", instants)
-            players = earlier_players + array("q", players)
-        self._changes.remove_derived(number)
-        return derive_within_limits(server_id, number, instants, players, self._changes.put)
-
-    def _read(self, row: ServerRow, start: int, end: int = LATEST) -> Columns:
-        """Return the observations of a server from `start` to `end`, both included."""
-        instants, players = array("q"), array("q")
-        window = Window(start - 1, end)
-        for more_instants, more_players in self._old.iter_observations(row, window):
-            instants.extend(more_instants)
-            players.extend(more_players)
-        # The digests of a forged file match, whatever its values are.
-        if not has_valid_observations(instants, players, self._old.as_of):
-            raise self._old.build_damage_error(f"the days of {row.title}")
-        return instants, players
-
-    def _append(
-        self, row: ServerRow, instants: Sequence[int], players: Sequence[int]
-    ) -> DerivedColumns | None:
-        """Put the rows that later observations change; return None if that is not possible."""
-        with self._old.convert_decode_errors(f"the rows of {row.title}"):
-            appended = append(_StoredServer(self._old, row), instants, players)
-        if appended is None:
-            return None
-        columns, rows = appended
-        days = read_calendar(row._replace(**columns._asdict())).count_days()
-        for table, values in rows:
-            if isinstance(values, Day):
-                check_day(row.id, values, days)
-            self._changes.put(table, values)
-        return columns
+        if row is not None and not added:
+            return get_derived(row)
+        self._changes.remove_blocks(number, first)
+        self._changes.first_blocks[server_id] = first
+        observations = Observations(np.asarray(instants), np.asarray(players))
+        return derive(number, observations, self._changes.put, kept)
 
     def finish(self, first_reject: str | None) -> tuple[UpdateSummary, FileRow]:
         """Store all changes in the draft; return the summary and the row of the file."""

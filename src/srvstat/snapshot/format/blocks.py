@@ -1,0 +1,198 @@
+"""Derive the rows of `blocks` from the observations of a server, and decode them again.
+
+A build, an update, a bundle and a shard store what `derive` returns; `snapshot verify` compares it
+with what is stored.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from srvstat.arrays import Numbers, sum_exactly
+from srvstat.contract.instants import LATEST
+from srvstat.contract.wire import MAX_SAFE_INTEGER
+from srvstat.snapshot.format.digest import digest_counts, digest_row
+from srvstat.snapshot.format.packing import (
+    choose_width,
+    find_width,
+    pack_sum,
+    read_block_ends,
+    read_block_peaks,
+)
+from srvstat.snapshot.format.rows import (
+    BLOCK_SIZE,
+    BLOCKS_PER_SERVER,
+    COUNTED,
+    DIGEST_BYTES,
+    END_WIDTH,
+    MARK_STEP,
+    MARK_WIDTH,
+    SUM_WIDTH,
+    Block,
+    DerivedColumns,
+    ForgedRowError,
+    ServerRow,
+)
+
+_STEPS = np.arange(BLOCK_SIZE) // MARK_STEP
+_FEW = 16
+"""So many times show in general that their greatest common divisor is 1."""
+
+
+class Observations(NamedTuple):
+    """Observations in ascending order of instants (Unix milliseconds): arrays of equal length."""
+
+    instants: Numbers
+    players: Numbers
+
+
+def join(parts: Sequence[Observations]) -> Observations:
+    """Return successive observations as one pair of arrays."""
+    if not parts:
+        return Observations(np.empty(0, np.int64), np.empty(0, np.int64))
+    return Observations(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+class Kept(NamedTuple):
+    """What the blocks of a server before one of them add to its row, and to the next block."""
+
+    first_observed_at: int | None
+    last_players: int | None
+    player_sum: int
+    counts: Numbers
+    """`counts[v]` observations have at most `v` players, for all `v` below COUNTED."""
+    ends: list[int]
+    peaks: list[int]
+    digests: bytes
+
+
+def keep_blocks(row: ServerRow, block: Block) -> Kept:
+    """Return what to keep of a server before one of its blocks, read with its counts."""
+    number = block.server_block % BLOCKS_PER_SERVER
+    counts = np.zeros(COUNTED, np.int64)
+    stored = _unpack(block.counts_before or b"", choose_width(number * BLOCK_SIZE))
+    counts[: len(stored)] = stored
+    counts[len(stored) :] = stored[-1] if len(stored) else 0
+    return Kept(
+        row.first_observed_at if number else None,
+        block.players_before,
+        int.from_bytes(block.sum_before, "little"),
+        counts,
+        [*read_block_ends(row)[:number]],
+        [*read_block_peaks(row)[:number]],
+        row.block_digests[: number * DIGEST_BYTES],
+    )
+
+
+def _keep_nothing() -> Kept:
+    """Return what to keep before the first block of a server."""
+    return Kept(None, None, 0, np.zeros(COUNTED, np.int64), [], [], b"")
+
+
+def derive(
+    server: int,
+    observations: Observations,
+    take: Callable[[Block], object],
+    kept: Kept | None = None,
+) -> DerivedColumns:
+    """Call `take` with each block of a server, and return the derived columns of its row.
+
+    `server` is its number. With `kept`, the observations are those from one of its blocks on.
+    """
+    first, last_players, total, counts, ends, peaks, digests = kept or _keep_nothing()
+    count = BLOCK_SIZE * len(ends) + len(observations.instants)
+    for start in range(0, len(observations.instants), BLOCK_SIZE):
+        instants, players = (column[start : start + BLOCK_SIZE] for column in observations)
+        if first is None:
+            first = int(instants[0])
+        times = instants - instants[0]
+        unit = math.gcd(*times[:_FEW].tolist())
+        unit = 1 if unit == 1 else int(np.gcd.reduce(times)) or 1
+        peak = int(players.max())
+        counts_before = _pack_counts(counts, BLOCK_SIZE * len(ends))
+        marks, counts = _count(players, counts)
+        block = Block(
+            server_block=server * BLOCKS_PER_SERVER + len(ends),
+            observation_count=len(times),
+            first_observed_at=int(instants[0]),
+            time_unit=unit,
+            times=_pack(times // unit, choose_width(int(times[-1]) // unit)),
+            players=_pack(players, choose_width(peak)),
+            players_before=last_players,
+            sum_before=pack_sum(total),
+            mark_sums=_pack_mark_sums(players),
+            counts_digest=digest_counts(counts_before, marks),
+            counts_before=counts_before,
+            marks=marks,
+        )
+        take(block)
+        last_players = int(players[-1])
+        total += sum_exactly(players)
+        ends.append(int(instants[-1]))
+        peaks.append(peak)
+        digests += digest_row("blocks", block)
+    return DerivedColumns(
+        observation_count=count,
+        first_observed_at=first,
+        last_observed_at=ends[-1] if ends else None,
+        last_players=last_players,
+        player_sum=pack_sum(total),
+        counts=_pack_counts(counts, count),
+        block_ends=_pack(np.array(ends, np.int64), END_WIDTH),
+        block_peaks=_pack(np.array(peaks, np.int64), choose_width(max(peaks, default=0))),
+        block_digests=digests,
+    )
+
+
+def _count(players: Numbers, counts: Numbers) -> tuple[bytes, Numbers]:
+    """Return the marks of a block, and the counts after it; `counts` are those before it."""
+    is_counted = players < COUNTED
+    values = players[is_counted]
+    if not len(values):
+        return b"", counts
+    width = int(values.max()) + 1
+    steps = -(-len(players) // MARK_STEP)
+    cells = np.bincount(
+        _STEPS[: len(players)][is_counted] * width + values, minlength=steps * width
+    )
+    table = cells.reshape(steps, width).cumsum(0).cumsum(1)
+    after = counts + table[-1, -1]
+    after[:width] = counts[:width] + table[-1]
+    return _pack(table[:-1].ravel(), MARK_WIDTH), after
+
+
+def _pack_mark_sums(players: Numbers) -> bytes:
+    sums = (sum_exactly(players[:end]) for end in range(MARK_STEP, len(players), MARK_STEP))
+    return b"".join(total.to_bytes(SUM_WIDTH, "little") for total in sums)
+
+
+def _pack_counts(counts: Numbers, observations: int) -> bytes:
+    """Pack the counts of a number of observations, up to the greatest value counted."""
+    length = int(np.searchsorted(counts, counts[-1])) + 1 if counts[-1] else 0
+    return _pack(counts[:length], choose_width(observations))
+
+
+def _pack(numbers: Numbers, width: int) -> bytes:
+    return numbers.astype(f"<u{width}").tobytes()
+
+
+def _unpack(packed: bytes, width: int) -> npt.NDArray[Any]:
+    return np.frombuffer(packed, f"<u{width}")
+
+
+def decode(block: Block, end: int) -> Observations:
+    """Return the observations of a block, whose last one is at `end`.
+
+    Raises ForgedRowError for other values than a build writes; numpy raises ValueError.
+    """
+    count, start, unit = block.observation_count, block.first_observed_at, block.time_unit
+    times = _unpack(block.times, find_width(block.times, count))
+    players = _unpack(block.players, find_width(block.players, count))
+    is_ascending = times[0] == 0 and bool((times[1:] > times[:-1]).all())
+    is_in_time = unit > 0 and start >= 0 and start + int(times[-1]) * unit == end <= LATEST
+    if not (is_ascending and is_in_time and int(players.max()) <= MAX_SAFE_INTEGER):
+        raise ForgedRowError("not the observations of a block")
+    return Observations(times.astype(np.int64) * unit + start, players.astype(np.int64))
