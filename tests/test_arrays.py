@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srvstat.arrays import (
-    compute_double_median,
     compute_double_medians,
     divide,
     dot_exactly,
@@ -46,9 +45,7 @@ def test_groups_are_summed_divided_and_sorted_exactly(groups: list[list[int]], t
     assert found.tolist() == [len(group) for group in groups[: len(found)]]
     for group, double in zip(groups, doubles.tolist(), strict=False):
         if group:
-            assert (
-                double == compute_double_median(np.array(group)) == 2 * median(map(Fraction, group))
-            )
+            assert double == 2 * median(map(Fraction, group))
     for shift in (0, 2**40):  # groups and values of more than 63 bits
         numbers = np.repeat(np.arange(len(groups)) + shift, counts)
         ranked = sort_groups(numbers[::-1], flat[::-1]).tolist()

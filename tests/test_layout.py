@@ -35,7 +35,7 @@ IMPORTS = {
         "spark": "contract files stats sources fleet snapshot/write",
         "analysis": "arrays contract documents stats version operations"
         " snapshot/format snapshot/read",
-        "support": "arrays contract documents files stats version access operations"
+        "support": "arrays contract documents files stats version access operations analysis"
         " snapshot/format snapshot/read",
         "render": "contract documents web",
         "api": "contract documents analysis operations snapshot/format snapshot/read",

@@ -23,7 +23,6 @@ from srvstat.stats import (
     compute_weighted_mean,
     find_middle_ranks,
     find_quantile_ranks,
-    has_uneven_intervals,
 )
 
 LARGEST = 2**53 - 1
@@ -223,21 +222,6 @@ def test_the_usual_interval_is_exact_to_half_a_unit() -> None:
 def test_a_weighted_mean_without_weight_is_the_plain_mean() -> None:
     assert compute_weighted_mean([LARGEST, 1], [1, 3]) == 2251799813685248.5
     assert compute_weighted_mean([7, 8], [0, 0]) == 7.5
-
-
-@pytest.mark.parametrize(
-    ("durations", "interval", "expected"),
-    [
-        ([33, 33, 34], 33.0, False),  # 101 instead of 100: exactly 1 percent
-        ([33, 32, 35], 33.0, True),
-        ([33, 33, 1], 16.5, False),  # the window ends soon after the last observation
-        ([33, 33, 66], 16.5, True),  # a gap after the last observation
-    ],
-)
-def test_intervals_are_uneven_if_they_change_the_mean_by_more_than_a_hundredth(
-    durations: list[int], interval: float, expected: bool
-) -> None:
-    assert has_uneven_intervals([0, 100, 200], durations, interval) == expected
 
 
 @given(values=observed, quantile=st.fractions(0, 1, max_denominator=40))

@@ -61,12 +61,6 @@ def sort_groups(groups: Numbers, values: Numbers) -> Numbers:
     return keys
 
 
-def compute_double_median(values: Numbers) -> int:
-    """Return twice the median, which has no fraction, of at least one number below 2^62."""
-    ranked, middle = np.sort(values), len(values) // 2
-    return int(ranked[middle] + ranked[-1 - middle])
-
-
 def compute_double_medians(groups: Numbers, values: Numbers) -> tuple[Numbers, Numbers]:
     """Return the number of values in each group from 0 on, and twice their median.
 

@@ -210,20 +210,6 @@ def compute_usual_interval(instants: Sequence[int]) -> float | None:
     return compute_median(distances) if distances else None
 
 
-def count_intervals(length: int, interval: float) -> int:
-    """Return how many times a usual interval fits in a length, rounded down."""
-    return 2 * length // int(2 * interval)
-
-
-def find_gaps(instants: Iterable[int], interval: float) -> list[tuple[int, int]]:
-    """Return the pairs of successive instants that are more than 1.5 usual intervals apart.
-
-    The longest is first; of gaps of equal length, the earliest is first.
-    """
-    gaps = [(start, end) for start, end in pairwise(instants) if 2 * (end - start) > 3 * interval]
-    return sorted(gaps, key=lambda gap: gap[0] - gap[1])
-
-
 def compute_durations(instants: Sequence[int], end: int) -> list[int]:
     """Return how long each observation lasts, in half units of time.
 
@@ -242,24 +228,6 @@ def compute_weighted_mean(values: Sequence[int], weights: Sequence[int]) -> floa
     """Return the mean of values, at least one; the plain mean if all weights are 0."""
     total: int = sum(map(mul, values, weights))
     return total / sum(weights) if any(weights) else sum(values) / len(values)
-
-
-def has_uneven_intervals(values: Sequence[int], durations: Sequence[int], interval: float) -> bool:
-    """Check whether gaps or irregular polling change the mean by more than 1 percent.
-
-    Compares the mean weighted by durations, in half units, with the plain mean and with the one for
-    regular polling. There the last of at least two observations can also be shorter than the usual
-    interval, because the window ends: that alone can change the mean much.
-    """
-    count, total, regular = len(values), sum(values), int(2 * interval)
-    last = min(durations[-1], regular)
-    weight, regular_weight = sum(durations), regular * (count - 1) + last
-    weighted: int = sum(map(mul, values, durations))
-    if_regular = regular * (total - values[-1]) + last * values[-1]
-    # Compares quotients as products of integers, which are exact.
-    differs = 100 * abs(weighted * count - total * weight) > total * weight
-    excess = 100 * count * abs(weighted * regular_weight - if_regular * weight)
-    return differs and excess > total * weight * regular_weight
 
 
 def compute_coverage(durations: Iterable[int], length: int) -> float:

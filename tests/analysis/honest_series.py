@@ -16,6 +16,7 @@ import numpy as np
 from conftest import AS_OF, DAY
 from srvstat.analysis.integrity import Series
 from srvstat.contract.windows import Window
+from srvstat.snapshot.format.blocks import Observations
 
 SIZES = (5, 30, 200, 2_000)
 """The mean number of players."""
@@ -86,9 +87,8 @@ def draw_series(shape: Shape) -> Series:
             instants.append(at)
             players.append(0 if _is_restarting(habits, at) else count)
     maximum = 2 * max(*players, shape.size)
-    return Series(
-        np.array(instants), np.array(players), Window(start, end), ZoneInfo("UTC"), maximum
-    )
+    observations = Observations(np.array(instants), np.array(players))
+    return Series(observations, Window(start, end), ZoneInfo("UTC"), maximum)
 
 
 def _draw_habits(random: Random, start: int, end: int) -> _Habits:

@@ -18,6 +18,7 @@ from srvstat.analysis.integrity import Series, check_series
 from srvstat.contract.instants import LATEST, parse_instant
 from srvstat.contract.windows import Window
 from srvstat.documents.integrity import AnyRule
+from srvstat.snapshot.format.blocks import Observations
 
 MINUTE = 60_000
 BERLIN = "Europe/Berlin"
@@ -56,7 +57,12 @@ class Case(NamedTuple):
         ]
         players = [KINDS[self.kind](random, step) for step in steps]
         window = Window(start - 1, instants[-1] + random.randrange(0, DAY, MINUTE))
-        return Series(np.array(instants), np.array(players), window, ZoneInfo(BERLIN), self.maximum)
+        return Series(
+            Observations(np.array(instants), np.array(players)),
+            window,
+            ZoneInfo(BERLIN),
+            self.maximum,
+        )
 
 
 CASES = st.builds(
@@ -71,7 +77,7 @@ CASES = st.builds(
 
 
 def judge_naively(found: Series) -> dict[str, Any]:
-    rows = list(zip(found.instants.tolist(), found.players.tolist(), strict=True))
+    rows = list(zip(*(column.tolist() for column in found.observations), strict=True))
     positive = sum(players > 0 for _, players in rows)
     days = (rows[-1][0] - rows[0][0]) / DAY
     judged: dict[str, Any] = {
@@ -119,7 +125,8 @@ def find_evidence(name: str, found: Series) -> Any:
 def test_a_run_of_few_observations_hides_no_suspect_one() -> None:
     instants = [AS_OF + hour * 60 * MINUTE for hour in (*range(100), *range(100, 122, 2))]
     players = [20, 21] * 40 + [90] * 13 + [20, 21, 20, 21, 20, 21, 20] + [80] * 11
-    found = Series(np.array(instants), np.array(players), Window(0, instants[-1]), ZoneInfo("UTC"))
+    observations = Observations(np.array(instants), np.array(players))
+    found = Series(observations, Window(0, instants[-1]), ZoneInfo("UTC"))
 
     is_suspect, evidence = find_evidence("flatLine", found)
 
@@ -128,9 +135,8 @@ def test_a_run_of_few_observations_hides_no_suspect_one() -> None:
 
 def test_the_last_day_of_the_year_9999_has_local_hours() -> None:
     hours = np.arange(LATEST - 8 * DAY, LATEST + 1, 60 * MINUTE)
-    found = Series(
-        hours, 10 + hours // (60 * MINUTE) % 24, Window(0, LATEST), ZoneInfo("Asia/Tokyo")
-    )
+    observations = Observations(hours, 10 + hours // (60 * MINUTE) % 24)
+    found = Series(observations, Window(0, LATEST), ZoneInfo("Asia/Tokyo"))
 
     _, evidence = find_evidence("noDailyCycle", found)
 
@@ -150,7 +156,8 @@ def test_honest_series_are_not_suspect(size: int) -> None:
 
 def test_a_rule_without_enough_data_says_what_it_needs() -> None:
     instants = np.arange(AS_OF - 5 * DAY, AS_OF, DAY // 24)
-    found = Series(instants, np.full(len(instants), 3), Window(0, AS_OF), ZoneInfo("UTC"))
+    observations = Observations(instants, np.full(len(instants), 3))
+    found = Series(observations, Window(0, AS_OF), ZoneInfo("UTC"))
 
     reasons = {rule.rule: rule.reason for rule in check_series(found)}
 

@@ -7,16 +7,20 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, build_in, few_examples, server
 from explain.naive import explain_naively, find_contradictions, format_naively
 from srvstat import operations
+from srvstat.analysis.figures import WindowFigures
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.windows import DAYS, Range
+from srvstat.contract.windows import DAYS, Range, Window
+from srvstat.snapshot.format.blocks import Observations
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.support.explain import explain_comparison, explain_server
+from srvstat.support.explain import explain_comparison, explain_server, has_uneven_intervals
 
 RANGES: list[Range] = list(DAYS)
 EDGES = [AS_OF - days * DAY + offset for days in (0, *DAYS.values()) for offset in (-1, 0, 1)]
@@ -70,6 +74,23 @@ def test_every_figure_follows_from_the_rows(case: Case) -> None:
                 check_comparison(snapshot, case.servers, *question)
             for name in "abc":
                 check_server(snapshot, case.servers[name], name, case.questions[0][1])
+
+
+@pytest.mark.parametrize(
+    ("instants", "end", "expected"),
+    [
+        ([0, 33, 66], 100, False),  # 101 instead of 100: exactly 1 percent
+        ([0, 33, 65], 100, True),
+        ([0, 66, 132], 134, False),  # the window ends soon after the last observation
+        ([0, 33, 66], 132, True),  # a gap after the last observation
+    ],
+)
+def test_intervals_are_uneven_if_they_change_the_mean_by_more_than_a_hundredth(
+    instants: list[int], end: int, expected: bool
+) -> None:
+    observations = Observations(np.array(instants), np.array([0, 100, 200]))
+
+    assert has_uneven_intervals(WindowFigures(observations, Window(-1, end))) == expected
 
 
 def check_comparison(

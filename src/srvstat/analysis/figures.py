@@ -145,6 +145,17 @@ def find_usual_interval(instants: Numbers) -> float | None:
     return sum(find_ranks(np.diff(instants), *find_middle_ranks(len(instants) - 1))) / 2
 
 
+def find_gaps(instants: Numbers, interval: float) -> list[tuple[int, int]]:
+    """Return the pairs of successive instants that are more than 1.5 usual intervals apart.
+
+    The longest is first; of gaps of equal length, the earliest is first.
+    """
+    distances = np.diff(instants)
+    gaps = np.flatnonzero(2 * distances > 3 * interval)
+    gaps = gaps[np.argsort(-distances[gaps], kind="stable")]
+    return list(zip(instants[gaps].tolist(), instants[gaps + 1].tolist(), strict=True))
+
+
 def compute_figures(
     snapshot: Snapshot, server: ServerRow, windows: Sequence[Window]
 ) -> list[WindowFigures]:

@@ -10,15 +10,16 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from srvstat.analysis.figures import WindowFigures, compute_figures, find_gaps
 from srvstat.analysis.local_time import HOUR_MS, convert_to_local
 from srvstat.analysis.statistics import build_window_part
-from srvstat.arrays import Numbers, compute_double_median, compute_double_medians, dot_exactly
+from srvstat.arrays import Numbers, compute_double_medians, dot_exactly, find_ranks
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents import integrity as parts
 from srvstat.documents.document import GapPart, Part
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.stats import find_middle_ranks
 
 _Rule = TypeVar("_Rule")
 
@@ -34,32 +35,28 @@ def _require(least: int, what: str, count: int) -> None:
 
 
 @dataclass(frozen=True)
-class Series:
-    """Observations in ascending order, and the facts about their server that rules need.
+class Series(WindowFigures):
+    """Observations of a window, and the facts about their server that rules need.
 
-    Instants are Unix milliseconds. `maximum` is that of the server's record, 0 if it has none.
-    `zone` defines the hours of the day.
+    `maximum` is that of the server's record, 0 if it has none. `zone` defines the hours of the day.
     """
 
-    instants: Numbers
-    players: Numbers
-    window: Window
     zone: ZoneInfo
     maximum: int = 0
 
     @cached_property
     def distances(self) -> Numbers:
         """The distances between successive observations."""
-        return np.diff(self.instants)
+        return np.diff(self.observations.instants)
 
-    @cached_property
+    @property
     def double_interval(self) -> int:
         """Twice the usual interval, which can have a half; needs two observations."""
-        return compute_double_median(self.distances)
+        return int(2 * (self.usual_interval or 0))
 
     @cached_property
     def _positive(self) -> Numbers:
-        return np.sort(self.players[self.players > 0])
+        return np.sort(self.observations.players[self.observations.players > 0])
 
     def list_positive(self, least: int, *, days: int = 0) -> Numbers:
         """Return the counts above 0, ascending.
@@ -67,7 +64,7 @@ class Series:
         Raises _NotEvaluatedError for fewer than `least`, or observations over fewer days.
         """
         _require(least, "counts above 0", len(self._positive))
-        if self.instants[-1] - self.instants[0] < days * DAY_MS:
+        if self.distances.sum() < days * DAY_MS:
             raise _NotEvaluatedError(f"needs observations over {days} days")
         return self._positive
 
@@ -123,7 +120,7 @@ def check_flat_line(series: Series) -> _Finding:
     Runs of enough observations come before all shorter ones, and earlier ones before equal ones.
     """
     series.list_positive(100)
-    instants, players = series.instants, series.players
+    instants, players = series.observations
     is_gap = 2 * series.distances > 3 * series.double_interval
     breaks = np.flatnonzero((np.diff(players) != 0) | is_gap) + 1
     starts, ends = np.append(0, breaks), np.append(breaks, len(players))
@@ -188,12 +185,13 @@ def check_jitter(series: Series) -> _Finding:
     series.list_positive(_MIN_PAIRS)
     if series.double_interval > 2 * _MAX_MINUTES * 60_000:
         raise _NotEvaluatedError(f"needs a usual interval of at most {_MAX_MINUTES} minutes")
-    is_positive = series.players > 0
+    players = series.observations.players
+    is_positive = players > 0
     is_near = 4 * series.distances <= 3 * series.double_interval
     is_used = is_positive[:-1] & is_positive[1:] & is_near
     pairs = int(np.count_nonzero(is_used[:-1] & is_used[1:]))
     _require(_MIN_PAIRS, "pairs of successive differences", pairs)
-    differences = np.diff(series.players)
+    differences = np.diff(players)
     sizes = np.sort(np.abs(differences[is_used]))
     # Restarts must not outweigh the rest.
     most = 4 * max(int(sizes[len(sizes) // 2]), 1)
@@ -279,10 +277,11 @@ _RATIO = 3
 )
 def check_step_change(series: Series) -> _Finding:
     """Find the two successive weeks with the most different medians."""
-    is_positive = series.players > 0
-    days = series.instants[is_positive] // DAY_MS
+    instants, players = series.observations
+    is_positive = players > 0
+    days = instants[is_positive] // DAY_MS
     first = int(days[0]) if len(days) else 0
-    counts, doubles = compute_double_medians(days - first, series.players[is_positive])
+    counts, doubles = compute_double_medians(days - first, players[is_positive])
     days = np.flatnonzero(counts >= _PER_DAY)
     _require(2 * _DAYS, f"days with {_PER_DAY} counts above 0", len(days))
     weeks = np.lib.stride_tricks.sliding_window_view(doubles[days], _DAYS)
@@ -320,12 +319,14 @@ _CYCLE_PERCENT = 10
 def check_daily_cycle(series: Series) -> _Finding:
     """Find the hours of the day with the lowest and the highest median."""
     series.list_positive(_HOURS * _PER_HOUR, days=7)
-    hours = convert_to_local(series.instants, series.zone) // HOUR_MS % _HOURS
-    counts, medians = compute_double_medians(hours, series.players)
+    instants, players = series.observations
+    hours = convert_to_local(instants, series.zone) // HOUR_MS % _HOURS
+    counts, medians = compute_double_medians(hours, players)
     if len(counts) < _HOURS or counts.min() < _PER_HOUR:
         raise _NotEvaluatedError(f"needs {_PER_HOUR} observations of each hour of the day")
     # Twice the medians, and four times the median of them.
-    low, high, typical = int(medians.min()), int(medians.max()), compute_double_median(medians)
+    low, high = int(medians.min()), int(medians.max())
+    typical = sum(find_ranks(medians, *find_middle_ranks(_HOURS)))
     if typical < 4 * _CYCLE_MIN_PLAYERS:
         raise _NotEvaluatedError(f"needs a median of {_CYCLE_MIN_PLAYERS} players")
     evidence = parts.DailyCycleEvidence(
@@ -349,12 +350,13 @@ def check_maximum(series: Series) -> _Finding:
     """Find the counts above the maximum of the record."""
     if series.maximum <= 0:
         raise _NotEvaluatedError("the record has no maximum")
-    _require(1, "observation", len(series.players))
-    above = series.instants[series.players > series.maximum].tolist()
+    _require(1, "observation", series.count)
+    instants, players = series.observations
+    above = instants[players > series.maximum].tolist()
     evidence = parts.MaximumEvidence(
         observations=len(above),
         maximum_players=series.maximum,
-        peak_players=int(series.players.max()),
+        peak_players=int(players.max()),
         first_at=above[0] if above else None,
         last_at=above[-1] if above else None,
     )
@@ -373,19 +375,14 @@ _GAPS_PERCENT = 90
 )
 def check_gaps(series: Series) -> _Finding:
     """Compute the coverage from the first observation to the end of the window."""
-    _require(10, "observations", len(series.instants))
-    edges = np.append(series.instants, series.window.end)
-    # Twice the distances, because the usual interval can have a half. An observation lasts at most
-    # three usual intervals, as in the coverage of other documents.
-    distances = 2 * np.diff(edges)
-    covered = int(np.minimum(distances, 3 * series.double_interval).sum())
-    length = 2 * int(edges[-1] - edges[0])
-    gaps = np.flatnonzero(2 * distances > 3 * series.double_interval)
-    longest = gaps[np.argsort(-distances[gaps], kind="stable")][:3]
+    _require(10, "observations", series.count)
+    edges = np.append(series.observations.instants, series.window.end)
+    covered, length = int(series.durations.sum()), 2 * int(edges[-1] - edges[0])
+    gaps = find_gaps(edges, series.usual_interval or 0)
     evidence = parts.GapsEvidence(
         coverage=covered / length,
         gap_count=len(gaps),
-        longest=tuple(GapPart(from_=int(edges[gap]), to=int(edges[gap + 1])) for gap in longest),
+        longest=tuple(GapPart(from_=first, to=last) for first, last in gaps[:3]),
     )
     return _Finding(evidence, 100 * covered < _GAPS_PERCENT * length)
 
@@ -411,10 +408,10 @@ def check_integrity(
                 server_id=server.id,
                 cfx_id=server.cfx_id,
                 hostname=server.hostname,
-                rules=check_series(Series(*observations, known, zone, server.players_max)),
+                rules=check_series(Series(figures.observations, known, zone, server.players_max)),
             )
             for server in servers
-            for observations in (read_observations(snapshot, server, known),)
+            for figures in compute_figures(snapshot, server, [known])
         ),
     )
 

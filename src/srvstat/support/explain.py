@@ -1,9 +1,9 @@
 """Explain an answer: the operands of each of its figures, from the observations themselves."""
 
-from collections.abc import Sequence
-from itertools import chain
-from typing import Any, NamedTuple
+import numpy as np
 
+from srvstat.analysis.figures import Extreme, WindowFigures, compute_figures, find_gaps
+from srvstat.arrays import dot_exactly, find_ranks
 from srvstat.contract import wire
 from srvstat.contract.instants import LATEST
 from srvstat.contract.requests import CompareRequest, ServerReference
@@ -22,18 +22,7 @@ from srvstat.documents.support import (
 from srvstat.operations import compare, find_whole_window, get_server, resolve_servers
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.stats import (
-    Statistics,
-    compute_coverage,
-    compute_durations,
-    compute_statistics,
-    compute_usual_interval,
-    compute_weighted_mean,
-    count_intervals,
-    find_gaps,
-    find_middle_ranks,
-    has_uneven_intervals,
-)
+from srvstat.stats import Statistics, find_middle_ranks
 from srvstat.version import __version__
 
 _MAX_GAPS = 5
@@ -99,27 +88,6 @@ def _build_explanation(
     )
 
 
-class _Observed(NamedTuple):
-    """The observations of a server in a window, in ascending order."""
-
-    instants: list[int]
-    players: list[int]
-
-    def get(self, position: int) -> ExplainedObservation | None:
-        """Return the observation at a position; None without observations."""
-        if not self.instants:
-            return None
-        return ExplainedObservation(
-            observed_at=self.instants[position], players=self.players[position]
-        )
-
-    def find_first(self, players: int | None) -> ExtremeValue | None:
-        """Return a player count with the first instant that has it; None for None."""
-        if players is None:
-            return None
-        return ExtremeValue(players=players, first_at=self.instants[self.players.index(players)])
-
-
 def _explain_figures(
     snapshot: Snapshot,
     server: ServerRow,
@@ -132,8 +100,11 @@ def _explain_figures(
     Raises SnapshotError if they are not the statistics of the window's observations.
     """
     last = _find_last_in_snapshot(snapshot, server)
-    observed = _read_observed(snapshot, server, window, last, statistics)
-    players = observed.players
+    figures = _read_figures(snapshot, server, window, last, statistics)
+    usual, length = figures.usual_interval, None if start is None else window.end - start
+    edges = np.append(figures.observations.instants, window.end)
+    edges = edges if start is None else np.insert(edges, 0, start)
+    gaps = [] if usual is None else find_gaps(edges, usual)
     return ServerExplanation(
         server_id=server.id,
         cfx_id=server.cfx_id,
@@ -143,15 +114,21 @@ def _explain_figures(
         first_in_snapshot_at=server.first_observed_at,
         last_in_snapshot=last,
         window=WindowPart(from_=start, to=window.end),
-        sample_count=len(players),
-        sum=sum(players),
-        first=observed.get(0),
-        last=observed.get(-1),
-        middle=_find_middle(players),
-        peak=observed.find_first(statistics.peak),
-        lowest=observed.find_first(statistics.lowest),
-        growth=GrowthOperands(from_=players[0], to=players[-1]) if len(players) > 1 else None,
-        **_explain_intervals(observed, start, window.end),
+        sample_count=figures.count,
+        sum=figures.total,
+        first=_get_observation(figures, 0),
+        last=_get_observation(figures, -1),
+        middle=_find_middle(figures),
+        peak=_describe_extreme(figures.peak),
+        lowest=_describe_extreme(figures.lowest),
+        growth=_describe_growth(figures),
+        usual_interval_seconds=None if usual is None else usual / 1000,
+        expected_count=2 * length // int(2 * usual) if length and usual else None,
+        coverage=figures.coverage if length and usual else None,
+        gap_count=len(gaps),
+        gaps=tuple(GapPart(from_=first, to=last) for first, last in gaps[:_MAX_GAPS]),
+        time_weighted_average=figures.weighted_mean,
+        has_uneven_intervals=usual is not None and has_uneven_intervals(figures),
     )
 
 
@@ -168,54 +145,80 @@ def _find_last_in_snapshot(snapshot: Snapshot, server: ServerRow) -> ExplainedOb
     return ExplainedObservation(observed_at=last, players=players)
 
 
-def _read_observed(
+def _read_figures(
     snapshot: Snapshot,
     server: ServerRow,
     window: Window,
     last_in_snapshot: ExplainedObservation | None,
     statistics: Statistics,
-) -> _Observed:
-    """Return a window's observations.
+) -> WindowFigures:
+    """Return the figures of a window's observations.
 
-    Raises SnapshotError if they contradict the row of the server or the
-    statistics: a forged file with matching digests can hold anything.
+    Raises SnapshotError if they contradict the row of the server or the statistics: a forged file
+    with matching digests can hold anything.
     """
-    observed = _Observed(*snapshot.read_observations(server, window))
+    (figures,) = compute_figures(snapshot, server, [window])
+    computed = Statistics(
+        observations=figures.count,
+        mean=figures.mean,
+        median=figures.median,
+        peak=figures.peak and figures.peak.players,
+        lowest=figures.lowest and figures.lowest.players,
+        growth=figures.growth,
+    )
     is_last_within = last_in_snapshot and window.start < last_in_snapshot.observed_at <= window.end
-    is_consistent = compute_statistics(observed.players) == statistics
-    if not is_consistent or (is_last_within and observed.get(-1) != last_in_snapshot):
+    is_last_wrong = is_last_within and _get_observation(figures, -1) != last_in_snapshot
+    if is_last_wrong or computed != statistics:
         raise snapshot.build_damage_error(f"the days of {server.title}")
     fallback = last_in_snapshot.players if last_in_snapshot else 0
     # The last observation of a server can be earlier than a bundle.
     is_known = last_in_snapshot or snapshot.covered_from is None
     if server.current_is_fallback and is_known and server.players_current != fallback:
         raise snapshot.build_damage_error(server.title)
-    return observed
+    return figures
 
 
-def _find_middle(players: Sequence[int]) -> tuple[RankedValue, ...]:
-    if not players:
+def _get_observation(figures: WindowFigures, position: int) -> ExplainedObservation | None:
+    """Return the observation at a position; None without observations."""
+    if not figures.count:
+        return None
+    instants, players = figures.observations
+    return ExplainedObservation(observed_at=int(instants[position]), players=int(players[position]))
+
+
+def _find_middle(figures: WindowFigures) -> tuple[RankedValue, ...]:
+    if not figures.count:
         return ()
-    ascending = sorted(players)
-    ranks = sorted(set(find_middle_ranks(len(players))))
-    return tuple(RankedValue(rank=rank + 1, players=ascending[rank]) for rank in ranks)
+    ranks = find_middle_ranks(figures.count)
+    values = find_ranks(figures.observations.players, *ranks)
+    middle = dict(zip(ranks, values, strict=True))
+    return tuple(RankedValue(rank=rank + 1, players=value) for rank, value in middle.items())
 
 
-def _explain_intervals(observed: _Observed, start: int | None, end: int) -> dict[str, Any]:
-    """Return the fields that depend on the distances between observations."""
-    instants, players = observed
-    usual = compute_usual_interval(instants) if instants else None
-    durations = compute_durations(instants, end) if instants else []
-    edges = chain(() if start is None else (start,), instants, (end,))
-    gaps = [] if usual is None else find_gaps(edges, usual)
-    length = None if start is None else end - start
-    return {
-        "usual_interval_seconds": None if usual is None else usual / 1000,
-        "expected_count": count_intervals(length, usual) if length and usual else None,
-        "coverage": compute_coverage(durations, length) if length and usual else None,
-        "gap_count": len(gaps),
-        "gaps": tuple(GapPart(from_=first, to=last) for first, last in gaps[:_MAX_GAPS]),
-        "time_weighted_average": compute_weighted_mean(players, durations) if instants else None,
-        "has_uneven_intervals": usual is not None
-        and has_uneven_intervals(players, durations, usual),
-    }
+def _describe_growth(figures: WindowFigures) -> GrowthOperands | None:
+    first, last = figures.first, figures.last
+    if figures.count == 1 or first is None or last is None:
+        return None
+    return GrowthOperands(from_=first, to=last)
+
+
+def _describe_extreme(extreme: Extreme | None) -> ExtremeValue | None:
+    return extreme and ExtremeValue(players=extreme.players, first_at=extreme.first_at)
+
+
+def has_uneven_intervals(figures: WindowFigures) -> bool:
+    """Check whether gaps or irregular polling change the mean by more than 1 percent.
+
+    Compares the mean weighted by durations with the plain mean and with the one for regular
+    polling. There the last of at least two observations can also be shorter than the usual
+    interval, because the window ends: that alone can change the mean much.
+    """
+    count, total, regular = figures.count, figures.total, int(2 * (figures.usual_interval or 0))
+    last, last_players = min(int(figures.durations[-1]), regular), figures.last or 0
+    weight, regular_weight = int(figures.durations.sum()), regular * (count - 1) + last
+    weighted = dot_exactly(figures.durations, figures.observations.players)
+    if_regular = regular * (total - last_players) + last * last_players
+    # Compares quotients as products of integers, which are exact.
+    differs = 100 * abs(weighted * count - total * weight) > total * weight
+    excess = 100 * count * abs(weighted * regular_weight - if_regular * weight)
+    return differs and excess > total * weight * regular_weight

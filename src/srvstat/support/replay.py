@@ -44,7 +44,6 @@ from srvstat.support.comparing import (
     unescape_step,
 )
 from srvstat.support.exchange import Exchange, RecordedResponse, Unreadable
-from srvstat.support.explain import explain_comparison, explain_server
 from srvstat.support.search import (
     Instants,
     TrueTimes,
@@ -339,6 +338,12 @@ class _Replayer:
 
     def _explain(self, request: ServerReference | CompareRequest, at: int) -> Explanation | None:
         """Explain an answer; None as of a time before a bundle, at which Get Server has one."""
+        # Importing numpy takes longer than most replays, which read no observations.
+        from srvstat.support.explain import (  # noqa: PLC0415
+            explain_comparison,
+            explain_server,
+        )
+
         if isinstance(request, CompareRequest):
             return explain_comparison(self.snapshot, request, at)
         try:
