@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
+Doubles: TypeAlias = npt.NDArray[np.float64]
 Exact: TypeAlias = npt.NDArray[Any]
 """Numbers that numpy holds exactly, or else Python's integers and floats."""
 

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import numpy.typing as npt
 
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.selection import iter_batches
@@ -22,7 +21,7 @@ from srvstat.analysis.statistics import (
     find_earlier,
 )
 from srvstat.analysis.steps import Steps, compute_shares, divide_window, find_unobserved
-from srvstat.arrays import Exact, Numbers, divide, sum_groups
+from srvstat.arrays import Doubles, Exact, Numbers, divide, sum_groups
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
@@ -30,8 +29,6 @@ from srvstat.snapshot.format.blocks import Observations
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import compute_growth_percentage, find_middle_ranks
-
-Doubles: TypeAlias = npt.NDArray[np.float64]
 
 _HALF_MS_PER_WEEK = 2 * 7 * DAY_MS
 
@@ -111,7 +108,7 @@ class _StepTotals(NamedTuple):
     sums: Exact
     firsts: Numbers
     lasts: Numbers
-    shares: Sequence[float]
+    shares: Doubles
 
 
 def _add_up(observations: Observations, steps: Steps, unobserved: Numbers) -> _StepTotals:
@@ -129,9 +126,9 @@ def _add_up(observations: Observations, steps: Steps, unobserved: Numbers) -> _S
 
 def _iter_steps(totals: _StepTotals) -> Iterator[GrowthStepPart]:
     earlier: tuple[int, int] | None = None
-    columns = (column.tolist() for column in totals[1:-1])
-    for (start, end), share, count, total, first, last in zip(
-        totals.steps.iter_times(), totals.shares, *columns, strict=True
+    columns = (column.tolist() for column in totals[1:])
+    for (start, end), count, total, first, last, share in zip(
+        totals.steps.iter_times(), *columns, strict=True
     ):
         is_partial = share < WHOLE_SHARE
         average = change = None
@@ -148,10 +145,10 @@ def _iter_steps(totals: _StepTotals) -> Iterator[GrowthStepPart]:
 
 def _compute_trend(days: _StepTotals) -> float | None:
     """Return the median slope of the averages of whole days, in players a week."""
-    is_used = (np.array(days.shares) >= WHOLE_SHARE) & (days.counts > 0)
+    is_used = (days.shares >= WHOLE_SHARE) & (days.counts > 0)
     if is_used.sum() < _LEAST_DAYS:
         return None
-    edges = np.array(days.steps.edges)
+    edges = days.steps.edges
     # The sum of its ends is twice the midpoint of a day, which may be a half.
     positions = (edges[:-1] + edges[1:])[is_used]
     slope = compute_median_slope(positions, days.sums[is_used], days.counts[is_used])

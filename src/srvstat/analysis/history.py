@@ -1,29 +1,30 @@
 """Read the history of servers: their observations, or an aggregate of each step.
 
-Rows are read while they are iterated over, some weeks of one server at a time, so that memory grows
-neither with the window nor with the number of servers. A table shows the first and the last rows,
-and a chart as many steps as fit.
+Rows are read while they are iterated over: observations a block at a time, steps a server at a
+time. A table shows the first and the last rows, and a chart as many steps as fit.
 """
 
-from bisect import bisect_right
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count, islice, pairwise, repeat
+from itertools import count, repeat
 from math import lcm
 from typing import Any, NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
+from srvstat.analysis.figures import compute_figures
 from srvstat.analysis.local_time import Step, parse_step
 from srvstat.analysis.steps import (
     Steps,
     bound_window,
     check_server_count,
+    compute_shares,
     divide_window,
-    observe_steps,
-    observe_sum,
+    find_unobserved,
 )
+from srvstat.arrays import Doubles, Exact, Numbers, divide, sort_groups, sum_groups
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.parameters import check_choice
 from srvstat.contract.windows import DAY_MS, Window
@@ -41,22 +42,18 @@ from srvstat.documents.analysis import (
     StepTable,
 )
 from srvstat.documents.document import WHOLE_SHARE
-from srvstat.documents.rows import Column, Kind
+from srvstat.documents.rows import Column
 from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.observations import iter_observations
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.stats import find_middle_ranks
 
 AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
-
-_READ_MS, _READ_STEPS = 28 * DAY_MS, 5_000
-"""The longest time and the most steps that are read at once, unless one step is longer."""
 
 _SERVER, _COUNT = Column("serverId", "text"), Column("sampleCount", "integer")
 _TIMES = (Column("from", "instant"), Column("to", "instant"))
 _SHARE = (Column("observedShare", "number"), Column("isPartial", "boolean"))
 
 _Row = tuple[Any, ...]
-_SumCell = tuple[int, int, float | None]
 
 
 def parse_steps(
@@ -93,8 +90,8 @@ def _iter_observations(
     snapshot: Snapshot, servers: Iterable[ServerRow], window: Window
 ) -> Iterator[_Row]:
     for server in servers:
-        for instants, players in snapshot.iter_observations(server, window):
-            yield from zip(repeat(server.id), instants, players)
+        for instants, players in iter_observations(snapshot, server, window):
+            yield from zip(repeat(server.id), instants.tolist(), players.tolist(), strict=False)
 
 
 def aggregate_history(
@@ -117,138 +114,160 @@ def aggregate_history(
         servers_column = Column("serverCount", "integer")
         columns = (*_TIMES, _COUNT, servers_column, Column("players", "number"), *_SHARE)
     else:
-        kind: Kind = "number" if has_fractions(aggregate) else "integer"
-        columns = (_SERVER, *_TIMES, _COUNT, Column("players", kind), *_SHARE)
-    iter_rows = iter_sums if is_sum else iter_steps
-    read_rows = partial(iter_rows, snapshot, servers, steps, aggregate, range(steps.step_count))
+        players = Column("players", "number" if _has_fractions(aggregate) else "integer")
+        columns = (_SERVER, *_TIMES, _COUNT, players, *_SHARE)
+    iter_rows = _iter_sums if is_sum else _iter_steps
+    read_rows = partial(iter_rows, snapshot, servers, steps, aggregate)
     return History(snapshot.as_of, snapshot.root, columns, read_rows)
 
 
-def has_fractions(aggregate: Aggregate) -> bool:
+def _has_fractions(aggregate: Aggregate) -> bool:
     """Check whether an aggregate of whole numbers can be a fraction."""
     return aggregate in {"mean", "median"}
 
 
-def iter_steps(
-    snapshot: Snapshot,
-    servers: Iterable[ServerRow],
-    steps: Steps,
-    aggregate: Aggregate,
-    wanted: range,
+def _iter_steps(
+    snapshot: Snapshot, servers: Iterable[ServerRow], steps: Steps, aggregate: Aggregate
 ) -> Iterator[_Row]:
-    """Yield the rows of the wanted steps of servers.
-
-    Raises SnapshotError.
-    """
-    compute, is_fraction = _QUOTIENTS[aggregate], has_fractions(aggregate)
+    times = _list_times(steps)
     for server in servers:
-        shares = observe_steps(snapshot, server, steps)
-        for piece in _split_steps(steps, wanted):
-            positions, players = snapshot.read_steps(server, piece.edges)
-            times = steps.iter_times(piece.start, piece.end)
-            # Four sequences take less time than two of pairs.
-            rows = zip(times, shares[piece.start :], positions, positions[1:], strict=False)
-            for (start, end), share, first, last in rows:
-                count, value = last - first, None
-                if count:
-                    numerator, denominator = compute(players[first:last])
-                    value = numerator / denominator if is_fraction else numerator
-                yield server.id, start, end, count, value, share, share < WHOLE_SHARE
+        counts, _, players, shares = _aggregate_steps(snapshot, server, steps, aggregate)
+        partial_steps = [share < WHOLE_SHARE for share in shares]
+        columns = (*times, counts, players, shares, partial_steps)
+        yield from zip(repeat(server.id), *columns, strict=False)
 
 
-def iter_sums(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    steps: Steps,
-    aggregate: Aggregate,
-    wanted: range,
+def _iter_sums(
+    snapshot: Snapshot, servers: Iterable[ServerRow], steps: Steps, aggregate: Aggregate
 ) -> Iterator[_Row]:
-    """Yield the rows of the wanted steps of the sum of servers.
+    columns = _sum_steps(snapshot, servers, steps, aggregate)
+    partial_steps = [share < WHOLE_SHARE for share in columns.shares]
+    yield from zip(*_list_times(steps), *columns, partial_steps, strict=True)
 
-    Raises SnapshotError.
+
+def _list_times(steps: Steps) -> tuple[list[int], list[int]]:
+    """Return the starts and the ends of steps."""
+    times = list(steps.iter_times())
+    return [start for start, _ in times], [end for _, end in times]
+
+
+class _StepColumns(NamedTuple):
+    """The fields of `StepCell`, with a value for each step."""
+
+    counts: list[int]
+    servers: list[int]
+    players: list[Any]
+    shares: list[float]
+
+    def build_cell(self, step: int) -> StepCell:
+        """Return the cell of a step."""
+        return StepCell._make(column[step] for column in self)
+
+
+def _aggregate_steps(
+    snapshot: Snapshot, server: ServerRow, steps: Steps, aggregate: Aggregate
+) -> _StepColumns:
+    players, edges, shares = _observe_steps(snapshot, server, steps)
+    values = aggregate_groups(players, edges, aggregate)
+    return _StepColumns(np.diff(edges).tolist(), [1] * len(values), values, shares.tolist())
+
+
+def _sum_steps(
+    snapshot: Snapshot, servers: Iterable[ServerRow], steps: Steps, aggregate: Aggregate
+) -> _StepColumns:
+    """Return the sums of the aggregates of servers, each rounded once.
+
+    The observed share of a step is the least of the servers that are expected in it.
     """
-    shares = observe_sum(snapshot, servers, steps)
-    for piece in _split_steps(steps, wanted):
-        cells = _sum_piece(snapshot, servers, piece.edges, aggregate)
-        times = steps.iter_times(piece.start, piece.end)
-        for (start, end), share, cell in zip(times, shares[piece.start :], cells, strict=False):
-            yield start, end, *cell, share, share < WHOLE_SHARE
-
-
-def _sum_piece(
-    snapshot: Snapshot, servers: Iterable[ServerRow], edges: Sequence[int], aggregate: Aggregate
-) -> list[_SumCell]:
-    """Return the sums of the steps between edges, which are those of `Steps.list_read_edges`."""
-    if not edges:
-        return []
-    compute = _QUOTIENTS[aggregate]
-    sums = [_Sum() for _ in edges[1:]]
+    counts, observed = np.zeros((2, steps.step_count), np.int64)
+    least = np.full(steps.step_count, np.inf)
+    sums: dict[int, Exact] = {}  # by denominator
     for server in servers:
-        positions, players = snapshot.read_steps(server, edges)
-        for one, (first, last) in zip(sums, pairwise(positions), strict=True):
-            if last > first:
-                one.add(last - first, *compute(players[first:last]))
-    return [one.build_cell() for one in sums]
+        players, edges, shares = _observe_steps(snapshot, server, steps)
+        filled, numerators, denominators = _compute_quotients(players, edges, aggregate)
+        counts += np.diff(edges)
+        observed[filled] += 1
+        for one in np.unique(denominators).tolist():
+            sums.setdefault(one, np.zeros(steps.step_count, object))
+            sums[one][filled[denominators == one]] += numerators[denominators == one]
+        expected = _find_expected(server, steps)
+        least[expected] = np.minimum(least[expected], shares[expected])
+    common = lcm(*sums)
+    totals: Exact = np.zeros(steps.step_count, object)
+    for one, part in sums.items():
+        totals += part * (common // one)
+    totals /= common
+    totals[observed == 0] = None
+    return _StepColumns(
+        counts.tolist(),
+        observed.tolist(),
+        totals.tolist(),
+        np.where(np.isfinite(least), least, 0).tolist(),
+    )
 
 
-class _Piece(NamedTuple):
-    """Some successive steps, from number `start` up to `end`, and their edges for a snapshot."""
-
-    start: int
-    end: int
-    edges: Sequence[int]
-
-
-def _split_steps(steps: Steps, wanted: range) -> Iterator[_Piece]:
-    """Yield the wanted steps in pieces of some weeks."""
-    edges = steps.list_read_edges()
-    start = wanted.start
-    while start < wanted.stop:
-        most = min(start + _READ_STEPS, wanted.stop) + 1
-        end = max(bisect_right(edges, edges[start] + _READ_MS, start, most), start + 2)
-        yield _Piece(start, end - 1, edges[start:end])
-        start = end - 1
+def _find_expected(server: ServerRow, steps: Steps) -> slice:
+    """Return the steps from that of the first observation of a server to that of the last."""
+    first, last = server.first_observed_at, server.last_observed_at
+    if first is None or last is None or first > steps.window.end:
+        return slice(0)
+    # The last step includes the end of the window, where another one may begin.
+    before, after = steps.edges.searchsorted((first, last), "right")
+    return slice(min(max(before, 1), steps.step_count) - 1, min(after, steps.step_count))
 
 
-class _Sum:
-    """An exact sum of quotients: for each denominator the sum of the numerators."""
+class _Observed(NamedTuple):
+    """The players of a server: `players[edges[i] : edges[i + 1]]` in step `i`, and its share."""
 
-    __slots__ = ("_numerators", "_observations", "_servers")
-
-    def __init__(self) -> None:
-        self._observations = 0
-        self._servers = 0
-        self._numerators: dict[int, int] = {}
-
-    def add(self, observations: int, numerator: int, denominator: int) -> None:
-        """Add the quotient of a server with observations."""
-        self._observations += observations
-        self._servers += 1
-        self._numerators[denominator] = self._numerators.get(denominator, 0) + numerator
-
-    def build_cell(self) -> _SumCell:
-        """Return the numbers of observations and of servers, and the sum, divided once."""
-        if not self._servers:
-            return 0, 0, None
-        common = lcm(*self._numerators)
-        total = sum(common // each * part for each, part in self._numerators.items())
-        return self._observations, self._servers, total / common
+    players: Numbers
+    edges: Numbers
+    shares: Doubles
 
 
-def _find_median(players: Sequence[int]) -> tuple[int, int]:
-    ascending = sorted(players)
-    lower, upper = find_middle_ranks(len(players))
-    return ascending[lower] + ascending[upper], 2
+def _observe_steps(snapshot: Snapshot, server: ServerRow, steps: Steps) -> _Observed:
+    (figures,) = compute_figures(snapshot, server, [steps.window])
+    instants, players = figures.observations
+    shares = compute_shares(steps, find_unobserved(snapshot, server, figures))
+    return _Observed(players, steps.locate(instants), shares)
 
 
-_QUOTIENTS: Mapping[Aggregate, Callable[[Sequence[int]], tuple[int, int]]] = {
-    "mean": lambda players: (sum(players), len(players)),
-    "median": _find_median,
-    "max": lambda players: (max(players), 1),
-    "min": lambda players: (min(players), 1),
-    "last": lambda players: (players[-1], 1),
-}
-"""The aggregate of at least one count, as a numerator and a denominator."""
+def aggregate_groups(players: Numbers, edges: Numbers, aggregate: Aggregate) -> list[Any]:
+    """Return the aggregate of each group `players[edges[i] : edges[i + 1]]`, None of an empty one.
+
+    The groups contain all players.
+    """
+    filled, numerators, denominators = _compute_quotients(players, edges, aggregate)
+    values = np.full(max(len(edges) - 1, 0), None, object)
+    values[filled] = divide(numerators, denominators) if _has_fractions(aggregate) else numerators
+    return values.tolist()
+
+
+class _Quotients(NamedTuple):
+    """The exact aggregates of the groups that are not empty, whose numbers ascend."""
+
+    groups: Numbers
+    numerators: Exact
+    denominators: Numbers
+
+
+def _compute_quotients(players: Numbers, edges: Numbers, aggregate: Aggregate) -> _Quotients:
+    all_counts = np.diff(edges)
+    groups = np.flatnonzero(all_counts)
+    counts, starts = all_counts[groups], edges[:-1][groups]
+    match aggregate:
+        case "mean":
+            return _Quotients(groups, sum_groups(players, edges)[groups], counts)
+        case "median":
+            ranked = sort_groups(np.repeat(groups, counts), players)
+            doubles = ranked[starts + (counts - 1) // 2] + ranked[starts + counts // 2]
+            return _Quotients(groups, doubles, np.full_like(counts, 2))
+        case "max":
+            chosen = np.maximum.reduceat(players, starts)
+        case "min":
+            chosen = np.minimum.reduceat(players, starts)
+        case "last":
+            chosen = players[starts + counts - 1]
+    return _Quotients(groups, chosen, np.ones_like(counts))
 
 
 _SHOWN = 50
@@ -267,16 +286,15 @@ def describe_observations(
     """
     has_omitted = False
     for server in servers:
-        (figures,) = snapshot.compute_figures([server], query.window)
-        rows = (Observation(*row[1:]) for row in read_history(snapshot, [server], query.window))
-        first = tuple(islice(rows, _SHOWN))
-        rest = deque(enumerate(rows, len(first) + 1), maxlen=_SHOWN)
+        (figures,) = compute_figures(snapshot, server, [query.window])
+        first, last = _list_shown(figures.count)
+        rows = np.transpose(figures.observations)
         table = ObservationTable(
             query=query,
             server=get_name(server),
-            first=first,
-            last=tuple(row for _, row in rest),
-            count=rest[-1][0] if rest else len(first),
+            first=tuple(map(Observation._make, rows[first].tolist())),
+            last=tuple(map(Observation._make, rows[last].tolist())),
+            count=figures.count,
             usual_interval=figures.usual_interval,
         )
         has_omitted |= table.omitted_count > 0
@@ -284,74 +302,58 @@ def describe_observations(
     yield HistoryNotes(query, snapshot.as_of, has_omitted)
 
 
+def _list_shown(count: int) -> tuple[range, range]:
+    """Return the numbers of the rows at the beginning of a table, and of those at its end."""
+    first = range(min(count, _SHOWN))
+    return first, range(max(count - _SHOWN, len(first)), count)
+
+
 def describe_steps(
     snapshot: Snapshot, servers: Sequence[ServerRow], steps: Steps, query: HistoryQuery
 ) -> Iterator[HistoryPart]:
     """Yield tables of steps, each of some servers, and notes on all of them.
 
-    Only the steps that a table shows are read.
-
     Raises SnapshotError.
     """
-    has_omitted, has_partial = steps.step_count > 2 * _SHOWN, False
-    shown = [range(steps.step_count)]
-    if has_omitted:
-        shown = [range(_SHOWN), range(steps.step_count - _SHOWN, steps.step_count)]
+    has_partial = False
     size = len(servers) if query.is_sum else _SERVERS_PER_TABLE
+    shown = _list_shown(steps.step_count)
     for start in range(0, len(servers), size):
         selected = servers[start : start + size]
-        first, *last = (tuple(read_lines(snapshot, selected, steps, query, part)) for part in shown)
+        first, last = _list_lines(snapshot, selected, steps, query, shown)
         names = tuple(map(get_name, selected))
-        table = StepTable(query, names, first, last[0] if last else (), steps.step_count)
+        table = StepTable(query, names, first, last, steps.step_count)
         has_partial |= table.has_partial
         yield table
-    yield HistoryNotes(query, snapshot.as_of, has_omitted, has_partial)
+    yield HistoryNotes(query, snapshot.as_of, steps.step_count > 2 * _SHOWN, has_partial)
 
 
-def read_lines(
+def _list_lines(
     snapshot: Snapshot,
     servers: Sequence[ServerRow],
     steps: Steps,
     query: HistoryQuery,
-    wanted: range,
-) -> Iterator[StepLine]:
-    """Yield the wanted steps, with a cell for each server or one for their sum.
-
-    Raises SnapshotError.
-    """
-    columns: list[list[StepCell]]
+    shown: Iterable[range],
+) -> list[tuple[StepLine, ...]]:
+    """Return the lines of some steps, with a cell for each server or one for their sum."""
     if query.is_sum:
-        sums = iter_sums(snapshot, servers, steps, query.aggregate, wanted)
-        columns = [
-            [
-                StepCell(count, number, players, share)
-                for _, _, count, number, players, share, _ in sums
-            ]
-        ]
+        columns = [_sum_steps(snapshot, servers, steps, query.aggregate)]
     else:
-        columns = [
-            [
-                StepCell(count, 1, players, share)
-                for _, _, _, count, players, share, _ in iter_steps(
-                    snapshot, [server], steps, query.aggregate, wanted
-                )
-            ]
-            for server in servers
-        ]
-    times = steps.iter_times(wanted.start, wanted.stop)
-    for (start, end), *cells in zip(times, *columns, strict=True):
-        yield StepLine(start, end, tuple(cells))
+        columns = [_aggregate_steps(snapshot, one, steps, query.aggregate) for one in servers]
+    times = list(steps.iter_times())
+    return [
+        tuple(StepLine(*times[at], tuple(one.build_cell(at) for one in columns)) for at in numbers)
+        for numbers in shown
+    ]
 
 
 def describe_cells(snapshot: Snapshot, server: ServerRow, steps: Steps) -> Iterator[StepCell]:
-    """Yield the average of each step of a server. Totals of days take less time than observations.
+    """Return the average of each step of a server.
 
     Raises SnapshotError.
     """
-    totals = snapshot.compute_step_totals(server, steps.list_read_edges())
-    shares = observe_steps(snapshot, server, steps)
-    for number, total, share in zip(totals.counts, totals.sums, shares, strict=True):
-        yield StepCell(number, 1, total / number if number else None, share)
+    columns = _aggregate_steps(snapshot, server, steps, "mean")
+    return map(columns.build_cell, range(steps.step_count))
 
 
 def get_name(server: ServerRow) -> ServerName:
@@ -395,34 +397,20 @@ def compute_step_chart(
                 f"{{step}}: {steps.step_count:,} steps, but the chart has room for {most:,}; use a"
                 " longer step, a shorter window or a wider terminal"
             )
-    lines = tuple(_read_lines(snapshot, servers, steps, query))
+    (lines,) = _list_lines(snapshot, servers, steps, query, [range(steps.step_count)])
     query = replace(query, step=step.name)
     return StepTable(query, tuple(map(get_name, servers)), lines, (), len(lines))
-
-
-def _read_lines(
-    snapshot: Snapshot, servers: Sequence[ServerRow], steps: Steps, query: HistoryQuery
-) -> Iterator[StepLine]:
-    if query.is_sum or query.aggregate != "mean" or not steps.step_count:
-        yield from read_lines(snapshot, servers, steps, query, range(steps.step_count))
-        return
-    columns = [describe_cells(snapshot, server, steps) for server in servers]
-    for (start, end), *line in zip(steps.iter_times(), *columns, strict=True):
-        yield StepLine(start, end, tuple(line))
 
 
 def _choose_steps(
     snapshot: Snapshot, servers: Sequence[ServerRow], window: Window, zone: ZoneInfo, most: int
 ) -> tuple[Step, Steps]:
     bounded = bound_window(snapshot, servers, window)
-    figures = snapshot.compute_figures(servers, bounded)
-    intervals = [
-        one.usual_interval
-        for one in figures
-        if one.usual_interval is not None and one.statistics.observations >= _FEW_OBSERVATIONS
-    ]
-    usual = max(intervals, default=0)
-    for step in _iter_steps():
+    figures = [compute_figures(snapshot, server, [bounded])[0] for server in servers]
+    usual = max(
+        (one.usual_interval or 0 for one in figures if one.count >= _FEW_OBSERVATIONS), default=0
+    )
+    for step in _iter_chart_steps():
         is_long = step.shortest >= _INTERVALS_PER_STEP * usual
         if is_long and (bounded.end - bounded.start) // step.shortest < most:
             steps = divide_window(snapshot, servers, window, step, zone)
@@ -431,7 +419,7 @@ def _choose_steps(
     raise AssertionError  # the steps become longer without end
 
 
-def _iter_steps() -> Iterator[Step]:
+def _iter_chart_steps() -> Iterator[Step]:
     """Yield the steps that a chart can have, in ascending order."""
     yield from map(parse_step, (*_WITHIN_DAY, "1d", "2d", "week", "14d", "month"))
     for power in count():

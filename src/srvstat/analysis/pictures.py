@@ -1,12 +1,14 @@
 """Compute what pictures show: players over time, and how often servers had how many players."""
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
 from srvstat.analysis.figures import WindowFigures, compute_figures
+from srvstat.analysis.history import aggregate_groups
 from srvstat.analysis.local_time import HOUR_MS, Step, parse_step
 from srvstat.analysis.statistics import build_window_part
 from srvstat.analysis.steps import (
@@ -15,7 +17,9 @@ from srvstat.analysis.steps import (
     compute_shares,
     divide_window,
     find_unobserved,
+    read_lasting,
 )
+from srvstat.arrays import Numbers
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.windows import Window
 from srvstat.documents.analysis import (
@@ -27,8 +31,9 @@ from srvstat.documents.analysis import (
 )
 from srvstat.documents.document import GapPart
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.figures import compute_quantiles
+from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.stats import find_quantile_ranks
 
 _MINUTES = ("1m", "2m", "5m", "10m", "15m", "30m")
 _STEPS = [*map(parse_step, (*_MINUTES, "1h", "2h", "3h", "6h", "12h", "day", "week", "month"))]
@@ -52,8 +57,7 @@ def compute_timeline(
     Raises UsageError if the months of the window are more than `most_steps`, SnapshotError.
     """
     window = bound_window(snapshot, servers, window)
-    figures = [compute_figures(snapshot, server, [window])[0] for server in servers]
-    usual = [one.usual_interval for one in figures]
+    usual = [compute_figures(snapshot, server, [window])[0].usual_interval for server in servers]
     shortest = min((interval for interval in usual if interval is not None), default=HOUR_MS)
     step, steps = _choose_steps(snapshot, servers, window, (most_steps, shortest), zone)
     return Timeline(
@@ -62,11 +66,8 @@ def compute_timeline(
         window=build_window_part(window),
         time_zone=zone.key,
         step=step.name,
-        steps=build_runs(steps.edges),
-        servers=tuple(
-            _describe_timeline(snapshot, server, steps, one)
-            for server, one in zip(servers, figures, strict=True)
-        ),
+        steps=build_runs(steps.edges.tolist()),
+        servers=tuple(_describe_timeline(snapshot, server, steps) for server in servers),
     )
 
 
@@ -89,47 +90,41 @@ def _choose_steps(
     raise ParameterError(f"{{most_steps}}: {most} is too few for the months of the window")
 
 
-def _describe_timeline(
-    snapshot: Snapshot, server: ServerRow, steps: Steps, figures: WindowFigures
-) -> ServerTimeline:
-    positions, players = snapshot.read_steps(server, steps.list_read_edges())
-    cells = [players[first:last] for first, last in pairwise(positions)]
-    unobserved = find_unobserved(snapshot, server, figures)
+def _describe_timeline(snapshot: Snapshot, server: ServerRow, steps: Steps) -> ServerTimeline:
+    (figures,) = compute_figures(snapshot, server, [steps.window])
+    instants, players = figures.observations
+    edges = steps.locate(instants)
     return ServerTimeline(
         server_id=server.id,
         cfx_id=server.cfx_id,
         hostname=server.hostname,
-        sample_counts=tuple(map(len, cells)),
-        averages=tuple(sum(cell) / len(cell) if cell else None for cell in cells),
-        lowest=tuple(min(cell) if cell else None for cell in cells),
-        peak=tuple(max(cell) if cell else None for cell in cells),
-        observed_shares=tuple(compute_shares(steps, unobserved)),
-        gaps=tuple(_find_gaps(snapshot, server, steps.window, figures.usual_interval)),
+        sample_counts=tuple(np.diff(edges).tolist()),
+        averages=tuple(aggregate_groups(players, edges, "mean")),
+        lowest=tuple(aggregate_groups(players, edges, "min")),
+        peak=tuple(aggregate_groups(players, edges, "max")),
+        observed_shares=tuple(
+            compute_shares(steps, find_unobserved(snapshot, server, figures)).tolist()
+        ),
+        gaps=tuple(_find_gaps(snapshot, server, figures)),
     )
 
 
-def _find_gaps(
-    snapshot: Snapshot, server: ServerRow, window: Window, usual_interval: float | None
-) -> Iterator[GapPart]:
-    """Yield the gaps of a window."""
-    usual = int(2 * (usual_interval or 0))
-    start, end = window.start, min(window.end, snapshot.as_of)
-    first = server.first_observed_at
-    last = snapshot.find_last_observed_at(server, window.end)
-    if first is None or last is None:
-        found = [(start, end)]
-    else:
-        found = [(start, first)] if 2 * (first - start) > 3 * usual else []
-        found += snapshot.find_long_intervals(server, window, usual)
-        found += [(last, end)] if 2 * (end - last) > 3 * usual else []
-    for before, after in found:
-        if max(before, start) < min(after, end):
-            yield GapPart(from_=max(before, start), to=min(after, end))
+def _find_gaps(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Iterator[GapPart]:
+    """Yield the gaps of a window: more than three usual intervals without an observation."""
+    start, end = figures.window.start, min(figures.window.end, snapshot.as_of)
+    longest = 3 * (figures.usual_interval or 0)
+    edges = np.append(read_lasting(snapshot, server, figures), end)
+    if start < edges[0]:
+        is_first = server.first_observed_at is None or server.first_observed_at > start
+        # An observation before the window that does not last into it is longer ago.
+        edges = np.append(start if is_first else start - int(longest) - 1, edges)
+    for at in np.flatnonzero(np.diff(edges) > longest).tolist():
+        before, after = max(int(edges[at]), start), min(int(edges[at + 1]), end)
+        if before < after:
+            yield GapPart(from_=before, to=after)
 
 
 MOST_BINS = 40
-
-_QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 
 
 def compute_distribution(
@@ -140,17 +135,16 @@ def compute_distribution(
 ) -> Distribution:
     """Return the observations of servers in at most `most_bins` bins of players, in their order.
 
-    The bins are 1, 2, 5, 10, 20, … players wide, and begin at a multiple of their width. Needs the
-    memory for the players of all observations.
+    The bins are 1, 2, 5, 10, 20, … players wide, and begin at a multiple of their width.
 
     Raises SnapshotError.
     """
-    ranked = [_rank_players(snapshot, server, window) for server in servers]
-    lowest = min((players[0] for players in ranked if players), default=0)
-    peak = max((players[-1] for players in ranked if players), default=0)
+    histograms = [_count_players(snapshot, server, window) for server in servers]
+    lowest = min((int(one.players[0]) for one in histograms if one.observations), default=0)
+    peak = max((int(one.players[-1]) for one in histograms if one.observations), default=0)
     width = _choose_width(lowest, peak, most_bins)
     first = lowest // width * width
-    edges = range(first, peak + width + 1, width)
+    edges = np.arange(first, peak + width + 1, width)
     return Distribution(
         as_of=snapshot.as_of,
         root=snapshot.root,
@@ -158,16 +152,34 @@ def compute_distribution(
         first_players=first,
         bin_players=width,
         servers=tuple(
-            _describe_distribution(server, players, edges)
-            for server, players in zip(servers, ranked, strict=True)
+            _describe_distribution(server, histogram, edges)
+            for server, histogram in zip(servers, histograms, strict=True)
         ),
     )
 
 
-def _rank_players(snapshot: Snapshot, server: ServerRow, window: Window) -> list[int]:
-    # The players of one step take less time than observations, whose instants are not needed.
-    (first, last), players = snapshot.read_steps(server, (window.start, window.end))
-    return sorted(players[first:last])
+class _Histogram(NamedTuple):
+    """Ascending player counts, and how many observations have at most so many players."""
+
+    players: Numbers
+    cumulative: Numbers
+
+    @property
+    def observations(self) -> int:
+        """The number of observations."""
+        return int(self.cumulative[-1]) if len(self.cumulative) else 0
+
+    def find_quantile(self, quantile: Fraction) -> float:
+        """Return a quantile of at least one observation."""
+        ranks = find_quantile_ranks(self.observations, quantile)
+        lower, upper = self.players[self.cumulative.searchsorted(ranks, "right")].tolist()
+        return float((lower + upper) / 2)
+
+
+def _count_players(snapshot: Snapshot, server: ServerRow, window: Window) -> _Histogram:
+    observed = read_observations(snapshot, server, window).players
+    players, counts = np.unique(observed, return_counts=True)
+    return _Histogram(players, counts.cumsum())
 
 
 def _choose_width(lowest: int, peak: int, most_bins: int) -> int:
@@ -181,21 +193,23 @@ def _choose_width(lowest: int, peak: int, most_bins: int) -> int:
 
 
 def _describe_distribution(
-    server: ServerRow, ranked: Sequence[int], edges: Sequence[int]
+    server: ServerRow, histogram: _Histogram, edges: Numbers
 ) -> ServerDistribution:
-    """Return the distribution of player counts, given in ascending order."""
-    quartiles = compute_quantiles(len(ranked), ranked.__getitem__, _QUARTILES) if ranked else None
-    lower, median, upper = quartiles or (None, None, None)
-    positions = [bisect_left(ranked, edge) for edge in edges]
+    players, cumulative = histogram
+    lower, median, upper = (
+        histogram.find_quantile(Fraction(quarters, 4)) if histogram.observations else None
+        for quarters in (1, 2, 3)
+    )
+    below = np.append(0, cumulative)[players.searchsorted(edges)]
     return ServerDistribution(
         server_id=server.id,
         cfx_id=server.cfx_id,
         hostname=server.hostname,
-        sample_count=len(ranked),
-        lowest_players=ranked[0] if ranked else None,
+        sample_count=histogram.observations,
+        lowest_players=int(players[0]) if histogram.observations else None,
         lower_quartile=lower,
         median_players=median,
         upper_quartile=upper,
-        peak_players=ranked[-1] if ranked else None,
-        counts=tuple(last - first for first, last in pairwise(positions)),
+        peak_players=int(players[-1]) if histogram.observations else None,
+        counts=tuple(np.diff(below).tolist()),
     )

@@ -5,7 +5,6 @@ analysis excludes its start and includes its end, so its last step also includes
 observation of the window is in exactly one step.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,9 +12,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from srvstat.analysis.figures import WindowFigures, compute_figures
+from srvstat.analysis.figures import WindowFigures
 from srvstat.analysis.local_time import Step, list_step_edges
-from srvstat.arrays import Numbers
+from srvstat.arrays import Doubles, Numbers
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.contract.requests import MAX_SERVERS
@@ -32,7 +31,7 @@ class Steps(NamedTuple):
     window of all of them has no step, and no edges.
     """
 
-    edges: Sequence[int]
+    edges: Numbers
     window: Window
 
     @property
@@ -40,23 +39,18 @@ class Steps(NamedTuple):
         """The number of steps."""
         return max(len(self.edges) - 1, 0)
 
-    def iter_times(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, int]]:
-        """Return the start and the end of the steps from number `first` up to `last`, cut."""
-        edges = [*self.edges[first : None if last is None else last + 1]]
-        if edges:  # those inside are in the window
-            edges[0] = max(edges[0], self.window.start)
-            edges[-1] = min(edges[-1], self.window.end)
-        return pairwise(edges)
+    def iter_times(self) -> Iterator[tuple[int, int]]:
+        """Return the start and the end of each step, cut to the window."""
+        return pairwise(self.edges.clip(*self.window).tolist())
 
     def locate(self, instants: Numbers) -> Numbers:
-        """Return the positions of the steps: step `i` has `instants[found[i] : found[i + 1]]`."""
-        return instants.searchsorted(self.list_read_edges(), "right")
+        """Return the positions of the steps: step `i` has `instants[found[i] : found[i + 1]]`.
 
-    def list_read_edges(self) -> list[int]:
-        """Return the edges for a snapshot, where a step excludes its start and includes its end."""
-        if not self.edges:
-            return []
-        return [self.window.start, *(edge - 1 for edge in self.edges[1:-1]), self.window.end]
+        The instants are those of the window.
+        """
+        found = instants.searchsorted(self.edges)
+        found[:1], found[-1:] = 0, len(instants)
+        return found
 
 
 def divide_window(
@@ -72,11 +66,12 @@ def divide_window(
     if start == BEFORE_ALL:
         first = find_first_instant(snapshot, servers)
         if first > end:
-            return Steps([], window)
+            return Steps(np.array([], np.int64), window)
         edges = list_step_edges(min(first, end - 1), end - 1, step, zone)
-        return Steps(edges, Window(edges[0] - 1, end))
+        return Steps(np.array(edges), Window(edges[0] - 1, end))
     # A window that ends where a step begins includes this instant in the step before.
-    return Steps(list_step_edges(min(start + 1, end - 1), end - 1, step, zone), window)
+    edges = list_step_edges(min(start + 1, end - 1), end - 1, step, zone)
+    return Steps(np.array(edges), window)
 
 
 def find_first_instant(snapshot: Snapshot, servers: Iterable[ServerRow]) -> int:
@@ -126,15 +121,15 @@ def find_unobserved(snapshot: Snapshot, server: ServerRow, figures: WindowFigure
     return np.stack((starts, ends))[:, starts < ends]
 
 
-def compute_shares(steps: Steps, unobserved: Numbers) -> list[float]:
+def compute_shares(steps: Steps, unobserved: Numbers) -> Doubles:
     """Return the part of each step's calendar length that observations cover, from 0 to 1.
 
     `unobserved` are the intervals of the window that `find_unobserved` returns. The time outside of
     the window is not observed.
     """
     if not steps.step_count:
-        return []
-    edges = 2 * np.array(steps.edges)
+        return np.array([])
+    edges = 2 * steps.edges
     window_start, window_end = 2 * steps.window.start, 2 * steps.window.end
     starts = np.concatenate(([edges[0]], unobserved[0], [window_end])).clip(edges[0], edges[-1])
     ends = np.concatenate(([window_start], unobserved[1], [edges[-1]])).clip(edges[0], edges[-1])
@@ -143,39 +138,8 @@ def compute_shares(steps: Steps, unobserved: Numbers) -> list[float]:
     missing = np.append(0, np.cumsum(ends - starts))[before]
     missing -= np.maximum(ends[before - 1] - edges, 0)
     lengths = np.diff(edges)
-    shares: list[float] = ((lengths - np.diff(missing)) / lengths).tolist()
+    shares: Doubles = (lengths - np.diff(missing)) / lengths
     return shares
-
-
-def observe_steps(snapshot: Snapshot, server: ServerRow, steps: Steps) -> list[float]:
-    """Return the share of each step that observations of a server cover.
-
-    Raises SnapshotError.
-    """
-    (figures,) = compute_figures(snapshot, server, [steps.window])
-    return compute_shares(steps, find_unobserved(snapshot, server, figures))
-
-
-def observe_sum(snapshot: Snapshot, servers: Iterable[ServerRow], steps: Steps) -> list[float]:
-    """Return the least share of each step that is observed of a server, where it is expected.
-
-    A server is expected from the step of its first observation to that of its last. Where none is
-    expected, nothing is observed.
-
-    Raises SnapshotError.
-    """
-    least: list[float | None] = [None] * steps.step_count
-    for server in servers:
-        first, last = server.first_observed_at, server.last_observed_at
-        if first is None or last is None or first > steps.window.end:
-            continue
-        shares = observe_steps(snapshot, server, steps)
-        # The last step includes the end of the window, where another one may begin.
-        begin = min(max(bisect_right(steps.edges, first), 1), steps.step_count) - 1
-        for at in range(begin, min(bisect_right(steps.edges, last), steps.step_count)):
-            before = least[at]
-            least[at] = shares[at] if before is None else min(before, shares[at])
-    return [share or 0.0 for share in least]
 
 
 def check_server_count(count: int) -> None:
