@@ -38,7 +38,8 @@ class Statistics(NamedTuple):
 def compute_statistics(values: Sequence[int]) -> Statistics:
     """Return the statistics of player counts, given in the order of their instants."""
     growth = compute_growth(values[0], values[-1]) if len(values) > 1 else Growth(None, None)
-    return compute_histogram_statistics(Counter(values), growth)
+    ascending, count = sorted(values), len(values)
+    return compute_ranking_statistics(count, sum(ascending), ascending.__getitem__, growth)
 
 
 def compute_histogram_statistics(histogram: Histogram, growth: Growth) -> Statistics:

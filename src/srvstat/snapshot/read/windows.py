@@ -50,35 +50,37 @@ class _Edge(NamedTuple):
         """Return the number of the server's observations up to the edge."""
         return self.block.server_block % BLOCKS_PER_SERVER * BLOCK_SIZE + self.position
 
+    def find_mark(self) -> int:
+        """Return the number of the nearest mark, from 1; 0 is the start of the block."""
+        nearest = (self.position + MARK_STEP // 2) // MARK_STEP
+        return min(nearest, len(self.block.mark_sums) // SUM_WIDTH)
+
+    def list_rest(self) -> Sequence[int]:
+        """Return the players between the nearest mark and the edge, in order of time."""
+        at = self.find_mark() * MARK_STEP
+        return self.players[min(at, self.position) : max(at, self.position)]
+
     def add_players(self) -> int:
-        """Return the sum of the players of these observations."""
-        mark = self.position // MARK_STEP
+        """Return the sum of the players of the observations up to the edge."""
+        mark, rest = self.find_mark(), sum(self.list_rest())
         total = int.from_bytes(self.block.sum_before, "little")
         if mark:
             total += unpack(self.block.mark_sums, SUM_WIDTH)[mark - 1]
-        return total + sum(self.players[mark * MARK_STEP : self.position])
+        return total - rest if self.position < mark * MARK_STEP else total + rest
 
 
 class _Counts(NamedTuple):
     """How many observations up to an instant have at most `v` players, for `v` below COUNTED.
 
-    It is the sum of `before[v]` and `mark[v]`, each of which goes on with its last number, and of
-    the number of `rest` that are at most `v`; these ascend.
+    It is the sum of `before[v]` and `mark[v]`, each of which goes on with its last number, plus or
+    minus (`sign`) the number of `rest` that are at most `v`. None is empty but `rest`, which
+    ascends.
     """
 
     before: Sequence[int]
     mark: Sequence[int]
     rest: Sequence[int]
-
-    def count_up_to(self, value: int) -> int:
-        """Return the number of observations with at most `value` players."""
-        before, mark, rest = self
-        count = bisect_right(rest, value)
-        if before:
-            count += before[value] if value < len(before) else before[-1]
-        if mark:
-            count += mark[value] if value < len(mark) else mark[-1]
-        return count
+    sign: int
 
 
 def _find_edge(block: Block, instant: int) -> _Edge:
@@ -94,17 +96,19 @@ def _read_counts(rows: VerifiedRows, server: ServerRow, edge: _Edge | None) -> _
     """Return the counts up to an edge, or of all observations of a server."""
     if edge is None:
         width = choose_width(server.observation_count)
-        return _Counts(unpack(server.counts, width), (), ())
-    block, players, position = edge
+        return _Counts(unpack(server.counts, width) or (0,), (0,), (), 1)
+    block = edge.block
     rows.check_counts(server, block)
-    before = unpack(block.counts_before, choose_width(edge.count_before() - position))
-    number = position // MARK_STEP
+    width = choose_width(edge.count_before() - edge.position)
+    before = unpack(block.counts_before, width)
+    number = edge.find_mark()
     mark: Sequence[int] = ()
     if number:
         marks = unpack(block.marks, MARK_WIDTH)
         length = len(marks) // (len(block.mark_sums) // SUM_WIDTH)
         mark = marks[(number - 1) * length : number * length]
-    return _Counts(before, mark, sorted(players[number * MARK_STEP : position]))
+    sign = -1 if edge.position < number * MARK_STEP else 1
+    return _Counts(before or (0,), mark or (0,), sorted(edge.list_rest()), sign)
 
 
 class _Span(NamedTuple):
@@ -233,18 +237,29 @@ def _compute_statistics(rows: VerifiedRows, span: _Span, window: Window) -> Stat
 def _rank(rows: VerifiedRows, span: _Span, window: Window) -> tuple[int, float, int]:
     """Return the lowest, the median and the highest number of players."""
     server, count = span.server, span.size
-    before = _read_counts(rows, server, span.start)
-    after = _read_counts(rows, server, span.end)
+    before, mark, rest, sign = _read_counts(rows, server, span.start)
+    before_end, mark_end, rest_end, sign_end = _read_counts(rows, server, span.end)
+    lasts = [len(numbers) - 1 for numbers in (before, mark, before_end, mark_end)]
+    last_before, last_mark, last_before_end, last_mark_end = lasts
+    top = min(max(*lasts, *rest[-1:], *rest_end[-1:]), COUNTED - 1)
 
     def count_up_to(value: int) -> int:
-        return after.count_up_to(value) - before.count_up_to(value)
+        """Return the number of observations with at most `value` players."""
+        return (
+            before_end[min(last_before_end, value)]
+            + mark_end[min(last_mark_end, value)]
+            + sign_end * bisect_right(rest_end, value)
+            - before[min(last_before, value)]
+            - mark[min(last_mark, value)]
+            - sign * bisect_right(rest, value)
+        )
 
     def find(rank: int, low: int, high: int) -> int:
         """Return the number of players with a rank, which is from `low` to `high`."""
         return bisect_right(range(high), rank, low, key=count_up_to)
 
     lower_rank, upper_rank = find_middle_ranks(count)
-    counted = count_up_to(COUNTED - 1)
+    counted = count_up_to(top)
     if upper_rank >= counted:
         # Importing numpy takes longer than most answers.
         from srvstat.snapshot.read.observations import rank_players  # noqa: PLC0415
@@ -252,7 +267,7 @@ def _rank(rows: VerifiedRows, span: _Span, window: Window) -> tuple[int, float, 
         ranks = (0, lower_rank, upper_rank, count - 1)
         lowest, lower, upper, peak = rank_players(rows, server, window, ranks)
         return lowest, (lower + upper) / 2, peak
-    lower = find(lower_rank, 0, COUNTED - 1)
-    upper = lower if count_up_to(lower) > upper_rank else find(upper_rank, lower, COUNTED - 1)
-    peak = find(count - 1, upper, COUNTED - 1) if counted == count else span.find_peak()
+    lower = find(lower_rank, 0, top)
+    upper = lower if count_up_to(lower) > upper_rank else find(upper_rank, lower, top)
+    peak = find(count - 1, upper, top) if counted == count else span.find_peak()
     return find(0, 0, lower), (lower + upper) / 2, peak
