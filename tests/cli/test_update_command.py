@@ -7,10 +7,10 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from srvstat.snapshot.format.bands import find_epoch
 
 from conftest import AS_OF, DAY, Cli, Ran, build_in, csv, ndjson, server, srvstat
 from srvstat.contract.instants import format_instant
-from srvstat.snapshot.format.bands import find_epoch
 from support.snapshots import change, expect_conflict, parse_summary, read_directory, read_rejects
 
 STEP = DAY // 8

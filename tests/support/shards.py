@@ -11,6 +11,7 @@ from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.snapshot import Manifest, ManifestShard, seal_manifest
 from srvstat.snapshot.format.digest import MANIFEST, compute_shards_root, find_shard, name_shard
 from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.write.server_rows import build_record
 from srvstat.sources.servers import format_records
@@ -35,7 +36,7 @@ def _build_shard(snapshot: SnapshotFile, servers: Sequence[ServerRow], path: Pat
         (server.id, at, players)
         for server in servers
         for at, players in zip(
-            *snapshot.read_observations(server, Window(BEFORE_ALL, LATEST)), strict=True
+            *map(list, read_observations(snapshot, server, Window(BEFORE_ALL, LATEST))), strict=True
         )
     ]
     observations.write_bytes(csv(rows))

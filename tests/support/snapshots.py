@@ -9,9 +9,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from conftest import Ran
 from srvstat.snapshot.format.bands import pack_digests, read_bands
 from srvstat.snapshot.format.calendar import split_calendar
+
+from conftest import Ran
 from srvstat.snapshot.format.digest import DIGEST_BYTES, build_directory, digest_row, seal
 from srvstat.snapshot.format.rows import (
     BANDS_PER_SERVER,

@@ -19,6 +19,7 @@ from srvstat.contract.windows import DAY_MS, DAYS, Range, Window
 from srvstat.documents.support import Difference
 from srvstat.operations import resolve_servers
 from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import Growth, Statistics, compute_growth, compute_ranking_statistics
 from srvstat.support.comparing import MAX_DIFFERENCES, is_number_equal
@@ -114,7 +115,8 @@ def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to sear
     figures = _read_figures(recorded)
     if figures is None:
         return []
-    instants, players = snapshot.read_observations(server, Window(earliest - length, latest))
+    window = Window(earliest - length, latest)
+    instants, players = (column.tolist() for column in read_observations(snapshot, server, window))
     sliding = _SlidingWindow(players)
     found: list[Instants] = []
     for period in _iter_periods(instants, length, earliest, latest):

@@ -1,10 +1,10 @@
 """Refuse columns that no build writes, even if their digests match."""
 
 import pytest
-
-from snapshot.server_rows import build_server
 from srvstat.snapshot.format.bands import read_bands
 from srvstat.snapshot.format.calendar import read_block
+
+from snapshot.server_rows import build_server
 from srvstat.snapshot.format.rows import ForgedRowError
 
 

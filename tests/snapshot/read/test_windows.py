@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from conftest import DAY, Build, Cli, few_examples, server
 from snapshot.observed import LARGEST, Observed, draw_fleets, windows
+from srvstat.analysis.figures import find_last_observed_at
 from srvstat.contract.instants import LATEST
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.windows import DAYS, Range, Window
@@ -118,7 +119,8 @@ def test_the_last_observation_up_to_an_instant_is_found_across_gaps(build: Build
         (row,) = find_servers(snapshot, "a")
         for until in sorted({0, 300 * DAY, 9_999 * DAY, *asked}):
             earlier = [at for at in observed.instants if at <= until]
-            assert snapshot.find_last_observed_at(row, until) == (earlier[-1] if earlier else None)
+            found = find_last_observed_at(snapshot, row, until)
+            assert found == (earlier[-1] if earlier else None)
 
 
 def compute_from_rows(path: str, name: str, window: Window) -> Statistics:

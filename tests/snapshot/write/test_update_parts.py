@@ -4,9 +4,9 @@ import random
 from pathlib import Path
 
 import pytest
+from srvstat.snapshot.format.bands import find_epoch
 
 from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server
-from srvstat.snapshot.format.bands import find_epoch
 from srvstat.snapshot.write import update
 from support.snapshots import change, forge, read_root
 
