@@ -135,10 +135,10 @@ def test_only_requests_with_a_valid_key_count(service: Service) -> None:
     [
         ("UPDATE servers SET hostname = 'x' WHERE id = 'a'", get(b"a"), get(b"b")),
         ("UPDATE servers SET hostname = 'x' WHERE id = 'a'", compare(TWO), get(b"b")),
-        ("UPDATE days SET prefix_count = prefix_count + 7", compare(TWO), get(b"a")),
-        ("DELETE FROM days", compare(TWO), get(b"a")),
+        ("UPDATE blocks SET time_unit = time_unit + 7", compare(TWO), get(b"a")),
+        ("DELETE FROM blocks", compare(TWO), get(b"a")),
     ],
-    ids=["server, get", "server, compare", "days", "no days"],
+    ids=["server, get", "server, compare", "blocks", "no blocks"],
 )
 def test_a_damaged_snapshot_gives_an_error_only_where_it_is_damaged(
     sql: str, broken: bytes, whole: bytes, tmp_path: Path

@@ -75,7 +75,7 @@ def test_a_replaced_folder_is_used_once_it_is_whole(
     path.rename(path.with_name("old"))
     shutil.copytree(folders[8], path)
     damaged = str(path / name_shard(find_shard("a", SHARDS)))
-    change(damaged, "UPDATE days SET prefix_count = prefix_count + 1")
+    change(damaged, "UPDATE blocks SET time_unit = time_unit + 1")
     assert read_players(service) == 6
     (event,) = wait_for_events(service, 1)
     assert event["event"] == "new snapshot rejected; the previous one stays in use"

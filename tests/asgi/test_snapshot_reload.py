@@ -147,7 +147,7 @@ def cut_in_half(path: Path) -> None:
 
 def damage(path: Path) -> None:
     shutil.copy(path, path.with_name("damaged.db"))
-    change(str(path.with_name("damaged.db")), "UPDATE days SET prefix_count = prefix_count + 1")
+    change(str(path.with_name("damaged.db")), "UPDATE blocks SET time_unit = time_unit + 1")
     os.replace(path.with_name("damaged.db"), path)
 
 
@@ -160,7 +160,7 @@ CHANGES: list[tuple[Callable[[Path], None], str]] = [
     (remove, "no such file"),
     (make_pipe, "a pipe, socket or device, not a snapshot"),
     (cut_in_half, "truncated or extended since it was built"),
-    (damage, "damaged (day "),
+    (damage, "damaged (observations of server a from "),
 ]
 
 

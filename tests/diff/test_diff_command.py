@@ -30,12 +30,11 @@ def new(build: Build) -> str:
     return build(records, [*CHANGED, ("c", AS_OF, 1)])
 
 
-def change_one_byte(path: str, day: int) -> None:
-    """Change the players on a day of the first server, and keep the digest."""
+def change_players(path: str) -> None:
+    """Change the players of the first server, and keep the digest."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        key = 10_000_000 + day // DAY
-        query = "UPDATE days SET players = zeroblob(length(players)) WHERE server_day = ?"
-        assert connection.execute(query, (key,)).rowcount == 1
+        query = "UPDATE blocks SET players = zeroblob(length(players)) WHERE server_block = ?"
+        assert connection.execute(query, (10**9,)).rowcount == 1
 
 
 def test_differences_exit_with_5(cli: Cli, old: str, new: str) -> None:
@@ -120,16 +119,16 @@ def test_a_missing_or_damaged_file_is_named(cli: Cli, old: str, new: str) -> Non
     assert (ran.exit_code, ran.stdout) == (3, b"")
     assert ran.stderr.startswith("error: none.db: no such file")
 
-    change_one_byte(new, ALTERED)
+    change_players(new)
     for arguments in ([old, new], [new, old]):
         ran = cli("snapshot", "diff", *arguments)
         assert (ran.exit_code, ran.stdout) == (3, b"")
-        assert ran.stderr.startswith(f"error: {new}: damaged (day 2026-02-26 of server a);")
+        assert ran.stderr.startswith(f"error: {new}: damaged (observations of server a from ")
 
 
 def test_equal_observations_are_not_read(cli: Cli, old: str, build: Build) -> None:
     new = build([server("a", tags=["t"]), server("b", cfxId="one")], ROWS)
-    change_one_byte(new, AS_OF - 20 * DAY)
+    change_players(new)
 
     assert cli("snapshot", "diff", old, new).exit_code == 5
 

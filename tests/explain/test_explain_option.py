@@ -59,14 +59,13 @@ def test_errors_are_those_without_the_option(
 @pytest.mark.parametrize(
     "sql",
     [
-        "UPDATE servers SET player_sum = x'ff' WHERE id = 'a'",
         "UPDATE servers SET observation_count = 12 WHERE id = 'a'",
         "UPDATE servers SET last_players = 49 WHERE id = 'a'",
         "UPDATE servers SET last_observed_at = last_observed_at - 1 WHERE id = 'a'",
         "UPDATE servers SET first_observed_at = 253402300800000 WHERE id = 'a'",
         "UPDATE servers SET players_current = 49 WHERE id = 'a'",
-        "UPDATE days SET times = x'00000000000000000000000000000000' WHERE observation_count = 4",
-        "UPDATE days SET players = x'ffffffff' WHERE observation_count = 4",
+        "UPDATE blocks SET times = zeroblob(length(times))",
+        "UPDATE blocks SET players = zeroblob(observation_count)",
     ],
 )
 def test_figures_that_contradict_the_observations_are_damage(

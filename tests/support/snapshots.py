@@ -9,18 +9,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from srvstat.snapshot.format.bands import pack_digests, read_bands
-from srvstat.snapshot.format.calendar import split_calendar
-
 from conftest import Ran
-from srvstat.snapshot.format.digest import DIGEST_BYTES, build_directory, digest_row, seal
+from srvstat.snapshot.format.digest import build_directory, digest_counts, digest_row, seal
 from srvstat.snapshot.format.rows import (
-    BANDS_PER_SERVER,
     BLOCKS_PER_SERVER,
-    DAYS_PER_SERVER,
+    DIGEST_BYTES,
+    Block,
     FileRow,
     ServerRow,
-    SummaryIndex,
 )
 
 _Row = tuple[Any, ...]
@@ -74,10 +70,9 @@ def change(path: str, sql: str) -> None:
 
 
 def forge(path: str, sql: str) -> None:
-    """Change a snapshot with SQL, then update all digests and calendars to match.
+    """Change a snapshot with SQL, then update all digests to match.
 
-    Digests and calendars that the SQL changed are kept. The digest of a deleted row stays in the
-    row above it.
+    Digests that the SQL changed are kept. The digest of a deleted row stays in the row above it.
     """
     with _open_unchecked(path) as connection:
         before = _read_tables(connection)
@@ -102,42 +97,31 @@ def _open_unchecked(path: str) -> Iterator[sqlite3.Connection]:
 
 
 class _Tables(NamedTuple):
-    """The rows that hold digests of other rows, by key."""
+    """The rows that hold digests of other rows, or of their own columns, by key."""
 
     servers: Mapping[int, ServerRow]
-    calendars: Mapping[int, _Row]
-    indexes: Mapping[int, SummaryIndex]
+    blocks: Mapping[int, Block]
 
 
 def _read_tables(connection: sqlite3.Connection) -> _Tables:
     servers = map(ServerRow._make, connection.execute("SELECT * FROM servers ORDER BY server"))
-    calendars = connection.execute("SELECT * FROM calendars")
-    indexes = map(SummaryIndex._make, connection.execute("SELECT * FROM summary_index"))
-    return _Tables(
-        {row.server: row for row in servers},
-        {row[0]: row for row in calendars},
-        {row.server: row for row in indexes},
-    )
+    blocks = map(Block._make, connection.execute("SELECT * FROM blocks"))
+    return _Tables({row.server: row for row in servers}, {row.server_block: row for row in blocks})
 
 
 def _reseal(connection: sqlite3.Connection, before: _Tables) -> None:
     after = _read_tables(connection)
-    days: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
-    for row in connection.execute("SELECT * FROM days ORDER BY server_day"):
-        server, day = divmod(row[0], DAYS_PER_SERVER)
-        days[server].append((day, digest_row("days", row)))
-    bands = _digest_rows(connection, "bands", BANDS_PER_SERVER)
-    summaries = _update_indexes(connection, before.indexes, after.indexes)
+    digests: defaultdict[int, dict[int, bytes]] = defaultdict(dict)
+    for key, block in after.blocks.items():
+        sealed = block._replace(counts_digest=digest_counts(block.counts_before, block.marks))
+        kept = _keep_changes(before.blocks.get(key, block), block, sealed)
+        _insert(connection, "blocks", [kept])
+        server, number = divmod(key, BLOCKS_PER_SERVER)
+        digests[server][number] = digest_row("blocks", kept)
     servers = []
     for key, row in after.servers.items():
-        calendar = _update_calendar(connection, key, days[key], before.calendars, after.calendars)
-        fitting = row._replace(
-            **calendar,
-            band_digests=_update_bands(row, bands[key]),
-            summary_digest=summaries.get(key, row.summary_digest),
-        )
-        kept = _keep_changes(before.servers.get(key, row), row, fitting)
-        servers.append(ServerRow._make(kept))
+        fitting = row._replace(block_digests=_update_digests(row.block_digests, digests[key]))
+        servers.append(ServerRow._make(_keep_changes(before.servers.get(key, row), row, fitting)))
     _insert(connection, "servers", servers)
     directory = build_directory(servers)
     _insert(connection, "directory", directory)
@@ -148,80 +132,13 @@ def _reseal(connection: sqlite3.Connection, before: _Tables) -> None:
     connection.execute(query, (own.bucket_digests, own.root, own.digest))
 
 
-def _update_calendar(
-    connection: sqlite3.Connection,
-    server: int,
-    days: Sequence[tuple[int, bytes]],
-    before: Mapping[int, _Row],
-    after: Mapping[int, _Row],
-) -> dict[str, Any]:
-    """Store the calendar of a server, except for changed rows, and return its columns."""
-    digests = b"".join(digest for _, digest in days)
-    columns, new_rows = split_calendar(server, [day for day, _ in days], digests)
-    rows: list[_Row] = list(new_rows)
-    stored = [
-        row if after.get(row[0]) == before.get(row[0]) else after.get(row[0], row) for row in rows
-    ]
-    deleted = before.keys() - after.keys()
-    _insert(connection, "calendars", [row for row in stored if row[0] not in deleted])
-    # Fewer days fill fewer rows.
-    of_server = {key for key in before if key // BLOCKS_PER_SERVER == server}
-    unused = of_server - {row[0] for row in rows}
-    connection.executemany(
-        "DELETE FROM calendars WHERE server_block = ?", [(key,) for key in unused]
-    )
-    digests = b"".join(digest_row("calendars", row) for row in stored)
-    return columns._replace(block_digests=digests)._asdict()
-
-
-def _update_indexes(
-    connection: sqlite3.Connection,
-    before: Mapping[int, SummaryIndex],
-    after: Mapping[int, SummaryIndex],
-) -> dict[int, bytes]:
-    """Store the rows of `summary_index`, and return their digests by server."""
-    summaries = _digest_rows(connection, "summaries", BLOCKS_PER_SERVER)
-    counts = _digest_rows(connection, "interval_counts", BLOCKS_PER_SERVER)
-    intervals = _digest_rows(connection, "intervals", BANDS_PER_SERVER)
-    stored = []
-    for key, row in after.items():
-        fitting = row._replace(
-            digests=_update_digests(row.digests, summaries[key]),
-            count_digests=_update_digests(row.count_digests, counts[key]),
-            band_digests=_update_bands(row, intervals[key]),
-        )
-        stored.append(SummaryIndex._make(_keep_changes(before.get(key, row), row, fitting)))
-    _insert(connection, "summary_index", stored)
-    return {row.server: digest_row("summary_index", row) for row in stored}
-
-
-def _digest_rows(
-    connection: sqlite3.Connection, table: str, per_server: int
-) -> defaultdict[int, dict[int, bytes]]:
-    """Return the digests of the rows of a table by server and number."""
-    digests: defaultdict[int, dict[int, bytes]] = defaultdict(dict)
-    for row in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608 - our own names
-        server, number = divmod(row[0], per_server)
-        digests[server][number] = digest_row(table, row)
-    return digests
-
-
-def _update_bands(row: ServerRow | SummaryIndex, of_rows: Mapping[int, bytes]) -> Any:
-    try:
-        stored = read_bands(row).digests_by_number
-    except (TypeError, ValueError):  # the SQL changed it
-        return row.band_digests
-    known = {band: digest for band, digest in of_rows.items() if band in stored}
-    return pack_digests(stored | known)
-
-
-def _update_digests(stored: Any, of_rows: Mapping[int, bytes]) -> Any:
+def _update_digests(stored: Any, of_blocks: Mapping[int, bytes]) -> Any:
     if not isinstance(stored, bytes):  # the SQL stored an integer, which would be a length
         return stored
     digests = bytearray(stored)
-    for band, digest in of_rows.items():
-        if band * DIGEST_BYTES < len(digests):
-            digests[band * DIGEST_BYTES : (band + 1) * DIGEST_BYTES] = digest
+    for number, digest in of_blocks.items():
+        if number * DIGEST_BYTES < len(digests):
+            digests[number * DIGEST_BYTES : (number + 1) * DIGEST_BYTES] = digest
     return bytes(digests)
 
 

@@ -169,7 +169,7 @@ def _read_figures(
     is_last_within = last_in_snapshot and window.start < last_in_snapshot.observed_at <= window.end
     is_last_wrong = is_last_within and _get_observation(figures, -1) != last_in_snapshot
     if is_last_wrong or computed != statistics:
-        raise snapshot.build_damage_error(f"the days of {server.title}")
+        raise snapshot.build_damage_error(f"the observations of {server.title}")
     fallback = last_in_snapshot.players if last_in_snapshot else 0
     # The last observation of a server can be earlier than a bundle.
     is_known = last_in_snapshot or snapshot.covered_from is None
