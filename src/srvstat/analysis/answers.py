@@ -2,6 +2,9 @@
 
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
+from srvstat.analysis.figures import compute_figures, find_last_observed_at
 from srvstat.analysis.history import describe_cells
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.steps import Steps, divide_window
@@ -31,8 +34,8 @@ def describe_server(
         detail.server,
         as_of,
         snapshot.as_of,
-        snapshot.find_last_observed_at(server, as_of),
-        snapshot.find_last_observed_at(server, snapshot.as_of),
+        find_last_observed_at(snapshot, server, as_of),
+        find_last_observed_at(snapshot, server, snapshot.as_of),
         detail.first_seen_at,
         detail.updated_at,
         detail.current_is_fallback,
@@ -74,13 +77,13 @@ def _describe_server(
     snapshot: Snapshot, server: ServerRow, result: ServerResult, steps: Steps, span: int
 ) -> ComparedServer:
     window = steps.window
-    instants, players = snapshot.read_observations(server, window)
-    observed = {(window.end - at) // span for at in instants}
+    (figures,) = compute_figures(snapshot, server, [window])
+    observed = np.unique((window.end - figures.observations.instants) // span)
     return ComparedServer(
         result,
         server.hostname,
         tuple(describe_cells(snapshot, server, steps)),
         len(observed),
-        players[0] if players else None,
-        snapshot.find_last_observed_at(server, snapshot.as_of),
+        figures.first,
+        find_last_observed_at(snapshot, server, snapshot.as_of),
     )

@@ -1,30 +1,29 @@
 """List the servers of a snapshot: those that match a filter, and its totals."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from heapq import nsmallest
 from typing import Any
 
 from srvstat.analysis.figures import compute_figures
 from srvstat.analysis.selection import FilterOptions, find_matches
+from srvstat.analysis.statistics import convert_to_seconds, find_current
 from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.document import remove_color_codes
-from srvstat.documents.servers import ListedServer, Servers, SnapshotInfo, SortKey, is_silent
+from srvstat.documents.servers import ListedServer, Servers, SnapshotInfo, SortKey
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.header import read_texts
 from srvstat.snapshot.read.snapshot import Snapshot
 
-_HALF_MS_PER_SECOND = 2_000
-
-
-_SORT_VALUES: dict[SortKey, Callable[[ListedServer], Any]] = {
-    "hostname": lambda server: remove_color_codes(server.hostname).casefold() or None,
-    "game": lambda server: server.game.casefold() or None,
-    "region": lambda server: server.region.casefold() or None,
-    "observations": lambda server: -server.sample_count,
-    "last-seen": lambda server: _negate(server.last_observed_at),
-    "coverage": lambda server: _negate(server.coverage),
-    "current": lambda server: -server.current_players,
+_SORT_VALUES: dict[SortKey, Callable[[Snapshot, ServerRow], Any]] = {
+    "id": lambda *_: None,
+    "hostname": lambda _, server: remove_color_codes(server.hostname).casefold() or None,
+    "game": lambda _, server: server.game.casefold() or None,
+    "region": lambda _, server: server.region.casefold() or None,
+    "observations": lambda _, server: -server.observation_count,
+    "last-seen": lambda _, server: _negate(server.last_observed_at),
+    "coverage": lambda snapshot, server: _negate(_compute_coverage(snapshot, server)[1]),
+    "current": lambda snapshot, server: _negate(find_current(server, snapshot.as_of)),
 }
 
 
@@ -44,16 +43,23 @@ def list_servers(
     """
     matched = 0
 
-    def count_matches() -> Iterator[ListedServer]:
+    def rank_matches() -> Iterator[tuple[tuple[bool, Any, str], ServerRow]]:
         nonlocal matched
         for server in find_matches(snapshot, wanted):
             matched += 1
-            if sort != "id" or limit is None or matched <= limit:
-                yield describe_listed(snapshot, server)
+            value = _SORT_VALUES[sort](snapshot, server)
+            yield (value is None, value, server.id), server
 
     with snapshot.convert_decode_errors("the servers"):
-        listed = tuple(_sort_servers(count_matches(), sort, limit, snapshot.as_of))
-    return Servers(as_of=snapshot.as_of, root=snapshot.root, matched=matched, servers=listed)
+        if limit is None:
+            # Rows take more memory than what is listed of them.
+            ranked = sorted((key, describe_listed(snapshot, one)) for key, one in rank_matches())
+            listed = [server for _, server in ranked]
+        else:
+            # Only of these servers, the observations are read.
+            chosen = nsmallest(limit, rank_matches())
+            listed = [describe_listed(snapshot, server) for _, server in chosen]
+    return Servers(as_of=snapshot.as_of, root=snapshot.root, matched=matched, servers=(*listed,))
 
 
 def describe_listed(snapshot: Snapshot, server: ServerRow) -> ListedServer:
@@ -61,9 +67,7 @@ def describe_listed(snapshot: Snapshot, server: ServerRow) -> ListedServer:
 
     Raises SnapshotError.
     """
-    end = max(snapshot.as_of, server.last_observed_at or 0)
-    (figures,) = compute_figures(snapshot, server, [Window(BEFORE_ALL, end)])
-    usual = figures.usual_interval
+    interval, coverage = _compute_coverage(snapshot, server)
     return ListedServer(
         server.id,
         server.cfx_id,
@@ -75,28 +79,27 @@ def describe_listed(snapshot: Snapshot, server: ServerRow) -> ListedServer:
         server.observation_count,
         server.first_observed_at,
         server.last_observed_at,
-        None if usual is None else int(2 * usual) / _HALF_MS_PER_SECOND,
-        None if usual is None else figures.coverage,
+        interval,
+        coverage,
         server.source_id,
         tuple(read_texts(server.completed)),
     )
 
 
-def _sort_servers(
-    servers: Iterator[ListedServer], sort: SortKey, limit: int | None, as_of: int
-) -> Iterable[ListedServer]:
-    if sort == "id":
-        return servers
-    read_value = _SORT_VALUES[sort]
+def _compute_coverage(
+    snapshot: Snapshot, server: ServerRow
+) -> tuple[float, float | None] | tuple[None, None]:
+    """Return the usual interval of a server, in seconds, and its coverage up to the as-of time.
 
-    def build_key(server: ListedServer) -> tuple[bool, Any, str]:
-        is_last = sort == "current" and is_silent(server.last_observed_at, as_of)
-        value = None if is_last else read_value(server)
-        return value is None, value, server.id
+    None for fewer than two observations.
 
-    if limit is None:
-        return sorted(servers, key=build_key)
-    return nsmallest(limit, servers, key=build_key)
+    Raises SnapshotError.
+    """
+    window = Window(BEFORE_ALL, max(snapshot.as_of, server.last_observed_at or 0))
+    (figures,) = compute_figures(snapshot, server, [window])
+    if figures.usual_interval is None:
+        return None, None
+    return convert_to_seconds(figures.usual_interval), figures.coverage
 
 
 def _negate(value: float | None) -> float | None:

@@ -300,7 +300,7 @@ def _find_values(
         changes = (compare_with_earlier(snapshot, one, window, earlier)[2] for one in servers)
         return [None if change is None else change.players for change in changes]
     if by == "current":
-        return [_find_current(server, snapshot.as_of) for server in servers]
+        return [find_current(server, snapshot.as_of) for server in servers]
     if by in {"average", "samples"}:
         totals = snapshot.compute_totals(servers, window)
         if by == "samples":
@@ -312,6 +312,6 @@ def _find_values(
     return [getattr(one, by) for one in statistics]
 
 
-def _find_current(server: ServerRow, as_of: int) -> int | None:
+def find_current(server: ServerRow, as_of: int) -> int | None:
     """Return the current count of a server; None if it is silent, and so not online."""
     return None if is_silent(server.last_observed_at, as_of) else server.players_current
