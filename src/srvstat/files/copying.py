@@ -9,7 +9,7 @@ from threading import Event, Thread
 from srvstat.contract.errors import OutputError, SnapshotError
 from srvstat.files.errors import convert_errors, convert_write_errors
 
-_BYTES_PER_CALL = 1 << 25
+_BYTES_PER_CALL = 1 << 28
 """Bytes that the system copies at once: a stopped copy ends after a fraction of a second."""
 
 _BYTES_PER_READ = 1 << 20

@@ -262,11 +262,11 @@ def test_the_parent_is_never_replaced(link: str | None, tmp_path: Path) -> None:
 
 
 DAMAGE = {
-    "a changed day": (change, "UPDATE days SET players = x'09'"),
-    "observations that descend": (forge, "UPDATE days SET times = x'0100000000000000'"),
+    "a changed block": (change, "UPDATE blocks SET players = x'09'"),
+    "observations that descend": (forge, "UPDATE blocks SET times = x'0100'"),
     "players beyond 64 bits": (
         forge,
-        "UPDATE days SET players = x'ffffffffffffffffffffffffffffffff'",
+        "UPDATE blocks SET players = x'ffffffffffffffffffffffffffffffff'",
     ),
     "tags that are no list": (forge, "UPDATE servers SET tags = '3'"),
 }

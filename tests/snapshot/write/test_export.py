@@ -16,7 +16,6 @@ from snapshot.observed import Observed, draw_fleets
 from srvstat import open_snapshot
 from srvstat.cli.main import main
 from srvstat.contract.instants import format_instant
-from srvstat.snapshot.write import from_snapshot
 from support.snapshots import change
 
 CSV = b"""serverId,observedAt,players
@@ -102,16 +101,6 @@ def test_a_build_of_an_export_or_of_the_snapshot_has_the_same_root(
         assert build_again(folder / "copy.db", snapshot, *itself) == root
 
 
-def test_a_snapshot_is_read_in_batches(
-    here: Path, small: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(from_snapshot, "_ROWS_PER_BATCH", 1)
-    sources = ["--from=snapshot", f"--observations={small}"]
-
-    with open_snapshot(small) as file:
-        assert build_again(here / "again.db", Path(small), *sources) == file.root
-
-
 @pytest.mark.usefixtures("here")
 def test_parquet_is_read_by_pyarrow(cli: Cli) -> None:
     expected = [("a", MARCH - 1, 5), ("a", MARCH, 7), ("b", MARCH - 28 * DAY, 0)]
@@ -151,12 +140,12 @@ def test_an_export_is_refused_before_it_writes(
 
 def test_damage_in_the_middle_leaves_no_folder(here: Path, small: str, cli: Cli) -> None:
     (here / "damaged.db").write_bytes(Path(small).read_bytes())
-    change("damaged.db", "UPDATE days SET prefix_sum = x'09' WHERE prefix_count > 0")
+    change("damaged.db", "UPDATE blocks SET sum_before = x'09'")
 
     ran = cli("snapshot", "export", "-s", "damaged.db", "-o", "x")
 
     assert ran.exit_code == 3
-    assert "damaged.db: damaged (day 2026-03-01 of server a)" in ran.stderr
+    assert "damaged.db: damaged (observations of server a from " in ran.stderr
     assert [path.name for path in here.iterdir()] == ["damaged.db"]
 
 

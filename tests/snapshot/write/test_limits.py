@@ -7,36 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from conftest import AS_OF, DAY, Build, Cli, csv, server
+from conftest import AS_OF, Build, Cli, csv, server
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.windows import Window
-from srvstat.snapshot.format.rows import MAX_ROW_BYTES
 from srvstat.snapshot.read import verified_rows
 from srvstat.snapshot.read.reader import open_file
-from srvstat.snapshot.write import store as limits
 
 pytestmark = pytest.mark.slow
 
 BUILD = ["snapshot", "build", "out.db", "--servers", "servers.ndjson", "--observations", "many.csv"]
-
-
-def test_a_day_with_more_observations_is_refused(
-    here: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A time takes 4 bytes, and a count up to 8.
-    assert 12 * limits.MAX_OBSERVATIONS_PER_DAY < MAX_ROW_BYTES
-    monkeypatch.setattr(limits, "MAX_OBSERVATIONS_PER_DAY", 1_000)
-    midnight = AS_OF // DAY * DAY
-    Path("many.csv").write_bytes(csv(("a", midnight + at, at % 9) for at in range(1_001)))
-
-    ran = cli(*BUILD)
-
-    assert ran.exit_code == 6
-    assert ran.stderr == (
-        "error: server a has 1,001 observations on 2026-03-01;"
-        " a snapshot holds up to 1,000 per day\n"
-    )
-    assert not (here / "out.db").exists()
 
 
 def test_servers_removed_from_memory_are_read_again(
@@ -57,23 +36,6 @@ def test_servers_removed_from_memory_are_read_again(
                 figures = snapshot.compute_statistics(found, Window(AS_OF - 1, AS_OF))
                 assert [one.mean for one in figures] == [5.0] * len(asked)
             snapshot.forget_servers()
-
-
-def test_a_server_with_more_than_a_hundred_thousand_days_is_refused(
-    here: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert limits.MAX_DAYS == 100_000
-    monkeypatch.setattr(limits, "MAX_DAYS", 1_000)
-    Path("many.csv").write_bytes(csv(("a", day * DAY, 5) for day in range(1_001)))
-
-    ran = cli(*BUILD)
-
-    assert ran.exit_code == 6
-    assert ran.stderr == (
-        "error: server a was observed on more than 1,000 days, the most that a snapshot holds"
-        " per server\n"
-    )
-    assert not (here / "out.db").exists()
 
 
 def test_a_full_disk_at_the_end_of_the_rejects_builds_nothing(here: Path, cli: Cli) -> None:

@@ -68,14 +68,14 @@ def test_a_bundle_as_a_source_is_reported(cli: Cli) -> None:
         ("none.db", "none.db: No such file or directory"),
         ("servers.ndjson", "servers.ndjson: not a snapshot and not a SQLite file; "),
         ("damaged.db", "damaged.db: damaged ("),
-        ("forged.db", "forged.db: damaged (the days of server a)"),
+        ("forged.db", "forged.db: damaged (the observations of server a)"),
     ],
 )
 def test_another_source_is_refused(name: str, message: str, here: Path, cli: Cli) -> None:
     data = (here / "snapshot.db").read_bytes()
     (here / "damaged.db").write_bytes(data.replace(b"x-b", b"x-c"))
     (here / "forged.db").write_bytes(data)
-    forge("forged.db", "UPDATE snapshot SET as_of = 5")
+    forge("forged.db", "UPDATE blocks SET time_unit = 0")
 
     ran = cli(*BUILD, "--observations", name)
 

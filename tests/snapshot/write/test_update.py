@@ -11,11 +11,11 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from conftest import AS_OF, DAY, csv, few_examples, ndjson, server
-from snapshot.observed import draw_fleets
+from conftest import AS_OF, csv, few_examples, ndjson, server
+from snapshot.observed import Observed, draw_fleets
 from srvstat import open_snapshot
 from srvstat.cli.main import main
-from srvstat.snapshot.format.rows import ROWS_PER_SERVER
+from srvstat.snapshot.format.rows import BLOCK_SIZE, BLOCKS_PER_SERVER
 
 Row = tuple[str, int, int]
 
@@ -56,7 +56,7 @@ def read_content(path: str) -> dict[str, Any]:
                 (ids[row[0] // per_server], row[0] % per_server): row[1:]
                 for row in connection.execute(f"SELECT * FROM {table}")  # noqa: S608 - our own names
             }
-            for table, per_server in ROWS_PER_SERVER.items()
+            for table, per_server in (("servers", 1), ("blocks", BLOCKS_PER_SERVER))
         }
         content["directory"] = connection.execute(
             "SELECT bucket, entries FROM directory"
@@ -69,9 +69,19 @@ def read_content(path: str) -> dict[str, Any]:
 
 
 @st.composite
+def draw_blocks(draw: st.DrawFn) -> Observed:
+    """Draw a server whose last block is nearly full, full, or new."""
+    drawn = random.Random(draw(st.integers(0, 2**32)))  # noqa: S311 - not for secrets
+    count = draw(st.sampled_from([1, 2])) * BLOCK_SIZE + draw(st.integers(-2, 2))
+    highest = draw(st.sampled_from([3, 900, 5_000, 2**53 - 1]))
+    instants = sorted(drawn.sample(range(AS_OF, AS_OF + 9 * count), count))
+    return Observed(instants, [drawn.randint(0, highest) for _ in instants])
+
+
+@st.composite
 def draw_parts(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
     """Draw the rows of a snapshot and those of an update: later ones, late ones, and repeats."""
-    fleet = draw(draw_fleets())
+    fleet = draw(draw_fleets()) | {"many-blocks": draw(draw_blocks())}
     before: list[Row] = []
     after: list[Row] = []
     for name, observed in fleet.items():
@@ -99,7 +109,7 @@ FIELDS = st.fixed_dictionaries(
         "publishable": st.sampled_from([True, True, False]),
     },
 )
-NAMES = ("few-values", "lonely", "many-values", "silent")
+NAMES = ("few-values", "many-blocks", "lonely", "many-values", "silent")
 
 
 @st.composite
@@ -141,22 +151,3 @@ def test_an_updated_snapshot_equals_one_built_from_everything(
             built = build_snapshot(folder / "all.db", *sources, f"--as-of={file.as_of}")
         assert read_content(path) == read_content(built)
         assert main(["snapshot", "verify", path]) == 0
-
-
-def test_rows_of_an_earlier_division_into_bands_are_removed(tmp_path: Path) -> None:
-    drawn = random.Random(1)  # noqa: S311 - not for secrets
-    uneven = [
-        ("a", AS_OF + number * DAY // 4 + drawn.randrange(10**6), drawn.randrange(10**6))
-        for number in range(300)
-    ]
-    even = [("a", AS_OF - number * DAY // 4, 5) for number in range(3_000)]
-    records = {"a": server("a")}
-    path = build_snapshot(tmp_path / "u.db", *write_sources(tmp_path, "old", records, uneven))
-    before = read_content(path)
-
-    assert main(["snapshot", "update", path, *write_sources(tmp_path, "new", records, even)]) == 0
-
-    built = write_sources(tmp_path, "all", records, [*uneven, *even])
-    assert read_content(path) == read_content(build_snapshot(tmp_path / "all.db", *built))
-    for table in ("bands", "intervals"):
-        assert before[table].keys() - read_content(path)[table].keys()

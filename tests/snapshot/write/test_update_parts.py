@@ -1,14 +1,14 @@
 """Steps of an update that only a large, damaged or doubtful one takes."""
 
-import random
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from srvstat.snapshot.format.bands import find_epoch
 
 from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server
-from srvstat.snapshot.write import update
-from support.snapshots import change, forge, read_root
+from srvstat.snapshot.format.rows import BLOCK_SIZE
+from support.snapshots import change, forge
 
 BUILD = ["snapshot", "build", "--servers", "servers.ndjson", "--observations", "week.csv"]
 UPDATE = ["snapshot", "update", "out.db", "--observations", "new.csv"]
@@ -20,48 +20,35 @@ def _snapshot(here: Path, cli: Cli) -> None:
     (here / "new.csv").write_bytes(csv([("a", AS_OF - DAY + 1, 8), ("b", AS_OF + 1, 9)]))
 
 
-def test_an_update_verifies_the_rows_to_which_it_appends(build: Build, cli: Cli) -> None:
-    drawn = random.Random(3)  # noqa: S311 - not for secrets
-    count = find_epoch("a", 400) + 20
-    rows = [("a", at * DAY // 4 + drawn.randrange(9_000), at * 7 % 4_001) for at in range(count)]
-    path = Path(build([server("a")], rows[:-16]))
-    Path("new.csv").write_bytes(csv(rows[-16:]))
-    sound = path.read_bytes()
-    for table in ("days", "bands", "summary_index", "summaries", "interval_counts", "intervals"):
-        path.write_bytes(sound)
-        change(str(path), f"DELETE FROM {table}")  # noqa: S608 - our own names
-
-        damaged = path.read_bytes()
-
-        # Rows that it does not read are missed when it reads back what it wrote.
-        assert cli("snapshot", "update", str(path), *UPDATE[3:]).exit_code in {3, 4}, table
-        assert path.read_bytes() == damaged
-    path.write_bytes(sound)
-    assert cli("snapshot", "update", str(path), *UPDATE[3:]).exit_code == 0
-    assert read_root(str(path)) == read_root(build([server("a")], rows))
-
-
-def test_a_forged_file_with_impossible_days_is_not_updated(cli: Cli) -> None:
-    forge("out.db", "UPDATE snapshot SET as_of = 5")
-    before = Path("out.db").read_bytes()
-
-    ran = cli(*UPDATE)
-
-    assert (ran.exit_code, "damaged (the days of server a)" in ran.stderr) == (3, True)
-    assert Path("out.db").read_bytes() == before
-
-
-def test_rows_that_are_stored_in_pieces_are_the_same(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "harm",
+    [
+        partial(change, sql="DELETE FROM blocks"),
+        partial(change, sql="UPDATE blocks SET counts_before = x'01' WHERE counts_before <> x''"),
+        partial(forge, sql="UPDATE blocks SET time_unit = 0"),
+        partial(forge, sql="UPDATE servers SET block_peaks = x''"),
+    ],
+)
+def test_an_update_verifies_the_block_to_which_it_appends(
+    harm: Callable[[str], None], build: Build, cli: Cli
 ) -> None:
-    Path("one.db").write_bytes(Path("out.db").read_bytes())
-    assert cli(*UPDATE).exit_code == 0
-    monkeypatch.setattr(update, "_MAX_BYTES", 1)
+    path = build([server("a")], [("a", AS_OF + at, at % 9) for at in range(BLOCK_SIZE + 9)])
+    Path("new.csv").write_bytes(csv([("a", AS_OF + BLOCK_SIZE + at, 5) for at in range(9, 99)]))
+    harm(path)
+    damaged = Path(path).read_bytes()
 
-    assert cli("snapshot", "update", "one.db", *UPDATE[3:]).exit_code == 0
+    ran = cli("snapshot", "update", path, *UPDATE[3:])
 
-    assert read_root("one.db") == read_root("out.db")
-    assert cli("snapshot", "verify", "one.db").exit_code == 0
+    assert (ran.exit_code, "of server a" in ran.stderr) == (3, True)
+    assert Path(path).read_bytes() == damaged
+
+
+def test_an_update_misses_blocks_that_it_does_not_read(build: Build, cli: Cli) -> None:
+    path = build([server("a")], [("a", AS_OF + at, at % 9) for at in range(BLOCK_SIZE + 9)])
+    Path("new.csv").write_bytes(csv([("a", AS_OF + BLOCK_SIZE + 9, 5)]))
+    change(path, "DELETE FROM blocks WHERE players_before IS NULL")
+
+    assert cli("snapshot", "update", path, *UPDATE[3:]).exit_code == 4
 
 
 def test_strict_names_a_conflict_before_a_last_line_that_may_be_cut_off(cli: Cli) -> None:

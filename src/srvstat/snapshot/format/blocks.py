@@ -32,7 +32,6 @@ from srvstat.snapshot.format.rows import (
     MARK_WIDTH,
     SUM_WIDTH,
     Block,
-    DerivedColumns,
     ForgedRowError,
     ServerRow,
 )
@@ -93,14 +92,14 @@ def _keep_nothing() -> Kept:
 
 
 def derive(
-    server: int,
+    server: ServerRow,
     observations: Observations,
     take: Callable[[Block], object],
     kept: Kept | None = None,
-) -> DerivedColumns:
-    """Call `take` with each block of a server, and return the derived columns of its row.
+) -> ServerRow:
+    """Call `take` with each block of a server, and return its row with the columns derived.
 
-    `server` is its number. With `kept`, the observations are those from one of its blocks on.
+    With `kept`, the observations are those from one of its blocks on.
     """
     first, last_players, total, counts, ends, peaks, digests = kept or _keep_nothing()
     count = BLOCK_SIZE * len(ends) + len(observations.instants)
@@ -115,7 +114,7 @@ def derive(
         counts_before = _pack_counts(counts, BLOCK_SIZE * len(ends))
         marks, counts = _count(players, counts)
         block = Block(
-            server_block=server * BLOCKS_PER_SERVER + len(ends),
+            server_block=server.server * BLOCKS_PER_SERVER + len(ends),
             observation_count=len(times),
             first_observed_at=int(instants[0]),
             time_unit=unit,
@@ -134,7 +133,7 @@ def derive(
         ends.append(int(instants[-1]))
         peaks.append(peak)
         digests += digest_row("blocks", block)
-    return DerivedColumns(
+    return server._replace(
         observation_count=count,
         first_observed_at=first,
         last_observed_at=ends[-1] if ends else None,

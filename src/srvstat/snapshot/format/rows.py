@@ -96,15 +96,16 @@ class ServerRow(NamedTuple):
     updated_is_fallback: int
     source_id: str | None
     completed: str
-    observation_count: int
-    first_observed_at: int | None
-    last_observed_at: int | None
-    last_players: int | None
-    player_sum: bytes
-    counts: bytes
-    block_ends: bytes
-    block_peaks: bytes
-    block_digests: bytes
+    # What follows from the server's observations, by default from none.
+    observation_count: int = 0
+    first_observed_at: int | None = None
+    last_observed_at: int | None = None
+    last_players: int | None = None
+    player_sum: bytes = b""
+    counts: bytes = b""
+    block_ends: bytes = b""
+    block_peaks: bytes = b""
+    block_digests: bytes = b""
 
     @property
     def length(self) -> int:
@@ -127,20 +128,6 @@ class ServerRow(NamedTuple):
     def get_block_digest(self, number: int) -> bytes:
         """Return the digest of a block."""
         return self.block_digests[number * DIGEST_BYTES : (number + 1) * DIGEST_BYTES]
-
-
-class DerivedColumns(NamedTuple):
-    """The columns of `servers` that follow from the server's observations."""
-
-    observation_count: int
-    first_observed_at: int | None
-    last_observed_at: int | None
-    last_players: int | None
-    player_sum: bytes
-    counts: bytes
-    block_ends: bytes
-    block_peaks: bytes
-    block_digests: bytes
 
 
 def format_server(server_id: str) -> str:
@@ -174,7 +161,7 @@ class Block(NamedTuple):
 
 
 def find_observed_span(
-    holders: Collection[DerivedColumns | ServerRow | FileRow],
+    holders: Collection[ServerRow | FileRow],
 ) -> tuple[int | None, int | None]:
     """Return the first and the last instant of all observations of servers or files."""
     firsts = [one.first_observed_at for one in holders if one.first_observed_at is not None]

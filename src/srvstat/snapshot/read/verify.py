@@ -139,8 +139,7 @@ def _verify_server(snapshot: SnapshotFile, server: ServerRow) -> int:
                 format_block(server, block.server_block % BLOCKS_PER_SERVER)
             )
 
-    derived = derive(server.server, observations, compare)
-    if any(getattr(server, name) != value for name, value in derived._asdict().items()):
+    if derive(server, observations, compare) != server:
         raise snapshot.build_damage_error(server.title)
     return len(np.unique(instants // DAY_MS))
 

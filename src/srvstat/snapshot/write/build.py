@@ -4,6 +4,7 @@ import json  # noqa: F401 - the import on first use could swallow an interruptio
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from srvstat.contract.errors import SourceError, UsageError
@@ -11,11 +12,11 @@ from srvstat.documents.snapshot import BuildSummary
 from srvstat.files.atomic import atomic_write, check_name
 from srvstat.files.errors import convert_write_errors
 from srvstat.files.reading import STDIN
-from srvstat.snapshot.format.rows import FileRow
+from srvstat.snapshot.format.rows import FileRow, find_observed_span
 from srvstat.snapshot.write.database import (
     check_draft,
     check_journal,
-    fill_tables,
+    create_tables,
     open_draft,
     store_servers,
 )
@@ -27,14 +28,16 @@ from srvstat.snapshot.write.rules import (
     Rules,
     check_rows,
     check_servers,
+    find_remedy,
+    list_reasons,
     open_rejects,
     write_rejects,
 )
-from srvstat.snapshot.write.server_rows import build_server_rows, encode_texts, summarize
-from srvstat.snapshot.write.store import store
+from srvstat.snapshot.write.server_rows import encode_texts, fill_fallbacks
+from srvstat.snapshot.write.store import Stored, store
 from srvstat.sources.batch import check_sources, split_folder
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.server_records import ServerRecord
+from srvstat.sources.server_records import ServerRecord, count_completed
 from srvstat.sources.source import Source, check_stdin_once, list_stored_names
 
 
@@ -142,24 +145,70 @@ def fill_draft(  # noqa: PLR0913 - each is a part of the build
 
     Raises SourceError.
     """
-    with fill_tables(connection) as database:
-        try:
-            intake.read(progress, strict=rules.strict)
-        except SourceError:
-            if rules.strict:
-                # Storing finds conflicts; one in an earlier row is the first error.
-                store(connection, intake, progress)
-                write_rejects(intake.rejects, rejects_file, strict=True)
-            raise
-        stored = store(connection, intake, progress)
-        first_reject = write_rejects(intake.rejects, rejects_file, strict=rules.strict)
-        as_of = check_rows(intake, stored, rules, first_reject)
-        rows = build_server_rows(intake.roster, stored, as_of)
-        summary = summarize(intake, stored, rows, as_of, first_reject)
-        texts = encode_texts(list_stored_names(intake.sources) if names is None else names)
-        described = _build_file_row(summary, texts, is_open=intake.roster.is_open)
-        file_row = store_servers(database, rows, described)
-    return summary, file_row
+    create_tables(connection)
+    stored, first_reject = read_rows(
+        intake,
+        partial(store, connection, intake, progress),
+        rejects_file,
+        progress,
+        strict=rules.strict,
+    )
+    as_of = check_rows(intake, stored, rules, first_reject)
+    summary = summarize(intake, stored, as_of, first_reject)
+    texts = encode_texts(list_stored_names(intake.sources) if names is None else names)
+    servers = [fill_fallbacks(server, as_of) for server in stored.servers]
+    described = _build_file_row(summary, texts, is_open=intake.roster.is_open)
+    return summary, store_servers(connection, servers, described)
+
+
+def read_rows(
+    intake: Intake,
+    store_rows: Callable[[], Stored],
+    rejects_file: RejectsFile,
+    progress: Progress,
+    *,
+    strict: bool,
+) -> tuple[Stored, str | None]:
+    """Read all sources, store their observations, and write the rejects.
+
+    Also returns the place and reason of the first reject.
+
+    Raises SourceError, OutputError, and what `store_rows` raises.
+    """
+    try:
+        intake.read(progress, strict=strict)
+    except SourceError:
+        if strict:
+            # Storing finds conflicts; one in an earlier row is the first error.
+            store_rows()
+            write_rejects(intake.rejects, rejects_file, strict=True)
+        raise
+    stored = store_rows()
+    return stored, write_rejects(intake.rejects, rejects_file, strict=strict)
+
+
+def summarize(intake: Intake, stored: Stored, as_of: int, first_reject: str | None) -> BuildSummary:
+    """Return the counts of rows and servers."""
+    first, last = find_observed_span(stored.servers)
+    remedy = find_remedy(list_reasons(intake.rejects, {}, {}))
+    return BuildSummary(
+        read=intake.rows,
+        kept=stored.kept,
+        repeated=stored.repeated,
+        conflicting=intake.rejects.conflicting,
+        rejected=intake.rejects.malformed,
+        skipped=intake.skipped,
+        first_reject=first_reject,
+        remedy=remedy and remedy.text,
+        servers=len(stored.servers),
+        withheld=len(intake.roster.withheld),
+        completed=count_completed(intake.roster.get_record(row.id) for row in stored.servers),
+        fallbacks=sum(row.current_is_fallback for row in stored.servers),
+        as_of=as_of,
+        first_observed_at=first,
+        last_observed_at=last,
+        warnings=tuple(intake.warnings),
+    )
 
 
 def _build_file_row(summary: BuildSummary, sources: str, *, is_open: bool) -> FileRow:
@@ -182,8 +231,6 @@ def _build_file_row(summary: BuildSummary, sources: str, *, is_open: bool) -> Fi
         digest=b"",
     )
 
-
-_ROWS_PER_REPORT = 100_000
 
 # An engine has read these times, so that a year before 2001 is no mistake.
 _MILLISECONDS = ColumnMapping(time_unit="ms", is_strict=True)
@@ -222,24 +269,9 @@ def build_shard(shard: Shard, report: Callable[[int], None]) -> FileRow:
                 intake,
                 Rules(strict=True, max_rejected=None, allow_empty=True),
                 rejects_file=RejectsFile(),
-                progress=_Counter(report).add,
+                progress=lambda _step, _bytes, rows: report(rows),
                 names=shard.sources,
             )
         check_draft(shard.title, shard.path, summary.kept)
         os.fsync(file.fileno())
     return row
-
-
-class _Counter:
-    """Collects the rows of many small steps, to report them at once."""
-
-    def __init__(self, report: Callable[[int], None]) -> None:
-        self._report = report
-        self._rows = 0
-
-    def add(self, _step: str, _bytes: int, rows: int) -> None:
-        """Count the rows of a step."""
-        self._rows += rows
-        if self._rows >= _ROWS_PER_REPORT:
-            self._report(self._rows)
-            self._rows = 0

@@ -15,7 +15,7 @@ from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.write.database import (
     check_draft,
     check_journal,
-    fill_tables,
+    create_tables,
     open_draft,
     store_servers,
 )
@@ -79,31 +79,19 @@ def _fill_draft(
     redact: bool,
 ) -> FileRow:
     """Store servers, their observations and the row of the file, and return that row."""
-    with fill_tables(connection) as database:
-        rows = [
-            _store_server(connection, parent, server, key, covered_from)
-            for key, server in enumerate(servers, 1)
-        ]
-        if redact:
-            rows = list(map(_redact, rows))
-        file_row = _build_file_row(parent, rows, covered_from, redact=redact)
-        return store_servers(database, rows, file_row)
-
-
-def _store_server(
-    connection: sqlite3.Connection,
-    parent: Snapshot,
-    server: ServerRow,
-    key: int,
-    covered_from: int,
-) -> ServerRow:
-    """Store the observations that a bundle has of a server, and return the server's row."""
+    create_tables(connection)
     window = Window(covered_from - 1, parent.as_of)
-    observations = read_observations(parent, server, window)
-    # The digests of a forged file match, whatever its values are.
-    parent.get_detail(server)
-    derived = store_server(connection, key, observations)
-    return server._replace(server=key, **derived._asdict())
+    rows: list[ServerRow] = []
+    for number, server in enumerate(servers, 1):
+        # The digests of a forged file match, whatever its values are.
+        parent.get_detail(server)
+        observations = read_observations(parent, server, window)
+        rows.append(store_server(connection, server._replace(server=number), observations))
+    if redact:
+        rows = list(map(_redact, rows))
+    return store_servers(
+        connection, rows, _build_file_row(parent, rows, covered_from, redact=redact)
+    )
 
 
 def _redact(row: ServerRow) -> ServerRow:

@@ -14,6 +14,7 @@ from srvstat.snapshot.format.digest import build_directory, digest_directory, se
 from srvstat.snapshot.format.rows import (
     APPLICATION_ID,
     FORMAT_VERSION,
+    Bucket,
     FileRow,
     ServerRow,
     read_schema,
@@ -22,59 +23,60 @@ from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.read.verify import check_chain, check_written
 
+# sqlite-utils imports pandas if it is installed, which takes a second and 60 MiB. For Python, None
+# is a module that does not exist.
+_modules: dict[str, Any] = sys.modules
+_modules.setdefault("pandas", None)
+import sqlite_utils  # noqa: E402
 
-@contextmanager
-def _hide_modules(*names: str) -> Iterator[None]:
-    """Let imports of modules fail in the block, unless they are imported already."""
-    hidden = [name for name in names if name not in sys.modules]
-    modules: dict[str, Any] = sys.modules
-    # For Python, None is a module that does not exist.
-    modules.update(dict.fromkeys(hidden))
-    try:
-        yield
-    finally:
-        for name in hidden:
-            del modules[name]
-
-
-# sqlite-utils imports both if they are installed, which takes a second and 60 MiB.
-with _hide_modules("numpy", "pandas"):
-    import sqlite_utils
+if _modules["pandas"] is None:
+    del _modules["pandas"]
 
 # The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a
-# journal nor flushes. Rows of `days` take a few kilobytes each; larger pages waste less space.
+# journal nor flushes.
 _SETTINGS = """
-    PRAGMA page_size = 16384;
+    PRAGMA page_size = 8192;
+    PRAGMA trusted_schema = 0;
+    PRAGMA cell_size_check = 1;
     PRAGMA journal_mode = OFF;
     PRAGMA synchronous = OFF;
     PRAGMA locking_mode = EXCLUSIVE;
 """
 
 
-@contextmanager
-def fill_tables(connection: sqlite3.Connection) -> Iterator[sqlite_utils.Database]:
-    """Create the tables of a snapshot, and commit what the block stores in them."""
-    connection.executescript(_SETTINGS)
-    database = sqlite_utils.Database(connection, execute_plugins=False)
-    database.executescript(read_schema())
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables of a snapshot in a new database."""
+    prepare_changes(connection)
+    connection.executescript(read_schema())
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-    with database.atomic():
-        yield database
+
+
+def prepare_changes(connection: sqlite3.Connection) -> None:
+    """Apply the settings that a draft needs."""
+    connection.executescript(_SETTINGS)
 
 
 def store_servers(
-    database: sqlite_utils.Database, rows: Sequence[ServerRow], file_row: FileRow
+    connection: sqlite3.Connection, rows: Sequence[ServerRow], file_row: FileRow
 ) -> FileRow:
-    """Store the servers, their directory, and the row of the file with its digests.
+    """Replace the servers, their directory, and the row of the file with its digests, and commit.
 
     Returns the row of the file as stored.
     """
     directory = build_directory(rows)
     sealed = seal(file_row._replace(bucket_digests=digest_directory(directory)))
-    database.table("servers").insert_all(row._asdict() for row in rows)
-    database.table("directory").insert_all(bucket._asdict() for bucket in directory)
-    database.table("snapshot").insert(sealed._asdict())
+    database = sqlite_utils.Database(connection, execute_plugins=False)
+    stored: dict[str, Sequence[ServerRow | Bucket | FileRow]] = {
+        "servers": rows,
+        "directory": directory,
+        "snapshot": [sealed],
+    }
+    for name, of_table in stored.items():
+        table = database.table(name)
+        table.delete_where()
+        table.insert_all(row._asdict() for row in of_table)
+    connection.commit()
     return sealed
 
 

@@ -385,7 +385,7 @@ def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
 
     Raises RowsRejectedError if no observation was kept or too many rows were rejected.
     """
-    _, last = find_observed_span(stored.derived.values())
+    _, last = find_observed_span(stored.servers)
     as_of = last if intake.as_of is None else intake.as_of
     if as_of is None or (last is None and not rules.allow_empty):
         remedy = "; an empty snapshot needs --as-of TIME" if rules.allow_empty else ""
@@ -407,7 +407,7 @@ def check_update(
         raise RowsRejectedError(_describe_no_observation(intake))
     if excess := find_refusal(intake, limit, first_reject):
         raise RowsRejectedError(excess.reason)
-    if not stored.derived:
+    if not stored.servers:
         raise RowsRejectedError(
             "no publishable server would be left, so every answer would be SERVER_NOT_FOUND"
         )

@@ -1,42 +1,118 @@
-"""Store the observations of servers and the rows derived from them."""
+"""Store the observations of servers: those of sources, after those of an earlier snapshot."""
 
 import sqlite3
-from collections.abc import Mapping
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-from srvstat.snapshot.format.blocks import Observations, derive
-from srvstat.snapshot.format.rows import Block, DerivedColumns
+from srvstat.contract.instants import LATEST
+from srvstat.contract.windows import Window
+from srvstat.snapshot.format.blocks import Kept, Observations, derive, keep_blocks
+from srvstat.snapshot.format.packing import read_block_ends
+from srvstat.snapshot.format.rows import Block, ServerRow
+from srvstat.snapshot.read.observations import read_observations
+from srvstat.snapshot.read.reader import SnapshotFile
 from srvstat.snapshot.write.intake import Intake, Progress, Series
+from srvstat.snapshot.write.server_rows import build_server_row, copy_derived
 
 _ROWS_PER_REPORT = 10_000
 """Reporting the progress of each small server would take longer than storing it."""
 
+_PUT = f"REPLACE INTO blocks VALUES ({', '.join('?' * len(Block._fields))})"  # noqa: S608 - our own names
+
 
 class Stored(NamedTuple):
-    """Derived columns by the key of the server, and the counts of rows."""
+    """The rows of servers, and the counts of rows read.
 
-    derived: Mapping[int, DerivedColumns]
+    `first_blocks` has the number of the first block that was stored, by the id of its server.
+    """
+
+    servers: Sequence[ServerRow]
+    first_blocks: Mapping[str, int]
     kept: int
     repeated: int
 
 
-def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) -> Stored:
-    """Store all staged observations, in the order of the tables' keys."""
-    derived: dict[int, DerivedColumns] = {}
+def store_server(
+    connection: sqlite3.Connection,
+    server: ServerRow,
+    observations: Observations,
+    kept: Kept | None = None,
+) -> ServerRow:
+    """Store the blocks of a server, and return its row with the columns derived from them.
+
+    With `kept`, the observations are those from one of its blocks on.
+    """
+    return derive(server, observations, partial(connection.execute, _PUT), kept)
+
+
+def store(
+    connection: sqlite3.Connection,
+    intake: Intake,
+    progress: Progress,
+    old: SnapshotFile | None = None,
+    before: Mapping[str, ServerRow] = MappingProxyType({}),
+) -> Stored:
+    """Store the blocks that the staged observations change, server by server.
+
+    The observations of an old snapshot count as read before them: `before` has its servers by their
+    ids, and the connection is to a copy of it. A server without a record needs an observation.
+
+    Raises SnapshotError.
+    """
+    servers: list[ServerRow] = []
+    first_blocks: dict[str, int] = {}
     kept = reported = repeated = 0
-    for server_id, key in intake.roster.server_keys.items():
-        series = intake.staging.take_series(key)
+    for server_id, number in intake.roster.server_keys.items():
+        known = before.get(server_id)
+        series, added, kept_blocks = _take_series(intake, number, old, known)
         repeated += count_repeats(intake, server_id, series)
-        observations = Observations(np.asarray(series.instants), np.asarray(series.players))
-        derived[key] = store_server(connection, key, observations)
-        kept += len(series.instants)
+        if not (added or intake.roster.has_record(server_id)):
+            continue
+        row = build_server_row(intake.roster.get_record(server_id), number)
+        if added:
+            observations = Observations(np.asarray(series.instants), np.asarray(series.players))
+            row = store_server(connection, row, observations, kept_blocks)
+            first_blocks[server_id] = len(kept_blocks.ends) if kept_blocks else 0
+        elif known:
+            row = copy_derived(known, row)
+        servers.append(row)
+        kept += added
         if kept - reported >= _ROWS_PER_REPORT:
             progress("storing", 0, kept - reported)
             reported = kept
-    return Stored(derived, kept, repeated)
+    return Stored(servers, first_blocks, kept, repeated)
+
+
+def _take_series(
+    intake: Intake, number: int, old: SnapshotFile | None, known: ServerRow | None
+) -> tuple[Series, int, Kept | None]:
+    """Return the observations of a server from the first block that changes on.
+
+    Also returns the number of those that are new, and what to keep of the blocks before.
+    """
+    stored, kept = 0, None
+
+    def read_stored(first: int) -> tuple["array[int]", "array[int]"]:
+        nonlocal stored, kept
+        if old is None or known is None or not known.observation_count:
+            return array("q"), array("q")
+        with old.convert_decode_errors(f"the observations of {known.title}"):
+            ends = read_block_ends(known)
+            number = min(bisect_left(ends, first), len(ends) - 1)
+            kept = keep_blocks(known, next(old.iter_blocks(known, number, has_counts=True)))
+        window = Window((-1, *kept.ends)[-1], LATEST)
+        instants, players = read_observations(old, known, window)
+        stored = len(instants)
+        return array("q", instants.tobytes()), array("q", players.tobytes())
+
+    series = intake.staging.take_series(number, read_stored)
+    return series, len(series.instants) - stored, kept
 
 
 def count_repeats(intake: Intake, server_id: str, series: Series) -> int:
@@ -49,13 +125,3 @@ def count_repeats(intake: Intake, server_id: str, series: Series) -> int:
             text = f"{server_id},{instant},{players}"
             intake.rejects.add_conflict(place, kept_players, text)
     return equal
-
-
-def store_server(
-    connection: sqlite3.Connection, key: int, observations: Observations
-) -> DerivedColumns:
-    """Store the blocks of a server, and return its derived columns."""
-    return derive(key, observations, partial(connection.execute, INSERT_BLOCK))
-
-
-INSERT_BLOCK = f"INSERT INTO blocks VALUES ({', '.join('?' * len(Block._fields))})"  # noqa: S608 - our own names
