@@ -2,7 +2,7 @@
 
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -163,16 +163,28 @@ def read_observations(snapshot: SnapshotFile) -> History:
     return read_history(snapshot, list(snapshot.iter_servers()), Window(AS_OF - 90 * DAY, AS_OF))
 
 
-def test_rows_are_read_while_they_are_iterated_over(build: Build) -> None:
-    path = build([server("a")], [("a", AS_OF - day * DAY, day) for day in range(90)])
+def read_steps(snapshot: SnapshotFile) -> History:
+    servers, window = list(snapshot.iter_servers()), Window(AS_OF - 90 * DAY, AS_OF)
+    steps = divide_window(snapshot, servers, window, parse_step("1d"), ZoneInfo("UTC"))
+    return aggregate_history(snapshot, servers, steps)
+
+
+@pytest.mark.parametrize("read", [read_observations, read_steps])
+def test_rows_are_read_while_they_are_iterated_over(
+    read: Callable[[SnapshotFile], History], build: Build
+) -> None:
+    path = build(
+        [server("a"), server("b")],
+        [(name, AS_OF - day * DAY, day) for day in range(90) for name in "ab"],
+    )
     with closing(open_file(path)) as snapshot:
-        expected = list(read_observations(snapshot))
+        expected = list(read(snapshot))
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE days SET players = x'77' WHERE server_day % 10000000 = 20512")
+        connection.execute("UPDATE blocks SET players = x'77' WHERE server_block = 2000000000")
     with closing(open_file(path)) as snapshot:
-        rows = iter(read_observations(snapshot))
-        # The last day but one is damaged.
-        assert [next(rows) for _ in range(80)] == expected[:80]
+        rows = iter(read(snapshot))
+        # The second server is damaged.
+        assert [next(rows) for _ in range(90)] == expected[:90]
         with pytest.raises(SnapshotError):
             list(rows)
 

@@ -4,10 +4,10 @@ Rows are read while they are iterated over: observations a block at a time, step
 time. A table shows the first and the last rows, and a chart as many steps as fit.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count, repeat
+from itertools import chain, count, repeat
 from math import lcm
 from typing import Any, NamedTuple, get_args
 from zoneinfo import ZoneInfo
@@ -53,7 +53,7 @@ _SERVER, _COUNT = Column("serverId", "text"), Column("sampleCount", "integer")
 _TIMES = (Column("from", "instant"), Column("to", "instant"))
 _SHARE = (Column("observedShare", "number"), Column("isPartial", "boolean"))
 
-_Row = tuple[Any, ...]
+_Rows = Iterable[tuple[Any, ...]]
 
 
 def parse_steps(
@@ -82,16 +82,21 @@ def read_history(snapshot: Snapshot, servers: Iterable[ServerRow], window: Windo
     Iterating over the rows raises SnapshotError.
     """
     columns = (_SERVER, Column("observedAt", "instant"), Column("players", "integer"))
-    read_rows = partial(_iter_observations, snapshot, servers, window)
+    read_rows = partial(_chain, _iter_observations, snapshot, servers, window)
     return History(snapshot.as_of, snapshot.root, columns, read_rows)
+
+
+def _chain(iter_pieces: Callable[..., Iterator[_Rows]], *arguments: Any) -> Iterator[Any]:
+    """Return the rows of pieces, which are yielded in less time than by a generator."""
+    return chain.from_iterable(iter_pieces(*arguments))
 
 
 def _iter_observations(
     snapshot: Snapshot, servers: Iterable[ServerRow], window: Window
-) -> Iterator[_Row]:
+) -> Iterator[_Rows]:
     for server in servers:
         for instants, players in iter_observations(snapshot, server, window):
-            yield from zip(repeat(server.id), instants.tolist(), players.tolist(), strict=False)
+            yield zip(repeat(server.id), instants.tolist(), players.tolist(), strict=False)
 
 
 def aggregate_history(
@@ -117,7 +122,7 @@ def aggregate_history(
         players = Column("players", "number" if _has_fractions(aggregate) else "integer")
         columns = (_SERVER, *_TIMES, _COUNT, players, *_SHARE)
     iter_rows = _iter_sums if is_sum else _iter_steps
-    read_rows = partial(iter_rows, snapshot, servers, steps, aggregate)
+    read_rows = partial(_chain, iter_rows, snapshot, servers, steps, aggregate)
     return History(snapshot.as_of, snapshot.root, columns, read_rows)
 
 
@@ -128,21 +133,21 @@ def _has_fractions(aggregate: Aggregate) -> bool:
 
 def _iter_steps(
     snapshot: Snapshot, servers: Iterable[ServerRow], steps: Steps, aggregate: Aggregate
-) -> Iterator[_Row]:
+) -> Iterator[_Rows]:
     times = _list_times(steps)
     for server in servers:
         counts, _, players, shares = _aggregate_steps(snapshot, server, steps, aggregate)
         partial_steps = [share < WHOLE_SHARE for share in shares]
         columns = (*times, counts, players, shares, partial_steps)
-        yield from zip(repeat(server.id), *columns, strict=False)
+        yield zip(repeat(server.id), *columns, strict=False)
 
 
 def _iter_sums(
     snapshot: Snapshot, servers: Iterable[ServerRow], steps: Steps, aggregate: Aggregate
-) -> Iterator[_Row]:
+) -> Iterator[_Rows]:
     columns = _sum_steps(snapshot, servers, steps, aggregate)
     partial_steps = [share < WHOLE_SHARE for share in columns.shares]
-    yield from zip(*_list_times(steps), *columns, partial_steps, strict=True)
+    yield zip(*_list_times(steps), *columns, partial_steps, strict=True)
 
 
 def _list_times(steps: Steps) -> tuple[list[int], list[int]]:

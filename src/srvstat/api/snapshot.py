@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from os import PathLike, fsdecode
 from threading import RLock
 from types import TracebackType
@@ -344,12 +344,12 @@ class Snapshot:
     ) -> Iterator[tuple[Any, ...]]:
         """Read rows without keeping the snapshot from other threads for long."""
         rows = read_rows()
-        while True:
+
+        def take() -> list[tuple[Any, ...]]:
             with self._use():
-                piece = list(islice(rows, _ROWS_PER_TURN))
-            if not piece:
-                return
-            yield from piece
+                return list(islice(rows, _ROWS_PER_TURN))
+
+        return chain.from_iterable(iter(take, []))
 
     def integrity(
         self,
