@@ -36,7 +36,6 @@ from srvstat.cli.main import main as run_srvstat
 from srvstat.cli.options import DEFAULT_SNAPSHOT, SNAPSHOT_VARIABLE
 from srvstat.cli.setup import write_demo
 from srvstat.contract.errors import ApiError, SrvstatError
-from srvstat.snapshot.format.rows import read_schema
 
 ROOT = Path(__file__).parent.parent
 COLUMNS = 80
@@ -90,10 +89,6 @@ def _draw_pictures() -> Iterator[tuple[Path, bytes]]:
             path = Path(directory) / name
             run_srvstat(["plot", *shlex.split(words), "--snapshot", snapshot, "-o", str(path)])
             yield ROOT / "docs" / "pictures" / name, path.read_bytes()
-
-
-def _format_schema() -> str:
-    return f"```sql\n{read_schema()}```\n"
 
 
 def _format_commands() -> str:
@@ -191,7 +186,6 @@ def _describe(error: type[SrvstatError]) -> str:
 
 
 _CONTENT: dict[str, Callable[[], str]] = {
-    "schema": _format_schema,
     "commands": _format_commands,
     "errors": _format_errors,
     "exit-codes": _format_exit_codes,

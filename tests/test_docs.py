@@ -2,23 +2,18 @@
 
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from functools import cache
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import srvstat
-from conftest import AS_OF, DAY, ROOT, Build, Cli, server
+from conftest import ROOT, Cli
 from srvstat.cli.app import COMMANDS, Group
 from srvstat.contract.errors import SrvstatError
-from srvstat.contract.windows import DAYS
 
 pytestmark = pytest.mark.slow
 
@@ -70,71 +65,6 @@ def test_the_python_example_runs(page: str) -> None:
     exec(example, names)  # noqa: S102 - the example is ours
 
     assert isinstance(names["answer"], srvstat.CompareResponse)
-
-
-@pytest.mark.usefixtures("_demo")
-def test_the_example_readers_give_the_figures_of_compare_and_the_root(
-    demo_snapshot: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = (ROOT / "docs" / "snapshot.md").read_text(encoding="utf-8")
-    reader, summaries, chain = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-
-    names: dict[str, Any] = {}
-    exec(reader, names)  # noqa: S102 - the reader is ours
-
-    assert capsys.readouterr().out.startswith("(129.83079056865463, 114.0, 361, 20, 123, 147, 721)")
-    with srvstat.open_snapshot(demo_snapshot) as snapshot:
-        for at, (name, days) in product((0, DAY // 3, 20 * DAY), DAYS.items()):
-            end = names["as_of"] - at
-            (answer, _) = snapshot.compare(
-                ["harbor-city", "old-guard"], range=name, at=str(end)
-            ).data
-            read = names["figures"](names["connection"], names["server"], end - days * DAY, end)
-            mean, median, peak, lowest, first, last, count = read
-            assert (mean, median, peak, lowest, count) == (
-                answer.averagePlayers,
-                answer.medianPlayers,
-                answer.peakPlayers,
-                answer.lowestPlayers,
-                answer.sampleCount,
-            )
-            assert last - first == answer.growth.players
-        exec(summaries, names)  # noqa: S102 - so is the reader of summaries
-        query = """SELECT (observed_at + 86399999) / 86400000 AS day, count(*), sum(players),
-            max(players), min(players) FROM observations WHERE server = ? GROUP BY day"""
-        days_found = names["connection"].execute(query, (names["server"],)).fetchall()
-        read_days = names["read_summary_days"](names["connection"], names["server"])
-        assert [(day, *figures) for day, figures in read_days.items()] == days_found
-        capsys.readouterr()
-        exec(chain, names)  # noqa: S102 - so is the code that checks the digests
-        assert capsys.readouterr().out == f"{snapshot.root}\n"
-    names["connection"].close()
-
-
-@pytest.mark.usefixtures("_demo")
-def test_the_example_reader_finds_ranks_in_bands_of_several_values(build: Build) -> None:
-    text = (ROOT / "docs" / "snapshot.md").read_text(encoding="utf-8")
-    names: dict[str, Any] = {}
-    exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], names)  # noqa: S102 - the reader is ours
-    names["connection"].close()
-    rows = [
-        (name, AS_OF - at * DAY // 24, at * at * 7919 % 100_003)
-        for name in "ab"
-        for at in range(999)
-    ]
-    path = build([server("a"), server("b")], rows)
-
-    with closing(sqlite3.connect(path)) as connection, srvstat.open_snapshot(path) as snapshot:
-        assert connection.execute("SELECT count(*) FROM bands").fetchone() > (40,)
-        for name, days in DAYS.items():
-            answer, _ = snapshot.compare(["a", "b"], range=name).data
-            read = names["figures"](connection, 1, AS_OF - days * DAY, AS_OF)
-            assert read[:4] == (
-                answer.averagePlayers,
-                answer.medianPlayers,
-                answer.peakPlayers,
-                answer.lowestPlayers,
-            )
 
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)

@@ -50,39 +50,37 @@ def _instants(draw: st.DrawFn) -> list[int]:
 
 @st.composite
 def few_values(draw: st.DrawFn) -> Observed:
-    """Draw a server of few values; each is a band."""
+    """Draw a server of a few values."""
     instants = draw(_instants())
-    per_day = len(instants) // len({at // DAY for at in instants})
-    most = min(20, 16 * per_day)
-    lowest = draw(st.sampled_from([0, 0, 1, 254, 65_530, 2**32 - 3, LARGEST - 60]))
+    lowest = draw(st.sampled_from([0, 0, 1, 254, 4_090, 65_530, 2**32 - 3, LARGEST - 60]))
     highest = draw(st.sampled_from([lowest, lowest + 2, lowest + 60, LARGEST]))
-    palette = draw(st.lists(st.integers(lowest, highest), min_size=1, max_size=most))
+    palette = draw(st.lists(st.integers(lowest, highest), min_size=1, max_size=20))
     return Observed(instants, list(islice(cycle(palette), len(instants))))
+
+
+VALUES = [(0, 0), (0, 9), (0, 300), (0, 4_095), (4_090, 4_100), (0, 100_000), (0, LARGEST)]
+"""Ranges of players: below, around and above the greatest value that blocks count."""
 
 
 @st.composite
 def many_values(draw: st.DrawFn) -> Observed:
-    """Draw a server of many values with days in its own row and often in blocks.
+    """Draw a server with enough observations for marks and often for several blocks.
 
-    Often a few values are much more frequent than the others.
+    The values of its halves often differ, and often a few values are from another range.
     """
     drawn = random.Random(draw(st.integers(0, 2**32)))  # noqa: S311 - not for secrets
-    count = draw(st.sampled_from([18, 40, 63, 64, 65, 96, 97, 130]))
-    first = draw(st.sampled_from([0, AS_OF // DAY - 200, LAST_DAY - 2 * count]))
-    days = sorted(drawn.sample(range(first, first + 2 * count), count))
-    most_per_day = draw(st.sampled_from([1, 1, 2, 5]))
-    instants = [
-        day * DAY + time
-        for day in days
-        for time in sorted(drawn.sample(range(0, DAY, 1000), drawn.randint(1, most_per_day)))
-    ]
-    lowest = draw(st.sampled_from([0, 3, 2**32 - 40]))
-    highest = draw(st.sampled_from([lowest + 200, lowest + 2**20, LARGEST]))
-    values = [drawn.randint(lowest, highest) for _ in instants]
-    heavy = drawn.choices(values, k=2)
-    share = draw(st.sampled_from([0, 0, 0.1, 0.4]))
+    count = draw(st.sampled_from([511, 512, 513, 1_100, 2_047, 2_048, 2_049, 2_600, 4_096, 4_097]))
+    step, jitter = draw(st.sampled_from([(1, 1), (1_000, 900), (60_000, 1), (DAY // 24, 77)]))
+    first = draw(st.sampled_from([0, AS_OF - 90 * DAY, LATEST - count * step]))
+    instants = [first + number * step + drawn.randrange(jitter) for number in range(count)]
+    early, late, rare = draw(st.lists(st.sampled_from(VALUES), min_size=3, max_size=3))
+    share = draw(st.sampled_from([0, 0, 0.001, 0.4]))
     return Observed(
-        instants, [drawn.choice(heavy) if drawn.random() < share else value for value in values]
+        instants,
+        [
+            drawn.randint(*(rare if drawn.random() < share else early if at < count / 2 else late))
+            for at in range(count)
+        ],
     )
 
 
@@ -99,11 +97,12 @@ def draw_fleets(draw: st.DrawFn) -> dict[str, Observed]:
 
 
 def windows(*observed: Observed) -> st.SearchStrategy[Window]:
-    """Draw windows with edges at, next to, and far from observations and midnights."""
-    seen = {at for one in observed for at in one.instants}
+    """Draw windows with edges at, next to, and far from observations, marks and midnights."""
+    seen = sorted({at for one in observed for at in one.instants})
+    of_marks = {at for one in observed for first in (511, 512) for at in one.instants[first::512]}
     midnights = {at // DAY * DAY for at in seen}
     far = [-366 * DAY, 0, AS_OF, LATEST]
-    marks = st.sampled_from([*far, *sorted(seen | midnights) * 4])
+    marks = st.sampled_from(seen) | st.sampled_from([*far, *sorted(of_marks | midnights)])
     edges = st.builds(int.__add__, marks, st.sampled_from([0, 0, 0, -1, 1, -DAY, DAY]))
-    starts = edges | st.sampled_from([-366 * DAY, min(seen) - 1])
+    starts = edges | st.sampled_from([-366 * DAY, seen[0] - 1])
     return st.tuples(starts, edges).map(lambda pair: Window(*sorted(pair)))
