@@ -14,8 +14,8 @@ from pathlib import Path
 from campaigns.campaign import MEMORY, Campaign, Result, run_in_blocks
 from campaigns.questions import Answer, ask_everything, find_wrong_answers, is_refusal
 from campaigns.small_snapshots import build_small_snapshot
+from support.snapshots import PAGE_SIZE as PAGE
 
-PAGE = 16_384
 SECTOR = 512
 DATABASE_HEADER_BYTES = 100
 PAGE_COUNT_AT = 28

@@ -78,20 +78,19 @@ def build_small_snapshot(directory: Path, seed: int) -> Path:
 _Row = tuple[str, int, int]
 
 _VALUES_PER_DAY = 8
-"""Number of values per day. No two days share a value, so every seed gives the same bands."""
+"""Number of values per day."""
 
 
 def _draw_observations(rng: random.Random) -> Iterator[_Row]:
     """Yield the observations of every server, with gaps of days and hours."""
-    # The seed only changes the order of the values, so every seed gives the same bands.
-    times = [*_list_half_hours()]
+    # The seed only changes the order of the values, so that all columns keep their lengths.
+    times = [*_list_times()]
     yield from zip(
         repeat("busy"), times, _draw_shuffled(rng, range(5, 405), len(times)), strict=False
     )
     for day in (1, 2, 40):
         for hour in range(0, 24, 3):
             yield "wide", MIDNIGHT - day * DAY + hour * HOUR, rng.randrange(2**33)
-    # More days than fit in the server's row, and more values and intervals than bands.
     for day in range(1, 71):
         yield (
             "daily",
@@ -115,10 +114,11 @@ def _draw_shuffled(rng: random.Random, values: range, count: int) -> list[int]:
     return found
 
 
-def _list_half_hours() -> Iterator[int]:
+def _list_times() -> Iterator[int]:
+    """Yield so many times that their observations take two blocks."""
     for day in (0, 1, 2, 3, 4, 7, 8, 9, 10, 13, 14, 15, 20, 30, 60, 200):
         midnight = MIDNIGHT - day * DAY
-        for at in range(midnight, min(midnight + DAY, AS_OF + 1), HOUR // 2):
+        for at in range(midnight, min(midnight + DAY, AS_OF + 1), HOUR // 6):
             if at % (6 * HOUR) >= HOUR:
                 yield at
 

@@ -8,17 +8,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from srvstat.snapshot.format.rows import APPLICATION_ID, FORMAT_VERSION, read_schema
+from support.snapshots import PAGE_SIZE as PAGE
 from support.snapshots import change, forge
 
 Harm = Callable[[Path], None]
 
-PAGE = 16_384
 _INTERIOR = b"\x05"
 
-_TABLES = (
-    *("snapshot", "directory", "servers", "calendars", "bands", "days"),
-    *("summary_index", "summaries", "interval_counts", "intervals"),
-)
+_TABLES = ("snapshot", "directory", "servers", "blocks")
 
 
 @contextmanager
@@ -137,8 +134,8 @@ def interrupt_writer(path: Path) -> None:
     with closing(sqlite3.connect(work, isolation_level=None)) as connection:
         connection.execute("PRAGMA cache_size = 1")
         connection.execute("BEGIN")
-        connection.execute("UPDATE summaries SET day_count = day_count + 1")
-        connection.execute("UPDATE days SET prefix_count = prefix_count + 1")
+        connection.execute("UPDATE blocks SET sum_before = x'01'")
+        connection.execute("UPDATE servers SET hostname = 'secret'")
         shutil.copy(work, path)
         shutil.copy(f"{work}-journal", f"{path}-journal")
     work.unlink()

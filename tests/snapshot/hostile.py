@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from snapshot.harms import (
-    PAGE,
     Harm,
     append_empty_pages,
     change_rows,
@@ -18,10 +17,11 @@ from snapshot.harms import (
     run_without_indexes,
 )
 from srvstat.contract.windows import DAY_MS
+from support.snapshots import PAGE_SIZE
 
 _ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 _ROOT_OF = "(SELECT rootpage FROM sqlite_schema WHERE name = '{}')"
-_LAST_DAY_OF_UNEVEN = "(SELECT max(server_day) FROM days WHERE server_day / 10000000 = 6)"
+_OF_UNEVEN = "WHERE server_block / 1000000000 = 6"
 
 
 def _change_uneven(assignment: str) -> Harm:
@@ -40,16 +40,15 @@ def _forge_bundle(parent_root: str, covered_from: int) -> Harm:
 
 
 STRUCTURES: Mapping[str, Harm] = {
-    "an endless view instead of the days": run_sql(
-        "DROP TABLE days", f"CREATE VIEW days AS {_ENDLESS} SELECT i AS server_day FROM n"
+    "an endless view instead of the blocks": run_sql(
+        "DROP TABLE blocks", f"CREATE VIEW blocks AS {_ENDLESS} SELECT i AS server_block FROM n"
     ),
     "a generated column": run_sql(
         "ALTER TABLE servers ADD COLUMN secret INTEGER"
         " GENERATED ALWAYS AS (length(hex(zeroblob(100000000))))"
     ),
-    "a virtual table instead of the bands": replace_table(
-        "bands",
-        "CREATE VIRTUAL TABLE bands USING fts5(server_band, observation_count, players)",
+    "a virtual table instead of the directory": replace_table(
+        "directory", "CREATE VIRTUAL TABLE directory USING fts5(bucket, entries, servers)"
     ),
     "a name that is not UTF-8": run_sql(
         "INSERT INTO sqlite_schema VALUES"
@@ -65,7 +64,7 @@ STRUCTURES: Mapping[str, Harm] = {
     "an interrupted writer": interrupt_writer,
     "a header with write-ahead logging for readers": overwrite_header(18, b"\x01\x02"),
     "a header of a later schema": overwrite_header(44, (5).to_bytes(4)),
-    "a header with half the page size": overwrite_header(16, (PAGE // 2).to_bytes(2)),
+    "a header with half the page size": overwrite_header(16, (PAGE_SIZE // 2).to_bytes(2)),
 }
 """Changes that every command must refuse."""
 
@@ -81,15 +80,15 @@ CONTENTS: Mapping[str, Harm] = {
         " project_description, region, players_current, players_max, tags, flags, chat_url,"
         " icon_url, offline, first_seen_at, updated_at, current_is_fallback,"
         " first_seen_is_fallback, updated_is_fallback, source_id, completed, 0, NULL, NULL,"
-        " days, day_digests, blocks, block_digests, band_count, bands, band_digests,"
-        " player_sum, cumulative, last_players, usual_interval, covered, summary_digest"
+        " NULL, player_sum, counts, block_ends, block_peaks, block_digests"
         " FROM servers WHERE id = 'once'"
     ),
-    "players that are a negative number": change_rows("UPDATE days SET players = -1"),
-    "a day of 100 MB": change_rows(
-        "UPDATE days SET players = zeroblob(100000000), observation_count = 100000000"
-        " WHERE server_day = (SELECT max(server_day) FROM days)"
+    "players that are a negative number": change_rows("UPDATE blocks SET players = -1"),
+    "a block of 100 MB": change_rows(
+        "UPDATE blocks SET players = zeroblob(100000000), observation_count = 100000000"
+        f" {_OF_UNEVEN}"
     ),
+    "counts of 100 MB": change_rows(f"UPDATE blocks SET marks = zeroblob(100000000) {_OF_UNEVEN}"),
     "an index that disagrees with its table": run_without_indexes(
         "UPDATE servers SET id = CASE id WHEN 'uneven' THEN 'busy' ELSE 'uneven' END"
         " WHERE id IN ('uneven', 'busy')"
@@ -99,17 +98,16 @@ CONTENTS: Mapping[str, Harm] = {
         " WHERE type = 'index') - rootpage WHERE type = 'index'"
     ),
     "two swapped tables": run_sql(
-        f"UPDATE sqlite_schema SET rootpage = {_ROOT_OF.format('days')}"
-        f" + {_ROOT_OF.format('calendars')} - rootpage WHERE name IN ('days', 'calendars')"
+        f"UPDATE sqlite_schema SET rootpage = {_ROOT_OF.format('blocks')}"
+        f" + {_ROOT_OF.format('directory')} - rootpage WHERE name IN ('blocks', 'directory')"
     ),
     "a table with the page of the schema": run_sql(
         "UPDATE sqlite_schema SET rootpage = 1 WHERE name = 'servers'"
     ),
     "servers whose page is its own child": link_to_itself("servers"),
-    "days whose page is its own child": link_to_itself("days"),
-    "no summaries": change_rows("DELETE FROM summaries"),
-    "no calendars": change_rows("DELETE FROM calendars"),
-    "days whose last child is a page of bands": link_last_child("days", "bands"),
+    "blocks whose page is its own child": link_to_itself("blocks"),
+    "no blocks": change_rows("DELETE FROM blocks"),
+    "blocks whose last child is the page of the directory": link_last_child("blocks", "directory"),
     "texts in UTF-16": convert_to_utf_16,
     "a header that reserves most of each page": overwrite_header(20, b"\xff"),
     "a header with free pages": overwrite_header(32, (3).to_bytes(4) + (99).to_bytes(4)),
@@ -122,45 +120,39 @@ FORGERIES: Mapping[str, Harm] = {
     "a text of 2 MB": _forge_uneven("hostname = printf('%.*c', 2000000, 'x')"),
     "an identifier with terminal control characters": forge_rows(
         "UPDATE servers SET id = char(27) || '[2J' || 'secret' WHERE id = 'wide';"
-        " UPDATE days SET players = zeroblob(length(players)) WHERE server_day / 10000000 = 7"
+        " UPDATE blocks SET players = zeroblob(length(players))"
+        " WHERE server_block / 1000000000 = 7"
     ),
     "tags of 400,000 lists": _forge_uneven("tags = printf('%.*c', 400000, '[')"),
     "300,000 tags": _forge_uneven(
         "tags = '[' || replace(printf('%.*c', 299999, '0'), '0', '\"\",') || '\"\"]'"
     ),
-    "2^62 bands": forge_rows("UPDATE servers SET band_count = 4611686018427387904"),
-    "800,000 digests of bands": _forge_uneven("band_digests = zeroblob(16000000)"),
-    "a sum of 2 MB": forge_rows("UPDATE days SET prefix_sum = randomblob(2000000)"),
-    "bands of 500,000 observations": forge_rows(
-        "UPDATE bands SET players = zeroblob(500000), observation_count = 500000"
+    "500,000 digests of blocks": _forge_uneven(
+        "block_digests = zeroblob(8000000), block_ends = zeroblob(4000000)"
     ),
-    "summaries of 2^62 days": forge_rows(
-        "UPDATE summaries SET peaks = x'', day_count = 4611686018427387904"
+    "500,000 blocks": _forge_uneven(
+        "block_digests = zeroblob(8000000), block_ends = zeroblob(4000000),"
+        " observation_count = 500000 * 2048"
     ),
-    "peaks and times beyond all days": forge_rows(
-        "UPDATE summaries SET last_peak_times = zeroblob(16 * day_count),"
-        " first_times = randomblob(16 * day_count)"
+    "a sum of 2 MB": forge_rows("UPDATE blocks SET sum_before = randomblob(2000000)"),
+    "counts and marks of 2 MB": forge_rows(
+        "UPDATE blocks SET counts_before = randomblob(2000000), marks = randomblob(2000000)"
     ),
-    "500,000 blocks of summaries": forge_rows(
-        "UPDATE summary_index SET blocks = zeroblob(1000000), digests = zeroblob(8000000)"
+    "observations of a server that ascend by 2^62 counts": forge_rows(
+        "UPDATE servers SET counts = zeroblob(16384), observation_count = 4611686018427387904"
     ),
-    "a usual interval of 2^63 - 1": forge_rows(
-        "UPDATE servers SET usual_interval = 9223372036854775807, covered = -1"
+    "a block of 500,000 observations at one instant": forge_rows(
+        "UPDATE blocks SET times = zeroblob(500000), players = zeroblob(500000),"
+        f" observation_count = 500000 {_OF_UNEVEN}"
     ),
-    "a calendar of 100,000 days per block": forge_rows(
-        "UPDATE calendars SET days = zeroblob(400000), digests = zeroblob(1600000)"
+    "a block of 2^62 observations": forge_rows(
+        "UPDATE blocks SET times = x'', players = x'', observation_count = 4611686018427387904"
+        f" {_OF_UNEVEN}"
     ),
-    "a day of 500,000 observations at one instant": forge_rows(
-        "UPDATE days SET times = zeroblob(500000), players = zeroblob(500000),"
-        f" observation_count = 500000 WHERE server_day = {_LAST_DAY_OF_UNEVEN}"
+    "a block in the years after 9999": forge_rows(
+        f"UPDATE blocks SET time_unit = 4611686018427387904, first_observed_at = -1 {_OF_UNEVEN}"
     ),
-    "a day of 2^62 observations": forge_rows(
-        "UPDATE days SET times = x'', players = x'', observation_count = 4611686018427387904"
-        f" WHERE server_day = {_LAST_DAY_OF_UNEVEN}"
-    ),
-    "a day after the year 9999": forge_rows(
-        f"UPDATE days SET server_day = 69999999 WHERE server_day = {_LAST_DAY_OF_UNEVEN}"
-    ),
+    "ends of blocks in the years after 9999": _forge_uneven("block_ends = x'ffffffffffffff7f'"),
     "an as_of after the year 9999": forge_rows("UPDATE snapshot SET as_of = 9223372036854775807"),
     "a parent root without a coverage": forge_rows(
         "UPDATE snapshot SET parent_root = zeroblob(32)"

@@ -4,8 +4,7 @@ from typing import Any
 
 from srvstat.snapshot.format.rows import ServerRow
 
-_CALENDAR = ("days", "day_digests", "blocks", "block_digests")
-_BLOBS = (*_CALENDAR, "bands", "band_digests", "player_sum", "cumulative", "summary_digest")
+_BLOBS = ("player_sum", "counts", "block_ends", "block_peaks", "block_digests")
 
 
 def build_server(key: int, **columns: Any) -> ServerRow:
@@ -15,7 +14,6 @@ def build_server(key: int, **columns: Any) -> ServerRow:
     unknown = dict.fromkeys(
         ("icon_url", "source_id", "first_observed_at", "last_observed_at", "last_players")
     )
-    unknown |= dict.fromkeys(("usual_interval", "covered"))
     named = {"server": key, "id": f"id-{key}", "cfx_id": f"cfx-{key}"}
     empty |= dict.fromkeys(numbers, 0) | dict.fromkeys(_BLOBS, b"") | unknown
     return ServerRow(**{**empty, **named, **columns})

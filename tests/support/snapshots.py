@@ -21,6 +21,9 @@ from srvstat.snapshot.format.rows import (
 
 _Row = tuple[Any, ...]
 
+PAGE_SIZE = 16_384
+"""The bytes of a page of a snapshot."""
+
 COMMAND = ["snapshot", "build", "out.db", "--servers", "servers.ndjson"]
 WEEK = [*COMMAND, "--observations", "week.csv"]
 EXISTS = "error: out.db: exists; --overwrite replaces it\n"

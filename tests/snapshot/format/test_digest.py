@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from snapshot.server_rows import build_server
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.snapshot.format.digest import (
-    DIGEST_BYTES,
     build_directory,
     compute_root,
     digest_row,
@@ -24,7 +23,7 @@ from srvstat.snapshot.format.digest import (
     hash_identifier,
     read_entries,
 )
-from srvstat.snapshot.format.rows import KINDS, Bucket, FileRow, read_schema
+from srvstat.snapshot.format.rows import DIGEST_BYTES, KINDS, Bucket, FileRow, read_schema
 
 LEAST, MOST = -(2**63), 2**63 - 1
 TEXTS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=5)
@@ -101,8 +100,10 @@ def test_rows_have_the_types_that_the_schema_declares(table: str) -> None:
     ]
     if table == "snapshot":
         del declared[-1]
+    kinds = frozenset(product(*declared))
 
-    assert KINDS[table] == frozenset(product(*declared))
+    # Counts have a digest of their own, and most readers leave them out.
+    assert KINDS[table] == kinds | {kind[:-2] for kind in kinds if table == "blocks"}
 
 
 @pytest.mark.parametrize("value", [1.5, True, bytearray(b"x"), "a\0b", "\ud800"])

@@ -7,10 +7,7 @@ from hashlib import sha256
 from srvstat.snapshot.format.rows import FORMAT_VERSION, read_schema
 
 SCHEMA_HASHES = {
-    5: "48469514c1def24679469cffcbb32632848a9b9d539698cce5651bf40c4acec7",
-    6: "107d32f8a0bdc2df739df1eeb705fdff7a856836c36f7a76a20d57fc5803794c",
-    7: "8b86c2d5a5a8ca8515046f9e93bb5c1a8ade87dfe13a56a52d9611e1d6caec6d",
-    8: "86129511bccda5c82e47f0248316a5c9af98e7ba978195cfd1d89e6172e1ff44",
+    1: "dc7046c90fc9c752b6f661e847445ef105cff5d92b1be255585a159dd0b50cd1",
 }
 """The SHA-256 of the stored CREATE statements, with their comments, by format version."""
 

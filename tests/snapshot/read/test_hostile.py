@@ -31,13 +31,14 @@ COMMANDS: Mapping[str, list[str]] = {
     ],
 }
 _KNOWN = "|".join(PUBLISHED)
-_PART_OF_SERVER = "(day [0-9-]{10}|the (calendar|bands|days|summaries|observations))"
+_TIME = r"[0-9-]{10}T[0-9:.]{12}Z"
 _PARTS = (
-    "the (whole file|directory of identifiers|servers|calendars|bands|days|summaries)",
+    "the (whole file|directory of identifiers|servers|observations)",
     "the table [a-z_]+",
     "its (header|tables)",
     "the structure of the SQLite file",
-    rf"({_PART_OF_SERVER} of )?(a server|server ({_KNOWN}))",
+    rf"(the observations of )?(a server|server ({_KNOWN}))",
+    rf"observations of (a server|server ({_KNOWN})) from {_TIME} to {_TIME}",
 )
 REASON = re.compile(
     rf"damaged \(({'|'.join(_PARTS)})\); copy it again, or build one with"

@@ -8,22 +8,17 @@ from pathlib import Path
 
 from conftest import Cli
 from srvstat.snapshot.format.digest import build_directory
-from srvstat.snapshot.format.rows import ROWS_PER_SERVER, ServerRow
+from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, ServerRow
 
-KEYS = {
-    **dict.fromkeys(("servers", "summary_index"), "server"),
-    **dict.fromkeys(("calendars", "summaries", "interval_counts"), "server_block"),
-    **dict.fromkeys(("bands", "intervals"), "server_band"),
-    "days": "server_day",
-}
+KEYS = {"servers": ("server", 1), "blocks": ("server_block", BLOCKS_PER_SERVER)}
+"""The key of each table, and the keys of each server."""
 
 
 def renumber(path: str, find_number: Callable[[int], int]) -> None:
     """Give each server another number, in all tables."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.create_function("renumber", 1, find_number)
-        for table, key in KEYS.items():
-            rows = ROWS_PER_SERVER[table]
+        for table, (key, rows) in KEYS.items():
             # Negative first, as an old and a new number can be equal.
             for change in (f"-renumber({key} / {rows}) * {rows} - {key} % {rows}", f"-{key}"):
                 connection.execute(f"UPDATE {table} SET {key} = {change}")  # noqa: S608 - our own names

@@ -31,5 +31,5 @@ def test_any_sqlite_program_reads_all_observations(tmp_path: Path) -> None:
             (at, players) for name, at, players in ROWS if name == "b"
         ]
         plan = [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
-    assert "SEARCH days USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in plan
-    assert not [step for step in plan if step.startswith(("SCAN days", "SCAN servers"))]
+    assert "SEARCH blocks USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in plan
+    assert not [step for step in plan if step.startswith(("SCAN blocks", "SCAN servers"))]
