@@ -35,52 +35,25 @@ from srvstat.stats import Growth, Statistics, compute_growth, compute_statistics
 _SERVERS_AT_ONCE = 500
 """Limits the memory of blocks."""
 
-_FEW = 1024
-"""Sorting so many observations takes less time than counting them."""
-
 
 class _Edge(NamedTuple):
-    """An end of a window in a block: the position of the first observation after it."""
+    """A server up to an instant in one of its blocks.
+
+    The `mark` nearest to the instant is a number from 1; 0 is the start of the block. `rest` are
+    the players between both, ascending; `sign` is -1 if the mark is later, and else 1.
+    """
 
     block: Block
     players: Sequence[int]
     position: int
-
-    def count_before(self) -> int:
-        """Return the number of the server's observations up to the edge."""
-        return self.block.server_block % BLOCKS_PER_SERVER * BLOCK_SIZE + self.position
-
-    def find_mark(self) -> int:
-        """Return the number of the nearest mark, from 1; 0 is the start of the block."""
-        nearest = (self.position + MARK_STEP // 2) // MARK_STEP
-        return min(nearest, len(self.block.mark_sums) // SUM_WIDTH)
-
-    def list_rest(self) -> Sequence[int]:
-        """Return the players between the nearest mark and the edge, in order of time."""
-        at = self.find_mark() * MARK_STEP
-        return self.players[min(at, self.position) : max(at, self.position)]
-
-    def add_players(self) -> int:
-        """Return the sum of the players of the observations up to the edge."""
-        mark, rest = self.find_mark(), sum(self.list_rest())
-        total = int.from_bytes(self.block.sum_before, "little")
-        if mark:
-            total += unpack(self.block.mark_sums, SUM_WIDTH)[mark - 1]
-        return total - rest if self.position < mark * MARK_STEP else total + rest
-
-
-class _Counts(NamedTuple):
-    """How many observations up to an instant have at most `v` players, for `v` below COUNTED.
-
-    It is the sum of `before[v]` and `mark[v]`, each of which goes on with its last number, plus or
-    minus (`sign`) the number of `rest` that are at most `v`. None is empty but `rest`, which
-    ascends.
-    """
-
-    before: Sequence[int]
-    mark: Sequence[int]
+    """The number of the observations of the block up to the instant."""
+    mark: int
     rest: Sequence[int]
     sign: int
+    count: int  # type: ignore[assignment] # a method of tuples
+    """The number of the observations up to the instant."""
+    total: int
+    """The sum of their players."""
 
 
 def _find_edge(block: Block, instant: int) -> _Edge:
@@ -89,26 +62,18 @@ def _find_edge(block: Block, instant: int) -> _Edge:
     if block.time_unit < 1:
         raise ForgedRowError("not a unit of time")
     position = bisect_right(times, (instant - block.first_observed_at) // block.time_unit)
-    return _Edge(block, players, position)
-
-
-def _read_counts(rows: VerifiedRows, server: ServerRow, edge: _Edge | None) -> _Counts:
-    """Return the counts up to an edge, or of all observations of a server."""
-    if edge is None:
-        width = choose_width(server.observation_count)
-        return _Counts(unpack(server.counts, width) or (0,), (0,), (), 1)
-    block = edge.block
-    rows.check_counts(server, block)
-    width = choose_width(edge.count_before() - edge.position)
-    before = unpack(block.counts_before, width)
-    number = edge.find_mark()
-    mark: Sequence[int] = ()
-    if number:
-        marks = unpack(block.marks, MARK_WIDTH)
-        length = len(marks) // (len(block.mark_sums) // SUM_WIDTH)
-        mark = marks[(number - 1) * length : number * length]
-    sign = -1 if edge.position < number * MARK_STEP else 1
-    return _Counts(before or (0,), mark or (0,), sorted(edge.list_rest()), sign)
+    mark = min((position + MARK_STEP // 2) // MARK_STEP, len(block.mark_sums) // SUM_WIDTH)
+    at, sign = mark * MARK_STEP, 1
+    total = int.from_bytes(block.sum_before, "little")
+    if mark:
+        total += unpack(block.mark_sums, SUM_WIDTH)[mark - 1]
+    if at <= position:
+        rest = sorted(players[at:position])
+    else:
+        rest, sign = sorted(players[position:at]), -1
+    number = block.server_block % BLOCKS_PER_SERVER
+    count = number * BLOCK_SIZE + position
+    return _Edge(block, players, position, mark, rest, sign, count, total + sign * sum(rest))
 
 
 class _Span(NamedTuple):
@@ -119,33 +84,13 @@ class _Span(NamedTuple):
     end: _Edge | None
     size: int
     """The number of observations."""
-
-    def add_players(self) -> int:
-        """Return the sum of their players."""
-        if self.end is None:
-            total = int.from_bytes(self.server.player_sum, "little")
-        else:
-            total = self.end.add_players()
-        total -= self.start.add_players()
-        if not 0 <= total <= self.size * MAX_SAFE_INTEGER:
-            raise ForgedRowError("not the sum of observations")
-        return total
-
-    def list_players(self) -> Sequence[int] | None:
-        """Return the players of the observations, if they are few in the blocks at the edges."""
-        start, end = self.start, self.end
-        if self.size > _FEW:
-            return None
-        if end is None:
-            players = start.players[start.position :]
-        elif end.block.server_block == start.block.server_block:
-            players = start.players[start.position : end.position]
-        else:
-            players = [*start.players[start.position :], *end.players[: end.position]]
-        return players if len(players) == self.size else None
+    total: int
+    """The sum of their players."""
 
     def compute_growth(self) -> Growth:
-        """Return the growth from the first observation, of at least two, to the last."""
+        """Return the growth from the first observation to the last."""
+        if self.size == 1:
+            return Growth(None, None)
         first, end = self.start.players[self.start.position], self.end
         if end is None:
             last = self.server.last_players
@@ -155,40 +100,49 @@ class _Span(NamedTuple):
             raise ForgedRowError("no last observation")
         return compute_growth(first, last)
 
-    def find_peak(self) -> int:
-        """Return the most players: of the blocks between the edges, and of those at the edges."""
-        start, end, server = self.start, self.end, self.server
-        peaks = read_block_peaks(server)
-        first = start.block.server_block % BLOCKS_PER_SERVER
-        last = len(peaks) if end is None else end.block.server_block % BLOCKS_PER_SERVER
-        if end is not None and first == last:
+    def find_peaks(self) -> tuple[int, int]:
+        """Return the most players in the blocks between the edges, and those at the edges, too."""
+        peaks = read_block_peaks(self.server)
+        first = self.start.block.server_block % BLOCKS_PER_SERVER
+        last = len(peaks) - 1
+        if self.end is not None:
+            last = self.end.block.server_block % BLOCKS_PER_SERVER
+        inner = peaks[first + 1 : last + (self.end is None)]
+        return max(inner, default=0), max(peaks[first : last + 1])
+
+    def find_wide_peak(self) -> int:
+        """Return the most players, of which blocks do not count so many."""
+        start, end = self.start, self.end
+        if end is not None and start.block.server_block == end.block.server_block:
             return max(start.players[start.position : end.position])
         of_end = end.players[: end.position] if end else ()
-        return max((*peaks[first + 1 : last], *start.players[start.position :], *of_end))
+        return max((self.find_peaks()[0], *start.players[start.position :], *of_end))
 
 
 def _find_spans(
     rows: VerifiedRows, servers: Sequence[ServerRow], window: Window
 ) -> list[_Span | None]:
-    """Return the observations of each server in a window; None where it can't have any."""
+    """Return the observations of each server in a window; None where it has none."""
     wanted: list[tuple[ServerRow, Sequence[int]]] = []
     for server in servers:
         ends = read_block_ends(server)
         first, last = bisect_right(ends, window.start), bisect_right(ends, window.end)
-        wanted.append((server, range(first, len(ends))[:1] or ()))
-        if first < last < len(ends):
-            wanted[-1] = server, (first, last)
+        numbers = [one for one in dict.fromkeys((first, last)) if one < len(ends)]
+        wanted.append((server, numbers))
     spans: list[_Span | None] = []
     for (server, _), blocks in zip(wanted, rows.read_blocks(wanted), strict=True):
         if not blocks:
             spans.append(None)
             continue
         start, end = _find_edge(blocks[0], window.start), None
-        after = server.observation_count
+        size, total = server.observation_count, int.from_bytes(server.player_sum, "little")
         if window.end < (server.last_observed_at or 0):
             end = _find_edge(blocks[-1], window.end)
-            after = end.count_before()
-        spans.append(_Span(server, start, end, after - start.count_before()))
+            size, total = end.count, end.total
+        size, total = size - start.count, total - start.total
+        if not 0 <= total <= size * MAX_SAFE_INTEGER:
+            raise ForgedRowError("not the sum of observations")
+        spans.append(_Span(server, start, end, size, total) if size else None)
     return spans
 
 
@@ -202,7 +156,7 @@ def compute_window_totals(
     totals: list[tuple[int, int]] = []
     for at in range(0, len(servers), _SERVERS_AT_ONCE):
         spans = _find_spans(rows, servers[at : at + _SERVERS_AT_ONCE], window)
-        totals += [(span.size, span.add_players()) if span else (0, 0) for span in spans]
+        totals += [(span.size, span.total) if span else (0, 0) for span in spans]
     return totals
 
 
@@ -215,23 +169,40 @@ def compute_window_statistics(
 
     Raises SnapshotError.
     """
-    return [
-        _compute_statistics(rows, span, window) if span else compute_statistics(())
-        for span in _find_spans(rows, servers, window)
-    ]
+    statistics = []
+    for span in _find_spans(rows, servers, window):
+        if span is None:
+            statistics.append(compute_statistics(()))
+            continue
+        lowest, median, peak = _rank(rows, span, window)
+        mean = span.total / span.size
+        growth = span.compute_growth()
+        statistics.append(Statistics(span.size, mean, median, peak, lowest, growth))
+    return statistics
 
 
-def _compute_statistics(rows: VerifiedRows, span: _Span, window: Window) -> Statistics:
-    players = span.list_players()
-    if players is not None:
-        return compute_statistics(players)
-    count = span.size
-    if count < 1:
-        raise ForgedRowError("not the number of observations")
-    lowest, median, peak = _rank(rows, span, window)
-    return Statistics(
-        count, span.add_players() / count, median, peak, lowest, span.compute_growth()
-    )
+_Counts = tuple[Sequence[int], Sequence[int], Sequence[int], int]
+"""How many observations up to an instant have at most `v` players, for `v` below COUNTED.
+
+It is the sum of `before[v]` and `mark[v]`, each of which goes on with its last number, and of the
+number of `rest` that are at most `v`, times `sign`; in this order. Only `rest` can be empty.
+"""
+
+
+def _read_counts(rows: VerifiedRows, server: ServerRow, edge: _Edge | None) -> _Counts:
+    """Return the counts up to an edge, or of all observations of a server."""
+    if edge is None:
+        width = choose_width(server.observation_count)
+        return unpack(server.counts, width) or (0,), (0,), (), 1
+    block, number = edge.block, edge.mark
+    rows.check_counts(server, block)
+    before = unpack(block.counts_before, choose_width(edge.count - edge.position))
+    mark: Sequence[int] = ()
+    if number:
+        marks = unpack(block.marks, MARK_WIDTH)
+        length = len(marks) // (len(block.mark_sums) // SUM_WIDTH)
+        mark = marks[(number - 1) * length : number * length]
+    return before or (0,), mark or (0,), edge.rest, edge.sign
 
 
 def _rank(rows: VerifiedRows, span: _Span, window: Window) -> tuple[int, float, int]:
@@ -241,16 +212,15 @@ def _rank(rows: VerifiedRows, span: _Span, window: Window) -> tuple[int, float, 
     before_end, mark_end, rest_end, sign_end = _read_counts(rows, server, span.end)
     lasts = [len(numbers) - 1 for numbers in (before, mark, before_end, mark_end)]
     last_before, last_mark, last_before_end, last_mark_end = lasts
-    top = min(max(*lasts, *rest[-1:], *rest_end[-1:]), COUNTED - 1)
 
     def count_up_to(value: int) -> int:
         """Return the number of observations with at most `value` players."""
-        return (
-            before_end[min(last_before_end, value)]
-            + mark_end[min(last_mark_end, value)]
+        return (  # min() would take most of the time
+            before_end[value if value < last_before_end else last_before_end]  # noqa: FURB136
+            + mark_end[value if value < last_mark_end else last_mark_end]  # noqa: FURB136
             + sign_end * bisect_right(rest_end, value)
-            - before[min(last_before, value)]
-            - mark[min(last_mark, value)]
+            - before[value if value < last_before else last_before]  # noqa: FURB136
+            - mark[value if value < last_mark else last_mark]  # noqa: FURB136
             - sign * bisect_right(rest, value)
         )
 
@@ -259,8 +229,10 @@ def _rank(rows: VerifiedRows, span: _Span, window: Window) -> tuple[int, float, 
         return bisect_right(range(high), rank, low, key=count_up_to)
 
     lower_rank, upper_rank = find_middle_ranks(count)
-    counted = count_up_to(top)
-    if upper_rank >= counted:
+    least_peak, greatest_peak = span.find_peaks()
+    top = min(greatest_peak, COUNTED - 1)
+    is_counted = greatest_peak < COUNTED
+    if not is_counted and upper_rank >= count_up_to(top):
         # Importing numpy takes longer than most answers.
         from srvstat.snapshot.read.observations import rank_players  # noqa: PLC0415
 
@@ -269,5 +241,5 @@ def _rank(rows: VerifiedRows, span: _Span, window: Window) -> tuple[int, float, 
         return lowest, (lower + upper) / 2, peak
     lower = find(lower_rank, 0, top)
     upper = lower if count_up_to(lower) > upper_rank else find(upper_rank, lower, top)
-    peak = find(count - 1, upper, top) if counted == count else span.find_peak()
+    peak = find(count - 1, max(upper, least_peak), top) if is_counted else span.find_wide_peak()
     return find(0, 0, lower), (lower + upper) / 2, peak
