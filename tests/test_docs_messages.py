@@ -36,7 +36,7 @@ def _files(build: Build, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     Path(build(map(server, names), [("srv-1", AS_OF, 5)])).rename(tmp_path / "bad.db")
     monkeypatch.chdir(tmp_path)
     with closing(sqlite3.connect("bad.db")) as connection, connection:
-        connection.execute("UPDATE days SET players = x'06'")
+        connection.execute("UPDATE blocks SET players = x'06'")
     cli("snapshot", "bundle", *PAIR, "--range", "7d", "-o", "case.db", "-s", "good.db")
     Path("cut.har").write_bytes(b'{"log":{"entries":[')
     Path("other.har").write_bytes(b"{}")

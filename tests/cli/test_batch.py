@@ -130,7 +130,7 @@ def test_damage_stops_a_batch_after_the_answers_before_it(
     shutil.copy(demo_snapshot, damaged)
     with closing(sqlite3.connect(damaged)) as connection, connection:
         connection.execute(
-            "UPDATE days SET players = x'0001' WHERE server_day / 10000000 ="
+            "UPDATE blocks SET players = x'0001' WHERE server_block / 1000000000 ="
             " (SELECT server FROM servers WHERE id = 'old-guard')"
         )
     Path("batch.ndjson").write_bytes(
@@ -140,7 +140,7 @@ def test_damage_stops_a_batch_after_the_answers_before_it(
     ran = cli("compare", "--batch", "batch.ndjson", "-s", damaged)
 
     assert (ran.exit_code, ran.stdout) == (3, good * 2)
-    assert ran.stderr.startswith(f"error: {damaged}: damaged (day ")
+    assert ran.stderr.startswith(f"error: {damaged}: damaged (observations of server old-guard ")
 
 
 @pytest.mark.usefixtures("here")

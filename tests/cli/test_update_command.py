@@ -7,15 +7,14 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from srvstat.snapshot.format.bands import find_epoch
 
 from conftest import AS_OF, DAY, Cli, Ran, build_in, csv, ndjson, server, srvstat
 from srvstat.contract.instants import format_instant
 from support.snapshots import change, expect_conflict, parse_summary, read_directory, read_rejects
 
 STEP = DAY // 8
-COUNT = find_epoch("a", 300) + 8
-"""Enough observations that some more don't begin an epoch."""
+COUNT = 2100
+"""Enough observations for two blocks."""
 
 FIRST = AS_OF - COUNT * STEP
 ROWS = [("a", FIRST + number * STEP, number % 50) for number in range(COUNT)]
@@ -103,13 +102,13 @@ def test_rows_that_are_not_kept_are_counted_over_all_updates(cli: Cli) -> None:
 
 
 def test_an_update_with_later_rows_reads_only_the_last_rows(here: Path, cli: Cli) -> None:
-    change("snapshot.db", "UPDATE days SET times = x'00' WHERE server_day % 10000000 = 20500")
+    change("snapshot.db", "UPDATE blocks SET times = x'00' WHERE server_block % 1000000000 = 0")
     damaged = (here / "snapshot.db").read_bytes()
-    Path("late.csv").write_bytes(csv([("a", LAST - STEP - 1, 3)]))
+    Path("late.csv").write_bytes(csv([("a", FIRST + 1, 3)]))
 
     late = cli("snapshot", "update", "snapshot.db", "--observations", "late.csv")
 
-    assert (late.exit_code, "damaged (day 2026-02-16 of server a)" in late.stderr) == (3, True)
+    assert (late.exit_code, "damaged (observations of server a from " in late.stderr) == (3, True)
     assert (here / "snapshot.db").read_bytes() == damaged
     assert cli(*UPDATE).exit_code == 0
     assert cli("snapshot", "verify", "snapshot.db").exit_code == 3
