@@ -126,11 +126,13 @@ def test_a_missing_or_damaged_file_is_named(cli: Cli, old: str, new: str) -> Non
         assert ran.stderr.startswith(f"error: {new}: damaged (observations of server a from ")
 
 
-def test_equal_observations_are_not_read(cli: Cli, old: str, build: Build) -> None:
-    new = build([server("a", tags=["t"]), server("b", cfxId="one")], ROWS)
-    change_players(new)
-
-    assert cli("snapshot", "diff", old, new).exit_code == 5
+def test_equal_blocks_before_the_first_difference_are_not_read(cli: Cli, build: Build) -> None:
+    rows = [("a", at, at % 7) for at in range(AS_OF - 3000 * 60_000, AS_OF + 1, 60_000)]
+    old, new = (build([server("a", tags=tags)], rows) for tags in ([], ["t"]))
+    altered = build([server("a")], [*rows[:-1], ("a", AS_OF, 8)])
+    for path in (new, altered):
+        change_players(path)
+        assert cli("snapshot", "diff", old, path, "--at", str(AS_OF - 1)).exit_code == 5
 
 
 def test_a_bundle_is_compared_where_it_has_data(cli: Cli, build: Build, tmp_path: Path) -> None:
@@ -159,7 +161,7 @@ def test_a_bundle_is_compared_where_it_has_data(cli: Cli, build: Build, tmp_path
     assert (ran.exit_code, "a bundle without id b" in ran.stderr) == (3, True)
 
 
-def test_a_difference_before_the_last_days_that_were_read_is_found(cli: Cli, build: Build) -> None:
+def test_all_days_with_a_difference_are_found(cli: Cli, build: Build) -> None:
     midnight = AS_OF // DAY * DAY
     old, new = (
         build([server("a")], [("a", midnight - day * DAY, day + more) for day in range(600)])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import groupby, islice
+from itertools import count, groupby, islice, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple, get_args
 
@@ -21,6 +21,7 @@ from srvstat.documents.support import (
     SnapshotDiff,
 )
 from srvstat.snapshot.format.blocks import Observations
+from srvstat.snapshot.format.packing import read_block_ends
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -31,10 +32,8 @@ _RANGES: tuple[Range, ...] = get_args(Range)
 _RECORD = slice(ServerRow._fields.index("id"), ServerRow._fields.index("completed") + 1)
 """The columns of a server that are not derived from its observations."""
 
-_OBSERVED = slice(ServerRow._fields.index("observation_count"), None)
-"""The columns that are."""
-
 _SERVERS_AT_ONCE = 100
+_BLOCKS_AT_ONCE = 100
 
 
 class _Files(NamedTuple):
@@ -207,13 +206,21 @@ def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> Itera
 
 def _find_differing(files: _Files, old: ServerRow, new: ServerRow) -> Numbers:
     """Return the instants of the observations that are not the same in both, ascending."""
-    if old[_OBSERVED] == new[_OBSERVED]:
+    if old.block_digests == new.block_digests:
         return np.array([], np.int64)
+    # The blocks before the first one that differs are equal.
+    equal = next(k for k in count() if old.get_block_digest(k) != new.get_block_digest(k))
+    with files.old.convert_decode_errors(old.title):
+        ends = read_block_ends(old)
     first_day = -(-(files.compared_from or 0) // DAY_MS)
-    window = Window(first_day * DAY_MS - 1, LATEST)
-    before = read_observations(files.old, old, window)
-    after = read_observations(files.new, new, window)
-    return np.union1d(_find_missing(before, after), _find_missing(after, before))
+    start = max([first_day * DAY_MS - 1, *ends[equal - 1 : equal]])
+    later = filter(start.__lt__, ends[equal + _BLOCKS_AT_ONCE :: _BLOCKS_AT_ONCE])
+    differing: list[Numbers] = []
+    for window in map(Window._make, pairwise([start, *later, LATEST])):
+        before = read_observations(files.old, old, window)
+        after = read_observations(files.new, new, window)
+        differing += _find_missing(before, after), _find_missing(after, before)
+    return np.unique(np.concatenate(differing))
 
 
 def _find_missing(ones: Observations, others: Observations) -> Numbers:
