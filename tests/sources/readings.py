@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from sources.tables import read_table
+from sources.tables import list_rows, read_table
 from srvstat.sources.batch import read_batches
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source
@@ -47,9 +47,9 @@ def read_file(path: Path, data: bytes) -> Reading:
     kept: dict[int, tuple[str, int, int]] = {}
     rejects: dict[int, tuple[str, str]] = {}
     for batch in read_batches(Source.from_name(str(path), None)):
-        columns = zip(batch.server_ids, batch.instants, batch.players, strict=True)
-        kept.update(zip(batch.places, columns, strict=True))
-        for place in batch.places[:: len(batch.places) // 20 + 1]:
+        rows = {place: (name, at, players) for name, at, players, place in list_rows(batch)}
+        kept.update(rows)
+        for place in list(rows)[:: len(rows) // 20 + 1]:
             find_text = batch.find_text or (lambda place: "{},{},{}".format(*kept[place]))
             assert find_text(place) == lines[place - 1].removesuffix("\r")
         rejects.update({each.place: (each.reason, each.text) for each in batch.rejects})

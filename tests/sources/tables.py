@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from srvstat.sources.batch import read_batches
+from srvstat.sources.batch import Batch, read_batches
 from srvstat.sources.source import Source
 
 
@@ -16,12 +16,20 @@ class Table:
     skipped: Counter[str] = field(default_factory=Counter)
 
 
+def list_rows(batch: Batch) -> list[tuple[str, int, int, int]]:
+    """Return the identifier, the instant, the players and the place of each observation."""
+    names = [batch.names[code] for code in batch.codes]
+    instants, players, places = (
+        column.tolist() for column in (batch.instants, batch.players, batch.places)
+    )
+    return list(zip(names, instants, players, places, strict=True))
+
+
 def read_table(source: Source) -> Table:
     """Read a source completely."""
     table = Table()
     for batch in read_batches(source):
-        columns = (batch.places, batch.server_ids, batch.instants, batch.players)
-        table.kept += zip(*columns, strict=True)
+        table.kept += ((place, name, at, players) for name, at, players, place in list_rows(batch))
         table.rejects += (reject[:3] for reject in batch.rejects)
         table.skipped.update(batch.skipped)
     table.kept.sort()

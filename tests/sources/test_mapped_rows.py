@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sources.tables import list_rows
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import format_instant
 from srvstat.sources.batch import NO_COUNT, read_batches
@@ -35,9 +36,7 @@ def read(path: Path, data: str, mapping: ColumnMapping) -> Found:
     path.write_text(data, encoding="utf-8", newline="")
     found = Found(Counter(), [], Counter())
     for batch in read_batches(Source.from_name(str(path), None, mapping)):
-        found.rows.update(
-            zip(batch.server_ids, batch.instants, batch.players, batch.places, strict=True)
-        )
+        found.rows.update(list_rows(batch))
         found.rejects.extend(reject[:3] for reject in batch.rejects)
         found.skipped.update(batch.skipped)
     return found
@@ -246,7 +245,7 @@ def test_a_column_without_a_name_is_no_server(tmp_path: Path) -> None:
 
     (batch,) = read_batches(source)
 
-    assert list(batch.server_ids) == ["a"]
+    assert batch.names == ["a"]
     assert warnings == [f"{path}, line 1: column 1 has no name, so it is ignored"]
 
 

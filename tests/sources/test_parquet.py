@@ -22,7 +22,7 @@ from sources.tables import Table, read_table
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import LATEST, YEAR_2001
 from srvstat.sources.arrow_columns import choose_columns, read_record_batches
-from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT, Runs, read_batches
+from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT, read_batches
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.source import Source
 
@@ -284,8 +284,7 @@ def test_a_dictionary_that_repeats_a_name_does_not_change_the_order_of_rows() ->
     columns = choose_columns(source, batch.schema)
     (found,) = read_record_batches(source, columns, [batch])
 
-    assert isinstance(found.server_ids, Runs)
-    assert (found.server_ids.names, list(found.places)) == (["a"], [1, 2, 4, 5])
+    assert (found.names, found.places.tolist()) == (["a"], [1, 2, 4, 5])
     assert [reject.reason for reject in found.rejects] == ["serverId: missing"]
 
 

@@ -1,14 +1,12 @@
 """The rows of sources, as DuckDB reads them itself or as our own readers read them for it."""
 
 import re
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
-from pyarrow import compute as pc
 from pyarrow.parquet import FileMetaData
 
 from srvstat.contract.instants import LATEST, YEAR_2001
@@ -20,7 +18,7 @@ from srvstat.sources.arrow_columns import (
     is_text,
     read_record_batches,
 )
-from srvstat.sources.batch import Batch, Reject, Runs, read_batches
+from srvstat.sources.batch import Batch, Reject, read_batches
 from srvstat.sources.registry import KINDS
 from srvstat.sources.source import Source
 from srvstat.sources.sql import quote_identifier
@@ -204,13 +202,11 @@ def read_rows(source: Source, number: int, remarks: Remarks) -> Iterator[pa.Reco
     """
     start = number << ORDER_BITS
     for batch in read_batches(replace(source, on_warning=remarks.warnings.append)):
-        remarks.rows[number] += (
-            len(batch.instants) + batch.count_rejected() + sum(batch.skipped.values())
-        )
+        remarks.rows[number] += batch.count_rows()
         remarks.skipped.update(batch.skipped)
         for reject in batch.rejects:
             remarks.add_reject(start | reject.place, reject)
-        if batch.instants:
+        if len(batch.instants):
             yield _convert_batch(batch, start, is_ordered=has_order(source))
 
 
@@ -232,26 +228,14 @@ def judge_rows(
 
 
 def _convert_batch(batch: Batch, start: int, *, is_ordered: bool) -> pa.RecordBatch:
-    count = len(batch.instants)
-    if is_ordered:
-        positions = pc.add(_convert_integers(batch.places), start)
-    else:
-        positions = pa.repeat(pa.scalar(start, pa.int64()), count)
+    places = batch.places if is_ordered else 0 * batch.places
     columns = [
-        _convert_identifiers(batch.server_ids),
-        _convert_integers(batch.instants),
-        _convert_integers(batch.players),
-        positions,
+        _convert_texts(batch.names).take(pa.array(batch.codes)),
+        pa.array(batch.instants),
+        pa.array(batch.players),
+        pa.array(places + start),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=ROWS)
-
-
-def _convert_identifiers(identifiers: Sequence[str]) -> pa.Array:
-    if not isinstance(identifiers, Runs):
-        return _convert_texts(identifiers)
-    names = _convert_texts(identifiers.names)
-    ends = pa.array(identifiers.ends, pa.int32())
-    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, names))
 
 
 def _convert_texts(texts: Sequence[str]) -> pa.Array:
@@ -260,9 +244,3 @@ def _convert_texts(texts: Sequence[str]) -> pa.Array:
     except UnicodeEncodeError:
         # JSON can have lone surrogates; as with U+0000, no identifier that has one means a server.
         return pa.array([_SURROGATE.sub("\x00", text) for text in texts], pa.string())
-
-
-def _convert_integers(integers: Sequence[int]) -> pa.Array:
-    """Return 64-bit integers as an Arrow array, without a copy if they are in one block."""
-    block = integers if isinstance(integers, array | memoryview) else array("q", integers)
-    return pa.Array.from_buffers(pa.int64(), len(block), [None, pa.py_buffer(block)])

@@ -1,18 +1,27 @@
 """Convert Arrow record batches to batches of observations, under a mapping."""
 
 import re
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import compute as pc
 
+from srvstat.arrays import Numbers
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import LATEST, OUTSIDE_YEARS, YEAR_2001, InstantError
-from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT, Batch, Reject, RowError, Runs
+from srvstat.sources.batch import (
+    COUNT_RULE,
+    MAX_PLAYERS,
+    NO_COUNT,
+    Batch,
+    Reject,
+    RowError,
+    renumber,
+)
 from srvstat.sources.mapping import NO_ZONE, ColumnMapping, describe_missing, describe_repeated
 from srvstat.sources.proposal import SAMPLE_ROWS, Sample
 from srvstat.sources.source import Source
@@ -303,7 +312,7 @@ def read_record_batches(
 ) -> Iterator[Batch]:
     """Convert record batches, whose columns are those of `columns.names` in this order.
 
-    Places are row numbers, counted from 1. Rows are grouped by server.
+    Places are row numbers, counted from 1.
     """
     converter = ColumnConverter(source.mapping)
     convert = _convert_wide if columns.id is None else _convert_long
@@ -347,10 +356,6 @@ class _Rows(NamedTuple):
         text = ",".join(map(format_cell, values))
         return Reject(self.first_place + row, reason, text, format_cell(malformed), column)
 
-    def locate(self, rows: pa.Array) -> pa.Array:
-        """Return the places of some rows."""
-        return pc.add(rows.cast(pa.int64()), self.first_place)
-
 
 def _convert_long(rows: _Rows) -> Batch:
     ids, at, count = _encode(rows.cells[0]), _decode(rows.cells[1]), _decode(rows.cells[2])
@@ -371,14 +376,14 @@ def _convert_long(rows: _Rows) -> Batch:
             reason, malformed = f"players: {COUNT_RULE}", count[row]
         rejects.append(rows.reject(row, reason, values, malformed))
     kept = pc.indices_nonzero(is_kept)
-    kept = kept.take(pc.array_sort_indices(ids.indices.take(kept)))  # a stable sort
-    runs = pc.run_end_encode(ids.indices.take(kept))
+    used, codes = renumber(_to_numpy(ids.indices.take(kept)))
     skipped = pc.sum(is_skipped).as_py()
     return Batch(
-        Runs(ids.dictionary.take(runs.values).to_pylist(), runs.run_ends.to_pylist()),
-        _view(instants.integers.take(kept)),
-        _view(players.integers.take(kept)),
-        _view(rows.locate(kept)),
+        ids.dictionary.take(used).to_pylist(),
+        codes,
+        _to_numpy(instants.integers.take(kept)),
+        _to_numpy(players.integers.take(kept)),
+        _to_numpy(kept) + rows.first_place,
         rejects,
         skipped={NO_COUNT: skipped} if skipped else {},
     )
@@ -393,8 +398,7 @@ def _convert_wide(rows: _Rows) -> Batch:
         reason = f"observedAt: {rows.converter.explain_instant(at.slice(row, 1))}"
         lost = sum(cells[row].is_valid for cells in rows.cells[1:]) or 1
         rejects.append(rows.reject(row, reason, [at[row]], at[row])._replace(rows=lost))
-    columns = (array("q"), array("q"), array("q"))
-    names, ends = [], []
+    counts, is_kept = [], []
     for name, cells in zip(rows.count_names, rows.cells[1:], strict=True):
         count = _decode(cells)
         players = rows.converter.convert_counts(count)
@@ -402,18 +406,19 @@ def _convert_wide(rows: _Rows) -> Batch:
         for row in _list_true(pc.and_(is_timed, is_malformed)):
             reason, values = f"players: {COUNT_RULE}", (pa.scalar(name), at[row], count[row])
             rejects.append(rows.reject(row, reason, values, count[row], name))
-        kept = pc.indices_nonzero(pc.and_(is_timed, players.integers.is_valid()))
-        if len(kept):
-            for column, values in zip(
-                columns,
-                (instants.integers.take(kept), players.integers.take(kept), rows.locate(kept)),
-                strict=True,
-            ):
-                column.frombytes(_view(values).cast("B"))
-            names.append(name)
-            ends.append(len(columns[0]))
+        counts.append(_to_numpy(players.integers.fill_null(0)))
+        is_kept.append(pc.and_(is_timed, players.integers.is_valid()).to_numpy(False))
     rejects.sort(key=lambda reject: reject.place)
-    return Batch(Runs(names, ends), *columns, rejects)
+    row_of, column_of = np.nonzero(np.transpose(is_kept))
+    used, codes = renumber(column_of)
+    return Batch(
+        [rows.count_names[column] for column in used],
+        codes,
+        _to_numpy(instants.integers.fill_null(0))[row_of],
+        np.array(counts)[column_of, row_of],
+        row_of + rows.first_place,
+        rejects,
+    )
 
 
 def _encode(ids: pa.Array) -> pa.DictionaryArray:
@@ -438,7 +443,6 @@ def _list_true(values: pa.Array) -> list[int]:
     return list(pc.indices_nonzero(values).to_pylist())
 
 
-def _view(integers: pa.Array) -> "memoryview[int]":
-    """Return 64-bit integers without nulls as a view of their memory."""
-    view = memoryview(integers.buffers()[1] or b"").cast("B").cast("q")
-    return view[integers.offset : integers.offset + len(integers)]
+def _to_numpy(integers: pa.Array) -> Numbers:
+    """Return integers without nulls."""
+    return np.asarray(integers.to_numpy(), np.int64)

@@ -2,16 +2,16 @@
 
 import os
 import re
-from array import array
-from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain, groupby, pairwise, repeat
-from operator import attrgetter, itemgetter
-from sys import byteorder
-from typing import NamedTuple, overload
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from types import MappingProxyType
+from typing import NamedTuple, Self
 
+import numpy as np
+
+from srvstat.arrays import Numbers
 from srvstat.contract.identifiers import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.sources.registry import FOLDER_KIND, load_reader
@@ -70,91 +70,54 @@ def cut_value(value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Runs(Sequence[str]):
-    """A column of identifiers of rows that are grouped: each identifier and where its rows end.
+class Batch:
+    """Consecutive observations of a source in reading order, as columns of equal length.
 
-    The rows of identifier `names[i]` are those from `ends[i - 1]` (0 for the first) to `ends[i]`.
-    The columns of a batch with runs are memory views or arrays of 64-bit integers, so that no row
-    is handled by itself.
+    Row i is of the server `names[codes[i]]`; names are the identifiers as the source writes them,
+    in the order in which they appear. `instants` are Unix milliseconds. A place is the number of a
+    line or row in its source; places never descend, also from batch to batch, and only observations
+    of different servers share one. `find_text` returns the text of the row at a place; it is called
+    only for rows that conflict with others. If it is None, the text is the columns as CSV:
+    `serverId,observedAt,players`. `skipped` counts, by reason, the rows that are well-formed but no
+    observations, such as a failed ping.
     """
 
     names: Sequence[str]
-    ends: Sequence[int]
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the identifier of each row."""
-        lengths = (end - start for start, end in pairwise((0, *self.ends)))
-        return chain.from_iterable(map(repeat, self.names, lengths))
-
-    def __len__(self) -> int:
-        return self.ends[-1] if self.ends else 0
-
-    @overload
-    def __getitem__(self, row: int) -> str: ...
-    @overload
-    def __getitem__(self, row: slice) -> Sequence[str]: ...
-    def __getitem__(self, row: int | slice) -> str | Sequence[str]:
-        """Return the identifier of a row."""
-        if isinstance(row, slice):
-            return [self[at] for at in range(*row.indices(len(self)))]
-        return self.names[bisect_right(self.ends, range(len(self))[row])]
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Consecutive observations of a source, as columns of equal length.
-
-    `server_ids` are the identifiers as the source writes them; they are Runs if the reader grouped
-    the rows by server. `instants` are Unix milliseconds. A place is the number of a line or row in
-    its source; places never descend from batch to batch, nor within a batch or each of its runs,
-    and only observations of different servers share one. `find_text` returns the text of the row at
-    a place; it is called only for rows that conflict with others. If it is None, the text is the
-    columns as CSV: `serverId,observedAt,players`. `skipped` counts, by reason, the rows that are
-    well-formed but no observations, such as a failed ping. `has_integers` says that the times of
-    plain CSV are integers.
-    """
-
-    server_ids: Sequence[str]
-    instants: Sequence[int]
-    players: Sequence[int]
-    places: Sequence[int]
+    codes: Numbers
+    instants: Numbers
+    players: Numbers
+    places: Numbers
     rejects: Sequence[Reject] = ()
     find_text: FindText | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
-    has_integers: bool = False
+
+    @classmethod
+    def from_rows(
+        cls,
+        rows: Iterable[tuple[str, int, int, int]],
+        rejects: Sequence[Reject] = (),
+        find_text: FindText | None = None,
+        skipped: Mapping[str, int] = MappingProxyType({}),
+    ) -> Self:
+        """Return a batch of rows, each an identifier, an instant, a player count and a place."""
+        codes: dict[str, int] = {}
+        numbers = [(codes.setdefault(name, len(codes)), *row) for name, *row in rows]
+        of_codes, instants, players, places = np.array(numbers, np.int64).reshape(-1, 4).T.copy()
+        return cls(list(codes), of_codes, instants, players, places, rejects, find_text, skipped)
+
+    def count_rows(self) -> int:
+        """Return the number of rows that were read: observations, and rows that are none."""
+        return len(self.places) + self.count_rejected() + sum(self.skipped.values())
 
     def count_rejected(self) -> int:
         """Return the number of rows that are malformed."""
         return sum(reject.rows for reject in self.rejects)
 
 
-def group_rows(batch: Batch) -> Batch:
-    """Return a batch with its rows grouped by server; those of a server stay in order."""
-    if isinstance(batch.server_ids, Runs):
-        return batch
-    positions: defaultdict[str, list[int]] = defaultdict(list)
-    for position, of_server in enumerate(map(positions.__getitem__, batch.server_ids)):
-        of_server.append(position)
-    runs = Runs(list(positions), list(accumulate(map(len, positions.values()))))
-    if all(each[-1] - each[0] < len(each) for each in positions.values()):
-        return replace(batch, server_ids=runs)
-    order = list(chain.from_iterable(positions.values()))
-    pick = itemgetter(*order)
-    instants, players = array("q", pick(batch.instants)), array("q", pick(batch.players))
-    if isinstance(batch.places, range):
-        places = add_to_each(array("q", order), batch.places.start)
-    else:
-        places = array("q", pick(batch.places))
-    return replace(batch, server_ids=runs, instants=instants, players=players, places=places)
-
-
-def add_to_each(values: "array[int] | memoryview[int]", added: int) -> "array[int]":
-    """Add a number to 64-bit integers that are not negative, as one sum of two long integers."""
-    shifts = array("q", [added]) * len(values)
-    both = [int.from_bytes(memoryview(each).cast("B"), byteorder) for each in (values, shifts)]
-    sums = array("q")
-    sums.frombytes(sum(both).to_bytes(sums.itemsize * len(values), byteorder))
-    return sums
+def renumber(codes: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the codes that occur, in ascending order, and each code's position among them."""
+    is_used = np.bincount(codes) > 0
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[codes]
 
 
 def read_batches(source: Source) -> Iterator[Batch]:

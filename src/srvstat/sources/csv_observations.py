@@ -5,20 +5,20 @@ mapping, the delimiter is recognized, and a file may be wide.
 """
 
 import re
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
-from itertools import chain, compress
+from functools import cache
+from itertools import chain
+from itertools import count as numbers
 from typing import NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
-from srvstat.contract.identifiers import MAX_IDENTIFIER_LENGTH
-from srvstat.contract.instants import UTC_INSTANT, YEAR_2001, InstantError, parse_utc_instants
-from srvstat.sources.batch import NO_COUNT, Batch, RowError, Runs
+from srvstat.contract.instants import InstantError
+from srvstat.sources.batch import NO_COUNT, Batch, RowError
 from srvstat.sources.mapping import ColumnMapping, describe_missing, list_names
+from srvstat.sources.plain_csv import NotPlainError, PlainRows
 from srvstat.sources.proposal import Sample
 from srvstat.sources.source import Block, Source
 from srvstat.sources.times_and_counts import (
@@ -41,13 +41,6 @@ ParseRecords = Callable[[Block, Iterable[tuple[int, str]]], Batch]
 """Parses records, each with the number of its first line. They are the whole text of the block."""
 
 
-# The digits are limited so that every value is valid and every integer is written in the only way.
-_INTEGER_ROWS, _UTC_ROWS = (
-    re.compile(
-        rf"(?:[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}}+,{instant},(?:0|[1-9][0-9]{{0,14}}+)\r?+\n)*+"
-    )
-    for instant in (r"[1-9][0-9]{11,13}+", UTC_INSTANT)
-)
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 HEADER = ("serverId", "observedAt", "players")
 _HEADER_TEXT = ",".join(HEADER)
@@ -125,36 +118,29 @@ def read_header(source: Source, expected: str) -> Header:
     raise SourceError(f"{source.title}: empty; must begin with {expected}")
 
 
-def parse_blocks(  # noqa: PLR0913 - how to parse, and what
-    source: Source,
+def parse_blocks(
     blocks: Iterable[Block],
     form: CsvForm,
     parse_plain_block: ParseBlock,
     parse_records: ParseRecords,
-    *,
-    has_text: Callable[[Batch], bool],
 ) -> Iterator[Batch]:
     """Parse blocks to batches.
 
-    `parse_plain_block` may be called in another process. `has_text` tells whether the text of its
-    batch is kept. Blocks with quotes, and those that it returns None for, are divided into records.
+    Blocks with quotes, and those that `parse_plain_block` returns None for, are divided into
+    records.
     """
     pending: _Lines = []
-    for block, plain in source.compute(partial(_parse_unquoted, parse_plain_block), blocks):
-        if plain is not None and not pending:
-            batch = replace(plain, find_text=source.keep_text(block)) if has_text(plain) else plain
-        else:
-            lines = [*pending, *block.split_lines()]
-            records, pending = _group_lines(lines, form, is_end=False)
-            batch = parse_records(Block(*_join_lines(lines)), map(_join_lines, records))
-        yield batch
+    for block in blocks:
+        plain = None if pending or '"' in block.text else parse_plain_block(block)
+        if plain is not None:
+            yield plain
+            continue
+        lines = [*pending, *block.split_lines()]
+        records, pending = _group_lines(lines, form, is_end=False)
+        yield parse_records(Block(*_join_lines(lines)), map(_join_lines, records))
     if pending:
         records, _ = _group_lines(pending, form, is_end=True)
         yield parse_records(Block(*_join_lines(pending)), map(_join_lines, records))
-
-
-def _parse_unquoted(parse_block: ParseBlock, block: Block) -> Batch | None:
-    return None if '"' in block.text else parse_block(block)
 
 
 def _join_lines(lines: _Lines) -> tuple[int, str]:
@@ -192,37 +178,6 @@ def _measure_record(lines: _Lines, start: int, form: CsvForm) -> int | None:
         if not is_open or size > _LONGEST_RECORD:
             return 1
     return None
-
-
-def parse_plain_block(block: Block) -> Batch | None:
-    """Return the rows of a block, without `find_text`; None if one of them is not plain."""
-    text = f"{block.text}\n"
-    if is_integer := _INTEGER_ROWS.fullmatch(text) is not None:
-        server_ids, written, players = _split_columns(text)
-        instants = list(map(int, written))
-        if min(instants) < YEAR_2001:
-            return None
-    elif _UTC_ROWS.fullmatch(text):
-        server_ids, written, players = _split_columns(text)
-        try:
-            instants = parse_utc_instants(written)
-        except InstantError:
-            return None
-    else:
-        return None
-    return Batch(
-        server_ids,
-        instants,
-        list(map(int, players)),
-        range(block.first_line, block.first_line + len(server_ids)),
-        has_integers=is_integer,
-    )
-
-
-def _split_columns(text: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the columns of plain rows."""
-    fields = text.replace("\r", "").replace("\n", ",").split(",")
-    return fields[:-1:3], fields[1::3], fields[2::3]
 
 
 class Columns(NamedTuple):
@@ -309,28 +264,26 @@ def _read_mapped(source: Source) -> Iterator[Batch]:
     values = ValueParser(source.mapping)
     if source.mapping.is_wide:
         return parse_blocks(
-            source,
             header.blocks,
             columns.form,
-            partial(_parse_wide_block, columns, values),
+            lambda block: _parse_wide_block(columns, values, block),
             lambda _, records: parse_wide_records(
                 source, records, lambda text: _split_wide_record(text, columns)
             ),
-            has_text=lambda _: False,
         )
     return parse_blocks(
-        source,
         header.blocks,
         columns.form,
-        partial(_parse_long_block, columns, values),
+        lambda block: _parse_long_block(source, columns, values, block),
         lambda block, records: parse_records(
             source, block, records, lambda text: _split_long_record(text, columns)
         ),
-        has_text=lambda _: True,
     )
 
 
-def _parse_long_block(columns: Columns, values: ValueParser, block: Block) -> Batch | None:
+def _parse_long_block(
+    source: Source, columns: Columns, values: ValueParser, block: Block
+) -> Batch | None:
     """Parse a block of valid rows, one for each observation; return None for any other block."""
     cells = _split_cells(block, columns)
     if cells is None:
@@ -341,17 +294,11 @@ def _parse_long_block(columns: Columns, values: ValueParser, block: Block) -> Ba
         players = values.parse_counts(counts)
     except (InstantError, RowError):
         return None
-    lines = range(block.first_line, block.first_line + len(instants))
-    kept = [count for count in players if count is not None]
-    if len(kept) == len(players):
-        return Batch(server_ids, instants, kept, lines)
-    is_kept = [count is not None for count in players]
-    return Batch(
-        list(compress(server_ids, is_kept)),
-        list(compress(instants, is_kept)),
-        kept,
-        list(compress(lines, is_kept)),
-        skipped={NO_COUNT: is_kept.count(False)},
+    rows = zip(server_ids, instants, players, numbers(block.first_line), strict=False)
+    kept = [(name, at, count, line) for name, at, count, line in rows if count is not None]
+    skipped = len(instants) - len(kept)
+    return Batch.from_rows(
+        kept, find_text=source.keep_text(block), skipped={NO_COUNT: skipped} if skipped else {}
     )
 
 
@@ -361,25 +308,21 @@ def _parse_wide_block(columns: Columns, values: ValueParser, block: Block) -> Ba
     if cells is None:
         return None
     (time_at,) = columns.wanted
-    server_columns = [cells[at :: columns.width] for at in columns.servers.values()]
     try:
-        instants = array("q", values.parse_instants(cells[time_at :: columns.width]))
-        counts = [values.parse_counts(column) for column in server_columns]
+        instants = values.parse_instants(cells[time_at :: columns.width])
+        counts = [
+            values.parse_counts(cells[at :: columns.width]) for at in columns.servers.values()
+        ]
     except (InstantError, RowError):
         return None
-    lines = array("q", range(block.first_line, block.first_line + len(instants)))
-    all_instants, all_players, all_lines = (array("q") for _ in range(3))
-    names, ends = [], []
-    for name, players in zip(columns.servers, counts, strict=True):
-        is_kept = [count is not None for count in players]
-        if not any(is_kept):
-            continue
-        names.append(name)
-        all_instants.extend(compress(instants, is_kept))
-        all_players.extend(count for count in players if count is not None)
-        all_lines.extend(compress(lines, is_kept))
-        ends.append(len(all_lines))
-    return Batch(Runs(names, ends), all_instants, all_players, all_lines)
+    return Batch.from_rows(
+        (name, instant, players, line)
+        for line, (instant, *of_row) in enumerate(
+            zip(instants, *counts, strict=True), block.first_line
+        )
+        for name, players in zip(columns.servers, of_row, strict=True)
+        if players is not None
+    )
 
 
 def _split_cells(block: Block, columns: Columns) -> Sequence[str] | None:
@@ -434,16 +377,23 @@ def read(source: Source) -> Iterator[Batch]:
             f"must be the header {_HEADER_TEXT}{found}; name other columns with --columns or"
             " --wide",
         )
+    rows = PlainRows()
+
+    def parse_plain_block(block: Block) -> Batch | None:
+        try:
+            batch, is_integer = rows.parse(block.first_line, block.text)
+        except NotPlainError:
+            return None
+        # Rows of integers can be written again as they are.
+        return batch if is_integer else replace(batch, find_text=source.keep_text(block))
+
     yield from parse_blocks(
-        source,
         header.blocks,
         _OWN.form,
         parse_plain_block,
         lambda block, records: parse_records(
             source, block, records, lambda text: _split_long_record(text, _OWN)
         ),
-        # Rows of integers can be written again as they are.
-        has_text=lambda batch: not batch.has_integers,
     )
 
 

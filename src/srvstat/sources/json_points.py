@@ -1,5 +1,6 @@
 """Read points of JSON documents one by one, and collect them in batches."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -56,14 +57,10 @@ def collect_batches(points: Iterable[Point | BadPoint | NoPoint]) -> Iterator[Ba
     """Yield points in batches. The place of a point is its number, from 1."""
     numbered = enumerate(points, 1)
     while chunk := list(islice(numbered, _POINTS_PER_BATCH)):
-        kept = [(place, *point) for place, point in chunk if isinstance(point, Point)]
-        places, server_ids, instants, players = zip(*kept, strict=True) if kept else ((),) * 4
-        skipped: dict[str, int] = {}
-        for _, point in chunk:
-            if isinstance(point, NoPoint):
-                skipped[point.reason] = skipped.get(point.reason, 0) + 1
+        kept = [(*point, place) for place, point in chunk if isinstance(point, Point)]
+        skipped = Counter(point.reason for _, point in chunk if isinstance(point, NoPoint))
         rejects = [Reject(place, *point) for place, point in chunk if isinstance(point, BadPoint)]
-        yield Batch(server_ids, instants, players, places, rejects, skipped=skipped)
+        yield Batch.from_rows(kept, rejects, skipped=skipped)
 
 
 def _read_text(source: Source) -> Iterator[bytes]:

@@ -7,10 +7,8 @@ with a name and an address (`ip`).
 
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import compress
 from typing import Any
 from urllib.parse import quote
 
@@ -57,10 +55,9 @@ def read(source: Source) -> Iterator[Batch]:
         ((total,),) = connection.execute("SELECT max(rowid) FROM pings").fetchall()
         cursor, done = connection.execute(query), 0
         while rows := cursor.fetchmany(_ROWS_PER_BATCH):
-            places = range(done + 1, done + len(rows) + 1)
-            yield _build_plain_batch(rows, places) or _build_batch(rows, places)
+            yield _build_batch(rows, done + 1)
             source.report_rows(done, len(rows), total)
-            done = places.stop - 1
+            done += len(rows)
 
 
 @contextmanager
@@ -134,43 +131,19 @@ def _find_count_column(source: Source, connection: sqlite3.Connection) -> str:
     return count
 
 
-def _build_plain_batch(rows: Sequence[_Row], places: Sequence[int]) -> Batch | None:
-    """Return the batch of rows that are all well-formed; None if one is not."""
-    instants, addresses, counts = zip(*rows, strict=True)
-    if {*map(type, instants)} != {int} or {*map(type, addresses)} != {str}:
-        return None
-    if {*map(type, counts)} - {int, type(None)}:
-        return None
-    is_kept = [count is not None for count in counts]
-    players: Sequence[int] = tuple(compress(counts, is_kept))
-    for values, least, most in ((instants, YEAR_2001, LATEST), (players, 0, MAX_PLAYERS)):
-        if min(values, default=least) < least or max(values, default=least) > most:
-            return None
-    failed = len(counts) - len(players)
-    if failed:
-        addresses, instants, places = (
-            tuple(compress(column, is_kept)) for column in (addresses, instants, places)
-        )
-    skipped = {FAILED_PING: failed} if failed else {}
-    return Batch(addresses, instants, players, places, skipped=skipped)
-
-
-def _build_batch(rows: Sequence[_Row], places: Sequence[int]) -> Batch:
-    """Return the batch of rows of which some are malformed."""
-    kept: list[tuple[int, str, int, int]] = []
+def _build_batch(rows: Sequence[_Row], first_place: int) -> Batch:
+    kept: list[tuple[str, int, int, int]] = []
     rejects: list[Reject] = []
-    skipped: Counter[str] = Counter()
-    for place, (instant, address, count) in zip(places, rows, strict=True):
+    failed = 0
+    for place, (instant, address, count) in enumerate(rows, first_place):
         if fault := _find_fault(instant, address, count):
             reason, value = fault
             rejects.append(Reject(place, reason, f"{instant},{address},{count}", str(value)))
         elif count is None:
-            skipped[FAILED_PING] += 1
+            failed += 1
         else:
-            kept.append((place, address, instant, count))
-    columns = zip(*kept, strict=True) if kept else ((),) * 4
-    kept_places, addresses, instants, players = columns
-    return Batch(addresses, instants, players, kept_places, rejects, skipped=skipped)
+            kept.append((address, instant, count, place))
+    return Batch.from_rows(kept, rejects, skipped={FAILED_PING: failed} if failed else {})
 
 
 def _find_fault(instant: Any, address: Any, count: Any) -> tuple[str, Any] | None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Self
+from typing import Self
 
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.errors import convert_errors
@@ -52,20 +52,9 @@ class Block:
         return self.text.split("\n")[number - self.first_line].removesuffix("\r")
 
 
-Compute = Callable[[Callable[[Block], Any], Iterable[Block]], Iterator[tuple[Block, Any]]]
-"""Yields each block with the result of a function, in order."""
-
-
 def keep_in_memory(block: Block) -> FindText:
     """Return a function that finds the lines of a block, which stays in memory."""
     return block.find_line
-
-
-def compute_here(
-    function: Callable[[Block], Any], blocks: Iterable[Block]
-) -> Iterator[tuple[Block, Any]]:
-    """Compute the results one after another in this process."""
-    return ((block, function(block)) for block in blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +68,7 @@ class Source:
 
     `on_bytes` is called with the number of stored bytes after each read. `on_warning` is called
     with one line about a possible defect that does not stop the reading. `keep_text` is called with
-    each block whose lines may be needed later, and returns the function that finds them. `compute`
-    calls a function of a module for each block, and may do so in another process.
+    each block whose lines may be needed later, and returns the function that finds them.
     """
 
     name: str
@@ -92,7 +80,6 @@ class Source:
     on_bytes: Callable[[int], None] | None = None
     on_warning: Callable[[str], None] | None = None
     keep_text: Callable[[Block], FindText] = keep_in_memory
-    compute: Compute = compute_here
 
     @classmethod
     def from_name(cls, name: str, default: str | None, mapping: ColumnMapping = STRICT) -> Self:

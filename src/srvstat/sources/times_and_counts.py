@@ -310,7 +310,7 @@ def parse_records(
         found.append((row.server_id, instant, count, line))
     find_text = source.keep_text(block) if found else None
     skipped = {NO_COUNT: without_count} if without_count else {}
-    return Batch(*_split_columns(found), rejects, find_text, skipped)
+    return Batch.from_rows(found, rejects, find_text, skipped)
 
 
 def parse_wide_records(
@@ -348,14 +348,7 @@ def parse_wide_records(
             else:
                 if count is not None:
                     found.append((server_id, instant, count, line))
-    return Batch(*_split_columns(found), rejects)
-
-
-def _split_columns(
-    rows: list[tuple[str, int, int, int]],
-) -> tuple[Sequence[str], Sequence[int], Sequence[int], Sequence[int]]:
-    server_ids, instants, players, lines = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return server_ids, instants, players, lines
+    return Batch.from_rows(found, rejects)
 
 
 def _choose_row_parser(source: Source) -> Callable[[Row], tuple[int, int | None]]:

@@ -1,20 +1,22 @@
 """Keep the first observation of an instant, for any order of rows and any size of steps."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, Cli, few_examples
 from srvstat.contract.instants import format_instant
+from srvstat.snapshot.format.blocks import Observations
 from srvstat.snapshot.write import intake
-from srvstat.snapshot.write.intake import Repeat, Series, Staging, interleave
+from srvstat.snapshot.write.intake import Series, Staging
 from srvstat.sources import source
 from support.snapshots import (
     COMMAND,
@@ -36,61 +38,67 @@ OBSERVATIONS = st.tuples(
 )
 
 
-def stage_with_dict(read: Sequence[tuple[int, Observation]], server: int) -> Series:
-    """Return the series of a server by means of a dict, with repeats in reading order."""
+Found = tuple[list[int], list[int], int, list[list[int]]]
+"""The columns of a series, the number of equal repeats, and the conflicts."""
+
+
+def stage_with_dict(read: Sequence[tuple[int, Observation]], server: int) -> Found:
+    """Return the series of a server by means of a dict."""
     kept_players: dict[int, int] = {}
-    repeats = []
+    repeated, conflicts = 0, []
     for place, (of, instant, players) in read:
-        if of == server and instant in kept_players:
-            repeats.append(Repeat(place, instant, players, kept_players[instant]))
+        if of == server and kept_players.setdefault(instant, players) != players:
+            conflicts.append([place, instant, players, kept_players[instant]])
         elif of == server:
-            kept_players[instant] = players
+            repeated += 1
     ordered = sorted(kept_players)
-    return Series(ordered, [kept_players[instant] for instant in ordered], repeats)
+    players_of = [kept_players[instant] for instant in ordered]
+    return ordered, players_of, repeated - len(ordered), conflicts
 
 
-def group(places: Sequence[int], batch: Sequence[Observation]) -> Iterator[tuple[Any, ...]]:
-    """Yield each server of a batch with the columns of its rows, the latest servers first."""
-    for server in (3, 2, 1):
-        rows = [
-            (*row[1:], place) for place, row in zip(places, batch, strict=True) if row[0] == server
-        ]
-        if rows:
-            yield server, *zip(*rows, strict=True)
-
-
-def convert_to_lists(series: Series) -> Series:
-    """Return a comparable series with its repeats in reading order."""
-    return Series(list(series.instants), list(series.players), sorted(series.repeats))
+def convert_to_lists(series: Series) -> Found:
+    """Return a comparable series with its conflicts in reading order."""
+    conflicts = [row for part in series.conflicts for row in part.tolist()]
+    return series.instants.tolist(), series.players.tolist(), series.repeated, sorted(conflicts)
 
 
 @given(
-    batches=st.lists(st.lists(OBSERVATIONS, max_size=8), max_size=8),
+    batches=st.lists(st.lists(OBSERVATIONS, min_size=1, max_size=8), max_size=8),
     most=st.sampled_from([1, 2, 3, 5, 8, 13, 1_000_000]),
     start=st.sampled_from([0, 1, 3 << 40]),
-    step=st.integers(1, 3),
+    earlier=st.dictionaries(st.integers(0, 9), st.integers(0, 2)),
 )
-@example(batches=[], most=1, start=0, step=1)
-@example(batches=[[(1, 5, 0), (1, 5, 1), (1, 5, 0)]], most=1, start=0, step=1)
-@example(batches=[[(1, 5, 0)], [(1, 5, 1)], [(1, 5, 0)], [(2, 5, 1)]], most=1, start=0, step=1)
-@example(batches=[[(1, 5, 0)], [(1, 5, 1)], [(1, 5, 0)], [(2, 5, 1)]], most=2, start=0, step=1)
-@example(batches=[[(1, at, at) for at in range(9)]], most=4, start=0, step=1)
+@example(batches=[], most=1, start=0, earlier={})
+@example(batches=[[(1, 5, 0), (1, 5, 1), (1, 5, 0)]], most=1, start=0, earlier={})
+@example(batches=[[(1, 5, 0)], [(1, 5, 1)], [(1, 5, 0)], [(2, 5, 1)]], most=1, start=0, earlier={})
+@example(batches=[[(1, 5, 0)], [(1, 5, 1)], [(1, 5, 0)], [(2, 5, 1)]], most=2, start=0, earlier={})
+@example(batches=[[(1, at, at) for at in range(9)]], most=4, start=0, earlier={3: 1})
 def test_the_first_observation_of_an_instant_is_kept_and_the_others_are_repeats(
-    batches: list[list[Observation]], most: int, start: int, step: int
+    batches: list[list[Observation]], most: int, start: int, earlier: dict[int, int]
 ) -> None:
     read: list[tuple[int, Observation]] = []
+
+    def read_earlier(first: int) -> Observations:
+        assert first == min(at for _, (server, at, _) in read if server == 1)
+        ordered = sorted(earlier.items())
+        return Observations(*np.array(ordered, np.int64).reshape(-1, 2).T)
+
     with pytest.MonkeyPatch.context() as patch, closing(sqlite3.connect(":memory:")) as connection:
         patch.setattr(intake, "_MAX_IN_MEMORY", most)
         staged = Staging(connection)
         for batch in batches:
-            places = range(start + step * len(read), start + step * (len(read) + len(batch)), step)
+            places = range(start + len(read), start + len(read) + len(batch))
+            servers, instants, players = np.array(batch).T
+            staged.add(servers, instants, players, np.array(places))
             read += zip(places, batch, strict=True)
-            for server, *row in group(places, batch):
-                staged.add(server, interleave(*row))
         found = {server: staged.take_series(server) for server in (3, 1, 2, 4)}
+        updated = staged.take_series(1, read_earlier)
 
     for server, series in found.items():
         assert convert_to_lists(series) == stage_with_dict(read, server)
+    if len(found[1].instants):
+        before = [(-1, (1, at, players)) for at, players in earlier.items()]
+        assert convert_to_lists(updated) == stage_with_dict([*before, *read], 1)
 
 
 class Line(NamedTuple):

@@ -7,11 +7,12 @@ from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
 
+from srvstat.arrays import Numbers
 from srvstat.contract.errors import SourceError
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, create_open_roster
 from srvstat.snapshot.write.rules import describe_reasons, list_reasons
-from srvstat.sources.batch import check_sources, read_batches
+from srvstat.sources.batch import Batch, check_sources, read_batches
 from srvstat.sources.server_records import ServerRecord
 from srvstat.sources.source import Source
 
@@ -47,8 +48,7 @@ def draft_records(
             for batch in read_batches(watched):
                 rejects.add_batch(number, replace(batch, find_text=None))  # frees its text
                 skipped.update(batch.skipped)
-                places = rejects.locate_rows(number, batch)
-                _look_up(roster, rejects, batch.server_ids, places)
+                _look_up(roster, rejects, batch, rejects.locate(number, batch.places))
         if not roster.server_keys:
             reasons = list_reasons(rejects, skipped, {})
             raise SourceError(f"no server was found: {describe_reasons(reasons)}")
@@ -58,13 +58,11 @@ def draft_records(
     return Draft(len(roster.server_keys), records, rejects.malformed, reason)
 
 
-def _look_up(
-    roster: Roster, rejects: Rejects, server_ids: Sequence[str], places: Sequence[int]
-) -> None:
+def _look_up(roster: Roster, rejects: Rejects, batch: Batch, places: Numbers) -> None:
     """Add the servers of a batch to a roster, and rows with malformed identifiers to rejects."""
-    keys = {name: roster[name] for name in dict.fromkeys(server_ids)}
-    malformed = {name: REJECT_REASONS[key] for name, key in keys.items() if key in REJECT_REASONS}
-    if malformed:
-        for server_id, place in zip(server_ids, places, strict=True):
-            if server_id in malformed:
-                rejects.add_malformed(place, malformed[server_id], server_id, server_id)
+    reasons = [REJECT_REASONS.get(roster[name]) for name in batch.names]
+    if any(reasons):
+        for code, place in zip(batch.codes.tolist(), places.tolist(), strict=True):
+            if reason := reasons[code]:
+                name = batch.names[code]
+                rejects.add_malformed(place, reason, name, name)

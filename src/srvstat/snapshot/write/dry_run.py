@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from heapq import nsmallest
-from itertools import pairwise
-from statistics import median_low
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from srvstat.contract.errors import OutputError, SourceError
 from srvstat.contract.instants import NOT_MILLISECONDS
@@ -28,7 +27,6 @@ from srvstat.snapshot.write.rules import (
     find_remedy,
     list_reasons,
 )
-from srvstat.snapshot.write.store import count_repeats
 from srvstat.sources.batch import COUNT_RULE, Batch, check_sources
 from srvstat.sources.mapping import COLUMNS, STRICT, MappingOptions
 from srvstat.sources.ndjson_observations import OTHER_KEYS
@@ -124,10 +122,9 @@ class _WatchedIntake(Intake):
     def take_batch(self, number: int, batch: Batch) -> None:
         """Take a batch, and note its first rows unless there are earlier ones."""
         if not self.first_rows:
-            rows = nsmallest(_MAX_ROWS, range(len(batch.places)), key=batch.places.__getitem__)
-            self.first_rows = [
-                (batch.server_ids[row], batch.instants[row], batch.players[row]) for row in rows
-            ]
+            columns = (batch.codes, batch.instants, batch.players)
+            rows = zip(*(each[:_MAX_ROWS].tolist() for each in columns), strict=True)
+            self.first_rows = [(batch.names[code], *row) for code, *row in rows]
         super().take_batch(number, batch)
 
     def describe_row(self, row: tuple[str, int, int]) -> UnderstoodRow:
@@ -143,18 +140,18 @@ class _WatchedIntake(Intake):
 
 def _sort_observations(intake: Intake, progress: Progress) -> _Findings:
     findings = _Findings()
-    for server_id, key in intake.roster.server_keys.items():
-        series = intake.staging.take_series(key)
-        findings.repeated += count_repeats(intake, server_id, series)
+    for server_id in intake.roster.server_keys:
+        series = intake.take_series(server_id)
+        findings.repeated += series.repeated
         instants = series.instants
         findings.kept += len(instants)
-        if instants or not intake.roster.is_open:
+        if len(instants) or not intake.roster.is_open:
             findings.observed.append(server_id)
-        if instants:
-            findings.instants += [instants[0], instants[-1]]
+        if len(instants):
+            findings.instants += instants[[0, -1]].tolist()
         if len(instants) > 1:
-            usual = median_low(later - earlier for earlier, later in pairwise(instants))
-            findings.intervals[usual] += 1
+            middle = (len(instants) - 2) // 2
+            findings.intervals[int(np.partition(np.diff(instants), middle)[middle])] += 1
         progress("storing", 0, len(instants))
     return findings
 

@@ -3,9 +3,10 @@
 Every row is verified by its digest before it is used.
 """
 
-from array import array
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+
+import numpy as np
 
 from srvstat.contract.errors import SnapshotError, SourceError
 from srvstat.contract.instants import LATEST, format_instant
@@ -14,7 +15,7 @@ from srvstat.files.reading import STDIN
 from srvstat.snapshot.read.observations import iter_observations
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.write.server_rows import build_record
-from srvstat.sources.batch import Batch, Runs
+from srvstat.sources.batch import Batch
 from srvstat.sources.server_records import ServerRecord
 from srvstat.sources.source import Source
 
@@ -35,12 +36,11 @@ def read(source: Source) -> Iterator[Batch]:
             source.on_warning(f"{source.title}: a bundle, which has no observations before {first}")
         for server in snapshot.iter_servers():
             for instants, players in iter_observations(snapshot, server, _ALL):
-                places = range(done + 1, done + len(instants) + 1)
-                names = Runs([server.id], [len(instants)])
-                columns = [array("q", column.tobytes()) for column in (instants, players)]
-                yield Batch(names, columns[0], columns[1], array("q", places))
-                source.report_rows(done, len(instants), snapshot.file_row.observation_count)
-                done = places.stop - 1
+                count = len(instants)
+                places = np.arange(done + 1, done + 1 + count)
+                yield Batch([server.id], np.zeros_like(places), instants, players, places)
+                source.report_rows(done, count, snapshot.file_row.observation_count)
+                done += count
 
 
 def read_records(source: Source) -> list[ServerRecord]:

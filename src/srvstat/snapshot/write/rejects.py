@@ -1,13 +1,15 @@
 """Collect the rows that a build rejects, and return them in the order they were read."""
 
 import sqlite3
-from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from srvstat.sources.batch import Batch, add_to_each, cut_value
+import numpy as np
+
+from srvstat.arrays import Numbers
+from srvstat.sources.batch import Batch, cut_value
 from srvstat.sources.source import Block, FindText, Source
 
 # Conflicts are found last, once the observations are sorted. Until then, the
@@ -29,6 +31,9 @@ _SCHEMA = """
     );
 """
 _PLACES_PER_SOURCE = 1 << 40
+
+Conflicts: TypeAlias = Sequence[Numbers]
+"""Rows of a server, each the place in the build, the instant, the players and those kept."""
 
 
 class PlacedReject(NamedTuple):
@@ -86,16 +91,9 @@ class Rejects:
         """Return a store for the text of a source."""
         return TextStore(self._connection, source * _PLACES_PER_SOURCE)
 
-    def locate_rows(self, source: int, batch: Batch) -> Sequence[int]:
-        """Return the place in the build of each observation of a batch."""
-        places, start = batch.places, source * _PLACES_PER_SOURCE
-        if isinstance(places, range):
-            return range(start + places.start, start + places.stop)
-        if not start:
-            return places
-        if isinstance(places, array | memoryview):
-            return add_to_each(places, start)
-        return [start + place for place in places]
+    def locate(self, source: int, places: Numbers) -> Numbers:
+        """Return the places in the build of places in a source."""
+        return places + source * _PLACES_PER_SOURCE
 
     def add_batch(self, source: int, batch: Batch) -> None:
         """Add the malformed rows of a batch, and keep the function that returns its other rows."""
@@ -108,25 +106,31 @@ class Rejects:
                 for each in batch.rejects
             ),
         )
-        if batch.places and (not self._text_finders or batch.find_text != self._text_finders[-1]):
-            self._starts.append(start + min(batch.places))
+        if len(batch.places) and [batch.find_text] != self._text_finders[-1:]:
+            self._starts.append(start + int(batch.places[0]))
             self._text_finders.append(batch.find_text)
 
     def add_malformed(self, place: int, reason: str, text: str, value: str) -> None:
-        """Add a row of a batch that the build rejects. `text` is used as in `add_conflict`."""
+        """Add a row of a batch that the build rejects. `text` is used as in `add_conflicts`."""
         self.malformed_of[place // _PLACES_PER_SOURCE] += 1
         query = "INSERT INTO rejects VALUES (?, ?, ?, 1, 0, ?, NULL, 1)"
         self._connection.execute(query, (place, reason, text, cut_value(value)))
 
-    def add_conflict(self, place: int, kept_players: int, text: str) -> None:
-        """Add an observation that conflicts with the one kept for its server and instant (D16).
+    def add_conflicts(self, server_id: str, conflicts: Conflicts) -> None:
+        """Add observations that conflict with those kept for their server and instants (D16).
 
-        `text` is used if the batch of the observation has no `find_text`.
+        If the batch of an observation has no `find_text`, its text is its columns.
         """
-        self.conflicting += 1
-        reason = f"players: an earlier row of this server and instant has {kept_players}"
-        query = "INSERT INTO rejects VALUES (?, ?, ?, 1, 1, NULL, NULL, 1)"
-        self._connection.execute(query, (place, reason, text))
+        reason = "players: an earlier row of this server and instant has"
+        for part in conflicts:
+            self.conflicting += len(part)
+            self._connection.executemany(
+                "INSERT INTO rejects VALUES (?, ?, ?, 1, 1, NULL, NULL, 1)",
+                (
+                    (place, f"{reason} {kept}", f"{server_id},{instant},{players}")
+                    for place, instant, players, kept in map(np.ndarray.tolist, part)
+                ),
+            )
 
     def __iter__(self) -> Iterator[PlacedReject]:
         """Yield all rejected rows in the order they were read."""

@@ -1,18 +1,15 @@
 """Store the observations of servers: those of sources, after those of an earlier snapshot."""
 
 import sqlite3
-from array import array
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-import numpy as np
-
 from srvstat.contract.instants import LATEST
 from srvstat.contract.windows import Window
-from srvstat.snapshot.format.blocks import Kept, Observations, derive, keep_blocks
+from srvstat.snapshot.format.blocks import Kept, Observations, derive, join, keep_blocks
 from srvstat.snapshot.format.packing import read_block_ends
 from srvstat.snapshot.format.rows import Block, ServerRow
 from srvstat.snapshot.read.observations import read_observations
@@ -70,13 +67,13 @@ def store(
     kept = reported = repeated = 0
     for server_id, number in intake.roster.server_keys.items():
         known = before.get(server_id)
-        series, added, kept_blocks = _take_series(intake, number, old, known)
-        repeated += count_repeats(intake, server_id, series)
+        series, added, kept_blocks = _take_series(intake, server_id, old, known)
+        repeated += series.repeated
         if not (added or intake.roster.has_record(server_id)):
             continue
         row = build_server_row(intake.roster.get_record(server_id), number)
         if added:
-            observations = Observations(np.asarray(series.instants), np.asarray(series.players))
+            observations = Observations(series.instants, series.players)
             row = store_server(connection, row, observations, kept_blocks)
             first_blocks[server_id] = len(kept_blocks.ends) if kept_blocks else 0
         elif known:
@@ -90,7 +87,7 @@ def store(
 
 
 def _take_series(
-    intake: Intake, number: int, old: SnapshotFile | None, known: ServerRow | None
+    intake: Intake, server_id: str, old: SnapshotFile | None, known: ServerRow | None
 ) -> tuple[Series, int, Kept | None]:
     """Return the observations of a server from the first block that changes on.
 
@@ -98,30 +95,18 @@ def _take_series(
     """
     stored, kept = 0, None
 
-    def read_stored(first: int) -> tuple["array[int]", "array[int]"]:
+    def read_stored(first: int) -> Observations:
         nonlocal stored, kept
         if old is None or known is None or not known.observation_count:
-            return array("q"), array("q")
+            return join([])
         with old.convert_decode_errors(f"the observations of {known.title}"):
             ends = read_block_ends(known)
             number = min(bisect_left(ends, first), len(ends) - 1)
             kept = keep_blocks(known, next(old.iter_blocks(known, number, has_counts=True)))
         window = Window((-1, *kept.ends)[-1], LATEST)
-        instants, players = read_observations(old, known, window)
-        stored = len(instants)
-        return array("q", instants.tobytes()), array("q", players.tobytes())
+        found = read_observations(old, known, window)
+        stored = len(found.instants)
+        return found
 
-    series = intake.staging.take_series(number, read_stored)
+    series = intake.take_series(server_id, read_stored)
     return series, len(series.instants) - stored, kept
-
-
-def count_repeats(intake: Intake, server_id: str, series: Series) -> int:
-    """Return the number of repeats that are equal to the one kept; the others become rejects."""
-    equal = 0
-    for place, instant, players, kept_players in series.repeats:
-        if players == kept_players:
-            equal += 1
-        else:
-            text = f"{server_id},{instant},{players}"
-            intake.rejects.add_conflict(place, kept_players, text)
-    return equal
