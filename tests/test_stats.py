@@ -18,9 +18,8 @@ from srvstat.stats import (
     compute_histogram_statistics,
     compute_mean,
     compute_median,
+    compute_ranking_statistics,
     compute_statistics,
-    compute_usual_interval,
-    compute_weighted_mean,
     find_middle_ranks,
     find_quantile_ranks,
 )
@@ -201,27 +200,19 @@ def find_median(histogram: dict[int, int]) -> Fraction:
 
 
 @given(values=observed)
-def test_values_and_their_histogram_have_the_same_statistics(values: list[int]) -> None:
+def test_values_their_histogram_and_their_ranks_have_the_same_statistics(values: list[int]) -> None:
     found = compute_statistics(values)
 
     assert compute_histogram_statistics(Counter(values), found.growth) == found
+    find_value = sorted(values).__getitem__
+    assert found == compute_ranking_statistics(len(values), sum(values), find_value, found.growth)
 
 
 def test_an_empty_histogram_has_the_given_growth() -> None:
-    assert compute_histogram_statistics({}, UNKNOWN) == Statistics(
-        0, None, None, None, None, UNKNOWN
-    )
+    nothing = Statistics(0, None, None, None, None, UNKNOWN)
 
-
-def test_the_usual_interval_is_exact_to_half_a_unit() -> None:
-    assert compute_usual_interval([5]) is None
-    assert compute_usual_interval([0, 1, 3]) == 1.5
-    assert compute_usual_interval([0, 2**47, 2**48 + 1]) == 2**47 + 0.5
-
-
-def test_a_weighted_mean_without_weight_is_the_plain_mean() -> None:
-    assert compute_weighted_mean([LARGEST, 1], [1, 3]) == 2251799813685248.5
-    assert compute_weighted_mean([7, 8], [0, 0]) == 7.5
+    assert compute_histogram_statistics({}, UNKNOWN) == nothing
+    assert compute_ranking_statistics(0, 0, [].__getitem__, UNKNOWN) == nothing
 
 
 @given(values=observed, quantile=st.fractions(0, 1, max_denominator=40))

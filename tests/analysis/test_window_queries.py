@@ -12,6 +12,7 @@ from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.operations import NotInBundleError
+from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.write.copies import write_bundle
 
@@ -115,7 +116,7 @@ def test_all_of_a_bundle_begins_with_its_first_instant(bundle: SnapshotFile) -> 
 
     assert window == (MIDNIGHT - DAY - 1, AS_OF)
     (a,) = bundle.iter_servers()
-    assert bundle.read_observations(a, window)[0][0] == bundle.covered_from == MIDNIGHT - DAY
+    assert read_observations(bundle, a, window).instants[0] == bundle.covered_from == MIDNIGHT - DAY
 
 
 @pytest.mark.parametrize(

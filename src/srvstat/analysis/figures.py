@@ -1,5 +1,6 @@
 """Compute the figures of a server in a window from its observations."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,8 +12,9 @@ import numpy as np
 from srvstat.arrays import Numbers, dot_exactly, find_ranks, sum_exactly
 from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.snapshot.format.blocks import Observations
+from srvstat.snapshot.format.packing import read_block_ends
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.header import check_optional_instant
+from srvstat.snapshot.read.header import check_instant
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import Growth, compute_growth, find_middle_ranks, find_quantile_ranks
@@ -179,8 +181,11 @@ def find_last_observed_at(snapshot: Snapshot, server: ServerRow, until: int) -> 
     Raises SnapshotError.
     """
     with snapshot.convert_decode_errors(server.title):
-        last = check_optional_instant(server.last_observed_at)
-    if last is None or last <= until:
+        ends = read_block_ends(server)
+        block = bisect_right(ends, until)
+        last = check_instant(ends[block - 1]) if block else None
+    if block == len(ends):
         return last
-    instants = read_observations(snapshot, server, Window(BEFORE_ALL, until)).instants
+    start = BEFORE_ALL if last is None else last - 1
+    instants = read_observations(snapshot, server, Window(start, until)).instants
     return int(instants[-1]) if len(instants) else None

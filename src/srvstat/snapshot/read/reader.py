@@ -7,7 +7,6 @@ from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.contract.windows import Window
 from srvstat.snapshot.format.rows import Bucket, ServerRow
 from srvstat.snapshot.read.connection import open_connection
-from srvstat.snapshot.read.figures import ListReader
 from srvstat.snapshot.read.header import FILE_ROW, DetailWithInstants, read_detail
 from srvstat.snapshot.read.verified_rows import DIRECTORY, VerifiedRows
 from srvstat.snapshot.read.windows import compute_window_statistics, compute_window_totals
@@ -19,7 +18,7 @@ _MAX_SEARCHED_SERVERS = 50_000
 """Reading the sourceIds of this many takes about 0.1 s."""
 
 
-class SnapshotFile(VerifiedRows, ListReader):
+class SnapshotFile(VerifiedRows):
     """An open snapshot; `open_file` opens one.
 
     Instants are Unix milliseconds. Every method may raise SnapshotError, which names the damaged

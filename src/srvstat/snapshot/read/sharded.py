@@ -24,7 +24,6 @@ from srvstat.snapshot.format.digest import (
     name_shard,
 )
 from srvstat.snapshot.format.rows import FileRow, ServerRow
-from srvstat.snapshot.read.figures import ListReader
 from srvstat.snapshot.read.header import DetailWithInstants, SnapshotHeader
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.stats import Statistics
@@ -140,7 +139,7 @@ def _check(manifest: Manifest) -> None:
 _T = TypeVar("_T")
 
 
-class ShardedSnapshot(SnapshotHeader, ListReader):
+class ShardedSnapshot(SnapshotHeader):
     """An open folder of shards; `open_shards` opens one.
 
     It answers as one file with all servers would; only the root is another. A shard is opened when

@@ -1,4 +1,4 @@
-"""Compute the figures of windows and steps from raw rows, independently of our code."""
+"""Compute the figures of windows from raw rows, independently of our code."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -81,12 +81,3 @@ def _find_quantile(values: Sequence[int], quantile: Fraction) -> float:
 def _find_ends(rows: Rows, value: int) -> tuple[int, int]:
     instants = [at for at, players in rows if players == value]
     return instants[0], instants[-1]
-
-
-def describe_steps(rows: Rows, edges: Sequence[int]) -> list[tuple[int, int, Any, Any]]:
-    """Return the number, the sum, the first and the last player count of each step."""
-    found: list[tuple[int, int, Any, Any]] = []
-    for start, end in pairwise(edges):
-        step = [players for at, players in rows if start < at <= end]
-        found.append((len(step), sum(step), *((step[0], step[-1]) if step else (None, None))))
-    return found
