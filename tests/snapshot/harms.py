@@ -99,19 +99,6 @@ def link_to_itself(table: str) -> Harm:
     return harm
 
 
-def link_last_child(table: str, of: str) -> Harm:
-    """Set the last child of a table's first page to a page of another table."""
-
-    def harm(path: Path) -> None:
-        place, child = _find_page(path, table), _find_page(path, of)
-        with open(path, "rb") as file:
-            file.seek(place)
-            assert file.read(1) == _INTERIOR
-        _overwrite(path, place + 8, (child // PAGE + 1).to_bytes(4))
-
-    return harm
-
-
 def convert_to_utf_16(path: Path) -> None:
     """Write the same rows to a file with another text encoding."""
     with closing(sqlite3.connect(path)) as connection:
