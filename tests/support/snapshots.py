@@ -21,7 +21,7 @@ from srvstat.snapshot.format.rows import (
 
 _Row = tuple[Any, ...]
 
-PAGE_SIZE = 16_384
+PAGE_SIZE = 8_192
 """The bytes of a page of a snapshot."""
 
 COMMAND = ["snapshot", "build", "out.db", "--servers", "servers.ndjson"]

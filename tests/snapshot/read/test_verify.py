@@ -60,21 +60,22 @@ def test_equal_content_of_different_files_has_an_equal_root(
     assert later != whole
 
 
+OF_A = "observations of server a from 2026-02-27T12:00:00.000Z to 2026-03-01T12:00:00.000Z"
+OF_B = "observations of server b from 2026-02-28T12:00:00.000Z to 2026-02-28T12:00:00.000Z"
+
 DAMAGE = {
-    "UPDATE days SET players = x'09' WHERE server_day > 20000000": "day 2026-02-28 of server b",
-    "UPDATE days SET times = x'01000000' WHERE server_day > 20000000": "day 2026-02-28 of server b",
-    "DELETE FROM days WHERE server_day > 20000000": "day 2026-02-28 of server b",
-    "INSERT INTO days SELECT 20000001, 1, x'00000000', x'05', NULL, 5, 0, x'', x'00'": (
-        "day 2026-02-28 of server b"
-    ),
-    "INSERT INTO days SELECT 40000001, 1, x'00000000', x'05', NULL, 5, 0, x'', x'00'": (
-        "the table days"
-    ),
-    "UPDATE days SET prefix_sum = x'01'": "day 2026-02-27 of server a",
-    "INSERT INTO days SELECT 30000000, 1, x'', x'', 0, 0, 0, x'', x''": "the table days",
-    "INSERT INTO calendars VALUES (10000, x'', x'')": "the table calendars",
-    "INSERT INTO bands VALUES (1000000, 1, x'00')": "the table bands",
-    "UPDATE servers SET band_count = 2 WHERE id = 'b'": "the servers",
+    "UPDATE blocks SET players = x'09' WHERE server_block = 2000000000": OF_B,
+    "UPDATE blocks SET times = x'01' WHERE server_block = 2000000000": OF_B,
+    "UPDATE blocks SET marks = x'0100' WHERE server_block = 2000000000": OF_B,
+    "UPDATE blocks SET counts_digest = zeroblob(16)": OF_A,
+    "DELETE FROM blocks WHERE server_block = 2000000000": OF_B,
+    **{
+        "INSERT INTO blocks SELECT "
+        f"{key}, 1, 0, 1, x'00', x'00', NULL, x'', x'', x'', x'', x''": "the table blocks"
+        for key in (0, 2_000_000_001, 3_000_000_000, 4_000_000_000)
+    },
+    "UPDATE blocks SET sum_before = x'01'": OF_A,
+    "UPDATE servers SET counts = x'' WHERE id = 'b'": "the servers",
     "INSERT INTO directory VALUES (2, x'', x'')": "the directory of identifiers",
     "DELETE FROM directory WHERE bucket = 1": "the directory of identifiers",
     "UPDATE servers SET hostname = 'x' WHERE id = 'c'": "the servers",
@@ -93,34 +94,42 @@ def test_verify_finds_and_names_any_damage(sql: str, good: str, cli: Cli) -> Non
 
 
 FORGED = {
-    "UPDATE days SET players = 5": "day 2026-02-27 of server a",
     **dict.fromkeys(
         (
-            "UPDATE days SET times = zeroblob(length(times))",
-            "UPDATE days SET times = substr(times, 2)",
-            "UPDATE days SET times = x'05', players = x'0000000000002000', observation_count = 1",
-            "UPDATE days SET times = x'05', players = x'ffffffffffffffff', observation_count = 1",
-            "UPDATE snapshot SET as_of = as_of - 1",
+            "UPDATE blocks SET players = 5",
+            "UPDATE blocks SET players_before = 5",
+            "UPDATE blocks SET sum_before = x'01'",
+            "UPDATE blocks SET mark_sums = zeroblob(8)",
+            "UPDATE blocks SET counts_before = x'00'",
+            "UPDATE blocks SET marks = x'0000'",
+            "UPDATE blocks SET counts_digest = zeroblob(16)",
         ),
-        "the days of server a",
+        OF_A,
     ),
-    "UPDATE days SET players = x'09' WHERE server_day > 20000000": "day 2026-02-28 of server b",
-    "UPDATE days SET players = x'0500' WHERE server_day > 20000000": "day 2026-02-28 of server b",
-    "UPDATE days SET times = x'ffff0000' WHERE server_day > 20000000": "server b",
-    "UPDATE days SET players = zeroblob(length(players)) WHERE server_day < 20000000": (
-        "day 2026-02-27 of server a"
+    **dict.fromkeys(
+        (
+            "UPDATE blocks SET times = zeroblob(length(times))",
+            "UPDATE blocks SET times = substr(times, 2)",
+            "UPDATE blocks SET times = x'05', players = x'0000000000002000', observation_count = 1",
+            "UPDATE blocks SET times = x'00', players = x'ffffffffffffffff', observation_count = 1",
+            "UPDATE blocks SET time_unit = 0",
+            "UPDATE blocks SET time_unit = time_unit / 2",
+            "UPDATE snapshot SET as_of = as_of - 1",
+            "UPDATE servers SET block_ends = zeroblob(8) WHERE id = 'a'",
+            "UPDATE servers SET block_ends = x'' WHERE id = 'a'",
+        ),
+        "the observations of server a",
     ),
-    "UPDATE days SET prefix_sum = x'01'": "day 2026-02-27 of server a",
-    "UPDATE days SET cumulative = zeroblob(length(cumulative))": "day 2026-02-27 of server a",
-    "UPDATE days SET players_after = 9 WHERE server_day > 20000000": "day 2026-02-28 of server b",
-    "DELETE FROM days WHERE server_day > 20000000": "server b",
+    "DELETE FROM blocks WHERE server_block = 2000000000": OF_B,
+    "UPDATE blocks SET players = zeroblob(length(players))": "server a",
+    "UPDATE servers SET block_peaks = x'09' WHERE id = 'b'": "server b",
+    "UPDATE servers SET counts = x'' WHERE id = 'b'": "server b",
+    "UPDATE servers SET player_sum = x'' WHERE id = 'b'": "server b",
+    "UPDATE servers SET last_players = NULL WHERE id = 'b'": "server b",
+    "UPDATE servers SET block_peaks = x'00' WHERE id = 'c'": "server c",
     "UPDATE servers SET observation_count = 51 WHERE id = 'b'": "server b",
     "UPDATE servers SET first_observed_at = 5 WHERE id = 'c'": "server c",
     "UPDATE servers SET last_observed_at = NULL WHERE id = 'a'": "server a",
-    "UPDATE servers SET blocks = x'0000' WHERE id = 'b'": "the calendar of server b",
-    "UPDATE servers SET bands = x'06' WHERE id = 'b'": "the bands of server b",
-    "UPDATE servers SET band_digests = zeroblob(20) WHERE id = 'b'": "the bands of server b",
-    "UPDATE servers SET bands = x'06', band_count = 1 WHERE id = 'c'": "the bands of server c",
     "UPDATE snapshot SET observation_count = 51": "the table snapshot",
     "UPDATE snapshot SET first_observed_at = NULL": "the table snapshot",
     "UPDATE snapshot SET last_observed_at = last_observed_at - 1": "the table snapshot",

@@ -252,15 +252,10 @@ def _check_file(path: str) -> Header:
     version = int.from_bytes(header[60:64])
     if not version:
         raise build_damage_error(path, "its header")
-    if version < FORMAT_VERSION:
-        raise SnapshotError(
-            f"{path}: a snapshot of format {version}, built by a pre-release version of srvstat;"
-            " build it again with `srvstat snapshot build`"
-        )
-    if version > FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         raise SnapshotError(
             f"{path}: a snapshot of format {version}, but this srvstat reads format"
-            f" {FORMAT_VERSION}; upgrade srvstat"
+            f" {FORMAT_VERSION}; upgrade srvstat, or build it again"
         )
     # Bytes 18 and 19 are 2 in write-ahead-log mode: another file may have newer rows.
     if header[18:20] != b"\x01\x01":
