@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from srvstat import operations
 from srvstat.access import Access, Plan
@@ -44,13 +44,9 @@ from srvstat.support.comparing import (
     unescape_step,
 )
 from srvstat.support.exchange import Exchange, RecordedResponse, Unreadable
-from srvstat.support.search import (
-    Instants,
-    TrueTimes,
-    find_true_times,
-    limit_search,
-    read_results,
-)
+
+if TYPE_CHECKING:
+    from srvstat.support.search import Instants, TrueTimes
 
 AtRule = Literal["recorded", "snapshot", "search"]
 """How to choose the instant of an answer; also the values of `--at` besides times."""
@@ -305,8 +301,16 @@ class _Replayer:
         answered: RecomputedAnswer,
         differences: list[Difference],
         at: int,
-    ) -> tuple[Instants, TrueTimes]:
+    ) -> "tuple[Instants, TrueTimes]":
         """Find when a response was true; only the results of a comparison change with time."""
+        # Importing numpy takes longer than most replays, which read no observations.
+        from srvstat.support.search import (  # noqa: PLC0415
+            TrueTimes,
+            find_true_times,
+            limit_search,
+            read_results,
+        )
+
         request = answered.request
         searched = (max(at - self.settings.within, 0), at)
         if isinstance(request, CompareRequest) and answered.status == _OK:
@@ -338,8 +342,7 @@ class _Replayer:
 
     def _explain(self, request: ServerReference | CompareRequest, at: int) -> Explanation | None:
         """Explain an answer; None as of a time before a bundle, at which Get Server has one."""
-        # Importing numpy takes longer than most replays, which read no observations.
-        from srvstat.support.explain import (  # noqa: PLC0415
+        from srvstat.support.explain import (  # noqa: PLC0415 - see _search
             explain_comparison,
             explain_server,
         )
@@ -384,7 +387,7 @@ def _has_value(differences: Iterable[Difference]) -> bool:
     return any(difference.class_ == "value" for difference in differences)
 
 
-def _describe_times(times: TrueTimes, searched: Instants) -> Findings:
+def _describe_times(times: "TrueTimes", searched: "Instants") -> Findings:
     return {
         "searched": _describe_intervals([searched])[0],
         "true_during": _describe_intervals(times.whole),
@@ -395,7 +398,7 @@ def _describe_times(times: TrueTimes, searched: Instants) -> Findings:
     }
 
 
-def _describe_intervals(intervals: Iterable[Instants]) -> tuple[Interval, ...]:
+def _describe_intervals(intervals: "Iterable[Instants]") -> tuple[Interval, ...]:
     return tuple(Interval(from_=start, to=end) for start, end in intervals)
 
 

@@ -6,13 +6,16 @@ pass the window's ends.
 """
 
 import re
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from types import NoneType
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from srvstat.arrays import Numbers
 from srvstat.contract import wire
 from srvstat.contract.requests import CompareRequest
 from srvstat.contract.windows import DAY_MS, DAYS, Range, Window
@@ -116,15 +119,14 @@ def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to sear
     if figures is None:
         return []
     window = Window(earliest - length, latest)
-    instants, players = (column.tolist() for column in read_observations(snapshot, server, window))
-    sliding = _SlidingWindow(players)
+    instants, players = read_observations(snapshot, server, window)
+    sliding = _SlidingWindow(players.tolist())
     found: list[Instants] = []
-    for period in _iter_periods(instants, length, earliest, latest):
-        sliding.move(period.low, period.high)
+    for start, last, low, high in _iter_periods(instants, length, earliest, latest):
+        sliding.move(low, high)
         if _is_true(figures, sliding.compute_statistics(), is_equal):
-            is_adjacent = found and found[-1][1] == period.start - 1
-            start = found.pop()[0] if is_adjacent else period.start
-            found.append((start, period.end))
+            is_adjacent = found and found[-1][1] == start - 1
+            found.append((found.pop()[0] if is_adjacent else start, last))
     return found
 
 
@@ -162,37 +164,20 @@ def _iter_common(one: Sequence[Instants], other: Sequence[Instants]) -> Iterator
             right += 1
 
 
-class _Period(NamedTuple):
-    """Instants of as_of, `start` and `end` included, whose windows have the same observations.
-
-    These are the observations at the positions from `low` up to but not including `high`.
-    """
-
-    start: int
-    end: int
-    low: int
-    high: int
-
-
 def _iter_periods(
-    instants: Sequence[int], length: int, earliest: int, latest: int
-) -> Iterator[_Period]:
-    """Yield the periods from `earliest` to `latest` for windows of a length in milliseconds.
+    instants: Numbers, length: int, earliest: int, latest: int
+) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the periods of as_of from `earliest` to `latest` whose windows do not change.
 
-    `instants` are those of all observations in these windows, ascending.
+    `instants` are those of all observations in these windows, `length` milliseconds long. Yields
+    the first and the last instant of a period, and the positions of the first observation in its
+    windows and of the first one after it.
     """
-    low = high = 0
-    start = earliest
-    while start <= latest:
-        low = bisect_right(instants, start - length, low)
-        high = bisect_right(instants, start, high)
-        following = latest + 1
-        if low < len(instants):
-            following = min(following, instants[low] + length)
-        if high < len(instants):
-            following = min(following, instants[high])
-        yield _Period(start, following - 1, low, high)
-        start = following
+    changes = np.concatenate(([earliest], instants, instants + length))
+    starts = np.unique(changes[(changes >= earliest) & (changes <= latest)])
+    lasts = np.append(starts[1:] - 1, latest)
+    lows, highs = (instants.searchsorted(edges, "right") for edges in (starts - length, starts))
+    return zip(*(column.tolist() for column in (starts, lasts, lows, highs)), strict=True)
 
 
 class _SlidingWindow:
