@@ -121,8 +121,7 @@ def aggregate_history(
     else:
         players = Column("players", "number" if _has_fractions(aggregate) else "integer")
         columns = (_SERVER, *_TIMES, _COUNT, players, *_SHARE)
-    iter_rows = _iter_sums if is_sum else _iter_steps
-    read_rows = partial(_chain, iter_rows, snapshot, servers, steps, aggregate)
+    read_rows = partial(_chain, _iter_steps, snapshot, servers, steps, aggregate, is_sum)
     return History(snapshot.as_of, snapshot.root, columns, read_rows)
 
 
@@ -132,41 +131,38 @@ def _has_fractions(aggregate: Aggregate) -> bool:
 
 
 def _iter_steps(
-    snapshot: Snapshot, servers: Iterable[ServerRow], steps: Steps, aggregate: Aggregate
+    snapshot: Snapshot,
+    servers: Iterable[ServerRow],
+    steps: Steps,
+    aggregate: Aggregate,
+    is_sum: bool,
 ) -> Iterator[_Rows]:
-    times = _list_times(steps)
-    for server in servers:
-        counts, _, players, shares = _aggregate_steps(snapshot, server, steps, aggregate)
-        partial_steps = [share < WHOLE_SHARE for share in shares]
-        columns = (*times, counts, players, shares, partial_steps)
-        yield zip(repeat(server.id), *columns, strict=False)
-
-
-def _iter_sums(
-    snapshot: Snapshot, servers: Iterable[ServerRow], steps: Steps, aggregate: Aggregate
-) -> Iterator[_Rows]:
-    columns = _sum_steps(snapshot, servers, steps, aggregate)
-    partial_steps = [share < WHOLE_SHARE for share in columns.shares]
-    yield zip(*_list_times(steps), *columns, partial_steps, strict=True)
-
-
-def _list_times(steps: Steps) -> tuple[list[int], list[int]]:
-    """Return the starts and the ends of steps."""
     times = list(steps.iter_times())
-    return [start for start, _ in times], [end for _, end in times]
+    starts, ends = [start for start, _ in times], [end for _, end in times]
+    if is_sum:
+        columns = _sum_steps(snapshot, servers, steps, aggregate)
+        yield zip(starts, ends, *columns.list_values(), strict=True)
+        return
+    for server in servers:
+        counts, _, *others = _aggregate_steps(snapshot, server, steps, aggregate).list_values()
+        yield zip(repeat(server.id), starts, ends, counts, *others, strict=False)
 
 
 class _StepColumns(NamedTuple):
-    """The fields of `StepCell`, with a value for each step."""
+    """The fields of `StepCell`, each with the values of all steps."""
 
-    counts: list[int]
-    servers: list[int]
-    players: list[Any]
-    shares: list[float]
+    counts: Numbers
+    servers: Numbers
+    players: Exact
+    shares: Doubles
 
     def build_cell(self, step: int) -> StepCell:
         """Return the cell of a step."""
-        return StepCell._make(column[step] for column in self)
+        return StepCell._make(column.item(step) for column in self)
+
+    def list_values(self) -> list[list[Any]]:
+        """Return the values of all columns, and whether each step is partial."""
+        return [column.tolist() for column in (*self, self.shares < WHOLE_SHARE)]
 
 
 def _aggregate_steps(
@@ -174,7 +170,7 @@ def _aggregate_steps(
 ) -> _StepColumns:
     players, edges, shares = _observe_steps(snapshot, server, steps)
     values = aggregate_groups(players, edges, aggregate)
-    return _StepColumns(np.diff(edges).tolist(), [1] * len(values), values, shares.tolist())
+    return _StepColumns(np.diff(edges), np.ones_like(edges[1:]), values, shares)
 
 
 def _sum_steps(
@@ -189,12 +185,12 @@ def _sum_steps(
     sums: dict[int, Exact] = {}  # by denominator
     for server in servers:
         players, edges, shares = _observe_steps(snapshot, server, steps)
-        filled, numerators, denominators = _compute_quotients(players, edges, aggregate)
+        numerators, denominators = _compute_quotients(players, edges, aggregate)
         counts += np.diff(edges)
-        observed[filled] += 1
-        for one in np.unique(denominators).tolist():
-            sums.setdefault(one, np.zeros(steps.step_count, object))
-            sums[one][filled[denominators == one]] += numerators[denominators == one]
+        observed += denominators > 0
+        for one in {*denominators.tolist()} - {0}:
+            part = denominators == one
+            sums.setdefault(one, np.zeros(steps.step_count, object))[part] += numerators[part]
         expected = _find_expected(server, steps)
         least[expected] = np.minimum(least[expected], shares[expected])
     common = lcm(*sums)
@@ -203,12 +199,8 @@ def _sum_steps(
         totals += part * (common // one)
     totals /= common
     totals[observed == 0] = None
-    return _StepColumns(
-        counts.tolist(),
-        observed.tolist(),
-        totals.tolist(),
-        np.where(np.isfinite(least), least, 0).tolist(),
-    )
+    least[np.isinf(least)] = 0
+    return _StepColumns(counts, observed, totals, least)
 
 
 def _find_expected(server: ServerRow, steps: Steps) -> slice:
@@ -221,58 +213,52 @@ def _find_expected(server: ServerRow, steps: Steps) -> slice:
     return slice(min(max(before, 1), steps.step_count) - 1, min(after, steps.step_count))
 
 
-class _Observed(NamedTuple):
-    """The players of a server: `players[edges[i] : edges[i + 1]]` in step `i`, and its share."""
-
-    players: Numbers
-    edges: Numbers
-    shares: Doubles
-
-
-def _observe_steps(snapshot: Snapshot, server: ServerRow, steps: Steps) -> _Observed:
+def _observe_steps(
+    snapshot: Snapshot, server: ServerRow, steps: Steps
+) -> tuple[Numbers, Numbers, Doubles]:
+    """Return players, edges so that step `i` has `players[edges[i] : edges[i + 1]]`, and shares."""
     (figures,) = compute_figures(snapshot, server, [steps.window])
     instants, players = figures.observations
     shares = compute_shares(steps, find_unobserved(snapshot, server, figures))
-    return _Observed(players, steps.locate(instants), shares)
+    return players, steps.locate(instants), shares
 
 
-def aggregate_groups(players: Numbers, edges: Numbers, aggregate: Aggregate) -> list[Any]:
+def aggregate_groups(players: Numbers, edges: Numbers, aggregate: Aggregate) -> Exact:
     """Return the aggregate of each group `players[edges[i] : edges[i + 1]]`, None of an empty one.
 
     The groups contain all players.
     """
-    filled, numerators, denominators = _compute_quotients(players, edges, aggregate)
-    values = np.full(max(len(edges) - 1, 0), None, object)
-    values[filled] = divide(numerators, denominators) if _has_fractions(aggregate) else numerators
-    return values.tolist()
+    numerators, denominators = _compute_quotients(players, edges, aggregate)
+    is_filled = denominators > 0
+    values = np.full(len(denominators), None, object)
+    values[is_filled] = (
+        divide(numerators[is_filled], denominators[is_filled])
+        if _has_fractions(aggregate)
+        else numerators[is_filled]
+    )
+    return values
 
 
-class _Quotients(NamedTuple):
-    """The exact aggregates of the groups that are not empty, whose numbers ascend."""
-
-    groups: Numbers
-    numerators: Exact
-    denominators: Numbers
-
-
-def _compute_quotients(players: Numbers, edges: Numbers, aggregate: Aggregate) -> _Quotients:
-    all_counts = np.diff(edges)
-    groups = np.flatnonzero(all_counts)
-    counts, starts = all_counts[groups], edges[:-1][groups]
+def _compute_quotients(
+    players: Numbers, edges: Numbers, aggregate: Aggregate
+) -> tuple[Exact, Numbers]:
+    """Return the exact aggregates of groups: numerators, and denominators, 0 of an empty group."""
+    starts, counts = edges[:-1], np.diff(edges)
+    ones = (counts > 0).astype(np.int64)
+    padded = np.append(players, 0)  # so that each edge is a position
     match aggregate:
         case "mean":
-            return _Quotients(groups, sum_groups(players, edges)[groups], counts)
+            return sum_groups(players, edges), counts
         case "median":
-            ranked = sort_groups(np.repeat(groups, counts), players)
-            doubles = ranked[starts + (counts - 1) // 2] + ranked[starts + counts // 2]
-            return _Quotients(groups, doubles, np.full_like(counts, 2))
+            groups = np.repeat(np.arange(len(counts)), counts)
+            ranked = np.append(sort_groups(groups, players), 0)
+            return ranked[starts + (counts - 1) // 2] + ranked[starts + counts // 2], 2 * ones
         case "max":
-            chosen = np.maximum.reduceat(players, starts)
+            return np.maximum.reduceat(padded, edges)[:-1], ones
         case "min":
-            chosen = np.minimum.reduceat(players, starts)
+            return np.minimum.reduceat(padded, edges)[:-1], ones
         case "last":
-            chosen = players[starts + counts - 1]
-    return _Quotients(groups, chosen, np.ones_like(counts))
+            return padded[edges[1:] - 1], ones
 
 
 _SHOWN = 50
@@ -357,8 +343,7 @@ def describe_cells(snapshot: Snapshot, server: ServerRow, steps: Steps) -> Itera
 
     Raises SnapshotError.
     """
-    columns = _aggregate_steps(snapshot, server, steps, "mean")
-    return map(columns.build_cell, range(steps.step_count))
+    return map(StepCell, *_aggregate_steps(snapshot, server, steps, "mean").list_values()[:-1])
 
 
 def get_name(server: ServerRow) -> ServerName:

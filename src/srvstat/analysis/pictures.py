@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -31,9 +30,7 @@ from srvstat.documents.analysis import (
 )
 from srvstat.documents.document import GapPart
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.stats import find_quantile_ranks
 
 _MINUTES = ("1m", "2m", "5m", "10m", "15m", "30m")
 _STEPS = [*map(parse_step, (*_MINUTES, "1h", "2h", "3h", "6h", "12h", "day", "week", "month"))]
@@ -99,9 +96,9 @@ def _describe_timeline(snapshot: Snapshot, server: ServerRow, steps: Steps) -> S
         cfx_id=server.cfx_id,
         hostname=server.hostname,
         sample_counts=tuple(np.diff(edges).tolist()),
-        averages=tuple(aggregate_groups(players, edges, "mean")),
-        lowest=tuple(aggregate_groups(players, edges, "min")),
-        peak=tuple(aggregate_groups(players, edges, "max")),
+        averages=tuple(aggregate_groups(players, edges, "mean").tolist()),
+        lowest=tuple(aggregate_groups(players, edges, "min").tolist()),
+        peak=tuple(aggregate_groups(players, edges, "max").tolist()),
         observed_shares=tuple(
             compute_shares(steps, find_unobserved(snapshot, server, figures)).tolist()
         ),
@@ -139,9 +136,14 @@ def compute_distribution(
 
     Raises SnapshotError.
     """
-    histograms = [_count_players(snapshot, server, window) for server in servers]
-    lowest = min((int(one.players[0]) for one in histograms if one.observations), default=0)
-    peak = max((int(one.players[-1]) for one in histograms if one.observations), default=0)
+    ranges = [
+        (figures.lowest.players, figures.peak.players)
+        for server in servers
+        for figures in compute_figures(snapshot, server, [window])
+        if figures.lowest and figures.peak
+    ]
+    lowest = min((least for least, _ in ranges), default=0)
+    peak = max((most for _, most in ranges), default=0)
     width = _choose_width(lowest, peak, most_bins)
     first = lowest // width * width
     edges = np.arange(first, peak + width + 1, width)
@@ -152,34 +154,11 @@ def compute_distribution(
         first_players=first,
         bin_players=width,
         servers=tuple(
-            _describe_distribution(server, histogram, edges)
-            for server, histogram in zip(servers, histograms, strict=True)
+            _describe_distribution(server, figures, edges)
+            for server in servers
+            for figures in compute_figures(snapshot, server, [window])
         ),
     )
-
-
-class _Histogram(NamedTuple):
-    """Ascending player counts, and how many observations have at most so many players."""
-
-    players: Numbers
-    cumulative: Numbers
-
-    @property
-    def observations(self) -> int:
-        """The number of observations."""
-        return int(self.cumulative[-1]) if len(self.cumulative) else 0
-
-    def find_quantile(self, quantile: Fraction) -> float:
-        """Return a quantile of at least one observation."""
-        ranks = find_quantile_ranks(self.observations, quantile)
-        lower, upper = self.players[self.cumulative.searchsorted(ranks, "right")].tolist()
-        return float((lower + upper) / 2)
-
-
-def _count_players(snapshot: Snapshot, server: ServerRow, window: Window) -> _Histogram:
-    observed = read_observations(snapshot, server, window).players
-    players, counts = np.unique(observed, return_counts=True)
-    return _Histogram(players, counts.cumsum())
 
 
 def _choose_width(lowest: int, peak: int, most_bins: int) -> int:
@@ -193,23 +172,18 @@ def _choose_width(lowest: int, peak: int, most_bins: int) -> int:
 
 
 def _describe_distribution(
-    server: ServerRow, histogram: _Histogram, edges: Numbers
+    server: ServerRow, figures: WindowFigures, edges: Numbers
 ) -> ServerDistribution:
-    players, cumulative = histogram
-    lower, median, upper = (
-        histogram.find_quantile(Fraction(quarters, 4)) if histogram.observations else None
-        for quarters in (1, 2, 3)
-    )
-    below = np.append(0, cumulative)[players.searchsorted(edges)]
+    below = np.sort(figures.observations.players).searchsorted(edges)
     return ServerDistribution(
         server_id=server.id,
         cfx_id=server.cfx_id,
         hostname=server.hostname,
-        sample_count=histogram.observations,
-        lowest_players=int(players[0]) if histogram.observations else None,
-        lower_quartile=lower,
-        median_players=median,
-        upper_quartile=upper,
-        peak_players=int(players[-1]) if histogram.observations else None,
+        sample_count=figures.count,
+        lowest_players=figures.lowest and figures.lowest.players,
+        lower_quartile=figures.find_quantile(Fraction(1, 4)),
+        median_players=figures.median,
+        upper_quartile=figures.find_quantile(Fraction(3, 4)),
+        peak_players=figures.peak and figures.peak.players,
         counts=tuple(np.diff(below).tolist()),
     )
