@@ -111,7 +111,7 @@ def test_steps_begin_where_the_clock_first_reaches_them(case: Case) -> None:
             edges.append(at)
         highest, before = now[0] if is_first else highest, now
 
-    found = list_step_edges(*window, parse_step(step), zone)
+    found = list_step_edges(*window, parse_step(step), zone).tolist()
 
     assert [at for at in found if window.start < at < window.end] == edges
 
@@ -134,13 +134,13 @@ def test_the_first_and_the_last_step_are_whole(case: Case) -> None:
     zone, (first, last), name = case
     step = parse_step(name)
 
-    edges = list_step_edges(first, last, step, zone)
+    edges = list_step_edges(first, last, step, zone).tolist()
 
     assert edges[0] <= first < edges[1]
     assert edges[-2] <= last < edges[-1]
     for start, end in pairwise(edges):
-        assert list_step_edges(start, start, step, zone) == [start, end]
-        assert list_step_edges(end - 1, end - 1, step, zone) == [start, end]
+        assert list_step_edges(start, start, step, zone).tolist() == [start, end]
+        assert list_step_edges(end - 1, end - 1, step, zone).tolist() == [start, end]
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,11 @@ def test_the_last_days_that_have_a_text_form_have_steps() -> None:
     days = list_step_edges(*window, parse_step("day"), zone)
     months = list_step_edges(*window, parse_step("month"), zone)
 
-    # The clock there is 14 hours ahead. The year 10000 has no month.
+    # The clock there is 14 hours ahead.
     assert [at - window.start for at in days[:3]] == [
         -14 * DAY // 24,
         10 * DAY // 24,
         34 * DAY // 24,
     ]
-    assert months == [read_instant("9999-11-30T10:00Z"), window.end + 1]
+    january = read_instant("9999-12-31T10:00Z")
+    assert months.tolist() == [january - 31 * DAY, january, january + 31 * DAY]

@@ -90,7 +90,7 @@ def draw_timeline(source: random.Random, zone: str) -> Timeline:
     length = source.randint(shortest, min(3000 * shortest, 450 * DAY_MS))
     start = YEAR + source.randint(0, 450 * DAY_MS)
     end = start + length
-    edges = list_step_edges(start + 1, end - 1, parse_step(name), ZoneInfo(zone))
+    edges = list_step_edges(start + 1, end - 1, parse_step(name), ZoneInfo(zone)).tolist()
 
     def draw_server(number: int) -> ServerTimeline:
         steps = len(edges) - 1

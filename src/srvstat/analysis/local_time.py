@@ -4,9 +4,9 @@ Local time is counted like Unix milliseconds: from midnight of 1970-01-01 on the
 """
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from datetime import date, datetime, timedelta
+from bisect import bisect_left
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -28,7 +28,6 @@ _MONDAY = 4 * DAY_MS
 """1970-01-05, the first Monday in local time."""
 _THURSDAY_HOUR = 3 * 24
 """The hour of the week at which local time begins: 1970-01-01 was a Thursday."""
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _SHORTEST_MONTH = 28 * DAY_MS
 
 # In the IANA database of 2026, two changes of a zone's offset are at least 3.9 days apart since
@@ -80,7 +79,7 @@ def parse_step(text: str) -> Step:
     )
 
 
-def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> list[int]:
+def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> Numbers:
     """Return the edges of the steps that contain the instants from `first` to `last`, ascending.
 
     A step is `[edge, next edge)`: the first edge is at most `first`, the last one is after `last`.
@@ -102,10 +101,8 @@ def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> list[i
     periods = _list_periods(first - margin, last + margin, zone)
     low = min(period.start + period.offset for period in periods)
     starts = _list_local_starts(low, max(period.end + period.offset for period in periods), step)
-    inside = _convert_to_instants(starts, periods, step.shortest)
-    if inside[-1] <= last:  # the last step of the calendar, which ends with the year 9999
-        inside.append(last + 1)
-    return inside[bisect_right(inside, first) - 1 : bisect_right(inside, last) + 1]
+    edges = _convert_to_instants(starts, periods, step.shortest)
+    return edges[edges.searchsorted(first, "right") - 1 : edges.searchsorted(last, "right") + 1]
 
 
 def find_hours_of_week(instants: Numbers, zone: ZoneInfo) -> Numbers:
@@ -154,14 +151,8 @@ def _list_periods(start: int, end: int, zone: ZoneInfo) -> list[_Period]:
 def _find_change(before: int, after: int, offset: int, zone: ZoneInfo) -> int:
     """Return the instant in `(before, after]` from which an offset is valid: a whole second."""
     seconds = range(before // 1000, after // 1000 + 1)
-    return (
-        1000
-        * seconds[
-            bisect_left(
-                seconds, True, key=lambda second: _find_offset(second * 1000, zone) == offset
-            )
-        ]
-    )
+    position = bisect_left(seconds, 1, key=lambda at: _find_offset(at * 1000, zone) == offset)
+    return 1000 * seconds[position]
 
 
 @lru_cache(maxsize=10_000)
@@ -172,40 +163,29 @@ def _find_offset(at: int, zone: ZoneInfo) -> int:
     return (moment.utcoffset() or timedelta()) // timedelta(milliseconds=1)
 
 
-def _list_local_starts(low: int, high: int, step: Step) -> Sequence[int]:
+def _list_local_starts(low: int, high: int, step: Step) -> Numbers:
     """Return the local times from `low` to `high` at which steps begin."""
     if step.length is not None:
-        return range(low + (step.origin - low) % step.length, high + 1, step.length)
-    return [start for start in _iter_months(low, high) if low <= start <= high]
+        return np.arange(low + (step.origin - low) % step.length, high + 1, step.length)
+    first, last = np.array([low, high], "M8[ms]").astype("M8[M]")
+    return np.arange(first, last + 1).astype("M8[ms]").astype(np.int64)
 
 
-def _iter_months(low: int, high: int) -> Iterator[int]:
-    first, last = (
-        date.fromordinal(min(at // DAY_MS + _EPOCH_ORDINAL, date.max.toordinal()))
-        for at in (low, high)
-    )
-    for month in range(first.year * 12 + first.month - 1, last.year * 12 + last.month):
-        start = date(month // 12, month % 12 + 1, 1)
-        yield (start.toordinal() - _EPOCH_ORDINAL) * DAY_MS
-
-
-def _convert_to_instants(
-    starts: Sequence[int], periods: Sequence[_Period], shortest: int
-) -> list[int]:
+def _convert_to_instants(starts: Numbers, periods: Sequence[_Period], shortest: int) -> Numbers:
     """Return the instants at which the local clock first reaches or skips local times.
 
     Where it is set back by at least `shortest`, also those at which it reaches them again.
     """
-    found: list[int] = []
+    found = []
     before = periods[0].start + periods[0].offset
     for start, end, offset in periods:
         local = start + offset
-        first = bisect_left(starts, local)
-        is_repeated, is_skipped = before - local >= shortest, bisect_left(starts, before) < first
+        first = starts.searchsorted(local)
+        is_repeated, is_skipped = before - local >= shortest, starts.searchsorted(before) < first
         if local < before and not is_repeated:
-            first = bisect_left(starts, before)
+            first = starts.searchsorted(before)
         elif (is_repeated or is_skipped) and local not in starts[first : first + 1]:
-            found.append(start)
-        found.extend([at - offset for at in starts[first : bisect_left(starts, end + offset)]])
+            found.append(np.array([start]))
+        found.append(starts[first : starts.searchsorted(end + offset)] - offset)
         before = end + offset
-    return found
+    return np.concatenate(found)

@@ -68,10 +68,10 @@ def divide_window(
         if first > end:
             return Steps(np.array([], np.int64), window)
         edges = list_step_edges(min(first, end - 1), end - 1, step, zone)
-        return Steps(np.array(edges), Window(edges[0] - 1, end))
+        return Steps(edges, Window(int(edges[0]) - 1, end))
     # A window that ends where a step begins includes this instant in the step before.
     edges = list_step_edges(min(start + 1, end - 1), end - 1, step, zone)
-    return Steps(np.array(edges), window)
+    return Steps(edges, window)
 
 
 def find_first_instant(snapshot: Snapshot, servers: Iterable[ServerRow]) -> int:
