@@ -190,7 +190,7 @@ ssize_t sendfile64(int descriptor, int from, off64_t *offset, size_t size)
 ssize_t copy_file_range(int from, off64_t *from_at, int descriptor, off64_t *at_there, size_t size,
 			unsigned flags)
 {
-	WRITE_OR_HALF("pwrite", descriptor, size,
+	WRITE_OR_HALF("copy_by_pwrite", descriptor, size,
 		      REAL(copy_file_range)(from, from_at, descriptor, at_there, size, flags));
 }
 

@@ -74,8 +74,8 @@ def store(
         row = build_server_row(intake.roster.get_record(server_id), number)
         if added:
             observations = Observations(series.instants, series.players)
-            row = store_server(connection, row, observations, kept_blocks)
             first_blocks[server_id] = len(kept_blocks.ends) if kept_blocks else 0
+            row = store_server(connection, row, observations, kept_blocks)
         elif known:
             row = copy_derived(known, row)
         servers.append(row)
