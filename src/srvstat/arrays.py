@@ -20,7 +20,7 @@ np.empty(1 << 24, np.uint8)
 
 def sum_exactly(values: Numbers) -> int:
     """Return the sum of numbers from 0 to 2^53 - 1, which may exceed 63 bits."""
-    if len(values) <= 1024:  # noqa: PLR2004 - so many are below 2^63
+    if int(values.max(initial=0)) * len(values) < 1 << 63:
         return int(values.sum())
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 

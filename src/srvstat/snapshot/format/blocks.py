@@ -112,13 +112,15 @@ def derive(
         unit = 1 if unit == 1 else int(np.gcd.reduce(times)) or 1
         peak = int(players.max())
         counts_before = _pack_counts(counts, BLOCK_SIZE * len(ends))
-        marks, counts = _count(players, counts)
+        marks, counts = _count(players, peak, counts)
         block = Block(
             server_block=server.server * BLOCKS_PER_SERVER + len(ends),
             observation_count=len(times),
             first_observed_at=int(instants[0]),
             time_unit=unit,
-            times=_pack(times // unit, choose_width(int(times[-1]) // unit)),
+            times=_pack(
+                times if unit == 1 else times // unit, choose_width(int(times[-1]) // unit)
+            ),
             players=_pack(players, choose_width(peak)),
             players_before=last_players,
             sum_before=pack_sum(total),
@@ -146,18 +148,21 @@ def derive(
     )
 
 
-def _count(players: Numbers, counts: Numbers) -> tuple[bytes, Numbers]:
+def _count(players: Numbers, peak: int, counts: Numbers) -> tuple[bytes, Numbers]:
     """Return the marks of a block, and the counts after it; `counts` are those before it."""
-    is_counted = players < COUNTED
-    values = players[is_counted]
-    if not len(values):
-        return b"", counts
-    width = int(values.max()) + 1
-    steps = -(-len(players) // MARK_STEP)
-    cells = np.bincount(
-        _STEPS[: len(players)][is_counted] * width + values, minlength=steps * width
-    )
-    table = cells.reshape(steps, width).cumsum(0).cumsum(1)
+    values, steps = players, _STEPS[: len(players)]
+    number = int(steps[-1]) + 1
+    if peak >= COUNTED:
+        is_counted = players < COUNTED
+        values, steps = players[is_counted], steps[is_counted]
+        if not len(values):
+            return b"", counts
+        peak = int(values.max())
+    width = peak + 1
+    cells = np.bincount(steps * width + values, minlength=number * width)
+    table = cells.reshape(number, width).cumsum(1)
+    for step in range(1, number):  # faster than numpy's sums over rows
+        table[step] += table[step - 1]
     after = counts + table[-1, -1]
     after[:width] = counts[:width] + table[-1]
     return _pack(table[:-1].ravel(), MARK_WIDTH), after
