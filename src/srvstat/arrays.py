@@ -86,5 +86,5 @@ def find_ranks(values: Numbers, lower: int, upper: int) -> tuple[int, int]:
     """Return the values with two ranks, which are adjacent or equal, and count from 0."""
     # For one rank, numpy is several times as fast as for two.
     ranked = np.partition(values, upper)
-    greater = int(ranked[upper])
-    return int(ranked[:upper].max()) if lower < upper else greater, greater
+    greater: int = ranked[upper].item()
+    return ranked[:upper].max().item() if lower < upper else greater, greater

@@ -3,10 +3,11 @@
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -21,7 +22,7 @@ from srvstat.analysis.statistics import (
     find_earlier,
 )
 from srvstat.analysis.steps import Steps, compute_shares, divide_window, find_unobserved
-from srvstat.arrays import Doubles, Exact, Numbers, divide, sum_groups
+from srvstat.arrays import Doubles, Exact, Numbers, divide, find_ranks, sum_groups
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
@@ -166,7 +167,12 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
         return None
     xs, ys = (positions - positions[0]).astype(float), divide(totals, counts).astype(float)
     ranks = find_middle_ranks(math.comb(len(xs), 2))
-    low, high = _find_slopes(xs, ys, ranks)
+    iter_slopes: _IterSlopes = partial(_iter_slopes, xs, ys)
+    if ranks[1] <= _SAMPLE:
+        iter_slopes = [*iter_slopes()].__iter__
+        low, high = _find_slopes(iter_slopes, ranks)
+    else:
+        low, high = _find_slopes(iter_slopes, ranks, *_sample_slopes(xs, ys))
     # Doubles are less than `error` from the exact slopes. So those less than two errors away from
     # the found ones are ranked exactly.
     error = 2.0**-50 * float(ys.max() / np.diff(xs).min())
@@ -174,7 +180,7 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
     below, near = 0, Counter[tuple[int, int]]()
     if int(counts.max()) * max(int(totals.max()), int(counts.max()) * int(xs[-1])) >= 1 << 62:
         positions, totals, counts = (one.astype(object) for one in (positions, totals, counts))
-    for start, slopes in _iter_slopes(xs, ys):
+    for start, slopes in iter_slopes():
         below += int(np.count_nonzero(slopes < low))
         at, to = (found + start for found in np.nonzero((slopes >= low) & (slopes <= high)))
         rises = totals[to] * counts[at] - totals[at] * counts[to]
@@ -186,14 +192,16 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
     return (lower + upper) / 2
 
 
+_IterSlopes = Callable[[], Iterator[tuple[int, Doubles]]]
+
 _ROWS = 64
 """The averages between which, and all later ones, slopes are computed at once."""
 
 _SAMPLE = 1 << 20
-"""More slopes than this are not in memory at once: a sample shows which are near the median."""
+"""More slopes than twice this are not kept in memory: a sample shows which are near the median."""
 
 _SAMPLE_MARGIN = _SAMPLE // 400
-"""About five standard deviations of the rank of the median in a sample."""
+"""Five standard deviations of the rank of the median in a sample."""
 
 
 def _iter_slopes(xs: Doubles, ys: Doubles) -> Iterator[tuple[int, Doubles]]:
@@ -204,44 +212,32 @@ def _iter_slopes(xs: Doubles, ys: Doubles) -> Iterator[tuple[int, Doubles]]:
     for start in range(0, len(xs) - 1, _ROWS):
         rows = slice(start, start + _ROWS)
         runs = np.subtract.outer(xs[rows], xs[start:])
-        runs[np.tri(*runs.shape, dtype=np.bool)] = np.nan
+        runs[:, : len(runs)][np.tri(len(runs), dtype=np.bool)] = np.nan
         yield start, np.subtract.outer(ys[rows], ys[start:]) / runs
 
 
-def _find_slopes(xs: Doubles, ys: Doubles, ranks: tuple[int, int]) -> tuple[float, float]:
-    """Return the slopes with two adjacent or equal ranks, as doubles."""
-    if ranks[1] <= _SAMPLE:
-        return _find_slopes_between(xs, ys, ranks)
+def _sample_slopes(xs: Doubles, ys: Doubles) -> tuple[float, float]:
+    """Return two slopes between which the median is, unless a sample is odd."""
     at, to = np.random.default_rng(0).integers(0, len(xs), (2, _SAMPLE))
     to[at == to] -= 1  # before the first one is the last one
     sample = np.sort((ys[to] - ys[at]) / (xs[to] - xs[at]))
-    low, high = sample[_SAMPLE // 2 - _SAMPLE_MARGIN], sample[_SAMPLE // 2 + _SAMPLE_MARGIN]
-    return _find_slopes_between(xs, ys, ranks, float(low), float(high))
+    return sample[_SAMPLE // 2 - _SAMPLE_MARGIN], sample[_SAMPLE // 2 + _SAMPLE_MARGIN]
 
 
-def _find_slopes_between(
-    xs: Doubles,
-    ys: Doubles,
+def _find_slopes(
+    iter_slopes: _IterSlopes,
     ranks: tuple[int, int],
     low: float = -math.inf,
     high: float = math.inf,
 ) -> tuple[float, float]:
     """Return the slopes with two ranks, in little memory if they are from `low` to `high`."""
-    below = at_low = at_most = 0
-    parts: list[Doubles] = []
-    for _, slopes in _iter_slopes(xs, ys):
+    below = 0
+    between = []
+    for _, slopes in iter_slopes():
         below += int(np.count_nonzero(slopes < low))
-        at_low += int(np.count_nonzero(slopes == low))
-        at_most += int(np.count_nonzero(slopes <= high))
-        parts.append(slopes[(slopes > low) & (slopes < high)])
-    if not below <= ranks[0] <= ranks[1] < at_most:
-        return _find_slopes_between(xs, ys, ranks)
-    between = np.concatenate(parts)
-
-    def find(rank: int) -> float:
-        at = rank - below - at_low
-        if 0 <= at < len(between):
-            return float(np.partition(between, at)[at])
-        return low if at < 0 else high
-
-    return find(ranks[0]), find(ranks[1])
+        between.append(slopes[(slopes >= low) & (slopes <= high)])
+    lower, upper = (rank - below for rank in ranks)
+    kept: Any = np.concatenate(between)
+    if lower < 0 or upper >= len(kept):
+        return _find_slopes(iter_slopes, ranks)
+    return find_ranks(kept, lower, upper)
