@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF
 from sources.readings import Reading, read_file
 from srvstat.contract.errors import SourceError
-from srvstat.sources import csv_observations, source
+from srvstat.sources import csv_observations, plain_csv, source
 from srvstat.sources.source import Source
 
 BLOCK_BYTES = source._BLOCK_BYTES  # noqa: SLF001 - boundaries of blocks are the subject here
@@ -302,3 +303,22 @@ def test_plain_rows_are_parsed_like_quoted_ones_and_keep_only_the_text_they_need
     assert read_file(path, HEADER + "\n".join([*rows, ""]).encode()) == expected
     (batch,) = csv_observations.read(Source(str(path), "csv"))
     assert (batch.find_text is None) is ("Z" not in rows[0])
+
+
+WORDS = st.lists(st.sampled_from(["abcdefgh", "01234567", "ABCDEFGH"]), min_size=1, max_size=16)
+
+
+@given(ids=st.lists(WORDS.map("".join) | IDS, min_size=2, max_size=20))
+def test_identifiers_with_one_hash_are_told_apart(
+    ids: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "rows.csv"
+    data = HEADER + "".join(f"{name},{AS_OF},{at}\n" for at, name in enumerate(ids)).encode()
+    expected = {line: (name, AS_OF, line - 2) for line, name in enumerate(ids, 2)}
+
+    assert read_file(path, data).kept == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "_BLOCK_BYTES", 300)
+        # The hash of an identifier is the sum of its words, in any order.
+        patch.setattr(plain_csv, "_FACTORS", np.ones(16, np.uint64))
+        assert read_file(path, data).kept == expected

@@ -35,11 +35,14 @@ _LEAST = np.array([0, 0, *(10**digits for digits in range(1, 2 * _WORD))])
 """The least number of so many digits."""
 
 _FACTORS = np.array(
-    [pow(0x9E3779B97F4A7C15, power, 1 << 64) for power in range(MAX_IDENTIFIER_LENGTH // _WORD)],
+    [pow(0x9E3779B97F4A7C15, 1 + at, 1 << 64) for at in range(MAX_IDENTIFIER_LENGTH // _WORD)],
     np.uint64,
 )
 """What the words of an identifier are multiplied by for its hash."""
 
+
+_SLOT_BITS = 16
+_SLOT_SHIFT = np.uint64(64 - _SLOT_BITS)
 
 _MOST_TIME_DIGITS = 14
 _MOST_COUNT_DIGITS = 15
@@ -56,10 +59,12 @@ class PlainRows:
     """Parses the plain rows of a file, and remembers its identifiers."""
 
     def __init__(self) -> None:
-        self._names: list[str] = []
-        self._words = np.empty((1 + len(_FACTORS), 0), np.uint64)  # lengths, then all words
-        self._hashes = np.empty(0, np.uint64)  # ascending
-        self._codes = np.empty(0, np.int64)  # of the identifiers with these hashes
+        # By code; the first one stands for identifiers that are not known.
+        self._names = [""]
+        self._words = np.zeros((1 + len(_FACTORS), 1), np.uint64)  # widths, then all words
+        self._hashes = np.zeros(1, np.uint64)
+        self._codes: dict[int, int] = {}  # by hash
+        self._slots = np.zeros(1 << _SLOT_BITS, np.int64)  # codes by the first bits of hashes
 
     def parse(self, first_line: int, text: str) -> tuple[Batch, bool]:
         """Return the rows of whole lines, and whether their times are integers.
@@ -68,7 +73,8 @@ class PlainRows:
 
         Raises NotPlainError.
         """
-        data = _Data(f"{text}\n".replace("\r\n", "\n"))
+        text = f"{text}\n"
+        data = _Data(text.replace("\r\n", "\n") if "\r" in text else text)
         ids, times, counts = data.find_fields()
         is_integer = bool(times.widths.max() <= _MOST_TIME_DIGITS)
         if is_integer:
@@ -90,30 +96,32 @@ class PlainRows:
         words[0] = ids.widths
         for number, start in enumerate(range(0, count * _WORD, _WORD), 1):
             words[number] = data.read_first_bytes(ids.starts + start, ids.widths - start)
-        hashes = np.dot(_FACTORS[:count], words[1:])
-        at = np.searchsorted(self._hashes, hashes)
-        is_new = np.append(self._hashes, 0)[at] != hashes
-        if is_new.any():
-            _, firsts = np.unique(hashes[is_new], return_index=True)
-            rows = np.flatnonzero(is_new)[np.sort(firsts)]
+        hashes = _FACTORS[:count] @ words[1:]
+        codes = self._slots[hashes >> _SLOT_SHIFT]
+        missing = np.flatnonzero(self._hashes[codes] != hashes)
+        if len(missing):
+            found, firsts, of_row = np.unique(
+                hashes[missing], return_index=True, return_inverse=True
+            )
+            rows = missing[np.sort(firsts)]
+            rows = rows[[number not in self._codes for number in hashes[rows].tolist()]]
             names = list(map(data.get_text, ids.starts[rows], ids.ends[rows]))
             _require(all(map(IDENTIFIER.fullmatch, names)))
             self._remember(names, words[:, rows], hashes[rows])
-            at = np.searchsorted(self._hashes, hashes)
-        codes = self._codes[at]
+            codes[missing] = np.array([self._codes[number] for number in found.tolist()])[of_row]
         # Two identifiers may have one hash.
-        _require((self._words[: 1 + count, codes] == words).all())
+        _require((self._words[: 1 + count].take(codes, axis=1) == words).all())
         used, codes = renumber(codes)
         return [self._names[code] for code in used], codes
 
     def _remember(self, names: list[str], words: _Words, hashes: _Words) -> None:
+        codes = range(len(self._names), len(self._names) + len(names))
         self._names += names
         padding = ((0, len(self._words) - len(words)), (0, 0))
         self._words = np.append(self._words, np.pad(words, padding), axis=1)
-        hashes = np.append(self._hashes, hashes)
-        codes = np.append(self._codes, np.arange(len(self._codes), len(hashes)))
-        order = np.argsort(hashes)
-        self._hashes, self._codes = hashes[order], codes[order]
+        self._hashes = np.append(self._hashes, hashes)
+        self._codes.update(zip(hashes.tolist(), codes, strict=True))
+        self._slots[hashes >> _SLOT_SHIFT] = codes
 
 
 class _Fields(NamedTuple):
@@ -143,7 +151,9 @@ class _Data:
 
     def find_fields(self) -> Iterator[_Fields]:
         """Return the columns of rows, all of which must have three fields."""
-        is_end = (self._array == _COMMA) | (self._array == _NEWLINE)
+        is_end = self._array <= _COMMA
+        if b" " in self._bytes:
+            is_end &= self._array != ord(" ")
         ends = np.flatnonzero(is_end)[len(_MARGIN) - 1 : -len(_MARGIN)]
         _require(len(ends) % 3 == 1)
         _require((self._array[ends[1:]].reshape(-1, 3) == _ROW_ENDS).all())

@@ -4,7 +4,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,13 @@ _SCHEMA = """
     PRAGMA temp.journal_mode = OFF;
     CREATE TEMP TABLE runs (
         run      INTEGER PRIMARY KEY, -- the server times _RUNS_PER_SERVER, plus the run
+        count    INTEGER NOT NULL,
         first_at INTEGER NOT NULL,
-        rows     BLOB NOT NULL -- instants, then players, then places
+        instant  INTEGER NOT NULL, -- subtracted from all instants
+        place    INTEGER NOT NULL, -- subtracted from all places
+        instants BLOB NOT NULL,
+        players  BLOB NOT NULL,
+        places   BLOB NOT NULL
     );
 """
 _RUNS_PER_SERVER = 10_000_000
@@ -81,8 +86,16 @@ class Staging:
         earlier = read_earlier(start) if read_earlier and start is not None else join([])
         series = Series(*earlier, 0, [])
         waiting: list[Numbers] = []
-        for (rows,) in self._connection.execute(f"SELECT rows {where} ORDER BY run"):
-            waiting.append(np.frombuffer(rows, np.int64).reshape(3, -1))
+        found = f"SELECT count, instant, 0, place, instants, players, places {where} ORDER BY run"
+        for count, *columns in self._connection.execute(found):
+            waiting.append(
+                np.array(
+                    [
+                        np.frombuffer(packed, f"u{len(packed) // count}").astype(np.int64) + base
+                        for base, packed in zip(columns[:3], columns[3:], strict=True)
+                    ]
+                )
+            )
             # Repeats must not fill the memory.
             if sum(each.shape[1] for each in waiting) > max(len(series.instants), _MAX_IN_MEMORY):
                 series, waiting = _merge(series, waiting), []
@@ -92,22 +105,32 @@ class Staging:
         """Move the rows in memory to the temporary database, sorted by server."""
         rows = np.concatenate(self._in_memory, axis=1)
         self._in_memory.clear()
-        servers = rows[0].astype(np.min_scalar_type(rows[0].max()))  # sorted faster
-        rows = rows[:, np.argsort(servers, kind="stable")]
-        starts = np.flatnonzero(np.diff(rows[0], prepend=0)).tolist()
+        # Narrow numbers are sorted faster.
+        rows = rows.take(np.argsort(_narrow(rows[0]), kind="stable"), axis=1)
+        servers, instants, players, places = rows
+        bases = int(instants.min()), int(places.min())
+        packed = [_narrow(column) for column in (instants - bases[0], players, places - bases[1])]
+        starts = np.flatnonzero(np.diff(servers, prepend=0))
+        runs = zip(
+            (servers[starts] * _RUNS_PER_SERVER + self._moves).tolist(),
+            np.minimum.reduceat(instants, starts).tolist(),
+            starts.tolist(),
+            [*starts[1:].tolist(), self._count],
+            strict=True,
+        )
         self._connection.executemany(
-            "INSERT INTO runs VALUES (?, ?, ?)",
+            "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                (
-                    int(rows[0, start]) * _RUNS_PER_SERVER + self._moves,
-                    int(rows[1, start:end].min()),
-                    rows[1:, start:end].tobytes(),
-                )
-                for start, end in zip(starts, [*starts[1:], self._count], strict=True)
+                (run, end - start, first, *bases, *(each[start:end].tobytes() for each in packed))
+                for run, first, start, end in runs
             ),
         )
         self._count = 0
         self._moves += 1
+
+
+def _narrow(numbers: Numbers) -> npt.NDArray[np.unsignedinteger[Any]]:
+    return numbers.astype(np.min_scalar_type(numbers.max()))
 
 
 def _merge(series: Series, waiting: Sequence[Numbers]) -> Series:
