@@ -119,7 +119,6 @@ def test_the_error_for_an_unknown_plan_lists_the_plans(path: Path) -> None:
         (STARTER, compare("24h"), None),
         (STARTER, compare("7d"), None),
         (STARTER, compare("30d"), "the plan starter does not include 30d, only 24h, 7d"),
-        (STARTER, compare("1y"), "the plan starter does not include 1y, only 24h, 7d"),
         (DETAILS, GET, None),
         (
             DETAILS,
@@ -131,12 +130,6 @@ def test_the_error_for_an_unknown_plan_lists_the_plans(path: Path) -> None:
             GET,
             "the plan none does not include get-server or any other operation",
         ),
-        (
-            Plan("one", ("compare-servers",), ("24h",), 365, None),
-            GET,
-            "the plan one does not include get-server, only compare-servers",
-        ),
-        (Plan("one", ("compare-servers",), ("24h",), 0, None), compare("24h"), None),
         (
             Plan("raw", ("compare-servers",), (), 365, None),
             compare("24h"),
@@ -177,42 +170,14 @@ def test_an_omitted_range_is_checked_as_the_default() -> None:
             PLANS.replace('"7d"', '"7d", "8d"'),
             ', line 3: plans.starter.ranges[2]: "8d" is not one of 24h, 7d, 30d, 90d, 1y',
         ),
-        (
-            PLANS.replace('"7d"', "2026-01-01"),
-            ', line 3: plans.starter.ranges[1]: "2026-01-01" is not one of 24h, 7d, 30d, 90d, 1y',
-        ),
         (PLANS.replace('"7d"', '"24h"'), ", line 3: plans.starter.ranges[1]: the same as [0]"),
         (
             PLANS.replace('["get-server"]', '["get"]'),
             ', line 7: plans.details.operations[0]: "get" is not one of get-server, compare-servers',  # noqa: E501 - a message is one line
         ),
         (
-            PLANS.replace('["get-server"]', '"get-server"'),
-            ", line 7: plans.details.operations: must be an array",
-        ),
-        (
-            PLANS.replace("days = 7", "days = -1"),
-            ", line 9: plans.details.raw_history_days: must be at least 0",
-        ),
-        (
-            PLANS.replace("days = 7", "days = 7.0"),
-            ", line 9: plans.details.raw_history_days: must be an integer",
-        ),
-        (
             PLANS.replace("= 60", "= 0"),
             ", line 4: plans.starter.requests_per_minute: must be at least 1",
-        ),
-        (
-            PLANS.replace("= 60", "= true"),
-            ", line 4: plans.starter.requests_per_minute: must be an integer",
-        ),
-        (
-            PLANS.replace("= 60", '= "60"'),
-            ", line 4: plans.starter.requests_per_minute: must be an integer",
-        ),
-        (
-            PLANS.replace("= 60", f"= {2**53}"),
-            ", line 4: plans.starter.requests_per_minute: must be at most 9,007,199,254,740,991",
         ),
         (
             PLANS.replace("plans.details", 'plans."all of it"'),
@@ -220,8 +185,6 @@ def test_an_omitted_range_is_checked_as_the_default() -> None:
         ),
         (PLANS + "[keys]\n", ", line 10: keys: must be an array"),
         (PLANS + format_key_table("1" * 63), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
-        (PLANS + format_key_table("A" * 64), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
-        (PLANS + format_key_table(ONE + r"\n"), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
         (PLANS + f"[[keys]]\nsha256 = {ONE}", ", line 11: keys[0].sha256: must be a string"),
         (PLANS + '[[keys]]\nplan = "starter"', ", line 10: keys[0].sha256: missing"),
         (PLANS + f'[[keys]]\nsha256 = "{ONE}"', ", line 10: keys[0].plan: missing"),

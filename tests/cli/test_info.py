@@ -1,8 +1,5 @@
 """`snapshot info` and `snapshot verify`: the snapshot they read, and the list of its servers."""
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 
 from conftest import AS_OF, Build, Cli, server
@@ -37,15 +34,3 @@ def test_servers_are_listed_once_in_the_order_of_their_ids(
     assert [one["id"] for one in info["identifiers"]] == names
     assert info["servers"] == count
     assert list(info)[-1] == "identifiers"
-
-
-def test_damage_in_the_last_server_prints_nothing(cli: Cli, build: Build) -> None:
-    names = [f"s-{number:04}" for number in range(2_000)]
-    path = build(map(server, names), [("s-0000", AS_OF, 1)])
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE servers SET hostname = 'other' WHERE server = 2000")
-
-    ran = cli("snapshot", "info", path)
-
-    assert (ran.exit_code, ran.stdout) == (3, b"")
-    assert "damaged (the servers)" in ran.stderr

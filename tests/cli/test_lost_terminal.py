@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import AS_OF, SERVERS, Cli, build_in, csv
+from conftest import AS_OF, Cli, csv
 from support.snapshots import COMMAND
 from support.terminal import PLAIN
 
@@ -21,7 +21,6 @@ HUNG_UP = 129
 OBSERVATIONS = [("ab"[at % 2], AS_OF - at * 1000, at % 50) for at in range(200_000)]
 ROWS = csv(OBSERVATIONS)
 BUILD = [*COMMAND, "--observations", "-", "--format", "csv"]
-VERIFY = ["snapshot", "verify", "big.db", "--json"]
 
 # Sets the handler of SIGHUP: in a shell's background job, the tests would inherit an ignored one.
 START = """
@@ -97,22 +96,3 @@ def test_a_build_survives_or_ends_with_its_terminal(
     assert Path("out.db").exists() == (not exit_code)
     if not exit_code:
         assert cli("snapshot", "verify", "out.db").exit_code == 0
-
-
-@pytest.fixture(scope="module")
-def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a snapshot that takes long to verify."""
-    return build_in(tmp_path_factory.mktemp("big"), SERVERS, OBSERVATIONS)
-
-
-def test_a_verification_survives_or_ends_with_its_terminal(
-    hang_up: signal.Handlers, exit_code: int, big: Path, cli: Cli
-) -> None:
-    Path("big.db").symlink_to(big)
-
-    with run_in_own_terminal(VERIFY, hang_up) as (process, close_terminal):
-        close_terminal()
-        assert process.wait(60) == exit_code
-
-    answer = Path("answer").read_bytes()
-    assert answer == (b"" if exit_code else cli(*VERIFY).stdout)

@@ -1,12 +1,10 @@
 """Options of a mapping, its file, and the dry run that shows what they mean."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
 
 from conftest import AS_OF, Cli
-from srvstat.snapshot.write import dry_run
 from support.snapshots import read_root
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -42,20 +40,6 @@ def test_a_saved_mapping_builds_the_same_and_options_win_over_it(cli: Cli) -> No
     assert read_root("out.db") == read_root("again.db") != read_root("other.db")
     last = cli("snapshot", "info", "other.db", "--json").json["lastObservedAt"]
     assert last == "2026-03-02T11:00:00.000Z"
-
-
-def test_a_dry_run_without_temporary_space_is_an_error(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_rejects: object) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
-
-    monkeypatch.setattr(dry_run, "_collect_examples", fail)
-
-    ran = cli(*BUILD, "week.csv", "--game", "game_a", "--dry-run")
-
-    assert ran.exit_code != 0
-    assert "SQLite's temporary files: database or disk is full" in ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Timer
 
 import pytest
 
 from conftest import srvstat
-from srvstat.cli.output import Form, FormOptions, ReaderGoneError, prepare_json, report, write
-from srvstat.contract.errors import OutputError, UsageError
+from srvstat.cli.output import Form, FormOptions, prepare_json, report
+from srvstat.contract.errors import UsageError
 from support.descriptors import replace_descriptor
 
 pytestmark = pytest.mark.slow
@@ -59,20 +58,6 @@ def test_a_full_disk_exits_4(flag: str, environment: dict[str, str]) -> None:
 
 
 @either_buffering
-def test_help_on_a_full_disk_exits_4(environment: dict[str, str]) -> None:
-    done = run_shell(f"{COMMAND} --help > /dev/full", environment)
-
-    assert (done.returncode, done.stderr) == (4, NO_SPACE)
-
-
-def test_an_api_error_that_cannot_be_written_exits_4(environment: dict[str, str]) -> None:
-    done = run_shell(f"{COMMAND} compare one --json > /dev/full", environment)
-
-    assert done.returncode == 4
-    assert done.stderr.endswith(NO_SPACE)
-
-
-@either_buffering
 def test_a_closed_standard_output_exits_4(environment: dict[str, str]) -> None:
     done = run_shell(f"{ASK} >&-", environment)
 
@@ -109,12 +94,6 @@ def test_a_closed_pipe_exits_141_silently(flag: str, environment: dict[str, str]
     done = run_shell(script, environment)
 
     assert done.stderr == "141\n"
-
-
-def test_head_may_close_the_pipe(environment: dict[str, str]) -> None:
-    done = run_shell(f"({ASK}; echo $? >&2) | head -c0", environment)
-
-    assert done.stderr in {"141\n", "0\n"}
 
 
 def test_a_file_size_limit_exits_4(environment: dict[str, str], tmp_path: Path) -> None:
@@ -190,49 +169,6 @@ def pipe() -> Iterator[tuple[int, int]]:
     yield ends
     for end in ends:
         os.close(end)
-
-
-def test_write_waits_for_a_full_pipe(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-    os.set_blocking(writing, False)
-    # More than any pipe holds, so that nothing more can be written until someone reads.
-    body = bytes(range(256)) * 8192
-    read = bytearray()
-
-    def read_all() -> None:
-        while len(read) < len(body):
-            read.extend(os.read(reading, 100_000))
-
-    reader = Timer(0.2, read_all)
-    reader.start()
-    with replace_descriptor(1, writing):
-        write(body)
-    reader.join()
-
-    assert bytes(read) == body
-
-
-def test_a_closed_pipe_is_not_an_output_error() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-
-    with replace_descriptor(1, writing), pytest.raises(ReaderGoneError):
-        write(b"x")
-    os.close(writing)
-
-
-def test_a_failed_write_raises_an_output_error(pipe: tuple[int, int]) -> None:
-    # The read end is not writable.
-    with (
-        replace_descriptor(1, pipe[0]),
-        pytest.raises(OutputError, match=r"^standard output: Bad file descriptor$"),
-    ):
-        write(b"x")
-
-
-def test_writing_nothing_never_fails(pipe: tuple[int, int]) -> None:
-    with replace_descriptor(1, pipe[0]):
-        write(b"")
 
 
 @pytest.fixture
@@ -326,8 +262,3 @@ def test_each_reported_line_stays_one_line(
     report()
 
     assert capfd.readouterr() == ("", "one\\u000atwo\n\n\\u001b[31mthree\n")
-
-
-def test_report_ignores_failures(pipe: tuple[int, int]) -> None:
-    with replace_descriptor(2, pipe[0]):
-        report("one")

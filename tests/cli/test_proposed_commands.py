@@ -110,25 +110,6 @@ def test_the_proposed_command_reads_a_shape_of_the_documentation(shape: str, cli
 
 
 @pytest.mark.usefixtures("here")
-def test_a_limit_is_proposed_that_keeps_the_other_rows(cli: Cli) -> None:
-    shutil.copy(UGLY / "daily-averages.csv", ".")
-    columns = ["--columns", "id=Game,at=Day,players=Average", "--time-zone", "UTC"]
-
-    for given in ([], columns):
-        command, _, shown = run_dry(cli, "daily-averages.csv", *given)
-
-        assert shlex.join(command).endswith("--game game_a --max-rejected 75%")
-        assert (
-            'round the counts to whole numbers, or use --query with round("Average")\n'
-            "add --max-rejected 75% to keep the other 4 rows (without the 12 rejected rows)\n"
-        ) in shown
-
-    ran = cli(*DRY_RUN, "--observations", "daily-averages.csv", *columns, "--max-rejected", "5")
-    assert (ran.exit_code, "12 of 16 rows were rejected, but" in ran.stderr) == (6, True)
-    assert "--max-rejected 75%" not in ran.stderr
-
-
-@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     "row",
     ["a,soon,5", "a,2026-03-01T10:00Z,many", "a,2026-03-01T10:00Z,1.000", "a,2026-03-01T10:00Z,-1"],
@@ -189,26 +170,6 @@ def test_no_columns_are_proposed_under_which_many_rows_conflict(zone: str, cli: 
 
 
 @pytest.mark.usefixtures("here")
-def test_all_obstacles_are_named_at_once(cli: Cli) -> None:
-    shutil.copy(UGLY / "wide-ten-games.csv", ".")
-
-    command, _, shown = run_dry(cli, "wide-ten-games.csv")
-
-    assert command[3:] == shlex.split(
-        "--observations wide-ten-games.csv --wide at=DateTime --time-zone UTC --ids slug"
-        " --game game_a"
-    )
-    for text in (
-        "must be the header",
-        "no time zone",
-        "letters, digits and hyphens",
-        "--game game_",
-    ):
-        assert text in shown
-    assert shown.endswith("error: no observation would be kept without these options\n")
-
-
-@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("name", "given", "expected"),
     [
@@ -260,33 +221,6 @@ def test_names_that_a_shell_would_run_are_quoted(cli: Cli) -> None:
 
     assert command[3:5] == ["--observations", name]
     assert check_law(cli, name) == (1, 0)
-
-
-@pytest.mark.usefixtures("here")
-def test_an_option_that_does_not_help_is_explained(cli: Cli) -> None:
-    for name, reason in (
-        (
-            "one-slug.csv",
-            '--ids slug: "EU West" and "eu_west" both become eu-west; give each an id',
-        ),
-        ("not-ascii.csv", "has a letter or digit that is not ASCII"),
-    ):
-        shutil.copy(UGLY / name, ".")
-        command, _, shown = run_dry(cli, name)
-
-        assert reason in " ".join(shown.split())
-        assert "--ids" not in command
-
-
-@pytest.mark.usefixtures("here")
-def test_an_output_in_the_way_is_named_and_not_replaced_by_the_proposed_command(cli: Cli) -> None:
-    shutil.copy(UGLY / "long-seconds.csv", ".")
-    Path("out.db").touch()
-
-    command, _, shown = run_dry(cli, "long-seconds.csv")
-
-    assert "out.db exists: add --overwrite to replace it" in shown
-    assert "--overwrite" not in command
 
 
 @pytest.mark.usefixtures("here")

@@ -1,6 +1,5 @@
 """Parse and format instants (D4, D18)."""
 
-import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 
@@ -156,38 +155,6 @@ def test_a_time_with_an_offset_is_parsed_as_python_does(
     # isoformat cuts to the precision; the floor division cuts to milliseconds.
     parsed = datetime.fromisoformat(text)
     assert parse_instant(text) == (parsed - EPOCH) // timedelta(milliseconds=1)
-
-
-UTC_PARSED = [(text, at) for text, at in PARSED if re.fullmatch(UTC_INSTANT, text)]
-UTC_REJECTED = [(text, reason) for text, reason in REJECTED if re.fullmatch(UTC_INSTANT, text)]
-
-
-def test_the_pattern_matches_these_instants() -> None:
-    assert [text for text, _ in UTC_PARSED] == [
-        "2026-03-01T12:00:00Z",
-        "2026-03-01 12:00:00.000Z",
-        "2026-03-01T12:00:59Z",
-        "2026-03-01T12:00:00.0009Z",
-        "9999-12-31T23:59:59.9999Z",
-    ]
-    assert [text for text, _ in UTC_REJECTED] == ["1969-12-31T23:59:59.999Z"]
-
-
-def test_many_instants_are_parsed_in_order() -> None:
-    assert parse_utc_instants(text for text, _ in UTC_PARSED) == [at for _, at in UTC_PARSED]
-    assert parse_utc_instants([]) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [*UTC_REJECTED, ("2026-02-29 12:00:00Z", NO_DAY), ("0000-01-01T12:00:00.000Z", NO_DAY)],
-)
-def test_one_invalid_instant_rejects_all(text: str, reason: str) -> None:
-    for texts in ([text], [text, UTC_PARSED[0][0]], [*(text for text, _ in UTC_PARSED), text]):
-        with pytest.raises(InstantError) as caught:
-            parse_utc_instants(texts)
-
-        assert str(caught.value) == reason
 
 
 def find_result(parse: Callable[[str], int], text: str) -> int | str:

@@ -1,7 +1,6 @@
 """Only whole steps reach the figures, scales and trends of tables and charts."""
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import AS_OF, DAY, Cli, few_examples
+from conftest import AS_OF, DAY, few_examples
 from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
 from srvstat.contract.windows import Window
 from srvstat.documents.analysis import (
@@ -159,32 +158,3 @@ def test_the_values_of_partial_steps_change_no_figure_and_no_scale(
     show = SURFACES[surface]
 
     assert show(after, Screen(width)) == show(before, Screen(width))
-
-
-@pytest.mark.slow
-def test_a_comparison_of_real_servers_is_headed_by_whole_days(
-    war_brokers_snapshot: str, war_brokers_rows: dict[str, list[tuple[int, int]]], cli: Cli
-) -> None:
-    asked = ["compare", "wb-usa", "wb-europe", "--range=90d", "--chart", "-s", war_brokers_snapshot]
-    shown = cli(*asked).stdout.decode()
-    end = max(at for at, _ in war_brokers_rows["wb-usa"])
-
-    for name in ("wb-usa", "wb-europe"):
-        days = defaultdict(list)
-        for at, players in war_brokers_rows[name]:
-            days[at // DAY].append(players)
-        first, last = (end - 90 * DAY) // DAY + 1, end // DAY
-        # The usual interval is half an hour, and an observation lasts at most three of them.
-        averages = [sum(days[day]) / len(days[day]) for day in range(first, last)]
-        figures = min(averages), max(averages), averages[-1]
-        lowest, highest, recent = (f"{figure:.1f}".removesuffix(".0") for figure in figures)
-        hostname = {"wb-usa": "Usa", "wb-europe": "Europe"}[name]
-        assert f"{name}  {hostname}  lowest {lowest}, highest {highest}, last {recent}\n" in shown
-    assert "wb-usa  Usa  lowest 11.7, highest 19.1, last 15.8\n" in shown
-
-
-@pytest.mark.slow
-def test_half_a_real_year_is_no_ground_for_a_change(war_brokers_snapshot: str, cli: Cli) -> None:
-    asked = ["stats", "wb-usa-west", "--range=1y", "-s", war_brokers_snapshot, "--table"]
-
-    assert "the 365 days before were observed for 46.6% only\n" in cli(*asked).stdout.decode()
