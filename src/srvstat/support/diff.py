@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import count, groupby, islice, pairwise
+from itertools import count, groupby, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple, get_args
 
@@ -32,7 +32,6 @@ _RANGES: tuple[Range, ...] = get_args(Range)
 _RECORD = slice(ServerRow._fields.index("id"), ServerRow._fields.index("completed") + 1)
 """The columns of a server that are not derived from its observations."""
 
-_SERVERS_AT_ONCE = 100
 _BLOCKS_AT_ONCE = 100
 
 
@@ -44,11 +43,8 @@ class _Files(NamedTuple):
     compared_from: int | None
 
 
-class _Pair(NamedTuple):
-    """The rows of a server in both snapshots; None where it is missing."""
-
-    old: ServerRow | None
-    new: ServerRow | None
+_Pair = tuple[ServerRow | None, ServerRow | None]
+"""The rows of a server in both snapshots; None where it is missing."""
 
 
 class _Change(NamedTuple):
@@ -58,6 +54,15 @@ class _Change(NamedTuple):
     new: ServerRow
     fields: tuple[str, ...]
     differing: Numbers
+
+    def describe(self) -> ChangedServer:
+        """Return the part of the document about the records and the days."""
+        days = np.unique(self.differing // DAY_MS).tolist()
+        return ChangedServer(
+            server_id=self.old.id,
+            fields=self.fields,
+            days=tuple(format_instant(day * DAY_MS)[:10] for day in days),
+        )
 
     def is_different_in(self, window: Window) -> bool:
         """Return whether an observation in a window differs: only then can its result differ."""
@@ -86,22 +91,13 @@ def compare_snapshots(
     removed: list[str] = []
     changed: list[ChangedServer] = []
     answers: list[ChangedAnswer] = []
-    for batch in _split(_list_pairs(files, references)):
-        added += [pair.new.id for pair in batch if pair.new and not pair.old]
-        removed += [pair.old.id for pair in batch if pair.old and not pair.new]
-        changes = list(_find_changes(files, batch))
-        changed += (
-            ChangedServer(
-                server_id=change.old.id,
-                fields=change.fields,
-                days=tuple(
-                    format_instant(day * DAY_MS)[:10]
-                    for day in np.unique(change.differing // DAY_MS).tolist()
-                ),
-            )
-            for change in changes
-        )
-        answers += _compare_answers(files, changes, at)
+    for before, after in _list_pairs(files, references):
+        if before is None or after is None:
+            added += [after.id] if after else []
+            removed += [before.id] if before else []
+        elif change := _find_change(files, before, after):
+            changed.append(change.describe())
+            answers += _compare_answers(files, change, at)
     return SnapshotDiff(
         as_of=at,
         root=new.root,
@@ -142,7 +138,7 @@ def _find_pairs(files: _Files, references: Sequence[ServerReference]) -> list[_P
         if not any(server for _, server in found):
             raise operations.UnknownServerError(reference)
     return [
-        _Pair(_find_server(files.old, reference), _find_server(files.new, reference))
+        (_find_server(files.old, reference), _find_server(files.new, reference))
         for _, reference in sorted(by_id.items())
     ]
 
@@ -165,25 +161,14 @@ def _join_servers(files: _Files) -> Iterator[_Pair]:
     news = ((server.id, 1, server) for server in files.new.iter_servers())
     for _, same in groupby(merge(olds, news), key=itemgetter(0)):
         found = {file: server for _, file, server in same}
-        yield _Pair(found.get(0), found.get(1))
+        yield found.get(0), found.get(1)
 
 
-def _split(pairs: Iterable[_Pair]) -> Iterator[list[_Pair]]:
-    """Yield pairs in lists short enough to read them with one statement."""
-    remaining = iter(pairs)
-    while batch := list(islice(remaining, _SERVERS_AT_ONCE)):
-        yield batch
-
-
-def _find_changes(files: _Files, pairs: Iterable[_Pair]) -> Iterator[_Change]:
-    """Yield the servers in both snapshots whose record or observations differ."""
-    for old, new in pairs:
-        if old is None or new is None:
-            continue
-        fields = tuple(_find_changed_fields(files, old, new))
-        differing = _find_differing(files, old, new)
-        if fields or len(differing):
-            yield _Change(old, new, fields, differing)
+def _find_change(files: _Files, old: ServerRow, new: ServerRow) -> _Change | None:
+    """Return how the record or the observations of a server differ; None if they are equal."""
+    fields = tuple(_find_changed_fields(files, old, new))
+    differing = _find_differing(files, old, new)
+    return _Change(old, new, fields, differing) if fields or len(differing) else None
 
 
 def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> Iterator[str]:
@@ -232,45 +217,27 @@ def _find_missing(ones: Observations, others: Observations) -> Numbers:
     return missing
 
 
-def _compare_answers(files: _Files, changes: Sequence[_Change], at: int) -> Iterator[ChangedAnswer]:
-    """Yield the results that differ, for each server in the order of the ranges."""
-    copied = {
-        change.old.id: find_differences(_list_copied(change.old), _list_copied(change.new))
-        for change in changes
-    }
-    found = {
-        name: copied | _compare_results(files, changes, name, at)
-        for name in _RANGES
-        if files.compared_from is None or find_window(name, at).start >= files.compared_from
-    }
-    for change in changes:
-        for name, differences in found.items():
-            if listed := tuple(differences[change.old.id]):
-                yield ChangedAnswer(server_id=change.old.id, range=name, differences=listed)
+def _compare_answers(files: _Files, change: _Change, at: int) -> Iterator[ChangedAnswer]:
+    """Yield the results of a server that differ, in the order of the ranges."""
+    copied = find_differences(_list_copied(change.old), _list_copied(change.new))
+    for name in _RANGES:
+        window = find_window(name, at)
+        if files.compared_from is not None and window.start < files.compared_from:
+            continue
+        differences = copied
+        if change.is_different_in(window):
+            before, after = (
+                operations.compute_server_results(file, [server], name, at=at)[0].model_dump()
+                for file, server in ((files.old, change.old), (files.new, change.new))
+            )
+            differences = _find_changed_members(before, after)
+        if differences:
+            yield ChangedAnswer(server_id=change.old.id, range=name, differences=tuple(differences))
 
 
 def _list_copied(server: ServerRow) -> dict[str, Any]:
     """Return the values of a result that are copied from the record of the server."""
     return {"cfxId": server.cfx_id, "currentPlayers": server.players_current}
-
-
-def _compare_results(
-    files: _Files, changes: Sequence[_Change], name: Range, at: int
-) -> dict[str, list[Difference]]:
-    """Return the differences of the results whose window has a differing observation, by id."""
-    window = find_window(name, at)
-    affected = [change for change in changes if change.is_different_in(window)]
-    before, after = (
-        operations.compute_server_results(file, servers, name, at=at)
-        for file, servers in (
-            (files.old, [change.old for change in affected]),
-            (files.new, [change.new for change in affected]),
-        )
-    )
-    return {
-        old.serverId: _find_changed_members(old.model_dump(), new.model_dump())
-        for old, new in zip(before, after, strict=True)
-    }
 
 
 def _find_changed_members(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
