@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo
 
+from srvstat.analysis import window_query
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import (
     aggregate_history,
@@ -30,26 +31,8 @@ from srvstat.analysis.selection import (
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.analysis.steps import check_server_count, divide_window
-from srvstat.analysis.window_query import (
-    LongWindowQuery,
-    WindowQuery,
-    check_previous,
-    check_query,
-    choose_window,
-    find_zone,
-)
+from srvstat.cli import options
 from srvstat.cli.answers import add_hint
-from srvstat.cli.options import (
-    AccessOption,
-    LimitOption,
-    PlanOption,
-    SnapshotOption,
-    choose_limit,
-    find_plan,
-    find_snapshot,
-    parse_instant_option,
-    report_no_match,
-)
 from srvstat.cli.output import (
     Form,
     FormOptions,
@@ -84,8 +67,8 @@ def servers(
     sort: Annotated[
         SortKey, Parameter("Sort by this; the greatest number and the latest time is first.")
     ] = "id",
-    limit: LimitOption = None,
-    snapshot: SnapshotOption = None,
+    limit: options.LimitOption = None,
+    snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Find servers in a snapshot.
 
@@ -95,19 +78,19 @@ def servers(
     Example: srvstat servers roleplay --region EU --sort current
     """
     chosen = form.choose()
-    with closing(open_snapshot(find_snapshot(snapshot))) as file:
-        found = list_servers(file, filters, sort=sort, limit=choose_limit(limit, chosen))
+    with closing(open_snapshot(options.find_snapshot(snapshot))) as file:
+        found = list_servers(file, filters, sort=sort, limit=options.choose_limit(limit, chosen))
         if not found.matched:
-            report_no_match(file, filters)
+            options.report_no_match(file, filters)
         return show(found, chosen)
 
 
 def stats(
     selected: SelectedServers,
-    window: WindowQuery,
+    window: window_query.WindowQuery,
     figures: FigureOptions,
     form: FormOptions,
-    snapshot: SnapshotOption = None,
+    snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Show the statistics of servers in any window.
 
@@ -120,7 +103,7 @@ def stats(
     chosen = form.choose()
     check_window(window)
     if figures.versus:
-        check_previous(window)
+        window_query.check_previous(window)
     selected.check()
     with open_question(snapshot, selected, window) as (file, found, interval):
         drawn = _list_drawn(found) if form.chart else []
@@ -131,15 +114,15 @@ def stats(
 
 def top(
     filters: _SearchOptions,
-    window: WindowQuery,
+    window: window_query.WindowQuery,
     figures: FigureOptions,
     form: RowForm,
     by: Annotated[
         TopKey,
         Parameter("The figure that ranks servers; change and growth are in players."),
     ] = "average",
-    limit: Annotated[LimitOption, "The number of servers to show."] = 20,
-    snapshot: SnapshotOption = None,
+    limit: Annotated[options.LimitOption, "The number of servers to show."] = 20,
+    snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Rank servers by a statistic.
 
@@ -151,27 +134,27 @@ def top(
     chosen = form.choose()
     check_window(window)
     if figures.versus:
-        check_previous(window)
-    with closing(open_snapshot(find_snapshot(snapshot))) as file:
-        interval = choose_window(file, window)
+        window_query.check_previous(window)
+    with closing(open_snapshot(options.find_snapshot(snapshot))) as file:
+        interval = window_query.choose_window(file, window)
         report_missing_data(file, interval, zone=window.tz)
         found = rank_servers(
             file, filters, interval, by, limit or 0, figures=figures, zone=window.tz
         )
         if not found.server_count:
-            report_no_match(file, filters)
+            options.report_no_match(file, filters)
     return show(found, chosen)
 
 
 def growth(
     named: NamedServers,
-    window: WindowQuery,
+    window: window_query.WindowQuery,
     form: FormOptions,
     step: Annotated[
         GrowthStepName,
         Parameter("The length of a step: a calendar day, an ISO week or a month."),
     ] = "day",
-    snapshot: SnapshotOption = None,
+    snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Show growth by day, week or month.
 
@@ -192,9 +175,9 @@ def growth(
 
 def peak_hours(
     named: NamedServers,
-    window: WindowQuery,
+    window: window_query.WindowQuery,
     form: FormOptions,
-    snapshot: SnapshotOption = None,
+    snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Show the busiest hours of the week.
 
@@ -215,7 +198,7 @@ def peak_hours(
 
 def history(
     named: NamedServers,
-    window: WindowQuery,
+    window: window_query.WindowQuery,
     form: FormOptions,
     step: Annotated[
         str | None,
@@ -233,9 +216,9 @@ def history(
     sum: Annotated[
         bool, Parameter("Add the servers up in each step; needs --step or --chart.")
     ] = False,
-    snapshot: SnapshotOption = None,
-    plan: PlanOption = None,
-    access: AccessOption = None,
+    snapshot: options.SnapshotOption = None,
+    plan: options.PlanOption = None,
+    access: options.AccessOption = None,
 ) -> Outcome:
     """List observations or aggregates of steps.
 
@@ -247,13 +230,13 @@ def history(
     chosen, zone = form.choose(), check_window(window)
     parsed, represents = parse_steps(step, aggregate, is_sum=sum, is_chart=form.chart)
     named.check()
-    permissions = find_plan(plan, access)
+    permissions = options.find_plan(plan, access)
     references = named.build_references()
     if permissions is not None:
         permissions.check_raw_history()
     with ExitStack() as stack:
-        file = stack.enter_context(closing(open_snapshot(find_snapshot(snapshot))))
-        interval = choose_window(file, window)
+        file = stack.enter_context(closing(open_snapshot(options.find_snapshot(snapshot))))
+        interval = window_query.choose_window(file, window)
         if permissions is not None:
             permissions.check_history(interval, file.as_of)
         with add_hint(file):
@@ -287,9 +270,9 @@ def _close_after(pieces: Iterable[bytes], resources: ExitStack) -> Iterator[byte
 
 def integrity(
     selected: SelectedServers,
-    window: LongWindowQuery,
+    window: window_query.LongWindowQuery,
     form: RowForm,
-    snapshot: SnapshotOption = None,
+    snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Find unusual patterns in player counts.
 
@@ -317,7 +300,7 @@ class _Question(NamedTuple):
 
 @contextmanager
 def open_question(
-    snapshot: str | None, named: NamedServers, window: WindowQuery
+    snapshot: str | None, named: NamedServers, window: window_query.WindowQuery
 ) -> Iterator[_Question]:
     """Open the snapshot, and find the servers and the window of a question.
 
@@ -326,8 +309,8 @@ def open_question(
     Raises ApiError, SnapshotError.
     """
     references = named.build_references()
-    with closing(open_snapshot(find_snapshot(snapshot))) as file, add_hint(file):
-        interval = choose_window(file, window)
+    with closing(open_snapshot(options.find_snapshot(snapshot))) as file, add_hint(file):
+        interval = window_query.choose_window(file, window)
         if isinstance(named, SelectedServers) and named.all:
             report_missing_data(file, interval, zone=window.tz)
             yield _Question(file, _iter_matches(file, named), interval)
@@ -343,7 +326,7 @@ def _iter_matches(snapshot: Snapshot, wanted: FilterOptions) -> Iterator[ServerR
         has_match = True
         yield server
     if not has_match:
-        report_no_match(snapshot, wanted)
+        options.report_no_match(snapshot, wanted)
 
 
 def _list_drawn(found: Iterable[ServerRow]) -> list[ServerRow]:
@@ -358,18 +341,18 @@ def _list_drawn(found: Iterable[ServerRow]) -> list[ServerRow]:
     return drawn
 
 
-def check_window(query: WindowQuery) -> ZoneInfo:
+def check_window(query: window_query.WindowQuery) -> ZoneInfo:
     """Check a window as far as that needs no snapshot, and return its time zone.
 
     Warns of instants that look like seconds.
 
     Raises ParameterError.
     """
-    check_query(query)
+    window_query.check_query(query)
     for option, text in (("--from", query.start), ("--to", query.end)):
         if text is not None and text.isdecimal():
-            parse_instant_option(option, text)
-    return find_zone(query.tz)
+            options.parse_instant_option(option, text)
+    return window_query.find_zone(query.tz)
 
 
 def report_missing_data(

@@ -6,18 +6,7 @@ from io import BufferedReader
 from typing import TYPE_CHECKING, Annotated
 
 from srvstat import operations
-from srvstat.cli.options import (
-    AccessOption,
-    AtOption,
-    ExplainOption,
-    PlanOption,
-    RangeOption,
-    SnapshotOption,
-    check_plan,
-    find_plan,
-    find_snapshot,
-    parse_instant_option,
-)
+from srvstat.cli import options
 from srvstat.cli.output import (
     ChartForm,
     Form,
@@ -79,22 +68,22 @@ def get(
     ],
     form: PlainForm,
     by: By = None,
-    at: AtOption = None,
-    snapshot: SnapshotOption = None,
-    plan: PlanOption = None,
-    access: AccessOption = None,
-    explain: ExplainOption = False,
+    at: options.AtOption = None,
+    snapshot: options.SnapshotOption = None,
+    plan: options.PlanOption = None,
+    access: options.AccessOption = None,
+    explain: options.ExplainOption = False,
 ) -> Outcome:
     """Show the public detail of one server.
 
     Example: srvstat get --by cfxId abc123
     """
     chosen = form.choose()
-    instant = parse_instant_option("--at", at)
-    permissions = find_plan(plan, access)
+    instant = options.parse_instant_option("--at", at)
+    permissions = options.find_plan(plan, access)
     with add_name_hint([identifier], by, snapshot):
         request = build_server_reference(identifier, by=by)
-    check_plan(permissions, request)
+    options.check_plan(permissions, request)
     with _open_snapshot(snapshot, instant) as file, add_hint(file):
         return show(_get(file, request, chosen, instant, explain=explain), chosen)
 
@@ -111,25 +100,25 @@ def compare(
         ),
     ] = None,
     by: By = None,
-    range: RangeOption = None,
+    range: options.RangeOption = None,
     request: _RequestFile = None,
     batch: Annotated[
         _RequestFile,
         "Answer JSON requests, one per line; print one answer or API error per line, and exit with"
         " 0 if all lines were answered.",
     ] = None,
-    at: AtOption = None,
-    snapshot: SnapshotOption = None,
-    plan: PlanOption = None,
-    access: AccessOption = None,
-    explain: ExplainOption = False,
+    at: options.AtOption = None,
+    snapshot: options.SnapshotOption = None,
+    plan: options.PlanOption = None,
+    access: options.AccessOption = None,
+    explain: options.ExplainOption = False,
 ) -> Outcome:
     """Compare 2 to 5 servers over one range.
 
     Example: srvstat compare srv-1 srv-2 cfxId:abc123 --range 7d
     """
     chosen = form.choose()
-    instant = parse_instant_option("--at", at)
+    instant = options.parse_instant_option("--at", at)
     for name, value in (("request", request), ("batch", batch)):
         if value is not None and (identifiers or by is not None or range is not None):
             raise ParameterError(
@@ -139,7 +128,7 @@ def compare(
         raise ParameterError(
             "{batch} can't be combined with {request}, {table}, {explain} or {chart}"
         )
-    permissions = find_plan(plan, access)
+    permissions = options.find_plan(plan, access)
     if batch is not None:
         return Outcome(_answer_batch(batch, snapshot, instant, permissions))
     body = None
@@ -152,7 +141,7 @@ def compare(
             if body is None
             else parse_compare_request(body)
         )
-    check_plan(permissions, asked)
+    options.check_plan(permissions, asked)
     with _open_snapshot(snapshot, instant) as file, add_hint(file):
         answer = _compare(file, asked, chosen, instant, explain=explain)
         return show(answer, chosen, chart=_draw(file, asked, instant) if form.chart else None)
@@ -213,7 +202,7 @@ def _answer_line(
 ) -> Response:
     try:
         request = parse_compare_request(body)
-        check_plan(plan, request)
+        options.check_plan(plan, request)
         return operations.compare(snapshot, request, at=at)
     except ApiError as error:
         report(f"line {line}: {error.reason}")
@@ -223,7 +212,7 @@ def _answer_line(
 @contextmanager
 def _open_snapshot(name: str | None, at: int | None) -> Iterator[Snapshot]:
     """Open the snapshot, and warn if `at` is later than its data."""
-    with closing(open_snapshot(find_snapshot(name))) as snapshot:
+    with closing(open_snapshot(options.find_snapshot(name))) as snapshot:
         if at is not None and at > snapshot.as_of:
             end = format_time(snapshot.as_of)
             report(f"warning: --at is later than the snapshot, which ends {end}")
@@ -277,7 +266,7 @@ def add_name_hint(
             references = build_references(identifiers, by)
             names = [one.text for one in references if isinstance(one, Name) and not one.reference]
             if names:
-                with closing(open_snapshot(find_snapshot(snapshot))) as file:
+                with closing(open_snapshot(options.find_snapshot(snapshot))) as file:
                     hint = _find_hint([file], names[0], "id")
         raise InvalidRequestError(error.reason + hint) from None
 

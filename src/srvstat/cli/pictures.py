@@ -18,17 +18,10 @@ from srvstat.analysis.report import (
 from srvstat.analysis.selection import NamedServers
 from srvstat.analysis.steps import bound_window, check_server_count
 from srvstat.analysis.window_query import LongWindowQuery, WindowQuery
+from srvstat.cli import output_file
 from srvstat.cli.analyzer import check_window, open_question
 from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption
 from srvstat.cli.output import Form, JsonOption, Outcome, show, show_error
-from srvstat.cli.output_file import (
-    STDOUT_NAME,
-    check_ending,
-    check_output,
-    check_snapshot_is_kept,
-    describe_contents,
-    write_output,
-)
 from srvstat.contract.errors import ApiError, ParameterError, UsageError
 from srvstat.contract.parameters import Parameter
 from srvstat.contract.windows import Window
@@ -71,25 +64,25 @@ def report(
     """
     if output is None and not json:
         raise ParameterError("give -o FILE for the page, or {json} for the data that it shows")
-    check_ending(output, *((".json",) if json else (".html", ".htm")))
+    output_file.check_ending(output, *((".json",) if json else (".html", ".htm")))
     zone = check_window(window)
     check_title(title)
     check_server_count(len(set(named.identifiers or ())))
-    target = STDOUT_NAME if output is None else output
-    check_output(target, overwrite=overwrite)
+    target = output_file.STDOUT_NAME if output is None else output
+    output_file.check_output(target, overwrite=overwrite)
     try:
         with open_question(snapshot, named, window) as (file, found, interval):
-            check_snapshot_is_kept(target, file.path)
+            output_file.check_snapshot_is_kept(target, file.path)
             chosen = list(found)
             origin = describe_origin(chosen, window, title)
             document = build_report(file, chosen, interval, zone, origin)
     except ApiError as error:
         return show_error(error, Form.JSON if json else Form.TABLE)
-    if json and target == STDOUT_NAME:
+    if json and target == output_file.STDOUT_NAME:
         return show(document, Form.JSON)
     data = document.to_json() + b"\n" if json else render_report(document)
-    contents = describe_contents(len(chosen), document.window, zone)
-    return write_output(target, data, contents=contents, overwrite=overwrite)
+    contents = output_file.describe_contents(len(chosen), document.window, zone)
+    return output_file.write_output(target, data, contents=contents, overwrite=overwrite)
 
 
 def _compute_growth(
@@ -146,14 +139,14 @@ def plot(
     encode = _choose_encoder(output)
     zone = check_window(window)
     check_server_count(len(set(named.identifiers or ())))
-    check_output(output, overwrite=overwrite)
+    output_file.check_output(output, overwrite=overwrite)
     with open_question(snapshot, named, window) as (file, found, interval):
-        check_snapshot_is_kept(output, file.path)
+        output_file.check_snapshot_is_kept(output, file.path)
         drawn = list(found)
         document = _KINDS[kind](file, drawn, interval, zone)
     data = encode(draw_sheet(document, width, zone), theme)
-    contents = describe_contents(len(drawn), document.window, zone)
-    return write_output(output, data, contents=contents, overwrite=overwrite)
+    contents = output_file.describe_contents(len(drawn), document.window, zone)
+    return output_file.write_output(output, data, contents=contents, overwrite=overwrite)
 
 
 def _choose_encoder(path: str) -> Callable[[Any, Theme], bytes]:
@@ -162,7 +155,7 @@ def _choose_encoder(path: str) -> Callable[[Any, Theme], bytes]:
     Raises UsageError.
     """
     ending = os.path.splitext(path)[1].lower()
-    if path == STDOUT_NAME or ending == ".svg":
+    if path == output_file.STDOUT_NAME or ending == ".svg":
         return encode_svg
     if ending != ".png":
         raise UsageError(f"{path}: not a picture; the name must end with {' or '.join(_ENDINGS)}")

@@ -8,14 +8,7 @@ from itertools import chain, islice
 from typing import Annotated, get_args
 
 from srvstat.access import Access, Plan, read_access
-from srvstat.cli.options import (
-    AccessOption,
-    ExplainOption,
-    PlanOption,
-    SnapshotOption,
-    find_snapshot,
-    parse_instant_option,
-)
+from srvstat.cli import options
 from srvstat.cli.output import Outcome, PlainForm, report, show
 from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
 from srvstat.contract.parameters import Parameter
@@ -72,14 +65,14 @@ def replay(
         str | None,
         Parameter("The distance up to which numbers are equal [default: 0].", "NUMBER"),
     ] = None,
-    plan: PlanOption = None,
+    plan: options.PlanOption = None,
     access: Annotated[
-        AccessOption,
+        options.AccessOption,
         "The access file. A recorded key, or the plan that the service recorded, selects the plan"
         " of a request.",
     ] = None,
-    explain: ExplainOption = False,
-    snapshot: SnapshotOption = None,
+    explain: options.ExplainOption = False,
+    snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Replay recorded requests and compare.
 
@@ -101,7 +94,7 @@ def replay(
     settings = ReplaySettings(rule, length, distance, known_plan, known_access, explain)
     exchanges = _read_recordings(recordings)
     first = list(islice(exchanges, 1))  # a missing recording is reported before the snapshot
-    with closing(open_snapshot(find_snapshot(snapshot))) as file:
+    with closing(open_snapshot(options.find_snapshot(snapshot))) as file:
         document = replay_exchanges(file, chain(first, exchanges), settings)
     _warn_of_later_instants(document, rule)
     is_different = document.counts.differs > 0 or document.counts.unreadable > 0
@@ -135,7 +128,7 @@ def _parse_at(text: str | None) -> AtRule | int:
         if text == rule:
             return rule
     try:
-        instant = parse_instant_option("--at", text)
+        instant = options.parse_instant_option("--at", text)
     except UsageError as error:
         raise UsageError(f"{error.reason}; or use recorded, snapshot or search") from None
     return "recorded" if instant is None else instant

@@ -12,18 +12,8 @@ from srvstat.analysis.selection import (
     find_references,
 )
 from srvstat.analysis.servers import describe_snapshot
+from srvstat.cli import options
 from srvstat.cli.answers import add_hint
-from srvstat.cli.options import (
-    AtOption,
-    LimitOption,
-    PathArgument,
-    QuietOption,
-    SnapshotOption,
-    choose_limit,
-    choose_snapshot,
-    parse_instant_option,
-    report_no_match,
-)
 from srvstat.cli.output import Outcome, PlainForm, report, show, show_progress
 from srvstat.contract.errors import DifferenceError, ParameterError
 from srvstat.contract.parameters import Parameter
@@ -37,9 +27,9 @@ from srvstat.support.diff import compare_snapshots
 def info(
     filters: FilterOptions,
     form: PlainForm,
-    path: PathArgument = None,
-    limit: LimitOption = None,
-    snapshot: SnapshotOption = None,
+    path: options.PathArgument = None,
+    limit: options.LimitOption = None,
+    snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Show what is in a snapshot.
 
@@ -48,22 +38,22 @@ def info(
     Example: srvstat snapshot info snapshot.db
     """
     chosen = form.choose()
-    with closing(open_snapshot(choose_snapshot(path, snapshot))) as file:
-        found = describe_snapshot(file, filters, limit=choose_limit(limit, chosen))
+    with closing(open_snapshot(options.choose_snapshot(path, snapshot))) as file:
+        found = describe_snapshot(file, filters, limit=options.choose_limit(limit, chosen))
         if found.servers and not found.matched:
-            report_no_match(file, filters)
+            options.report_no_match(file, filters)
         return show(found, chosen)
 
 
 def verify(
     form: PlainForm,
-    path: PathArgument = None,
-    snapshot: SnapshotOption = None,
+    path: options.PathArgument = None,
+    snapshot: options.SnapshotOption = None,
     expect: Annotated[
         str | None,
         Parameter("The expected root, from the person who built the snapshot.", "ROOT"),
     ] = None,
-    quiet: Annotated[QuietOption, "Show no progress bar."] = False,
+    quiet: Annotated[options.QuietOption, "Show no progress bar."] = False,
 ) -> Outcome:
     """Verify a whole snapshot and print its root.
 
@@ -74,7 +64,7 @@ def verify(
     """
     chosen = form.choose()
     expected = _parse_root(expect)
-    name = choose_snapshot(path, snapshot)
+    name = options.choose_snapshot(path, snapshot)
     with show_progress(lambda bars: bars.show_rows_progress(), quiet=quiet) as progress:
         verification = verify_snapshot(name, progress)
     if expected in (None, verification.root):
@@ -99,7 +89,7 @@ def diff(
     named: NamedServers,
     form: PlainForm,
     at: Annotated[
-        AtOption,
+        options.AtOption,
         "Compare the answers as of this instant, such as 2026-01-31T12:00Z or Unix milliseconds"
         " [default: the end of the snapshot that ends first].",
     ] = None,
@@ -113,7 +103,7 @@ def diff(
     Example: srvstat snapshot diff old.db new.db srv-1
     """
     chosen = form.choose()
-    instant = parse_instant_option("--at", at)
+    instant = options.parse_instant_option("--at", at)
     wanted = named.build_references()
     with closing(open_snapshot(old)) as before, closing(open_snapshot(new)) as after:
         _warn_of_missing_data(before, after, instant)

@@ -15,6 +15,7 @@ from srvstat.files.atomic import check_name, check_target
 from srvstat.files.reading import STDIN
 from srvstat.render.summary import format_dropped_rows
 from srvstat.snapshot.write.rules import RejectLimit
+from srvstat.sources import registry
 from srvstat.sources.batch import split_folder
 from srvstat.sources.mapping import (
     ColumnMapping,
@@ -24,13 +25,6 @@ from srvstat.sources.mapping import (
     format_mapping_file,
     parse_columns,
     read_mapping_file,
-)
-from srvstat.sources.registry import (
-    EXTENSIONS,
-    KINDS,
-    Kind,
-    load_reader,
-    load_record_reader,
 )
 from srvstat.sources.server_records import GAMES
 from srvstat.sources.source import IN_MEMORY, Source, check_stdin_once
@@ -102,16 +96,16 @@ class SourceOptions:
         Literal["csv", "ndjson"] | None,
         Parameter(
             "The format of standard input and of files with an extension other than"
-            f" {', '.join(EXTENSIONS)} (with or without .gz).",
+            f" {', '.join(registry.EXTENSIONS)} (with or without .gz).",
         ),
     ] = None
     from_: Annotated[
         str | None,
         Parameter(
-            f"The kind of the sources: {', '.join(KINDS)}.",
+            f"The kind of the sources: {', '.join(registry.KINDS)}.",
             "KIND",
             ("--from",),
-            completes=tuple(KINDS),
+            completes=tuple(registry.KINDS),
         ),
     ] = None
     query: Annotated[
@@ -193,7 +187,7 @@ def parse_sources(
     if options.save_mapping is not None:
         _check_mapping_target(options.save_mapping, others)
     ids = found.ids
-    if found.from_ is not None and KINDS[found.from_].uses_slugs:
+    if found.from_ is not None and registry.KINDS[found.from_].uses_slugs:
         ids = "slug"
     options = replace(options, from_=found.from_, ids="slug" if ids else None, game=found.game)
     mapping = found.build_mapping()
@@ -248,7 +242,7 @@ def _parse_mapping_options(options: SourceOptions) -> MappingOptions:
     }
     given = {name: value for name, value in values.items() if value is not None}
     found = build_options(given, lambda name, reason: UsageError(f"--{name}: {reason}"))
-    if found.from_ and KINDS[found.from_].observations is None and options.servers is None:
+    if found.from_ and registry.KINDS[found.from_].observations is None and options.servers is None:
         raise UsageError(
             f"--from {found.from_}: reads server records only; name their file with --servers"
         )
@@ -280,21 +274,21 @@ def _parse_observations(name: str, options: SourceOptions, mapping: ColumnMappin
     """
     _check_name(name)
     if name == IN_MEMORY:
-        load_reader("duckdb")
+        registry.load_reader("duckdb")
         source = Source(name, "duckdb", mapping)
-    elif options.from_ is None or KINDS[options.from_].observations is None:
+    elif options.from_ is None or registry.KINDS[options.from_].observations is None:
         source = Source.from_name(name, options.format, mapping)
     else:
-        load_reader(options.from_)
+        registry.load_reader(options.from_)
         source = Source(name, options.from_, mapping)
     if options.query is not None:
-        if not KINDS[source.kind].takes_query:
+        if not registry.KINDS[source.kind].takes_query:
             raise UsageError(
                 f"--query: {source.title} is not a database; leave it out, and name the file in"
                 " the query"
             )
         source = replace(source, query=options.query)
-    if not mapping.is_strict and KINDS[source.kind].is_fixed:
+    if not mapping.is_strict and registry.KINDS[source.kind].is_fixed:
         raise UsageError(
             f"--from {source.kind}: has a form of its own; leave out --columns, --wide, --time-zone"
             " and --time-unit"
@@ -304,19 +298,19 @@ def _parse_observations(name: str, options: SourceOptions, mapping: ColumnMappin
 
 def _parse_servers(options: SourceOptions) -> Source | None:
     """Return the source of server records: NDJSON unless the kind has records of its own."""
-    kind = None if options.from_ is None else KINDS[options.from_]
+    kind = None if options.from_ is None else registry.KINDS[options.from_]
     if options.servers is None:
         return _find_whole_source(options, kind)
     _check_name(options.servers)
     name = "ndjson"
     if options.from_ is not None and kind and kind.records is not None and not kind.is_whole:
         name = options.from_
-    load_record_reader(name)
+    registry.load_record_reader(name)
     # With --ids, an id in the servers file may have any form, as in the observations.
     return Source(options.servers, name, accepts_any_id=options.ids is not None)
 
 
-def _find_whole_source(options: SourceOptions, kind: Kind | None) -> Source | None:
+def _find_whole_source(options: SourceOptions, kind: registry.Kind | None) -> Source | None:
     """Return the source of observations that has the records of their servers; None without one.
 
     Raises UsageError for several, because their records can differ, and for standard input.
@@ -331,7 +325,7 @@ def _find_whole_source(options: SourceOptions, kind: Kind | None) -> Source | No
     (name,) = options.observations
     if name == STDIN:
         raise UsageError("standard input: can't be read twice; name a file")
-    load_record_reader(options.from_)
+    registry.load_record_reader(options.from_)
     return Source(name, options.from_)
 
 

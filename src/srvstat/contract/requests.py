@@ -5,16 +5,9 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from srvstat.contract import wire
+from srvstat.contract import models, wire
 from srvstat.contract.errors import InvalidRequestError
 from srvstat.contract.identifiers import MAX_IDENTIFIER_LENGTH
-from srvstat.contract.models import (
-    ContractModel,
-    InvalidValueError,
-    Members,
-    find_duplicate,
-    validate,
-)
 from srvstat.contract.windows import DAYS, DEFAULT_RANGE, Range
 
 MAX_BODY_BYTES = 16_384
@@ -30,7 +23,7 @@ Identifier = Annotated[
 ]
 
 
-class ServerReference(ContractModel):
+class ServerReference(models.ContractModel):
     """A server in an explicit namespace; also the whole request of Get Server."""
 
     identifier: Identifier
@@ -47,18 +40,18 @@ def _check_server_count(servers: object) -> object:
 def _reject_duplicate_references(
     servers: tuple[ServerReference, ...],
 ) -> tuple[ServerReference, ...]:
-    duplicate = find_duplicate(servers)
+    duplicate = models.find_duplicate(servers)
     if duplicate is not None:
         first, second = duplicate
         raise ValueError(f"[{second}]: the same reference as servers[{first}]")
     return servers
 
 
-class CompareRequest(ContractModel):
+class CompareRequest(models.ContractModel):
     """The request of Compare Servers: 2 to 5 different references and a range."""
 
     servers: Annotated[
-        Members[ServerReference],
+        models.Members[ServerReference],
         Field(
             min_length=MIN_SERVERS,
             max_length=MAX_SERVERS,
@@ -163,13 +156,13 @@ def _split_namespace(text: object, by: str) -> dict[str, object]:
     return {"identifier": text, "by": by}
 
 
-_Model = TypeVar("_Model", bound=ContractModel)
+_Model = TypeVar("_Model", bound=models.ContractModel)
 
 _MESSAGES = {"string_pattern_mismatch": "may only contain letters, digits and hyphens"}
 
 
 def _validate_request(model: type[_Model], value: Any) -> _Model:
     try:
-        return validate(model, value, _MESSAGES)
-    except InvalidValueError as error:
+        return models.validate(model, value, _MESSAGES)
+    except models.InvalidValueError as error:
         raise InvalidRequestError(error.reason) from None

@@ -7,18 +7,7 @@ from zoneinfo import ZoneInfo
 
 from rich.text import Text
 
-from srvstat.documents.analysis import (
-    Distribution,
-    GrowthDocument,
-    GrowthStepPart,
-    PeakHours,
-    ServerDistribution,
-    ServerGrowth,
-    ServerPeakHours,
-    StepCell,
-    StepLine,
-    StepTable,
-)
+from srvstat.documents import analysis
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.figures import (
     describe_step,
@@ -443,16 +432,18 @@ def count_values(screen: Screen) -> int:
     return max(width, 1) * COLUMN_DOTS
 
 
-ChartDocument = Distribution | GrowthDocument | PeakHours | StepTable
+ChartDocument = (
+    analysis.Distribution | analysis.GrowthDocument | analysis.PeakHours | analysis.StepTable
+)
 
 
 def render_chart(document: ChartDocument, screen: Screen) -> str:
     """Render a document as a chart for a screen. Figures are rounded."""
-    if isinstance(document, StepTable):
+    if isinstance(document, analysis.StepTable):
         return render_step_chart(document, screen)
-    if isinstance(document, Distribution):
+    if isinstance(document, analysis.Distribution):
         return render_distribution(document, screen)
-    if isinstance(document, GrowthDocument):
+    if isinstance(document, analysis.GrowthDocument):
         return render_growth(document, screen)
     return render_peak_hours(document, screen)
 
@@ -461,7 +452,7 @@ _PLAYER_TICK_WIDTH = 9
 """The usual distance of ticks, in cells."""
 
 
-def render_distribution(document: Distribution, screen: Screen) -> str:
+def render_distribution(document: analysis.Distribution, screen: Screen) -> str:
     """Render a histogram of the observations of each server, and below it its quartiles."""
     if not any(server.sample_count for server in document.servers):
         return render_nothing("no observation", screen)
@@ -487,13 +478,13 @@ def render_distribution(document: Distribution, screen: Screen) -> str:
     return render_panels(panels, frame, _list_player_ticks(document, frame), [note], screen)
 
 
-def _merge_shares(server: ServerDistribution, length: int) -> list[float | None]:
+def _merge_shares(server: analysis.ServerDistribution, length: int) -> list[float | None]:
     """Return the share of each column in percent; None for 0, which is drawn as nothing."""
     sums = (sum(server.counts[at : at + length]) for at in range(0, len(server.counts), length))
     return [100 * count / server.sample_count if count else None for count in sums]
 
 
-def _describe_quartiles(server: ServerDistribution) -> str:
+def _describe_quartiles(server: analysis.ServerDistribution) -> str:
     if server.median_players is None:
         return "no observation"
     figures = (server.median_players, server.lower_quartile, server.upper_quartile)
@@ -501,7 +492,9 @@ def _describe_quartiles(server: ServerDistribution) -> str:
     return f"median {median}, quartiles {lower} and {upper}"
 
 
-def _draw_quartiles(server: ServerDistribution, document: Distribution, frame: Frame) -> str:
+def _draw_quartiles(
+    server: analysis.ServerDistribution, document: analysis.Distribution, frame: Frame
+) -> str:
     """Draw a line from the lowest count to the peak, thick between the quartiles."""
     figures = (
         server.lowest_players,
@@ -519,13 +512,13 @@ def _draw_quartiles(server: ServerDistribution, document: Distribution, frame: F
     return line[:median] + "┃" + line[median + 1 :]
 
 
-def _find_cell(players: float, document: Distribution, frame: Frame) -> int:
+def _find_cell(players: float, document: analysis.Distribution, frame: Frame) -> int:
     """Return the cell of a count, which takes the place from itself to the next one."""
     players_per_cell = document.bin_players * frame.layout.merged / frame.layout.pitch
     return int((players + 0.5 - document.first_players) / players_per_cell)
 
 
-def _list_player_ticks(document: Distribution, frame: Frame) -> Iterator[Tick]:
+def _list_player_ticks(document: analysis.Distribution, frame: Frame) -> Iterator[Tick]:
     first = document.first_players
     last = first + len(document.servers[0].counts) * document.bin_players - 1
     ticks = choose_ticks(first, last, max(frame.width // _PLAYER_TICK_WIDTH, 3))
@@ -540,7 +533,7 @@ _LEAST_STEPS_BETWEEN = 3
 """From this distance on, ticks can be inside of steps."""
 
 
-def render_growth(document: GrowthDocument, screen: Screen) -> str:
+def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     """Render the average of each step, of several where they do not fit, and the trend."""
     if not any(one.sample_count for one in document.servers):
         return render_nothing("no observation", screen)
@@ -568,21 +561,21 @@ def render_growth(document: GrowthDocument, screen: Screen) -> str:
     return render_panels(panels, frame, _list_step_ticks(document, frame), notes, screen)
 
 
-def _build_columns(server: ServerGrowth, length: int) -> Columns:
+def _build_columns(server: analysis.ServerGrowth, length: int) -> Columns:
     """Return a column for each `length` steps; those of which too little was observed are light."""
     cells = join_cells(list_growth_cells(server.steps), length)
     light = (at for at, one in enumerate(cells) if one.is_partial and one.players is not None)
     return Columns([one.players for one in cells], frozenset(light))
 
 
-def _describe_trend(server: ServerGrowth) -> str:
+def _describe_trend(server: analysis.ServerGrowth) -> str:
     if not server.sample_count:
         return "no observation"
     trend, _ = format_trend(server.players_per_week, server.average_players, server.coverage)
     return "" if trend == NOTHING else f"trend {trend}"
 
 
-def _draw_trend(server: ServerGrowth, frame: Frame, scale: Scale) -> Iterator[int | None]:
+def _draw_trend(server: analysis.ServerGrowth, frame: Frame, scale: Scale) -> Iterator[int | None]:
     """Yield the row of the trend in each cell; None outside of the chart."""
     line = find_trend_line(server)
     if line is None:
@@ -594,7 +587,7 @@ def _draw_trend(server: ServerGrowth, frame: Frame, scale: Scale) -> Iterator[in
         yield int(players / scale.top * scale.height) if is_inside else None
 
 
-def _find_time(steps: Sequence[GrowthStepPart], cell: int, frame: Frame) -> float:
+def _find_time(steps: Sequence[analysis.GrowthStepPart], cell: int, frame: Frame) -> float:
     """Return the instant at the middle of a cell."""
     column, rest = divmod(cell, frame.layout.pitch)
     length = frame.layout.merged
@@ -603,7 +596,7 @@ def _find_time(steps: Sequence[GrowthStepPart], cell: int, frame: Frame) -> floa
     return start + (end - start) * (rest + 0.5) / frame.layout.pitch
 
 
-def _list_step_ticks(document: GrowthDocument, frame: Frame) -> list[Tick]:
+def _list_step_ticks(document: analysis.GrowthDocument, frame: Frame) -> list[Tick]:
     """Return ticks at round times where steps start, or else at every n-th column."""
     zone = ZoneInfo(document.time_zone)
     steps, layout = document.servers[0].steps, frame.layout
@@ -621,7 +614,7 @@ def _list_step_ticks(document: GrowthDocument, frame: Frame) -> list[Tick]:
 
 
 def _list_growth_notes(
-    document: GrowthDocument, columns: Sequence[Columns], length: int, screen: Screen
+    document: analysis.GrowthDocument, columns: Sequence[Columns], length: int, screen: Screen
 ) -> Iterator[str]:
     step = document.step
     steps = describe_step(step) if length == 1 else format_count(length, step)
@@ -637,12 +630,12 @@ _MIN_DAY_WIDTH = 8
 """The least width of a day with a tick at noon."""
 
 
-def render_peak_hours(document: PeakHours, screen: Screen) -> str:
+def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
     """Render the average of each hour of the week, of several where they do not fit."""
 
     def merge(length: int) -> list[Columns]:
         cells = (
-            [StepCell(one.sample_count, 1, one.average_players, 1) for one in server.cells]
+            [analysis.StepCell(one.sample_count, 1, one.average_players, 1) for one in server.cells]
             for server in document.servers
         )
         return [Columns([one.players for one in join_cells(each, length)]) for each in cells]
@@ -667,7 +660,7 @@ def render_peak_hours(document: PeakHours, screen: Screen) -> str:
     return render_panels(panels, frame, _list_day_ticks(frame), notes, screen)
 
 
-def _describe_busiest(server: ServerPeakHours) -> str:
+def _describe_busiest(server: analysis.ServerPeakHours) -> str:
     if server.busiest is None:
         return "too few observations"
     if not server.has_hours:
@@ -697,7 +690,7 @@ _AGGREGATES = {
 }
 
 
-def render_step_chart(table: StepTable, screen: Screen) -> str:
+def render_step_chart(table: analysis.StepTable, screen: Screen) -> str:
     """Render aggregates of steps, of all that the table has: an area for each server or a sum."""
     lines = (*table.first, *table.last)
     if not any(cell.observations for line in lines for cell in line.cells):
@@ -716,7 +709,7 @@ def render_step_chart(table: StepTable, screen: Screen) -> str:
     return render_panels(panels, frame, ticks, _describe_chart(table, lines), screen)
 
 
-def _list_titles(table: StepTable) -> list[tuple[str, str]]:
+def _list_titles(table: analysis.StepTable) -> list[tuple[str, str]]:
     """Return the hostname and the identifier of each area."""
     if table.query.is_sum:
         title = f"sum of {format_count(len(table.servers), 'server')}"
@@ -724,7 +717,7 @@ def _list_titles(table: StepTable) -> list[tuple[str, str]]:
     return [(server.hostname, server.server_id) for server in table.servers]
 
 
-def _describe_cells(cells: Sequence[StepCell]) -> str:
+def _describe_cells(cells: Sequence[analysis.StepCell]) -> str:
     """Return the figures of whole steps."""
     if not any(cell.observations for cell in cells):
         return "no observation"
@@ -737,7 +730,7 @@ def _describe_cells(cells: Sequence[StepCell]) -> str:
     return ", ".join(f"{name} {format_rounded(value, 1)}" for name, value in figures.items())
 
 
-def _describe_chart(table: StepTable, lines: Sequence[StepLine]) -> Iterator[str]:
+def _describe_chart(table: analysis.StepTable, lines: Sequence[analysis.StepLine]) -> Iterator[str]:
     added = ", added up" if table.query.is_sum else ""
     step = describe_step(table.query.step or "step")
     what = f"{_AGGREGATES[table.query.aggregate]} in steps of {step}"

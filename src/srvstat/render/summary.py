@@ -12,14 +12,7 @@ from srvstat.documents.snapshot import (
     FleetSummary,
     UpdateSummary,
 )
-from srvstat.render.text import (
-    format_completed,
-    format_count,
-    format_fallbacks,
-    format_span,
-    format_time,
-    format_window,
-)
+from srvstat.render import text
 
 _INDENT = 15
 """The column in which values begin."""
@@ -41,7 +34,7 @@ def format_update_summary(path: str, summary: UpdateSummary, seconds: float) -> 
     return [
         f"updated {path}",
         f"  servers      {summary.rows.servers:,}{f' ({changes})' if changes else ''}",
-        f"  total        {format_count(summary.observations, 'observation')}",
+        f"  total        {text.format_count(summary.observations, 'observation')}",
         *_format_rows(summary.rows, seconds),
         f"  root         {summary.root}",
     ]
@@ -53,8 +46,8 @@ def _format_rows(summary: BuildSummary, seconds: float) -> list[str]:
         *_format_kept(summary, seconds),
         f"  rejected     {summary.rejected:,}",
         f"  skipped      {_format_reasons(summary.skipped)}",
-        f"  span         {format_span(summary.first_observed_at, summary.last_observed_at)}",
-        f"  as of        {format_time(summary.as_of)}",
+        f"  span         {text.format_span(summary.first_observed_at, summary.last_observed_at)}",
+        f"  as of        {text.format_time(summary.as_of)}",
         *_format_completion(summary),
     ]
 
@@ -64,7 +57,7 @@ def _format_kept(summary: BuildSummary | FleetSummary, seconds: float) -> list[s
     shown = f"{seconds:.1f}" if seconds >= 1 else f"{max(seconds, 0.001):.3f}"
     rate = f"{summary.read / float(shown):,.0f} per second"
     return [
-        f"  read         {format_count(summary.read, 'row')} in {shown} s, {rate}",
+        f"  read         {text.format_count(summary.read, 'row')} in {shown} s, {rate}",
         f"  kept         {summary.kept:,}",
         f"  repeated     {summary.repeated:,}",
         f"  conflicting  {summary.conflicting:,}",
@@ -73,9 +66,9 @@ def _format_kept(summary: BuildSummary | FleetSummary, seconds: float) -> list[s
 
 def _format_completion(summary: BuildSummary | FleetSummary) -> Iterator[str]:
     if summary.completed:
-        yield f"  completed    {format_completed(summary.completed)}"
+        yield f"  completed    {text.format_completed(summary.completed)}"
     if summary.fallbacks:
-        yield f"  fallbacks    {format_fallbacks(summary.fallbacks)}"
+        yield f"  fallbacks    {text.format_fallbacks(summary.fallbacks)}"
 
 
 def format_fleet_summary(
@@ -92,12 +85,12 @@ def format_fleet_summary(
         f"  rejected     {summary.rejected:,}",
         *_list_reasons(summary.reject_reasons),
         f"  skipped      {_format_reasons(skipped)}",
-        f"  window       {format_window(summary.start, summary.as_of)}",
+        f"  window       {text.format_window(summary.start, summary.as_of)}",
         *_format_completion(summary),
     ]
     if summary.manifest:
-        observations = format_count(summary.manifest.observations, "observation")
-        shards = format_count(len(summary.manifest.shards), "shard")
+        observations = text.format_count(summary.manifest.observations, "observation")
+        shards = text.format_count(len(summary.manifest.shards), "shard")
         lines += [
             f"  snapshot     {observations} in {shards}",
             f"  root         {summary.manifest.root}",
@@ -117,8 +110,8 @@ def format_bundle_summary(output: str, summary: BundleSummary) -> list[str]:
         f"wrote {output}",
         f"  servers       {len(summary.ids):,}",
         f"  observations  {summary.observations:,}",
-        f"  covered from  {format_time(summary.covered_from)}",
-        f"  as of         {format_time(summary.as_of)}",
+        f"  covered from  {text.format_time(summary.covered_from)}",
+        f"  as of         {text.format_time(summary.as_of)}",
         f"  size          {summary.size:,} bytes",
         f"  root          {summary.root}",
         f"  parent root   {summary.parent_root}",
@@ -138,9 +131,9 @@ def format_export_summary(folder: str, summary: ExportSummary) -> list[str]:
         f"  observations  {summary.observations:,}",
     ]
     if summary.covered_from is not None:
-        lines.append(f"  covered from  {format_time(summary.covered_from)}, as in the bundle")
+        lines.append(f"  covered from  {text.format_time(summary.covered_from)}, as in the bundle")
     lines += [
-        f"  as of         {format_time(summary.as_of)}",
+        f"  as of         {text.format_time(summary.as_of)}",
         f"  size          {summary.size:,} bytes",
     ]
     if summary.root is not None:
@@ -172,7 +165,7 @@ def _format_dropped(
     if not dropped:
         return []
     reasons = ", ".join(f"{count:,} {why}" for why, count in counts.items() if count)
-    line = f"{dropped:,} of {format_count(summary.read, 'row')} not kept: {reasons}"
+    line = f"{dropped:,} of {text.format_count(summary.read, 'row')} not kept: {reasons}"
     return ["; ".join([line, *notes, *filter(None, [summary.remedy])])]
 
 

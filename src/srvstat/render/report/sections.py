@@ -6,19 +6,7 @@ from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
-from srvstat.documents.analysis import (
-    Distribution,
-    GrowthDocument,
-    GrowthStepPart,
-    HourPart,
-    PeakHours,
-    Report,
-    ServerGrowth,
-    ServerPeakHours,
-    ServerStatistics,
-    ServerTimeline,
-    Stats,
-)
+from srvstat.documents import analysis
 from srvstat.documents.document import LEAST_COVERAGE, WindowPart, remove_color_codes
 from srvstat.documents.integrity import Integrity, ServerIntegrity
 from srvstat.documents.servers import is_silent
@@ -71,7 +59,7 @@ FIRST_LAST = "First → last"
 """The heading of the first and the last count of a window."""
 
 
-def build_comparison(stats: Stats, labels: Labels) -> Element:
+def build_comparison(stats: analysis.Stats, labels: Labels) -> Element:
     """Build the section with the figures of all servers."""
     names = [_build_server(server, number) for number, server in enumerate(stats.servers, 1)]
     notes = []
@@ -86,7 +74,7 @@ def build_comparison(stats: Stats, labels: Labels) -> Element:
     )
 
 
-def _build_server(server: ServerStatistics, number: int) -> Element:
+def _build_server(server: analysis.ServerStatistics, number: int) -> Element:
     shown = remove_color_codes(server.hostname)
     hostname = build("bdi", shown if shown.strip() else server.server_id)
     identifiers = build("span", f"{server.server_id} {server.cfx_id}", class_="note")
@@ -96,7 +84,7 @@ def _build_server(server: ServerStatistics, number: int) -> Element:
     return build("span", key, hostname, " ", identifiers, class_="server")
 
 
-def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
+def _list_rows(stats: analysis.Stats, labels: Labels) -> Iterator[Children]:
     servers = stats.servers
     yield ["Players"]
     zone = ZoneInfo(stats.time_zone)
@@ -130,7 +118,7 @@ def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
     yield ["Coverage", *(build_figure(one.coverage, format_share) for one in servers)]
 
 
-def build_change(server: ServerStatistics, window: WindowPart) -> Element:
+def build_change(server: analysis.ServerStatistics, window: WindowPart) -> Element:
     """Build the change of an average, in players and in percent, or the reason why there is none.
 
     It has a color.
@@ -145,13 +133,13 @@ def build_change(server: ServerStatistics, window: WindowPart) -> Element:
     return build("span", *parts, class_=choose_class(change, server.average_players) or "same")
 
 
-def build_first_last(server: ServerStatistics) -> Element:
+def build_first_last(server: analysis.ServerStatistics) -> Element:
     """Build the first and the last count of a window, without a color."""
     rise = server.growth.players
     return build_number(rise, format_first_last(server.first_players, rise))
 
 
-def _build_peak(server: ServerStatistics, labels: Labels) -> Element:
+def _build_peak(server: analysis.ServerStatistics, labels: Labels) -> Element:
     """Build the peak with the times at which it was first and last observed."""
     first, last = server.peak_first_at, server.peak_last_at
     times: list[Child] = []
@@ -165,7 +153,9 @@ def _build_peak(server: ServerStatistics, labels: Labels) -> Element:
 _HEADERS = {"day": "Day", "week": "Week from", "month": "Month"}
 
 
-def build_growth_section(document: GrowthDocument, stats: Stats, labels: Labels) -> Element:
+def build_growth_section(
+    document: analysis.GrowthDocument, stats: analysis.Stats, labels: Labels
+) -> Element:
     """Build the section on growth in the window, against the previous window."""
     caption = (
         f"Average players by {document.step}, and the change against the {document.step} before"
@@ -187,7 +177,9 @@ def build_growth_section(document: GrowthDocument, stats: Stats, labels: Labels)
     )
 
 
-def _compare_windows(document: GrowthDocument, stats: Stats, labels: Labels) -> Element:
+def _compare_windows(
+    document: analysis.GrowthDocument, stats: analysis.Stats, labels: Labels
+) -> Element:
     headers = ["Server", "Average", "Change", "Trend", FIRST_LAST]
     if document.previous_window is not None:
         headers.insert(2, "Average before")
@@ -198,7 +190,9 @@ def _compare_windows(document: GrowthDocument, stats: Stats, labels: Labels) -> 
     return build_table("Averages and growth of the servers", headers, rows)
 
 
-def _list_cells(server: ServerGrowth, figures: ServerStatistics, stats: Stats) -> Iterator[Child]:
+def _list_cells(
+    server: analysis.ServerGrowth, figures: analysis.ServerStatistics, stats: analysis.Stats
+) -> Iterator[Child]:
     yield build_rounded(server.average_players, 2)
     if stats.previous_window is not None:
         previous = figures.previous
@@ -209,7 +203,7 @@ def _list_cells(server: ServerGrowth, figures: ServerStatistics, stats: Stats) -
     yield build_first_last(figures)
 
 
-def _build_average(step: GrowthStepPart, part: str) -> Element:
+def _build_average(step: analysis.GrowthStepPart, part: str) -> Element:
     average = build_rounded(step.average_players, 2)
     if not step.is_partial or step.average_players is None:
         return average
@@ -217,7 +211,7 @@ def _build_average(step: GrowthStepPart, part: str) -> Element:
     return build("span", build("span", part, class_="note"), " ", average, class_="partial")
 
 
-def _build_average_and_change(step: GrowthStepPart, part: str) -> Element:
+def _build_average_and_change(step: analysis.GrowthStepPart, part: str) -> Element:
     average = _build_average(step, part)
     change = step.change
     if change is None:
@@ -231,9 +225,9 @@ def _build_average_and_change(step: GrowthStepPart, part: str) -> Element:
 
 def _build_steps(
     caption: str,
-    document: GrowthDocument,
+    document: analysis.GrowthDocument,
     labels: Labels,
-    build_cell: Callable[[GrowthStepPart, str], Element],
+    build_cell: Callable[[analysis.GrowthStepPart, str], Element],
 ) -> Element:
     """Build a table with a row for each step, and a column for each server."""
     names = labels.build_names()
@@ -250,7 +244,7 @@ def _build_steps(
     return build_table(caption, (_HEADERS[document.step], *names), rows, "figures small")
 
 
-def _list_notes(document: GrowthDocument, labels: Labels) -> Iterator[Children]:
+def _list_notes(document: analysis.GrowthDocument, labels: Labels) -> Iterator[Children]:
     yield [
         (
             "The trend is the median change of the average, in players a week, between any two"
@@ -269,7 +263,7 @@ _MAP = Size(400, 220)
 """Wide pages have two maps in a row, so that one size is enough."""
 
 
-def build_players(report: Report, labels: Labels) -> Element:
+def build_players(report: analysis.Report, labels: Labels) -> Element:
     """Build the section on the players over time, which a script makes interactive."""
     timeline, step = report.timeline, report.growth.step
     averages = _build_steps(f"Average players by {step}", report.growth, labels, _build_average)
@@ -289,7 +283,7 @@ def build_players(report: Report, labels: Labels) -> Element:
     )
 
 
-def build_hours(document: PeakHours, stats: Stats, labels: Labels) -> Element:
+def build_hours(document: analysis.PeakHours, stats: analysis.Stats, labels: Labels) -> Element:
     """Build the section on the hours of the week."""
     note = (
         "The average number of players in each hour of the week, on the clock of"
@@ -308,7 +302,7 @@ def build_hours(document: PeakHours, stats: Stats, labels: Labels) -> Element:
     )
 
 
-def _build_map(server: ServerPeakHours, name: str, coverage: float) -> Element:
+def _build_map(server: analysis.ServerPeakHours, name: str, coverage: float) -> Element:
     heading = build("h3", build("bdi", name))
     if server.busiest is None or server.quietest is None:
         few = f"{describe_shortage(server)}; use a longer window."
@@ -343,12 +337,12 @@ def _build_map(server: ServerPeakHours, name: str, coverage: float) -> Element:
     return build("div", heading, figure, build_details("Figures of this map", table), class_="map")
 
 
-def _describe_hour(hour: HourPart, server: ServerPeakHours) -> Children:
+def _describe_hour(hour: analysis.HourPart, server: analysis.ServerPeakHours) -> Children:
     average = build_rounded(server.get_cell(hour).average_players, 2)
     return [format_hour(hour.weekday, hour.hour), ", average ", average]
 
 
-def build_distribution(document: Distribution, labels: Labels) -> Element:
+def build_distribution(document: analysis.Distribution, labels: Labels) -> Element:
     """Build the section on how often servers had how many players."""
     note = (
         "How often each number of players was observed, with the median and the middle half of the"
@@ -373,7 +367,7 @@ def build_distribution(document: Distribution, labels: Labels) -> Element:
     )
 
 
-def _list_bins(document: Distribution) -> Iterator[Children]:
+def _list_bins(document: analysis.Distribution) -> Iterator[Children]:
     for at, counts in enumerate(zip(*(one.counts for one in document.servers), strict=True)):
         first = document.first_players + at * document.bin_players
         last = first + document.bin_players - 1
@@ -385,7 +379,7 @@ _MAX_GAPS = 20
 """The most gaps listed for a server."""
 
 
-def build_coverage_section(report: Report, labels: Labels) -> Element:
+def build_coverage_section(report: analysis.Report, labels: Labels) -> Element:
     """Build the section on coverage."""
     note = (
         "An observation lasts until the next one, at most three usual intervals; the coverage is"
@@ -424,7 +418,7 @@ def build_coverage_section(report: Report, labels: Labels) -> Element:
     return section
 
 
-def _list_gaps(server: ServerTimeline, at: int, labels: Labels) -> Iterator[Children]:
+def _list_gaps(server: analysis.ServerTimeline, at: int, labels: Labels) -> Iterator[Children]:
     """Yield the longest gaps of a server in the order of time."""
     longest = sorted(server.gaps, key=lambda gap: gap.from_ - gap.to)[:_MAX_GAPS]
     for gap in sorted(longest, key=lambda gap: gap.from_):
@@ -507,7 +501,7 @@ DEFINITIONS = {
 """The meaning of words."""
 
 
-def build_origin(report: Report, labels: Labels) -> Element:
+def build_origin(report: analysis.Report, labels: Labels) -> Element:
     """Build the section on where the data and the page come from, and how to check them."""
     verify = build("code", "srvstat snapshot verify SNAPSHOT")
     root = build("code", report.root, class_="long")

@@ -14,25 +14,7 @@ from rich.text import Text
 
 from srvstat.contract import wire
 from srvstat.contract.windows import BEFORE_ALL
-from srvstat.documents.analysis import (
-    FiguresPart,
-    GrowthDocument,
-    GrowthStepPart,
-    HistoryNotes,
-    HistoryQuery,
-    HourCellPart,
-    ObservationTable,
-    PeakHours,
-    ServerGrowth,
-    ServerName,
-    ServerPeakHours,
-    ServerStatistics,
-    Stats,
-    StepCell,
-    StepLine,
-    StepTable,
-    Top,
-)
+from srvstat.documents import analysis
 from srvstat.render.figures import (
     PARTIAL,
     align_changes,
@@ -77,7 +59,7 @@ _HEADERS = ("current", "average", "change", "median", "peak", "lowest")
 _HOUR_MS = 3_600_000
 
 
-def render_stats(document: Stats | Top, screen: Screen) -> str:
+def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str:
     """Render the figures of servers, and below them notes on the window and the figures."""
     servers = document.servers
     if not servers:
@@ -99,7 +81,7 @@ def render_stats(document: Stats | Top, screen: Screen) -> str:
     return screen.render(*table, Text(), _build_fields(document, screen))
 
 
-def _list_lines(document: Stats | Top, screen: Screen) -> list[ServerLines]:
+def _list_lines(document: analysis.Stats | analysis.Top, screen: Screen) -> list[ServerLines]:
     servers, zone = document.servers, ZoneInfo(document.time_zone)
     digits = len(str(len(servers)))
     return [
@@ -108,7 +90,7 @@ def _list_lines(document: Stats | Top, screen: Screen) -> list[ServerLines]:
             (server.server_id, server.cfx_id),
             _list_figures(server, change, document.as_of, zone, screen),
             tuple(_list_notes(server, zone)),
-            f"{rank:>{digits}} " if isinstance(document, Top) else "",
+            f"{rank:>{digits}} " if isinstance(document, analysis.Top) else "",
         )
         for rank, (server, change) in enumerate(
             zip(servers, format_changes(servers), strict=True), 1
@@ -117,7 +99,7 @@ def _list_lines(document: Stats | Top, screen: Screen) -> list[ServerLines]:
 
 
 def _list_figures(
-    server: ServerStatistics, change: Text, as_of: int, zone: ZoneInfo, screen: Screen
+    server: analysis.ServerStatistics, change: Text, as_of: int, zone: ZoneInfo, screen: Screen
 ) -> tuple[Text, ...]:
     ends = server.first_players, server.growth.players
     return (
@@ -131,7 +113,7 @@ def _list_figures(
     )
 
 
-def _list_notes(server: ServerStatistics, zone: ZoneInfo) -> Iterator[str]:
+def _list_notes(server: analysis.ServerStatistics, zone: ZoneInfo) -> Iterator[str]:
     yield format_count(server.sample_count, "observation")
     if server.coverage:
         yield f"{format_share(server.coverage)} covered"
@@ -158,7 +140,7 @@ def _format_quantile(quantile: float) -> str:
     return f"p{percent:f}"
 
 
-def _describe_previous(before: FiguresPart) -> str:
+def _describe_previous(before: analysis.FiguresPart) -> str:
     if not before.sample_count:
         return "no observation in the previous window"
     figures = {
@@ -175,7 +157,9 @@ def _describe_previous(before: FiguresPart) -> str:
     return f"before: {', '.join(shown)}"
 
 
-def _list_window(document: Stats | Top | GrowthDocument | PeakHours) -> list[tuple[str, str]]:
+def _list_window(
+    document: analysis.Stats | analysis.Top | analysis.GrowthDocument | analysis.PeakHours,
+) -> list[tuple[str, str]]:
     zone = ZoneInfo(document.time_zone)
     return [
         ("window", format_local_window(document.window, zone)),
@@ -184,12 +168,12 @@ def _list_window(document: Stats | Top | GrowthDocument | PeakHours) -> list[tup
     ]
 
 
-def _build_fields(document: Stats | Top, screen: Screen) -> Table:
+def _build_fields(document: analysis.Stats | analysis.Top, screen: Screen) -> Table:
     zone = ZoneInfo(document.time_zone)
     fields = _list_window(document)
     if document.previous_window is not None:
         fields.insert(1, ("previous", format_local_window(document.previous_window, zone)))
-    if isinstance(document, Top):
+    if isinstance(document, analysis.Top):
         shown = f"{len(document.servers):,} of {format_count(document.server_count, 'server')}"
         fields.append(("ranked", f"by {document.by}, the greatest first; {shown}"))
     if document.window.to != document.as_of:
@@ -216,7 +200,7 @@ _MAX_STEPS_LISTED = 62
 """Two months of days."""
 
 
-def render_growth(document: GrowthDocument, screen: Screen) -> str:
+def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     """Render the growth of servers, and for a single server a list of its steps."""
     servers, is_ascii = document.servers, screen.ascii_only
     columns = {
@@ -248,7 +232,7 @@ def render_growth(document: GrowthDocument, screen: Screen) -> str:
 
 
 def _list_growth_notes(
-    server: ServerGrowth, document: GrowthDocument, screen: Screen
+    server: analysis.ServerGrowth, document: analysis.GrowthDocument, screen: Screen
 ) -> Iterator[str]:
     if server.sample_count:
         yield draw_averages(_join_steps(server.steps), ascii_only=screen.ascii_only)
@@ -258,7 +242,7 @@ def _list_growth_notes(
         yield f"{empty:,} of {format_count(len(server.steps), document.step)} empty"
 
 
-def _join_steps(steps: Sequence[GrowthStepPart]) -> list[StepCell]:
+def _join_steps(steps: Sequence[analysis.GrowthStepPart]) -> list[analysis.StepCell]:
     """Return the average of each mark of a drawing, which stands for one step or several."""
     return join_cells(list_growth_cells(steps), _find_mark_length(len(steps)))
 
@@ -268,7 +252,7 @@ def _find_mark_length(count: int) -> int:
 
 
 def _list_steps(
-    server: ServerGrowth, document: GrowthDocument, screen: Screen
+    server: analysis.ServerGrowth, document: analysis.GrowthDocument, screen: Screen
 ) -> Iterator[RenderableType]:
     """Yield a list of the last steps of a server."""
     zone = ZoneInfo(document.time_zone)
@@ -300,11 +284,11 @@ def _list_steps(
     yield Text()
 
 
-def _is_part(step: GrowthStepPart) -> bool:
+def _is_part(step: analysis.GrowthStepPart) -> bool:
     return step.is_partial and step.sample_count > 0
 
 
-def _build_growth_fields(document: GrowthDocument, screen: Screen) -> Table:
+def _build_growth_fields(document: analysis.GrowthDocument, screen: Screen) -> Table:
     fields = [
         *_list_window(document),
         *list_change_fields(document.servers, document.window, screen),
@@ -329,7 +313,7 @@ _SHADES = ("·", "░", "▒", "▓", "█")
 _STYLES = ("dim", "blue", "cyan", "yellow", "red")
 
 
-def render_peak_hours(document: PeakHours, screen: Screen) -> str:
+def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
     """Render a heat map for each server, and below them notes."""
     parts: list[RenderableType] = []
     for server in document.servers:
@@ -337,7 +321,7 @@ def render_peak_hours(document: PeakHours, screen: Screen) -> str:
     return screen.render(*parts, build_fields_grid(_list_window(document), screen))
 
 
-def _build_block(server: ServerPeakHours, screen: Screen) -> Iterator[RenderableType]:
+def _build_block(server: analysis.ServerPeakHours, screen: Screen) -> Iterator[RenderableType]:
     names = (server.server_id, server.cfx_id)
     head = escape_server(ServerLines(server.hostname, names, (), ()), screen)
     yield from head.build_card_head(get_width(screen))
@@ -361,7 +345,7 @@ def _build_block(server: ServerPeakHours, screen: Screen) -> Iterator[Renderable
 
 
 def _draw_map(
-    cells: Sequence[HourCellPart], lowest: float, highest: float, screen: Screen
+    cells: Sequence[analysis.HourCellPart], lowest: float, highest: float, screen: Screen
 ) -> Iterator[Text]:
     """Yield the lines of a map; none if it does not fit."""
     width = 2 if get_width(screen) >= _LABEL_WIDTH + 2 * 24 else 1
@@ -382,7 +366,7 @@ def _draw_map(
         yield line
 
 
-def _describe_cell(cell: HourCellPart) -> str:
+def _describe_cell(cell: analysis.HourCellPart) -> str:
     observations = format_count(cell.sample_count, "observation")
     return (
         f"{WEEKDAYS[cell.weekday - 1][:3]} {cell.hour:02}:00 to {cell.hour + 1:02}:00, average"
@@ -442,7 +426,7 @@ def _convert_instant(at: int, zone: ZoneInfo) -> datetime:
         return moment
 
 
-def render_observations(table: ObservationTable, screen: Screen) -> str:
+def render_observations(table: analysis.ObservationTable, screen: Screen) -> str:
     """Render the observations of a server."""
     title = _build_title(table.server, screen)
     if not table.count:
@@ -456,7 +440,7 @@ def render_observations(table: ObservationTable, screen: Screen) -> str:
     return screen.render(*title, grid)
 
 
-def _iter_observations(table: ObservationTable, clock: _Clock) -> Iterator[_Row]:
+def _iter_observations(table: analysis.ObservationTable, clock: _Clock) -> Iterator[_Row]:
     before = None
     for number, one in enumerate((*table.first, *table.last)):
         if table.omitted_count and number == len(table.first):
@@ -469,7 +453,7 @@ def _iter_observations(table: ObservationTable, clock: _Clock) -> Iterator[_Row]
         before = one.observed_at
 
 
-def render_steps(table: StepTable, screen: Screen) -> str:
+def render_steps(table: analysis.StepTable, screen: Screen) -> str:
     """Render the steps of servers: a column for each where they fit, else a table for each."""
     servers = table.servers
     if not table.count:
@@ -488,7 +472,7 @@ def render_steps(table: StepTable, screen: Screen) -> str:
     )
 
 
-def _build_common_grid(table: StepTable, width: int, screen: Screen) -> Table:
+def _build_common_grid(table: analysis.StepTable, width: int, screen: Screen) -> Table:
     """Return the table of several servers, with a column for each."""
     clock = _create_step_clock(table)
     grid = _start_step_table(clock, screen)
@@ -504,7 +488,7 @@ def _build_common_grid(table: StepTable, width: int, screen: Screen) -> Table:
     return grid
 
 
-def _build_server_grid(table: StepTable, column: int, screen: Screen) -> Table:
+def _build_server_grid(table: analysis.StepTable, column: int, screen: Screen) -> Table:
     """Return the table of one server with its observations, or of a sum with its servers."""
     clock = _create_step_clock(table)
     is_sum = table.query.is_sum
@@ -526,7 +510,9 @@ def _build_server_grid(table: StepTable, column: int, screen: Screen) -> Table:
     return grid
 
 
-def _iter_lines(table: StepTable, column: int | None = None) -> Iterator[StepLine | None]:
+def _iter_lines(
+    table: analysis.StepTable, column: int | None = None
+) -> Iterator[analysis.StepLine | None]:
     """Yield the lines of a table, or of one of its columns; None is for the omitted ones.
 
     Adjacent lines without observations become one.
@@ -545,16 +531,16 @@ def _iter_lines(table: StepTable, column: int | None = None) -> Iterator[StepLin
                 yield empty[0]._replace(end=empty[-1].end)
 
 
-def _count_observations(line: StepLine) -> int:
+def _count_observations(line: analysis.StepLine) -> int:
     return sum(cell.observations for cell in line.cells)
 
 
-def _create_step_clock(table: StepTable) -> _Clock:
+def _create_step_clock(table: analysis.StepTable) -> _Clock:
     lines = (*table.first, *table.last)
     return _Clock(table.query.zone, (at for line in lines for at in (line.start, line.end)))
 
 
-def _format_players(cell: StepCell, query: HistoryQuery) -> Text:
+def _format_players(cell: analysis.StepCell, query: analysis.HistoryQuery) -> Text:
     if cell.players is None:
         return Text(NOTHING)
     text = format_rounded(cell.players, 2 if query.aggregate == "mean" else 1)
@@ -562,13 +548,13 @@ def _format_players(cell: StepCell, query: HistoryQuery) -> Text:
     return Text(PARTIAL + text, "dim") if cell.is_partial else Text(text)
 
 
-def _build_title(server: ServerName, screen: Screen) -> list[RenderableType]:
+def _build_title(server: analysis.ServerName, screen: Screen) -> list[RenderableType]:
     """Return lines with the id, and the hostname and the cfxId, of a server."""
     names = ServerLines(server.hostname, (server.server_id, server.cfx_id), (), ())
     return [*escape_server(names, screen).build_card_head(get_width(screen))]
 
 
-def _build_heading(server: ServerName, width: int, screen: Screen) -> Text:
+def _build_heading(server: analysis.ServerName, width: int, screen: Screen) -> Text:
     """Return the id, and below it the hostname, cut to a width or that of the id."""
     name = screen.escape(server.server_id)
     hostname = screen.escape_name(server.hostname)
@@ -594,7 +580,7 @@ def _start_table() -> Table:
 _AGGREGATES = {"mean": "average", "median": "median", "max": "highest count", "min": "lowest count"}
 
 
-def render_notes(notes: HistoryNotes, screen: Screen) -> str:
+def render_notes(notes: analysis.HistoryNotes, screen: Screen) -> str:
     """Render what the tables of a history have in common."""
     window = notes.query.window
     start = None if window.start == BEFORE_ALL else window.start
@@ -618,11 +604,11 @@ def render_notes(notes: HistoryNotes, screen: Screen) -> str:
 
 
 RENDERERS: Renderers = {
-    GrowthDocument: render_growth,
-    HistoryNotes: render_notes,
-    ObservationTable: render_observations,
-    PeakHours: render_peak_hours,
-    Stats: render_stats,
-    StepTable: render_steps,
-    Top: render_stats,
+    analysis.GrowthDocument: render_growth,
+    analysis.HistoryNotes: render_notes,
+    analysis.ObservationTable: render_observations,
+    analysis.PeakHours: render_peak_hours,
+    analysis.Stats: render_stats,
+    analysis.StepTable: render_steps,
+    analysis.Top: render_stats,
 }

@@ -15,21 +15,9 @@ from rich.text import Text
 from srvstat.contract import wire
 from srvstat.contract.instants import parse_instant
 from srvstat.contract.windows import DAYS
+from srvstat.documents import support
 from srvstat.documents.document import GapPart
 from srvstat.documents.servers import is_silent
-from srvstat.documents.support import (
-    AccessCheck,
-    ChangedAnswer,
-    ChangedServer,
-    Difference,
-    Explanation,
-    Interval,
-    PlanPermissions,
-    Replay,
-    ReplayedExchange,
-    ServerExplanation,
-    SnapshotDiff,
-)
 from srvstat.render.figures import format_last_seen
 from srvstat.render.screen import (
     NATURAL_WIDTH,
@@ -67,7 +55,7 @@ _CLASSES = {
 _NOTES = {"text": "text only", "current": "current count at capture", "value": ""}
 
 
-def render_replay(replay: Replay, screen: Screen) -> str:
+def render_replay(replay: support.Replay, screen: Screen) -> str:
     """Render a line of totals, and each exchange with its differences; foreign ones are counted."""
     shown = [exchange for exchange in replay.exchanges if exchange.class_ != "foreign"]
     parts: list[RenderableType] = [Text(_count_classes(replay))]
@@ -79,7 +67,7 @@ def render_replay(replay: Replay, screen: Screen) -> str:
     return screen.render(*parts)
 
 
-def _count_classes(replay: Replay) -> str:
+def _count_classes(replay: support.Replay) -> str:
     counts = replay.counts
     named = {
         "match" if counts.match != 1 else "matches": counts.match,
@@ -95,7 +83,9 @@ def _count_classes(replay: Replay) -> str:
     )
 
 
-def _build_rows(exchanges: Sequence[ReplayedExchange], screen: Screen) -> Iterator[RenderableType]:
+def _build_rows(
+    exchanges: Sequence[support.ReplayedExchange], screen: Screen
+) -> Iterator[RenderableType]:
     """Yield each exchange. Of many, only the first of a run of equal matches is shown."""
     widths = _choose_widths(exchanges, screen)
     is_long = len(exchanges) > _MAX_EXCHANGES
@@ -117,12 +107,14 @@ def _build_rows(exchanges: Sequence[ReplayedExchange], screen: Screen) -> Iterat
             yield Text(f"  and {len(members) - 1:,} more that match", "dim")
 
 
-def _is_plain_match(exchange: ReplayedExchange) -> bool:
+def _is_plain_match(exchange: support.ReplayedExchange) -> bool:
     is_silent = not exchange.differences and exchange.true_during is None
     return exchange.class_ == "match" and is_silent and exchange.explanation is None
 
 
-def _choose_widths(exchanges: Sequence[ReplayedExchange], screen: Screen) -> list[int] | None:
+def _choose_widths(
+    exchanges: Sequence[support.ReplayedExchange], screen: Screen
+) -> list[int] | None:
     """Return the widths of the columns before the request; None if it is better placed below."""
     names = ([_CLASSES[each.class_][0] for each in exchanges], [each.place for each in exchanges])
     widths = [max((screen.escape(text).cell_len for text in texts), default=0) for texts in names]
@@ -132,7 +124,7 @@ def _choose_widths(exchanges: Sequence[ReplayedExchange], screen: Screen) -> lis
 
 
 def _build_row(
-    exchange: ReplayedExchange, widths: list[int] | None, screen: Screen
+    exchange: support.ReplayedExchange, widths: list[int] | None, screen: Screen
 ) -> RenderableType:
     name, style = _CLASSES[exchange.class_]
     cells = [
@@ -153,11 +145,11 @@ def _build_row(
     return grid
 
 
-def _format_as_of(exchange: ReplayedExchange) -> str:
+def _format_as_of(exchange: support.ReplayedExchange) -> str:
     return "" if exchange.as_of is None else format_time(exchange.as_of)
 
 
-def _show_request(exchange: ReplayedExchange, screen: Screen) -> Text:
+def _show_request(exchange: support.ReplayedExchange, screen: Screen) -> Text:
     """Show the method, the path, and the servers and the range of a comparison."""
     if exchange.method is None or exchange.path is None:
         return Text()
@@ -168,7 +160,7 @@ def _show_request(exchange: ReplayedExchange, screen: Screen) -> Text:
     return screen.escape(text) if exchange.request else screen.escape_cell(text)
 
 
-def _build_details(exchange: ReplayedExchange, screen: Screen) -> Iterator[RenderableType]:
+def _build_details(exchange: support.ReplayedExchange, screen: Screen) -> Iterator[RenderableType]:
     if exchange.reason is not None and exchange.class_ != "match":
         yield screen.escape(exchange.reason)
     if exchange.differences:
@@ -191,7 +183,7 @@ def _build_body(body: Any, screen: Screen) -> Iterator[RenderableType]:
     yield from map(Text, chop_cells(text, width))
 
 
-def _build_differences(differences: Sequence[Difference], screen: Screen) -> Table:
+def _build_differences(differences: Sequence[support.Difference], screen: Screen) -> Table:
     pointers = [screen.escape_cell(each.pointer or "the body") for each in differences]
     widest = max(pointer.cell_len for pointer in pointers)
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -202,7 +194,7 @@ def _build_differences(differences: Sequence[Difference], screen: Screen) -> Tab
     return grid
 
 
-def _show_values(difference: Difference, screen: Screen) -> Text:
+def _show_values(difference: support.Difference, screen: Screen) -> Text:
     """Show the recorded and the recomputed value, and what else is known of the difference."""
     is_of_body = not difference.pointer
     if is_of_body and difference.class_ == "text":
@@ -231,7 +223,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…"
 
 
-def _describe_truth(exchange: ReplayedExchange) -> Iterator[str]:
+def _describe_truth(exchange: support.ReplayedExchange) -> Iterator[str]:
     """Yield sentences that say when a recorded answer was right, if a search was made."""
     if exchange.searched is None or exchange.true_during is None:
         return
@@ -247,7 +239,9 @@ def _describe_truth(exchange: ReplayedExchange) -> Iterator[str]:
             yield f"{server.server_id}: {sentence}"
 
 
-def _describe_true_intervals(intervals: Sequence[Interval], searched: Interval, end: str) -> str:
+def _describe_true_intervals(
+    intervals: Sequence[support.Interval], searched: support.Interval, end: str
+) -> str:
     """Return a sentence about the intervals; `end` names the end of the search."""
     is_instant = searched.from_ == searched.to
     if not intervals:
@@ -269,7 +263,7 @@ def _describe_true_intervals(intervals: Sequence[Interval], searched: Interval, 
     return f"right as of {_format_interval(last)}, {ago} before {end}{earlier}"
 
 
-def _format_interval(interval: Interval) -> str:
+def _format_interval(interval: support.Interval) -> str:
     """Format an interval without a repeated date: `2026-08-22 17:30:00 to 17:34:59 UTC`."""
     start, end = format_time(interval.from_), format_time(interval.to)
     if start == end:
@@ -286,7 +280,7 @@ _MIN_DIGITS, _MAX_DIGITS = 2, 17
 _ONE_DAY = timedelta(days=1)
 
 
-def render_snapshot_diff(diff: SnapshotDiff, screen: Screen) -> str:
+def render_snapshot_diff(diff: support.SnapshotDiff, screen: Screen) -> str:
     """Render the counts of the differences, the two snapshots, and the first of each list."""
     parts: list[RenderableType] = [
         Text(_summarize_diff(diff), "bold"),
@@ -303,7 +297,7 @@ def render_snapshot_diff(diff: SnapshotDiff, screen: Screen) -> str:
     return screen.render(*parts)
 
 
-def _summarize_diff(diff: SnapshotDiff) -> str:
+def _summarize_diff(diff: support.SnapshotDiff) -> str:
     servers = diff.servers
     if diff.is_empty:
         return "no difference"
@@ -317,7 +311,7 @@ def _summarize_diff(diff: SnapshotDiff) -> str:
     return text + (f", {current:,} more only in currentPlayers" if current else "")
 
 
-def _list_diff_fields(diff: SnapshotDiff, screen: Screen) -> Fields:
+def _list_diff_fields(diff: support.SnapshotDiff, screen: Screen) -> Fields:
     fields: list[tuple[str, str | Text] | None] = [
         ("old", f"as of {format_time(diff.old_as_of)}, root {diff.old_root[:_ROOT_DIGITS]}"),
         ("new", f"as of {format_time(diff.new_as_of)}, root {diff.root[:_ROOT_DIGITS]}"),
@@ -339,7 +333,7 @@ def _build_rest(count: int, noun: str) -> list[RenderableType]:
     return [Text(f"and {format_count(more, f'more {noun}')}; --json lists all")] if more > 0 else []
 
 
-def _build_server_table(servers: Sequence[ChangedServer], screen: Screen) -> Table:
+def _build_server_table(servers: Sequence[support.ChangedServer], screen: Screen) -> Table:
     table = start_table("changed server", "fields", "days")
     for server in servers:
         spans = list(_join_days(server.days))
@@ -358,7 +352,7 @@ def _join_days(days: Sequence[str]) -> Iterator[str]:
         yield days[first] if end - first == 1 else f"{days[first]} to {days[end - 1]}"
 
 
-def _build_answer_table(answers: Sequence[ChangedAnswer], screen: Screen) -> Table:
+def _build_answer_table(answers: Sequence[support.ChangedAnswer], screen: Screen) -> Table:
     table = start_table("answer", "range", "old and new values")
     previous = None
     for answer in answers:
@@ -369,12 +363,12 @@ def _build_answer_table(answers: Sequence[ChangedAnswer], screen: Screen) -> Tab
     return table
 
 
-def _select_values(answer: ChangedAnswer) -> list[Difference]:
+def _select_values(answer: support.ChangedAnswer) -> list[support.Difference]:
     """Return the differences of an answer except for the current player count."""
     return [difference for difference in answer.differences if difference.class_ == "value"]
 
 
-def _format_change(difference: Difference, screen: Screen) -> str:
+def _format_change(difference: support.Difference, screen: Screen) -> str:
     old, new = _format_pair(difference.recorded, difference.recomputed)
     arrow = "->" if screen.ascii_only else "→"
     return f"{difference.pointer[1:].replace('/', '.')} {old} {arrow} {new}"
@@ -398,7 +392,7 @@ def _format_value(value: Any, digits: int) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def render_access(check: AccessCheck, screen: Screen) -> str:
+def render_access(check: support.AccessCheck, screen: Screen) -> str:
     """Render a row for each plan, or a block for each where the rows do not fit."""
     table = start_table()
     for name in ("plan", "operations", "ranges", "raw history", "requests", "keys"):
@@ -414,7 +408,7 @@ def render_access(check: AccessCheck, screen: Screen) -> str:
     return screen.render(*blocks[:-1])
 
 
-def _list_plan_fields(plan: PlanPermissions) -> dict[str, str]:
+def _list_plan_fields(plan: support.PlanPermissions) -> dict[str, str]:
     limit = plan.requests_per_minute
     return {
         "operations": ", ".join(plan.operations),
@@ -429,7 +423,7 @@ MAIL_WIDTH = 78
 _INDENT = "  "
 
 
-def render_explanation(explanation: Explanation, screen: Screen) -> str:
+def render_explanation(explanation: support.Explanation, screen: Screen) -> str:
     """Render a summary, a block of lines for each server, and what the answer comes from."""
     data = explanation.answer["data"]
     blocks = []
@@ -454,7 +448,7 @@ def _wrap(line: str, screen: Screen, indent: str = "") -> str:
     return text.rstrip("\n").replace("\n", f"\n{indent}") + "\n"
 
 
-def _summarize(explanation: Explanation, screen: Screen) -> str:
+def _summarize(explanation: support.Explanation, screen: Screen) -> str:
     *names, last = [screen.escape(server.server_id).plain for server in explanation.servers]
     start, end = explanation.servers[0].window.from_, format_time(explanation.as_of)
     after = "" if start is None else f" after {format_time(start)},"
@@ -474,14 +468,14 @@ def _summarize(explanation: Explanation, screen: Screen) -> str:
     )
 
 
-def _name_server(server: ServerExplanation, screen: Screen) -> str:
+def _name_server(server: support.ServerExplanation, screen: Screen) -> str:
     identifiers = [screen.escape(name).plain for name in (server.server_id, server.cfx_id)]
     hostname = screen.escape_name(server.hostname).plain
     # A line that begins with a space would look like the rest of another one.
     return f"{hostname} (id {identifiers[0]}, cfxId {identifiers[1]})".lstrip()
 
 
-def _describe_current(server: ServerExplanation, as_of: int) -> str:
+def _describe_current(server: support.ServerExplanation, as_of: int) -> str:
     last = server.last_in_snapshot
     if not server.current_is_fallback:
         last_at = None if last is None else last.observed_at
@@ -501,7 +495,7 @@ def _describe_current(server: ServerExplanation, as_of: int) -> str:
 
 
 def _describe_figures(
-    server: ServerExplanation, result: Mapping[str, Any], snapshot_as_of: int
+    server: support.ServerExplanation, result: Mapping[str, Any], snapshot_as_of: int
 ) -> Iterator[str]:
     """Yield the lines about the figures of Compare Servers."""
     yield f"current: {_describe_current(server, snapshot_as_of)}"
@@ -524,7 +518,7 @@ def _describe_figures(
         yield f"time-weighted mean: {_describe_weighted_mean(weighted, average)}"
 
 
-def _describe_observations(server: ServerExplanation) -> str:
+def _describe_observations(server: support.ServerExplanation) -> str:
     first, last = server.first, server.last
     if first is None or last is None:
         return f"observations: none {_describe_others(server)}"
@@ -536,7 +530,7 @@ def _describe_observations(server: ServerExplanation) -> str:
     )
 
 
-def _describe_others(server: ServerExplanation) -> str:
+def _describe_others(server: support.ServerExplanation) -> str:
     """Say where the observations are if the window has none, as the end of a line."""
     first, last = server.first_in_snapshot_at, server.last_in_snapshot
     if first is None or last is None:
@@ -549,7 +543,7 @@ def _describe_others(server: ServerExplanation) -> str:
     )
 
 
-def _describe_median(server: ServerExplanation, median: float) -> str:
+def _describe_median(server: support.ServerExplanation, median: float) -> str:
     shown = f"{median:,.1f}".removesuffix(".0")
     number = f"of {server.sample_count:,} values in ascending order"
     if server.sample_count == 1:
@@ -564,7 +558,7 @@ def _describe_median(server: ServerExplanation, median: float) -> str:
     )
 
 
-def _describe_growth(server: ServerExplanation, growth: Mapping[str, Any]) -> str:
+def _describe_growth(server: support.ServerExplanation, growth: Mapping[str, Any]) -> str:
     first, last = server.first, server.last
     if server.growth is None or first is None or last is None:
         return "null, because it takes two observations"
@@ -586,7 +580,7 @@ def _add_exact_value(value: float, digits: int) -> str:
 
 
 def _describe_record(
-    server: ServerExplanation, record: Mapping[str, Any], explanation: Explanation
+    server: support.ServerExplanation, record: Mapping[str, Any], explanation: support.Explanation
 ) -> Iterator[str]:
     """Yield the lines about the fields of Get Server that observations can stand in for."""
     yield f"current: {_describe_current(server, explanation.snapshot_as_of)}"
@@ -601,7 +595,7 @@ def _describe_record(
 
 
 def _describe_instant(
-    stored: int, which: str, observed_at: int | None, explanation: Explanation
+    stored: int, which: str, observed_at: int | None, explanation: support.Explanation
 ) -> str:
     """Describe where a time of a record comes from; the default is that of an observation."""
     if explanation.covered_from is not None:
@@ -614,7 +608,7 @@ def _describe_instant(
     return f"also the time of the {which} observation in the snapshot"
 
 
-def _describe_distances(server: ServerExplanation) -> Iterator[str]:
+def _describe_distances(server: support.ServerExplanation) -> Iterator[str]:
     """Yield the lines about the distances between observations."""
     if server.usual_interval_seconds is None:
         yield "usual interval: unknown, because it takes two observations"
@@ -639,7 +633,7 @@ def _describe_weighted_mean(weighted: float, average: float) -> str:
     )
 
 
-def _describe_usual_interval(server: ServerExplanation, seconds: float) -> str:
+def _describe_usual_interval(server: support.ServerExplanation, seconds: float) -> str:
     # With half a millisecond, it has no exact length in milliseconds.
     milliseconds = round(2000 * seconds)
     length = (
@@ -655,7 +649,7 @@ def _describe_usual_interval(server: ServerExplanation, seconds: float) -> str:
     return f"{length}, the median distance between successive observations{count}"
 
 
-def _find_edge(server: ServerExplanation, gap: GapPart) -> str:
+def _find_edge(server: support.ServerExplanation, gap: GapPart) -> str:
     """Return which edge of the window a gap touches, as the end of a line."""
     if gap.from_ == server.window.from_:
         is_first = gap.to == server.first_in_snapshot_at
@@ -668,7 +662,7 @@ def _find_edge(server: ServerExplanation, gap: GapPart) -> str:
     return ""
 
 
-def _describe_origin(explanation: Explanation) -> Iterator[str]:
+def _describe_origin(explanation: support.Explanation) -> Iterator[str]:
     """Yield the lines about the snapshot and the program."""
     as_of, own = format_time(explanation.as_of), format_time(explanation.snapshot_as_of)
     if explanation.as_of == explanation.snapshot_as_of:
@@ -692,8 +686,8 @@ def _describe_origin(explanation: Explanation) -> Iterator[str]:
 
 
 RENDERERS: Renderers = {
-    AccessCheck: render_access,
-    Explanation: render_explanation,
-    Replay: render_replay,
-    SnapshotDiff: render_snapshot_diff,
+    support.AccessCheck: render_access,
+    support.Explanation: render_explanation,
+    support.Replay: render_replay,
+    support.SnapshotDiff: render_snapshot_diff,
 }
