@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from srvstat.access import Plan, read_access
-from srvstat.asgi.log import Log
-from srvstat.contract.errors import GatewayUnauthorizedError, RateLimitedError, SourceError
+from srvstat.asgi.log import Log, adopt
+from srvstat.contract.errors import GatewayUnauthorizedError, RateLimitedError
 from srvstat.contract.http import KEY_HEADER, Headers, find_key
 from srvstat.files.identity import Candidate, WatchedFile
 
@@ -174,20 +174,11 @@ class Authenticator:
             await asyncio.wait({self._reading})
 
     async def _read(self, file: WatchedFile, candidate: Candidate) -> None:
+        reading = asyncio.to_thread(read_access, file.path)
         try:
-            self._access = await asyncio.to_thread(read_access, file.path)
-        except SourceError as error:
-            self._reject(file, candidate, error.reason)
-        except Exception as error:  # noqa: BLE001 - a bug must not stop the service
-            self._reject(file, candidate, f"a bug in srvstat: {error!r}")
-        else:
-            file.accept(candidate)
-            self._log.add_event("new access file in use")
+            access = await adopt(file, candidate, reading, self._log, "access file")
         finally:
             self._reading = None
-
-    def _reject(self, file: WatchedFile, candidate: Candidate, reason: str) -> None:
-        if file.reject(candidate, reason):
-            self._log.add_event(
-                "new access file rejected; the previous one stays in use", reason=reason
-            )
+        if access is not None:
+            self._access = access
+            self._log.add_event("new access file in use")

@@ -6,14 +6,17 @@ Threads write both, so that a slow disk or reader never delays an answer.
 import json
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from logging.handlers import QueueHandler, QueueListener
 from queue import Queue
+from typing import TypeVar
 
+from srvstat.contract.errors import SrvstatError
 from srvstat.contract.instants import format_instant
 from srvstat.contract.key_filter import KeyFilter
+from srvstat.files.identity import Candidate, WatchedFile
 from srvstat.support.recordings import RecordingFile, ServedExchange, encode_line
 
 _MAX_LINES = 50_000
@@ -22,6 +25,8 @@ _MAX_EXCHANGES = 10_000
 """Exchanges that wait for a slow disk; further ones are lost."""
 _SECONDS_TO_CLOSE = 1
 _SECONDS_TO_RECORD = 5
+
+_T = TypeVar("_T")
 
 
 class Log:
@@ -52,6 +57,27 @@ class Log:
         stop = threading.Thread(target=self._listener.stop, daemon=True)
         stop.start()
         stop.join(_SECONDS_TO_CLOSE)
+
+
+async def adopt(
+    file: WatchedFile, candidate: Candidate, reading: Awaitable[_T], log: Log, name: str
+) -> _T | None:
+    """Return the new content of a file of the service; None, after a log entry, if it is rejected.
+
+    `reading` raises SrvstatError for content that can't be used.
+    """
+    try:
+        content = await reading
+    except SrvstatError as error:
+        reason = error.reason
+    except Exception as error:  # noqa: BLE001 - a bug must not stop the service
+        reason = f"a bug in srvstat: {error!r}"
+    else:
+        file.accept(candidate)
+        return content
+    if file.reject(candidate, reason):
+        log.add_event(f"new {name} rejected; the previous one stays in use", reason=reason)
+    return None
 
 
 class _JsonFormatter(logging.Formatter):

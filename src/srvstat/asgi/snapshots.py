@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from enum import Enum, auto
-from functools import partial
 from typing import Generic, TypeVar
 
 from srvstat import operations
-from srvstat.asgi.log import Log
+from srvstat.asgi.log import Log, adopt
 from srvstat.contract.errors import InternalError, SnapshotError
 from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import CompareRequest, ServerReference
@@ -217,30 +216,18 @@ class ServedSnapshot:
             await asyncio.wait({self._adoption}, timeout=seconds)
 
     async def _adopt(self, candidate: Candidate) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            files = await loop.run_in_executor(
-                self._checker, partial(_verify_and_open, self._file.path, self._workers.all)
-            )
-        except SnapshotError as error:
-            self._reject(candidate, error.reason)
+        reading = asyncio.get_running_loop().run_in_executor(
+            self._checker, _open_in_workers, self._file.path, self._workers.all, check_chain
+        )
+        files = await adopt(self._file, candidate, reading, self._log, "snapshot")
+        if files is None:
             return
-        except Exception as error:  # noqa: BLE001 - a bug must not stop the service
-            self._reject(candidate, f"a bug in srvstat: {error!r}")
-            return
-        self._file.accept(candidate)
         old, self._generation = self._generation, Generation(files)
         old.is_retired = True
         _close_unused(old)
         new = self._generation
         as_of = format_instant(new.as_of)
         self._log.add_event("new snapshot in use", asOf=as_of, root=new.root)
-
-    def _reject(self, candidate: Candidate, reason: str) -> None:
-        if self._file.reject(candidate, reason):
-            self._log.add_event(
-                "new snapshot rejected; the previous one stays in use", reason=reason
-            )
 
 
 async def answer_get_server(
@@ -315,22 +302,25 @@ async def enforce_deadline() -> AsyncIterator[None]:
         raise InternalError(f"no answer within {WORK_SECONDS:g} s") from None
 
 
-def _open_in_workers(path: str, workers: Sequence[Worker]) -> dict[Worker, Snapshot]:
-    """Open the same file in each worker.
+def _open_in_workers(
+    path: str, workers: Sequence[Worker], check: Callable[[Snapshot], object] = lambda _: None
+) -> dict[Worker, Snapshot]:
+    """Check a file, and open the same one in each worker.
 
     Raises SnapshotError.
     """
     for _ in range(_MAX_ATTEMPTS):
         files: dict[Worker, Snapshot] = {}
         try:
-            for worker in workers:
-                files[worker] = worker.submit(_open_completely, path).result()
+            with closing(_open_completely(path)) as checked:
+                check(checked)
+                for worker in workers:
+                    files[worker] = worker.submit(_open_completely, path).result()
+                if all(file.is_same_as(checked) for file in files.values()):
+                    return files
         except BaseException:
             _close(files)
             raise
-        first, *others = files.values()
-        if all(file.is_same_as(first) for file in others):
-            return files
         _close(files)
     raise SnapshotError(f"{path}: was replaced each time it was opened; try again")
 
@@ -347,21 +337,6 @@ def _open_completely(path: str) -> Snapshot:
         snapshot.close()
         raise
     return snapshot
-
-
-def _verify_and_open(path: str, workers: Sequence[Worker]) -> dict[Worker, Snapshot]:
-    """Verify everything in a file that answers read, and open it in each worker.
-
-    Raises SnapshotError.
-    """
-    for _ in range(_MAX_ATTEMPTS):
-        with closing(_open_completely(path)) as file:
-            check_chain(file)
-            files = _open_in_workers(path, workers)
-            if file.is_same_as(next(iter(files.values()))):
-                return files
-        _close(files)
-    raise SnapshotError(f"{path}: was replaced each time it was opened; try again")
 
 
 def _close_unused(generation: Generation) -> None:
