@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from srvstat.analysis.local_time import parse_step
-from srvstat.analysis.selection import iter_batches
 from srvstat.analysis.statistics import (
     build_growth_part,
     build_window_part,
@@ -74,28 +73,27 @@ def _iter_servers(
     earlier: Window | None,
 ) -> Iterator[ServerGrowth]:
     days, steps = divided
-    for batch in iter_batches(snapshot, servers):
-        for server in batch:
-            found, before, change = compare_with_earlier(snapshot, server, window, earlier)
-            unobserved = find_unobserved(snapshot, server, found)
-            by_day = _add_up(found.observations, days, unobserved)
-            by_step = by_day if steps is days else _add_up(found.observations, steps, unobserved)
-            yield ServerGrowth(
-                server_id=server.id,
-                cfx_id=server.cfx_id,
-                hostname=server.hostname,
-                sample_count=found.count,
-                average_players=found.mean,
-                change=change,
-                coverage=found.coverage,
-                previous_coverage=None if before is None else before.coverage,
-                first_players=found.first,
-                last_players=found.last,
-                growth=build_growth_part(found),
-                previous_growth=None if before is None else build_growth_part(before),
-                players_per_week=_compute_trend(by_day),
-                steps=tuple(_iter_steps(by_step)),
-            )
+    for server in servers:
+        found, before, change = compare_with_earlier(snapshot, server, window, earlier)
+        unobserved = find_unobserved(snapshot, server, found)
+        by_day = _add_up(found.observations, days, unobserved)
+        by_step = by_day if steps is days else _add_up(found.observations, steps, unobserved)
+        yield ServerGrowth(
+            server_id=server.id,
+            cfx_id=server.cfx_id,
+            hostname=server.hostname,
+            sample_count=found.count,
+            average_players=found.mean,
+            change=change,
+            coverage=found.coverage,
+            previous_coverage=None if before is None else before.coverage,
+            first_players=found.first,
+            last_players=found.last,
+            growth=build_growth_part(found),
+            previous_growth=None if before is None else build_growth_part(before),
+            players_per_week=_compute_trend(by_day),
+            steps=tuple(_iter_steps(by_step)),
+        )
 
 
 class _StepTotals(NamedTuple):

@@ -7,7 +7,6 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from srvstat.analysis.local_time import WEEK_HOURS, find_hours_of_week
-from srvstat.analysis.selection import iter_batches
 from srvstat.analysis.statistics import build_window_part
 from srvstat.arrays import sort_groups, sum_groups
 from srvstat.contract.windows import Window
@@ -36,8 +35,7 @@ def compute_peak_hours(
         window=build_window_part(window),
         servers=tuple(
             _describe_server(server, read_observations(snapshot, server, window), zone)
-            for batch in iter_batches(snapshot, servers)
-            for server in batch
+            for server in servers
         ),
     )
 

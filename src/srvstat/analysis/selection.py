@@ -25,8 +25,6 @@ from srvstat.snapshot.read.snapshot import Snapshot
 _SERVERS_PER_READ = 500
 """Servers found with one statement, which SQLite limits."""
 
-_SERVERS_PER_BATCH = 100
-
 _MAX_LISTED = 5
 """The ids that are named of the servers with the same name."""
 
@@ -304,16 +302,6 @@ def _build_unknown_error(snapshot: Snapshot, wanted: Reference) -> Exception:
         f"{snapshot.path}: a bundle without a server named {wire.quote_value(wanted.text)}; use the"
         " snapshot that the bundle comes from"
     )
-
-
-def iter_batches(snapshot: Snapshot, servers: Iterable[ServerRow]) -> Iterator[list[ServerRow]]:
-    """Yield servers in batches. Before all but the first, the snapshot forgets what it has read."""
-    rest = iter(servers)
-    batch = list(islice(rest, _SERVERS_PER_BATCH))
-    while batch:
-        yield batch
-        snapshot.forget_servers()
-        batch = list(islice(rest, _SERVERS_PER_BATCH))
 
 
 class RecordValues(NamedTuple):

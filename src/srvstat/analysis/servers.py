@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from heapq import nsmallest
 from typing import Any
 
-from srvstat.analysis.figures import compute_figures
+from srvstat.analysis.figures import WindowFigures, compute_figures
 from srvstat.analysis.selection import FilterOptions, find_matches
-from srvstat.analysis.statistics import convert_to_seconds, find_current
+from srvstat.analysis.statistics import find_current
 from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.document import remove_color_codes
 from srvstat.documents.servers import ListedServer, Servers, SnapshotInfo, SortKey
@@ -22,7 +22,9 @@ _SORT_VALUES: dict[SortKey, Callable[[Snapshot, ServerRow], Any]] = {
     "region": lambda _, server: server.region.casefold() or None,
     "observations": lambda _, server: -server.observation_count,
     "last-seen": lambda _, server: _negate(server.last_observed_at),
-    "coverage": lambda snapshot, server: _negate(_compute_coverage(snapshot, server)[1]),
+    "coverage": lambda snapshot, server: _negate(
+        _find_coverage(_compute_figures(snapshot, server))
+    ),
     "current": lambda snapshot, server: _negate(find_current(server, snapshot.as_of)),
 }
 
@@ -67,7 +69,8 @@ def describe_listed(snapshot: Snapshot, server: ServerRow) -> ListedServer:
 
     Raises SnapshotError.
     """
-    interval, coverage = _compute_coverage(snapshot, server)
+    figures = _compute_figures(snapshot, server)
+    interval = figures.usual_interval
     return ListedServer(
         server.id,
         server.cfx_id,
@@ -79,27 +82,24 @@ def describe_listed(snapshot: Snapshot, server: ServerRow) -> ListedServer:
         server.observation_count,
         server.first_observed_at,
         server.last_observed_at,
-        interval,
-        coverage,
+        interval and interval / 1000,
+        _find_coverage(figures),
         server.source_id,
         tuple(read_texts(server.completed)),
     )
 
 
-def _compute_coverage(
-    snapshot: Snapshot, server: ServerRow
-) -> tuple[float, float | None] | tuple[None, None]:
-    """Return the usual interval of a server, in seconds, and its coverage up to the as-of time.
-
-    None for fewer than two observations.
+def _compute_figures(snapshot: Snapshot, server: ServerRow) -> WindowFigures:
+    """Return the figures of all observations of a server, up to the as-of time.
 
     Raises SnapshotError.
     """
     window = Window(BEFORE_ALL, max(snapshot.as_of, server.last_observed_at or 0))
-    (figures,) = compute_figures(snapshot, server, [window])
-    if figures.usual_interval is None:
-        return None, None
-    return convert_to_seconds(figures.usual_interval), figures.coverage
+    return compute_figures(snapshot, server, [window])[0]
+
+
+def _find_coverage(figures: WindowFigures) -> float | None:
+    return None if figures.usual_interval is None else figures.coverage
 
 
 def _negate(value: float | None) -> float | None:

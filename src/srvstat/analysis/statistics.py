@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import nsmallest
+from itertools import islice
 from typing import Annotated, Literal, NamedTuple
 
 from srvstat.analysis.figures import WindowFigures, compute_figures, find_last_observed_at
-from srvstat.analysis.selection import FilterOptions, find_matches, iter_batches
+from srvstat.analysis.selection import FilterOptions, find_matches
 from srvstat.analysis.window_query import LONGEST_MS, find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
@@ -187,20 +188,19 @@ def _describe_servers(
 
     Raises SnapshotError.
     """
-    for batch in iter_batches(snapshot, servers):
-        for server in batch:
-            found, before, change = compare_with_earlier(snapshot, server, window, query.earlier)
-            yield ServerStatistics(
-                server_id=server.id,
-                cfx_id=server.cfx_id,
-                hostname=server.hostname,
-                current_players=server.players_current,
-                last_observed_at=find_last_observed_at(snapshot, server, snapshot.as_of),
-                **vars(_build_part(found, query)),
-                change=change,
-                previous_coverage=None if before is None else before.coverage,
-                previous=_build_part(before, query) if before and query.previous else None,
-            )
+    for server in servers:
+        found, before, change = compare_with_earlier(snapshot, server, window, query.earlier)
+        yield ServerStatistics(
+            server_id=server.id,
+            cfx_id=server.cfx_id,
+            hostname=server.hostname,
+            current_players=server.players_current,
+            last_observed_at=find_last_observed_at(snapshot, server, snapshot.as_of),
+            **vars(_build_part(found, query)),
+            change=change,
+            previous_coverage=None if before is None else before.coverage,
+            previous=_build_part(before, query) if before and query.previous else None,
+        )
 
 
 def _build_part(figures: WindowFigures, query: _FigureQuery) -> FiguresPart:
@@ -227,17 +227,14 @@ def _build_part(figures: WindowFigures, query: _FigureQuery) -> FiguresPart:
         ),
         time_weighted_average=figures.weighted_mean,
         above=above,
-        usual_interval_seconds=None if interval is None else convert_to_seconds(interval),
+        usual_interval_seconds=interval and interval / 1000,
         coverage=figures.coverage,
         first_players=figures.first,
         last_players=figures.last,
     )
 
 
-def convert_to_seconds(interval: float) -> float:
-    """Return the seconds of an interval in milliseconds, a multiple of a half, rounded once."""
-    return int(2 * interval) / 2000
-
+_SERVERS_PER_READ = 100
 
 _Rank = tuple[bool, float]
 """Orders servers: first those with the figure, and of these the greatest first."""
@@ -267,7 +264,8 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
 
     def iter_ranked() -> Iterator[tuple[_Rank, ServerRow]]:
         nonlocal count
-        for batch in iter_batches(snapshot, find_matches(snapshot, wanted)):
+        matches = find_matches(snapshot, wanted)
+        while batch := list(islice(matches, _SERVERS_PER_READ)):
             count += len(batch)
             values = _find_values(snapshot, batch, window, by, query.earlier)
             for server, value in zip(batch, values, strict=True):

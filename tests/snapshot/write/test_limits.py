@@ -35,7 +35,6 @@ def test_servers_removed_from_memory_are_read_again(
                 assert [one.id for one in found] == [names[at] for at in asked]
                 figures = snapshot.compute_statistics(found, Window(AS_OF - 1, AS_OF))
                 assert [one.mean for one in figures] == [5.0] * len(asked)
-            snapshot.forget_servers()
 
 
 def test_a_full_disk_at_the_end_of_the_rejects_builds_nothing(here: Path, cli: Cli) -> None:

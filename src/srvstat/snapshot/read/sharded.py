@@ -251,11 +251,6 @@ class ShardedSnapshot(SnapshotHeader):
             values.update(zip(positions, compute(self._get_shard(number), some), strict=True))
         return [values[position] for position in range(len(servers))]
 
-    def forget_servers(self) -> None:
-        """Remove all servers from memory, so that the next query reads them again."""
-        for file in self._files.values():
-            file.forget_servers()
-
     def _find_shard(self, server_id: str) -> int:
         return find_shard(server_id, len(self.shards))
 

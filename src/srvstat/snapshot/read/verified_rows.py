@@ -228,12 +228,8 @@ class VerifiedRows(SnapshotHeader):
     def _limit_memory(self) -> None:
         """Remove all servers from memory once they take too much of it."""
         if self._kept > _MAX_BYTES_KEPT // self._connection.sharing:
-            self.forget_servers()
-
-    def forget_servers(self) -> None:
-        """Remove all servers from memory; the directory stays."""
-        self._servers.clear()
-        self._kept = 0
+            self._servers.clear()
+            self._kept = 0
 
 
 def format_block(server: ServerRow, number: int) -> str:
