@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar
 from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
@@ -79,7 +79,7 @@ def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
 
     Raises UsageError for an invalid query, NotInBundleError.
     """
-    start, end, length = _parse_query(query)
+    start, end, length = parse_query(query)
     end = snapshot.as_of if end is None else end
     if start is None:
         if length is None:
@@ -95,14 +95,6 @@ def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
     return window
 
 
-def check_query(query: WindowQuery) -> None:
-    """Check the texts of a query, which needs no snapshot.
-
-    Raises UsageError.
-    """
-    _parse_query(query)
-
-
 def check_previous(query: WindowQuery) -> None:
     """Check that there can be a window before that of a query, which needs no snapshot.
 
@@ -112,15 +104,11 @@ def check_previous(query: WindowQuery) -> None:
         raise ParameterError(_NO_PREVIOUS)
 
 
-class _ParsedQuery(NamedTuple):
-    """The instants of a query, or the length of its range; None where it has none."""
+def parse_query(query: WindowQuery) -> tuple[int | None, int | None, int | None]:
+    """Return the start and the end of a query, and the length of its range; None without one.
 
-    start: int | None
-    end: int | None
-    length: int | None
-
-
-def _parse_query(query: WindowQuery) -> _ParsedQuery:
+    Raises UsageError.
+    """
     zone = find_zone(query.tz)
     if query.range is not None and query.start is not None:
         raise ParameterError(
@@ -130,8 +118,7 @@ def _parse_query(query: WindowQuery) -> _ParsedQuery:
     end = None if query.end is None else _parse_edge("end", query.end, zone)
     if start is not None and end is not None and start >= end:
         raise ParameterError("{start}: must be earlier than {end}")
-    length = parse_range(query.default if query.range is None else query.range)
-    return _ParsedQuery(start, end, length)
+    return start, end, _parse_range(query.default if query.range is None else query.range)
 
 
 def find_previous(window: Window) -> Window:
@@ -146,16 +133,14 @@ def find_previous(window: Window) -> Window:
     return Window(2 * window.start - window.end, window.start)
 
 
-def parse_range(text: str) -> int | None:
+def _parse_range(text: str) -> int | None:
     """Return the length of a range in milliseconds; None for `all`.
 
     Raises UsageError.
     """
     if text == "all":
         return None
-    if text in DAYS:
-        return DAYS[text] * DAY_MS  # type: ignore[index] # it is one of the keys
-    match = _RANGE.fullmatch(text)
+    match = _RANGE.fullmatch(f"{DAYS['1y']}d" if text == "1y" else text)
     length = int(match[1]) * (DAY_MS if match[2] == "d" else HOUR_MS) if match else LONGEST_MS + 1
     if length > LONGEST_MS:
         raise ParameterError(

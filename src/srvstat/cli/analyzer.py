@@ -348,7 +348,7 @@ def check_window(query: window_query.WindowQuery) -> ZoneInfo:
 
     Raises ParameterError.
     """
-    window_query.check_query(query)
+    window_query.parse_query(query)
     for option, text in (("--from", query.start), ("--to", query.end)):
         if text is not None and text.isdecimal():
             options.parse_instant_option(option, text)
