@@ -115,7 +115,7 @@ class FleetFiles:
 def count_observations(path: str) -> int:
     """Return the number of observations of a snapshot."""
     with closing(open_file(path)) as snapshot:
-        return snapshot.read_totals().observations
+        return snapshot.file_row.observation_count
 
 
 def generate_wide() -> fleet.Course:

@@ -43,7 +43,7 @@ def get_server(snapshot: Snapshot, request: ServerReference) -> ServerResponse:
     Raises UnknownServerError, NotInBundleError, SnapshotError.
     """
     (server,) = resolve_servers(snapshot, [request])
-    return ServerResponse(data=snapshot.get_detail(server).server)
+    return ServerResponse(data=snapshot.get_detail(server))
 
 
 def compare(

@@ -61,12 +61,18 @@ def write_manifest(folder: Path, snapshot: SnapshotFile, names: Sequence[str]) -
                     observations=row.observation_count,
                 )
             )
-    totals = snapshot.read_totals()
+    row = snapshot.file_row
     manifest = Manifest(
         as_of=snapshot.as_of,
         root=compute_shards_root(snapshot.as_of, [shard.root for shard in shards]),
         servers=sum(shard.servers for shard in shards),
         shards=tuple(shards),
-        **totals._asdict(),
+        observations=row.observation_count,
+        first_observed_at=row.first_observed_at,
+        last_observed_at=row.last_observed_at,
+        sources=snapshot.sources,
+        repeated=row.repeated,
+        conflicting=row.conflicting,
+        rejected=row.rejected,
     )
     (folder / MANIFEST).write_bytes(seal_manifest(manifest).to_json())

@@ -15,6 +15,7 @@ from srvstat.documents.analysis import ComparedServer, Comparison
 from srvstat.documents.servers import ServerTable
 from srvstat.operations import compare, resolve_servers
 from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.header import read_texts
 from srvstat.snapshot.read.snapshot import Snapshot
 
 
@@ -31,17 +32,17 @@ def describe_server(
     detail = snapshot.get_detail(server)
     as_of = snapshot.as_of if at is None else at
     return ServerTable(
-        detail.server,
+        detail,
         as_of,
         snapshot.as_of,
         find_last_observed_at(snapshot, server, as_of),
         find_last_observed_at(snapshot, server, snapshot.as_of),
-        detail.first_seen_at,
-        detail.updated_at,
-        detail.current_is_fallback,
+        server.first_seen_at,
+        server.updated_at,
+        bool(server.current_is_fallback),
         snapshot.covered_from,
         server.source_id,
-        detail.completed,
+        read_texts(server.completed),
     )
 
 

@@ -1,4 +1,4 @@
-"""List the servers of a snapshot: those that match a filter, and its totals."""
+"""List the servers of a snapshot: those that match a filter, and its row."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -128,23 +128,23 @@ def describe_snapshot(
                 matched += 1
                 if limit is None or matched <= limit:
                     listed.append(describe_listed(snapshot, server))
-    totals = snapshot.read_totals()
+    row = snapshot.file_row
     return SnapshotInfo(
         as_of=snapshot.as_of,
-        first_observed_at=totals.first_observed_at,
-        last_observed_at=totals.last_observed_at,
+        first_observed_at=row.first_observed_at,
+        last_observed_at=row.last_observed_at,
         servers=games.total(),
-        observations=totals.observations,
+        observations=row.observation_count,
         root=snapshot.root,
         parent_root=snapshot.parent_root,
         covered_from=snapshot.covered_from,
         games=dict(sorted(games.items())),
         fallbacks=fallbacks,
         completed=dict(sorted(completed.items())),
-        sources=totals.sources,
-        repeated=totals.repeated,
-        conflicting=totals.conflicting,
-        rejected=totals.rejected,
+        sources=snapshot.sources,
+        repeated=row.repeated,
+        conflicting=row.conflicting,
+        rejected=row.rejected,
         shards=snapshot.shards,
         matched=matched,
         identifiers=tuple(listed),

@@ -365,8 +365,7 @@ def report_missing_data(
     Raises SnapshotError.
     """
     format_at = partial(format_zoned_time, zone=ZoneInfo(zone))
-    totals = snapshot.read_totals()
-    first, last = totals.first_observed_at, totals.last_observed_at
+    first, last = snapshot.file_row.first_observed_at, snapshot.file_row.last_observed_at
     if first is None or last is None:
         report("note: the snapshot has no observation")
         return

@@ -176,8 +176,8 @@ def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> Itera
     # Most records are equal, and decoding both takes longer than comparing their columns.
     if old[_RECORD] == new[_RECORD]:
         return
-    before = files.old.get_detail(old).server.model_dump()
-    after = files.new.get_detail(new).server.model_dump()
+    before = files.old.get_detail(old).model_dump()
+    after = files.new.get_detail(new).model_dump()
     for name, value in before.items():
         if name == "players":
             yield from (f"{name}.{part}" for part in value if value[part] != after[name][part])

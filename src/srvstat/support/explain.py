@@ -72,7 +72,7 @@ def _build_explanation(
     servers: tuple[ServerExplanation, ...],
     response: Response,
 ) -> Explanation:
-    totals = snapshot.read_totals()
+    row = snapshot.file_row
     return Explanation(
         as_of=as_of,
         root=snapshot.root,
@@ -81,7 +81,7 @@ def _build_explanation(
         program_version=__version__,
         range=range,
         not_kept=BuildCounts(
-            repeated=totals.repeated, conflicting=totals.conflicting, rejected=totals.rejected
+            repeated=row.repeated, conflicting=row.conflicting, rejected=row.rejected
         ),
         servers=servers,
         answer=wire.decode(response.to_json()),

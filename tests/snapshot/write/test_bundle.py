@@ -241,11 +241,12 @@ def test_what_the_parent_counted_and_derived_is_copied(build: Build) -> None:
     path = build([server("a"), server("b")], [*rows, ("a", "never", 1)])
 
     with open_both(path, bundle(path, f"{path}.case", ["a"], "7d")) as (parent, bundled):
-        whole, part = parent.read_totals(), bundled.read_totals()
-        assert part == whole._replace(observations=1, first_observed_at=AS_OF)
-        assert (part.repeated, part.conflicting, part.rejected) == (1, 1, 1)
-        (row,) = resolve_servers(bundled, find_references("a"))
-        assert (row.first_seen_at, row.current_is_fallback) == (AS_OF - 9 * DAY, 1)
+        row = bundled.file_row
+        assert (bundled.sources, row.observation_count) == (parent.sources, 1)
+        assert row.first_observed_at == row.last_observed_at == AS_OF
+        assert (row.repeated, row.conflicting, row.rejected) == (1, 1, 1)
+        (copied,) = resolve_servers(bundled, find_references("a"))
+        assert (copied.first_seen_at, copied.current_is_fallback) == (AS_OF - 9 * DAY, 1)
 
 
 @pytest.mark.parametrize("link", [None, "link.db"])

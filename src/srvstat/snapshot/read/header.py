@@ -1,7 +1,6 @@
 """The row of a snapshot's file, and the decoded columns of verified rows."""
 
 from contextlib import AbstractContextManager
-from typing import NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
@@ -12,31 +11,6 @@ from srvstat.snapshot.format.rows import FileRow, ForgedRowError, ServerRow
 from srvstat.snapshot.read.connection import build_damage_error, convert_decode_errors
 
 _ROOT_BYTES = 32
-
-
-class Totals(NamedTuple):
-    """The counts in the row of the file; the instants are None without observations."""
-
-    observations: int
-    first_observed_at: int | None
-    last_observed_at: int | None
-    sources: tuple[str, ...]
-    repeated: int
-    conflicting: int
-    rejected: int
-
-
-class DetailWithInstants(NamedTuple):
-    """A server's public record, its instants in Unix milliseconds, and where its values are from.
-
-    `completed` are the names of the fields that the source's record lacked.
-    """
-
-    server: ServerDetail
-    first_seen_at: int
-    updated_at: int
-    current_is_fallback: bool
-    completed: tuple[str, ...]
 
 
 def check_instant(value: int) -> int:
@@ -70,47 +44,6 @@ def read_texts(array: str) -> tuple[str, ...]:
     return texts
 
 
-def read_detail(row: ServerRow) -> DetailWithInstants:
-    """Return the public record in a row of `servers`."""
-    server = ServerDetail(
-        id=row.id,
-        game=row.game,
-        cfxId=row.cfx_id,
-        hostname=row.hostname,
-        projectName=row.project_name,
-        projectDescription=row.project_description,
-        region=row.region,
-        players=Players(current=row.players_current, max=row.players_max),
-        tags=read_texts(row.tags),
-        flags=read_texts(row.flags),
-        chatUrl=row.chat_url,
-        iconUrl=row.icon_url,
-        offline=bool(row.offline),
-        firstSeenAt=format_instant(check_instant(row.first_seen_at)),
-        updatedAt=format_instant(check_instant(row.updated_at)),
-    )
-    return DetailWithInstants(
-        server,
-        row.first_seen_at,
-        row.updated_at,
-        bool(row.current_is_fallback),
-        read_texts(row.completed),
-    )
-
-
-def read_totals(row: FileRow) -> Totals:
-    """Return the counts in the row of a file."""
-    return Totals(
-        observations=row.observation_count,
-        first_observed_at=check_optional_instant(row.first_observed_at),
-        last_observed_at=check_optional_instant(row.last_observed_at),
-        sources=read_texts(row.sources),
-        repeated=row.repeated,
-        conflicting=row.conflicting,
-        rejected=row.rejected,
-    )
-
-
 FILE_ROW = "the table snapshot"
 
 
@@ -126,6 +59,10 @@ class SnapshotHeader:
         """The verified row of `snapshot`."""
         with self.convert_decode_errors(FILE_ROW):
             self.as_of = check_instant(file_row.as_of)
+            check_optional_instant(file_row.first_observed_at)
+            check_optional_instant(file_row.last_observed_at)
+            self.sources = read_texts(file_row.sources)
+            """The names of the observation files, in the order read."""
             check_coverage(file_row)
 
     @property
@@ -148,13 +85,32 @@ class SnapshotHeader:
         """Check whether both have equal content and equal counts of their sources."""
         return self.file_row == other.file_row
 
-    def read_totals(self) -> Totals:
-        """Return the counts in the row of the file.
+    def get_detail(self, server: ServerRow) -> ServerDetail:
+        """Return a server's public record.
 
         Raises SnapshotError.
         """
-        with self.convert_decode_errors(FILE_ROW):
-            return read_totals(self.file_row)
+        with self.convert_decode_errors(server.title):
+            check_instant(server.first_seen_at)
+            check_instant(server.updated_at)
+            read_texts(server.completed)
+            return ServerDetail(
+                id=server.id,
+                game=server.game,
+                cfxId=server.cfx_id,
+                hostname=server.hostname,
+                projectName=server.project_name,
+                projectDescription=server.project_description,
+                region=server.region,
+                players=Players(current=server.players_current, max=server.players_max),
+                tags=read_texts(server.tags),
+                flags=read_texts(server.flags),
+                chatUrl=server.chat_url,
+                iconUrl=server.icon_url,
+                offline=bool(server.offline),
+                firstSeenAt=format_instant(server.first_seen_at),
+                updatedAt=format_instant(server.updated_at),
+            )
 
     def build_damage_error(self, part: str) -> SnapshotError:
         """Return the error that reports a damaged part of the snapshot."""

@@ -7,7 +7,7 @@ from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.contract.windows import Window
 from srvstat.snapshot.format.rows import Bucket, ServerRow
 from srvstat.snapshot.read.connection import open_connection
-from srvstat.snapshot.read.header import FILE_ROW, DetailWithInstants, read_detail
+from srvstat.snapshot.read.header import FILE_ROW
 from srvstat.snapshot.read.verified_rows import DIRECTORY, VerifiedRows
 from srvstat.snapshot.read.windows import compute_window_statistics, compute_window_totals
 from srvstat.stats import Statistics
@@ -59,11 +59,6 @@ class SnapshotFile(VerifiedRows):
         """Check whether all identifiers of a server lead to its row."""
         references = [(by, server.get_identifier(by)) for by in NAMESPACES]
         return self.find_rows(references) == [server] * len(references)
-
-    def get_detail(self, server: ServerRow) -> DetailWithInstants:
-        """Return a server's public record."""
-        with self.convert_decode_errors(server.title):
-            return read_detail(server)
 
     def iter_identifiers(
         self, by: Namespace, start: str = "", *, backwards: bool = False

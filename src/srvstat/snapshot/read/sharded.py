@@ -24,7 +24,7 @@ from srvstat.snapshot.format.digest import (
     name_shard,
 )
 from srvstat.snapshot.format.rows import FileRow, ServerRow
-from srvstat.snapshot.read.header import DetailWithInstants, SnapshotHeader
+from srvstat.snapshot.read.header import SnapshotHeader
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.stats import Statistics
 
@@ -195,10 +195,6 @@ class ShardedSnapshot(SnapshotHeader):
         if by == "id":
             return self._get_shard(self._find_shard(identifier)).has_identifier(by, identifier)
         return any(file.has_identifier(by, identifier) for file in self.iter_files())
-
-    def get_detail(self, server: ServerRow) -> DetailWithInstants:
-        """Return a server's public record."""
-        return self.get_file(server).get_detail(server)
 
     def iter_servers(self) -> Iterator[ServerRow]:
         """Yield all servers in the order of their ids."""

@@ -218,7 +218,7 @@ def _build_file_row(
 ) -> FileRow:
     """Return the row of the file without digests; the counts of the new sources are added."""
     old = snapshot.file_row
-    sources = dict.fromkeys((*snapshot.read_totals().sources, *list_stored_names(intake.sources)))
+    sources = dict.fromkeys((*snapshot.sources, *list_stored_names(intake.sources)))
     return old._replace(
         as_of=rows.as_of,
         server_count=len(servers),
