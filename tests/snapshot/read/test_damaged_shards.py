@@ -71,7 +71,7 @@ def ask(path: Path) -> list[Any]:
         references.append(ServerReference(identifier="x-c", by="cfxId"))
         found = [one for one in snapshot.find_servers(references) if one]
         statistics = snapshot.compute_statistics(found, Window(0, snapshot.as_of))
-        return [[one.id for one in found], statistics, snapshot.as_of, snapshot.file_row]
+        return [[one.id for one in found], statistics, snapshot.as_of, snapshot.file_row[:9]]
 
 
 MANIFESTS: dict[str, tuple[Callable[[Any], object], str]] = {
