@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from srvstat.render.screen import Screen
-from srvstat.render.tables.server_table import ServerLines, build_server_table
+from srvstat.render.tables.server_table import build_server_table, escape_server
 from srvstat.render.text import format_span_length
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
@@ -16,12 +16,15 @@ hostnames = st.text("aZ «夜勤»é\u0301|\x1b\u202e", max_size=60).map(lambda 
 notes = st.integers(0, 99).map(lambda number: f"note{number} of some words")
 
 
+Server = tuple[tuple[str, ...], tuple[Text, ...], tuple[str, ...], str]
+"""The hostname and identifiers, the figures, the notes and the rank of a server."""
+
+
 @st.composite
-def servers(draw: st.DrawFn) -> ServerLines:
+def servers(draw: st.DrawFn) -> Server:
     figures = draw(st.tuples(st.integers(0, 99), st.integers(0, 2**53)))
-    return ServerLines(
-        draw(hostnames),
-        (draw(names), draw(names)),
+    return (
+        (draw(hostnames), draw(names), draw(names)),
         tuple(Text(f"{figure:,}") for figure in figures),
         tuple(draw(st.lists(notes, max_size=9))),
         draw(st.sampled_from(["", "7 ", "10 "])),
@@ -29,35 +32,41 @@ def servers(draw: st.DrawFn) -> ServerLines:
 
 
 @given(st.lists(servers(), min_size=1, max_size=4), st.one_of(st.none(), st.integers(40, 160)))
-def test_all_parts_are_shown_within_the_width(shown: list[ServerLines], width: int | None) -> None:
+def test_all_parts_are_shown_within_the_width(shown: list[Server], width: int | None) -> None:
     screen = Screen(width)
-    text = screen.render(*build_server_table(("current", "peak"), shown, screen))
+    text = screen.render(
+        *build_server_table(
+            ("current", "peak"), [escape_server(screen, *one) for one in shown], screen
+        )
+    )
     words = text.replace(";", " ").split()
 
     assert max(map(cell_len, text.split("\n"))) <= (width or 10_000)
-    for one in shown:
-        assert {*one.names, *(word for note in one.notes for word in note.split())} <= {*words}
+    for (_, *identifiers), _, of_notes, _ in shown:
+        assert {*identifiers, *(word for note in of_notes for word in note.split())} <= {*words}
     header, *lines = text.split("\n")
     if not header.startswith("server "):
         return
     places = [at for at, line in enumerate(lines) if line and not line.startswith("  ")]
-    for one, at in zip(shown, places, strict=True):
-        title = f"{one.rank}{one.names[0]}"
+    for ((_, identifier, _), figures, _, rank), at in zip(shown, places, strict=True):
+        title = f"{rank}{identifier}"
         # An id that is too wide has a line of its own.
         row = lines[at + 1] if lines[at] == title else lines[at]
         assert lines[at] == title or row.startswith(f"{title} ")
-        assert row.endswith(f" {one.figures[1]}")
+        assert row.endswith(f" {figures[1]}")
         assert cell_len(row) == len(header)
 
 
 def test_notes_are_beside_identifiers_where_there_is_room() -> None:
     lines = [
-        ServerLines("A", ("a", "x-a"), (Text("1"),), ("one", "two"), "1 "),
-        ServerLines("long-name", ("long-name", "x"), (Text("20"),), ("three",), "2 "),
+        (("A", "a", "x-a"), (Text("1"),), ("one", "two"), "1 "),
+        (("long-name", "long-name", "x"), (Text("20"),), ("three",), "2 "),
     ]
     shown = {
-        width: Screen(width).render(*build_server_table(("peak",), lines, Screen(width)))
-        for width in (29, 40, 80)
+        screen.width: screen.render(
+            *build_server_table(("peak",), [escape_server(screen, *one) for one in lines], screen)
+        )
+        for screen in map(Screen, (29, 40, 80))
     }
 
     assert shown == {

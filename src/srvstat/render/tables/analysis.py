@@ -41,7 +41,7 @@ from srvstat.render.local_time import WEEKDAYS, format_clock, format_local_windo
 from srvstat.render.screen import Renderers, Screen, build_fields_grid, start_table
 from srvstat.render.tables.server_table import (
     MIN_TABLE_WIDTH,
-    ServerLines,
+    ServerCells,
     build_server_table,
     escape_server,
     fits,
@@ -66,7 +66,7 @@ def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str
         return screen.render(Text("no server matches"))
     first_last = name_first_last(ascii_only=screen.ascii_only)
     headers: Sequence[str] = (*_HEADERS, first_last)
-    lines = _list_lines(document, screen)
+    lines = _list_rows(document, screen)
     if screen.width and screen.width >= MIN_TABLE_WIDTH and not fits(headers, lines, screen):
         headers = _HEADERS
         # The last figure moves to the notes, where there is room.
@@ -81,13 +81,13 @@ def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str
     return screen.render(*table, Text(), _build_fields(document, screen))
 
 
-def _list_lines(document: analysis.Stats | analysis.Top, screen: Screen) -> list[ServerLines]:
+def _list_rows(document: analysis.Stats | analysis.Top, screen: Screen) -> list[ServerCells]:
     servers, zone = document.servers, ZoneInfo(document.time_zone)
     digits = len(str(len(servers)))
     return [
-        ServerLines(
-            server.hostname,
-            (server.server_id, server.cfx_id),
+        escape_server(
+            screen,
+            (server.hostname, server.server_id, server.cfx_id),
             _list_figures(server, change, document.as_of, zone, screen),
             tuple(_list_notes(server, zone)),
             f"{rank:>{digits}} " if isinstance(document, analysis.Top) else "",
@@ -217,9 +217,9 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     }
     figures = zip(*columns.values(), strict=True)
     lines = [
-        ServerLines(
-            one.hostname,
-            (one.server_id, one.cfx_id),
+        escape_server(
+            screen,
+            (one.hostname, one.server_id, one.cfx_id),
             texts,
             tuple(_list_growth_notes(one, document, screen)),
         )
@@ -322,8 +322,7 @@ def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
 
 
 def _build_block(server: analysis.ServerPeakHours, screen: Screen) -> Iterator[RenderableType]:
-    names = (server.server_id, server.cfx_id)
-    head = escape_server(ServerLines(server.hostname, names, (), ()), screen)
+    head = escape_server(screen, (server.hostname, server.server_id, server.cfx_id))
     yield from head.build_card_head(get_width(screen))
     averages = [cell.average_players for cell in server.cells]
     known = [average for average in averages if average is not None]
@@ -550,8 +549,8 @@ def _format_players(cell: analysis.StepCell, query: analysis.HistoryQuery) -> Te
 
 def _build_title(server: analysis.ServerName, screen: Screen) -> list[RenderableType]:
     """Return lines with the id, and the hostname and the cfxId, of a server."""
-    names = ServerLines(server.hostname, (server.server_id, server.cfx_id), (), ())
-    return [*escape_server(names, screen).build_card_head(get_width(screen))]
+    cells = escape_server(screen, (server.hostname, server.server_id, server.cfx_id))
+    return [*cells.build_card_head(get_width(screen))]
 
 
 def _build_heading(server: analysis.ServerName, width: int, screen: Screen) -> Text:

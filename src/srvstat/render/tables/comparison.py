@@ -27,7 +27,6 @@ from srvstat.render.tables.server_table import (
     MIN_TABLE_WIDTH,
     USUAL_NAME_WIDTH,
     ServerCells,
-    ServerLines,
     build_card_figures,
     build_line,
     escape_server,
@@ -84,17 +83,17 @@ def _build_row(server: ComparedServer, comparison: Comparison, screen: Screen) -
         format_whole(result.lowestPlayers),
         format_first_last(*ends, ascii_only=screen.ascii_only),
     )
-    names = (result.serverId, result.cfxId)
+    names = (server.hostname, result.serverId, result.cfxId)
     current = format_current(
         result.currentPlayers, server.last_observed_at, comparison.snapshot_as_of
     )
-    lines = ServerLines(server.hostname, names, (current, *map(Text, figures)), notes=())
+    cells = escape_server(screen, names, (current, *map(Text, figures)))
     drawing = Text(draw_averages(server.cells, ascii_only=screen.ascii_only))
     for at, cell in enumerate(server.cells, 1):  # after the frame
         if cell.is_partial:
             drawing.stylize("dim", at, at + 1)
     observed = _describe_observations(server, comparison)
-    return _Row(escape_server(lines, screen), drawing, observed)
+    return _Row(cells, drawing, observed)
 
 
 def _describe_observations(

@@ -11,7 +11,7 @@ from srvstat.documents import integrity as rules
 from srvstat.documents.integrity import AnyRule, Integrity, ServerIntegrity
 from srvstat.render.local_time import format_clock, format_local_window
 from srvstat.render.screen import Fields, Renderers, Screen, build_fields_grid
-from srvstat.render.tables.server_table import ServerLines, build_server_table
+from srvstat.render.tables.server_table import ServerCells, build_server_table, escape_server
 from srvstat.render.text import format_count, format_share, format_span_length
 
 
@@ -54,7 +54,7 @@ def render_integrity(integrity: Integrity, screen: Screen) -> str:
     suspects = [server for server in integrity.servers if _list_suspect(server)]
     parts: list[RenderableType] = []
     if integrity.servers:
-        lines = [_build_lines(server, screen) for server in integrity.servers[:_MAX_SERVERS]]
+        lines = [_build_cells(server, screen) for server in integrity.servers[:_MAX_SERVERS]]
         parts += [*build_server_table([words.header for words in RULES.values()], lines, screen)]
         parts += [*_build_rest(len(integrity.servers) - _MAX_SERVERS), Text()]
     for server in suspects[:_MAX_DETAILS]:
@@ -77,15 +77,16 @@ def _list_suspect(server: ServerIntegrity) -> list[AnyRule]:
     return [rule for rule in server.rules if rule.result == "suspect"]
 
 
-def _build_lines(server: ServerIntegrity, screen: Screen) -> ServerLines:
+def _build_cells(server: ServerIntegrity, screen: Screen) -> ServerCells:
     # A dot in ASCII: the middle dot would become a hyphen, which is another mark.
     marks = {
         "pass": Text("." if screen.ascii_only else "·"),
         "suspect": Text("!", "bold yellow"),
         "notEvaluated": Text("-", "dim"),
     }
-    names = (server.server_id, server.cfx_id)
-    return ServerLines(server.hostname, names, tuple(marks[one.result] for one in server.rules), ())
+    names = (server.hostname, server.server_id, server.cfx_id)
+    figures = tuple(marks[one.result] for one in server.rules)
+    return escape_server(screen, names, figures)
 
 
 def _build_rest(count: int, condition: str = "") -> list[RenderableType]:

@@ -27,30 +27,18 @@ _MIN_NOTE_WIDTH = 40
 """The least width of notes beside names; narrower ones are below them."""
 
 
-class ServerLines(NamedTuple):
-    """The parts of one server. Hostname and names (identifiers) are foreign text, not yet escaped.
-
-    The first name is the id. `rank` is a text before it. Notes are short texts without line breaks,
-    shown in their order, as many on a line as fit.
-    """
-
-    hostname: str
-    names: tuple[str, ...]
-    figures: tuple[Text, ...]
-    notes: tuple[str, ...]
-    rank: str = ""
-
-
 class ServerCells(NamedTuple):
     """The parts of one server as text for a screen. The id is the title: people type ids.
 
     `hostname` is None if it equals the id, or was shown already. `names` are other identifiers.
+    Notes are short texts without line breaks, shown in their order, as many on a line as fit.
     """
 
     title: Text
     hostname: Text | None
     names: tuple[Text, ...]
     figures: tuple[Text, ...]
+    notes: tuple[str, ...]
 
     @property
     def names_width(self) -> int:
@@ -102,48 +90,55 @@ def _join_names(names: Iterable[Text]) -> Text:
 
 
 def build_server_table(
-    headers: Sequence[str], servers: Sequence[ServerLines], screen: Screen
+    headers: Sequence[str], rows: Sequence[ServerCells], screen: Screen
 ) -> list[RenderableType]:
     """Return the lines of a table: id and figures, and below them hostname, cfxId and notes.
 
     `headers` are the names of the figures. Where the table does not fit, there is a card for each
     server instead, with a blank line between them. No server: no line.
     """
-    if not servers:
+    if not rows:
         return []
-    rows = [escape_server(server, screen) for server in servers]
     widths = measure_columns(headers, rows)
     name_width = _find_name_width(rows, widths, screen)
     if name_width is None:
-        return list(_build_cards(headers, rows, servers, screen))
+        return list(_build_cards(headers, rows, screen))
     header = build_line(Text("server"), map(Text, headers), name_width, widths)
     header.stylize("bold")
     lines: list[RenderableType] = [header]
-    notes_at = _find_notes(rows, servers, screen)
-    for row, server in zip(rows, servers, strict=True):
+    notes_at = _find_notes(rows, screen)
+    for row in rows:
         figures, rest = row.build_figures(name_width, widths, screen)
-        lines += figures
-        lines += _build_details(rest, server.notes, notes_at, screen)
+        lines += [*figures, *_build_details(rest, notes_at, screen)]
     return lines
 
 
-def fits(headers: Sequence[str], servers: Sequence[ServerLines], screen: Screen) -> bool:
+def fits(headers: Sequence[str], rows: Sequence[ServerCells], screen: Screen) -> bool:
     """Check whether a table of servers fits a screen, so that it needs no cards."""
-    rows = [escape_server(server, screen) for server in servers]
     return _find_name_width(rows, measure_columns(headers, rows), screen) is not None
 
 
-def escape_server(server: ServerLines, screen: Screen) -> ServerCells:
-    """Return the parts of a server as text for a screen. Equal ones are shown once."""
-    identifier, *others = (screen.escape(name).plain for name in server.names)
-    hostname = screen.escape_name(server.hostname)
+def escape_server(
+    screen: Screen,
+    names: tuple[str, ...],
+    figures: tuple[Text, ...] = (),
+    notes: tuple[str, ...] = (),
+    rank: str = "",
+) -> ServerCells:
+    """Return the parts of a server as text for a screen. Equal ones are shown once.
+
+    `names` are the hostname, the id and other identifiers, as foreign text. `rank` is a text before
+    the id.
+    """
+    hostname = screen.escape_name(names[0])
+    identifier, *others = (screen.escape(name).plain for name in names[1:])
     shown = {identifier, hostname.plain}
-    names = [name for name in dict.fromkeys(others) if name not in shown]
     return ServerCells(
-        Text(server.rank).append(identifier, "bold"),
+        Text(rank).append(identifier, "bold"),
         None if hostname.plain == identifier else hostname,
-        tuple(Text(name, "dim") for name in names),
-        server.figures,
+        tuple(Text(other, "dim") for other in dict.fromkeys(others) if other not in shown),
+        figures,
+        notes,
     )
 
 
@@ -216,26 +211,22 @@ def _find_name_width(
     return min(room, max(USUAL_NAME_WIDTH, longest_title))
 
 
-def _find_notes(
-    rows: Sequence[ServerCells], servers: Sequence[ServerLines], screen: Screen
-) -> int | None:
+def _find_notes(rows: Sequence[ServerCells], screen: Screen) -> int | None:
     """Return the column of notes beside names; None if notes must be below them."""
     width = get_width(screen)
     most = min(width - _MIN_NOTE_WIDTH, max(_MIN_NOTE_WIDTH, width // 2)) - 2 * GAP
-    if most < USUAL_NAME_WIDTH or not any(server.notes for server in servers):
+    if most < USUAL_NAME_WIDTH or not any(row.notes for row in rows):
         return None
     lines = (line.cell_len for row in rows for line in row.list_names(most, screen))
     longest = max(lines, default=0)
     return GAP + longest + GAP if longest <= most else None
 
 
-def _build_details(
-    row: ServerCells, notes: Sequence[str], notes_at: int | None, screen: Screen
-) -> Iterator[Text]:
+def _build_details(row: ServerCells, notes_at: int | None, screen: Screen) -> Iterator[Text]:
     width = get_width(screen)
     names = row.list_names(width - GAP if notes_at is None else notes_at - 2 * GAP, screen)
     start = GAP if notes_at is None else notes_at
-    lines = [Text(line) for line in _flow(notes, width - start)]
+    lines = [Text(line) for line in _flow(row.notes, width - start)]
     if notes_at is None:
         yield from (join_at_columns((GAP, line)) for line in [*names, *lines])
         return
@@ -268,19 +259,16 @@ def _divide(note: str, width: int) -> Iterator[str]:
 
 
 def _build_cards(
-    headers: Sequence[str],
-    rows: Sequence[ServerCells],
-    servers: Sequence[ServerLines],
-    screen: Screen,
+    headers: Sequence[str], rows: Sequence[ServerCells], screen: Screen
 ) -> Iterator[RenderableType]:
     width = get_width(screen)
     figures = build_card_figures(headers, rows, width)
-    for number, (row, server, lines) in enumerate(zip(rows, servers, figures, strict=True)):
+    for number, (row, lines) in enumerate(zip(rows, figures, strict=True)):
         if number:
             yield Text()
         yield from row.build_card_head(width)
         yield from lines
-        yield from (Text(line, overflow="fold") for line in _flow(server.notes, width))
+        yield from (Text(line, overflow="fold") for line in _flow(row.notes, width))
 
 
 def _build_card_figures(

@@ -12,7 +12,7 @@ from srvstat.documents.servers import ListedServer, Servers, ServerTable, Snapsh
 from srvstat.documents.snapshot import DroppedRows, DryRun, ManifestShard, Verification
 from srvstat.render.figures import format_current, format_last_seen
 from srvstat.render.screen import Fields, Renderers, Screen, build_fields_grid, start_table
-from srvstat.render.tables.server_table import ServerLines, build_server_table
+from srvstat.render.tables.server_table import ServerCells, build_server_table, escape_server
 from srvstat.render.text import (
     NOTHING,
     format_completed,
@@ -56,20 +56,20 @@ def build_server_list(
 ) -> list[RenderableType]:
     """Return the lines that list servers of a snapshot; none without servers."""
     return build_server_table(
-        _HEADERS, [_build_lines(server, as_of, screen) for server in servers], screen
+        _HEADERS, [_build_cells(server, as_of, screen) for server in servers], screen
     )
 
 
-def _build_lines(server: ListedServer, as_of: int, screen: Screen) -> ServerLines:
+def _build_cells(server: ListedServer, as_of: int, screen: Screen) -> ServerCells:
     interval, coverage = server.usual_interval_seconds, server.coverage
     figures = (
         f"{server.sample_count:,}",
         NOTHING if interval is None else format_interval(interval),
         NOTHING if coverage is None else format_share(coverage),
     )
-    return ServerLines(
-        server.hostname,
-        (server.id, server.cfx_id),
+    return escape_server(
+        screen,
+        (server.hostname, server.id, server.cfx_id),
         (
             format_current(server.current_players, server.last_observed_at, as_of),
             *map(Text, figures),
