@@ -16,8 +16,6 @@ from srvstat.stats import (
     Statistics,
     compute_growth,
     compute_histogram_statistics,
-    compute_mean,
-    compute_median,
     compute_ranking_statistics,
     compute_statistics,
     find_middle_ranks,
@@ -51,30 +49,30 @@ def test_statistics_of_known_values(values: list[int], expected: Statistics) -> 
     assert compute_statistics(values) == expected
 
 
-def test_a_sum_beyond_exact_doubles_is_divided_exactly() -> None:
-    assert compute_mean(Counter([LARGEST, 1, 1])) == 3002399751580331.0
-    assert compute_mean(Counter([LARGEST, LARGEST - 1])) == 9007199254740990.0
-    assert compute_mean({LARGEST: 10**9}) == 9007199254740991.0
+def test_a_mean_is_the_nearest_double_of_any_sum() -> None:
+    assert compute_statistics([LARGEST, 1, 1]).mean == 3002399751580331.0
+    assert compute_statistics([LARGEST, LARGEST - 1]).mean == 9007199254740990.0
+    for histogram, mean in (
+        ({LARGEST: 10**9}, 9007199254740991.0),
+        ({0: 199_999, 1: 1}, 0.000005),
+        ({0: 9_999_999, 1: 1}, 1e-7),
+        ({0: 10**12 - 3, 1: 3}, 3e-12),
+    ):
+        assert compute_histogram_statistics(histogram, UNKNOWN).mean == mean
 
 
 def test_the_median_of_two_large_values_is_the_nearest_double() -> None:
-    assert compute_median(Counter([LARGEST, LARGEST - 1])) == 9007199254740990.0
-    assert compute_median(Counter([LARGEST - 2, LARGEST - 1])) == 9007199254740990.0
-    assert compute_median(Counter([2**52 - 1, 2**52 - 2])) == 4503599627370494.5
+    assert compute_statistics([LARGEST, LARGEST - 1]).median == 9007199254740990.0
+    assert compute_statistics([LARGEST - 2, LARGEST - 1]).median == 9007199254740990.0
+    assert compute_statistics([2**52 - 1, 2**52 - 2]).median == 4503599627370494.5
 
 
 def test_the_median_is_exact_for_counts_beyond_exact_doubles() -> None:
     # As a double, the middle rank would round to the rank of the next value.
     at_0, at_1 = 2**54 + 4, 2**54 + 3
 
-    assert compute_median({0: at_0, 1: at_1}) == 0.0
+    assert compute_histogram_statistics({0: at_0, 1: at_1}, UNKNOWN).median == 0.0
     assert find_middle_ranks(at_0 + at_1) == (2**54 + 3, 2**54 + 3)
-
-
-def test_a_tiny_mean_is_the_nearest_double() -> None:
-    assert compute_mean({0: 199_999, 1: 1}) == 0.000005
-    assert compute_mean({0: 9_999_999, 1: 1}) == 1e-7
-    assert compute_mean({0: 10**12 - 3, 1: 3}) == 3e-12
 
 
 def test_a_percentage_is_rounded_once() -> None:

@@ -41,16 +41,14 @@ def compute_statistics(values: Sequence[int]) -> Statistics:
 
 def compute_histogram_statistics(histogram: Histogram, growth: Growth) -> Statistics:
     """Return the statistics of a histogram; its growth is given, as it depends on the order."""
-    if not histogram:
-        return Statistics(0, None, None, None, None, growth)
-    return Statistics(
-        observations=sum(histogram.values()),
-        mean=compute_mean(histogram),
-        median=compute_median(histogram),
-        peak=max(histogram),
-        lowest=min(histogram),
-        growth=growth,
-    )
+    values = sorted(histogram)
+    ends = list(accumulate(histogram[value] for value in values))
+    total = sum(value * count for value, count in histogram.items())
+
+    def find_value(rank: int) -> int:
+        return values[bisect_right(ends, rank)]
+
+    return compute_ranking_statistics(ends[-1] if ends else 0, total, find_value, growth)
 
 
 def find_middle_ranks(count: int) -> tuple[int, int]:
@@ -89,20 +87,6 @@ def compute_ranking_statistics(
         lowest=find_value(0),
         growth=growth,
     )
-
-
-def compute_mean(histogram: Histogram) -> float:
-    """Return the mean of a histogram that is not empty."""
-    total = sum(value * count for value, count in histogram.items())
-    return total / sum(histogram.values())
-
-
-def compute_median(histogram: Histogram) -> float:
-    """Return the median of a histogram that is not empty."""
-    values = sorted(histogram)
-    ends = list(accumulate(histogram[value] for value in values))
-    lower, upper = find_middle_ranks(ends[-1])
-    return (values[bisect_right(ends, lower)] + values[bisect_right(ends, upper)]) / 2
 
 
 def compute_growth(first: int, last: int) -> Growth:

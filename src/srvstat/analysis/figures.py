@@ -100,7 +100,10 @@ class WindowFigures:
     @cached_property
     def usual_interval(self) -> float | None:
         """The median distance between successive observations, exact: may be half a millisecond."""
-        return find_usual_interval(self.observations.instants)
+        if self.count < 2:  # noqa: PLR2004 - a distance is between two
+            return None
+        distances = np.diff(self.observations.instants)
+        return sum(find_ranks(distances, *find_middle_ranks(len(distances)))) / 2
 
     @cached_property
     def durations(self) -> Numbers:
@@ -138,13 +141,6 @@ class WindowFigures:
         return (
             int(self.durations[self.observations.players > players].sum()) if self.count else None
         )
-
-
-def find_usual_interval(instants: Numbers) -> float | None:
-    """Return the median distance between successive instants; None for fewer than two of them."""
-    if len(instants) < 2:  # noqa: PLR2004 - a distance is between two
-        return None
-    return sum(find_ranks(np.diff(instants), *find_middle_ranks(len(instants) - 1))) / 2
 
 
 def find_gaps(instants: Numbers, interval: float) -> list[tuple[int, int]]:

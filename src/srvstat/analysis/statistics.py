@@ -46,20 +46,17 @@ def compare_with_earlier(
 ) -> tuple[WindowFigures, WindowFigures | None, ChangePart | None]:
     """Return the figures in a window and in an earlier one, and how the average changed.
 
+    The change is None if observations cover too little of one of them.
+
     Raises SnapshotError.
     """
     if earlier is None:
         (after,) = compute_figures(snapshot, server, [window])
         return after, None, None
     before, after = compute_figures(snapshot, server, [earlier, window])
-    return after, before, compare_windows(before, after)
-
-
-def compare_windows(before: WindowFigures, after: WindowFigures) -> ChangePart | None:
-    """Return how an average changed; None if observations cover too little of a window."""
     if min(before.coverage or 0, after.coverage or 0) < LEAST_COVERAGE:
-        return None
-    return compare_averages(before.total, before.count, after.total, after.count)
+        return after, before, None
+    return after, before, compare_averages(before.total, before.count, after.total, after.count)
 
 
 def compare_averages(total: int, count: int, later_total: int, later_count: int) -> ChangePart:
