@@ -8,7 +8,7 @@ import numpy as np
 
 from srvstat.analysis.figures import WindowFigures, compute_figures
 from srvstat.analysis.history import aggregate_groups
-from srvstat.analysis.local_time import HOUR_MS, Step, parse_step
+from srvstat.analysis.local_time import HOUR_MS, parse_step
 from srvstat.analysis.statistics import build_window_part
 from srvstat.analysis.steps import (
     Steps,
@@ -56,7 +56,16 @@ def compute_timeline(
     window = bound_window(snapshot, servers, window)
     usual = [compute_figures(snapshot, server, [window])[0].usual_interval for server in servers]
     shortest = min((interval for interval in usual if interval is not None), default=HOUR_MS)
-    step, steps = _choose_steps(snapshot, servers, window, (most_steps, shortest), zone)
+    for step in _STEPS:
+        is_long = step.shortest >= _LEAST_INTERVALS * shortest or step is _STEPS[-1]
+        if is_long and (window.end - window.start) // (2 * step.shortest) <= most_steps:
+            steps = divide_window(snapshot, servers, window, step, zone)
+            if steps.step_count <= most_steps:
+                break
+    else:
+        raise ParameterError(
+            f"{{most_steps}}: {most_steps} is too few for the months of the window"
+        )
     return Timeline(
         as_of=snapshot.as_of,
         root=snapshot.root,
@@ -66,25 +75,6 @@ def compute_timeline(
         steps=build_runs(steps.edges.tolist()),
         servers=tuple(_describe_timeline(snapshot, server, steps) for server in servers),
     )
-
-
-def _choose_steps(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    window: Window,
-    limits: tuple[int, float],
-    zone: ZoneInfo,
-) -> tuple[Step, Steps]:
-    """Return the shortest step that is at least so long and divides a window so many times."""
-    most, shortest = limits
-    for step in _STEPS:
-        if step.shortest < _LEAST_INTERVALS * shortest and step is not _STEPS[-1]:
-            continue
-        if (window.end - window.start) // (2 * step.shortest) <= most:
-            steps = divide_window(snapshot, servers, window, step, zone)
-            if steps.step_count <= most:
-                return step, steps
-    raise ParameterError(f"{{most_steps}}: {most} is too few for the months of the window")
 
 
 def _describe_timeline(snapshot: Snapshot, server: ServerRow, steps: Steps) -> ServerTimeline:

@@ -323,7 +323,7 @@ class Snapshot:
     ) -> History:
         """Read observations or, with `step` such as `1h`, an aggregate of each step.
 
-        Each iteration reads the rows from the snapshot, in little memory.
+        Each iteration reads the rows from the snapshot, at most one server at a time.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
