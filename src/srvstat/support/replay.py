@@ -304,24 +304,19 @@ class _Replayer:
     ) -> "tuple[Instants, TrueTimes]":
         """Find when a response was true; only the results of a comparison change with time."""
         # Importing numpy takes longer than most replays, which read no observations.
-        from srvstat.support.search import (  # noqa: PLC0415
-            TrueTimes,
-            find_true_times,
-            limit_search,
-            read_results,
-        )
+        from srvstat.support import search  # noqa: PLC0415
 
         request = answered.request
         searched = (max(at - self.settings.within, 0), at)
         if isinstance(request, CompareRequest) and answered.status == _OK:
-            searched = limit_search(self.snapshot, request.range, searched)
+            searched = search.limit_search(self.snapshot, request.range, searched)
             if response.status == _OK:
                 body, tolerance = response.body or b"", self.settings.tolerance
-                results = read_results(body, differences, len(request.servers))
-                return searched, find_true_times(
+                results = search.read_results(body, differences, len(request.servers))
+                return searched, search.find_true_times(
                     self.snapshot, request, results, searched, tolerance
                 )
-        return searched, TrueTimes([] if _has_value(differences) else [searched], [])
+        return searched, search.TrueTimes([] if _has_value(differences) else [searched], [])
 
     def _describe_answer(self, answered: RecomputedAnswer, at: int) -> Findings:
         body = EncodedJson(answered.body.decode()) if answered.body else None
@@ -342,15 +337,12 @@ class _Replayer:
 
     def _explain(self, request: ServerReference | CompareRequest, at: int) -> Explanation | None:
         """Explain an answer; None as of a time before a bundle, at which Get Server has one."""
-        from srvstat.support.explain import (  # noqa: PLC0415 - see _search
-            explain_comparison,
-            explain_server,
-        )
+        from srvstat.support import explain  # noqa: PLC0415 - see _search
 
         if isinstance(request, CompareRequest):
-            return explain_comparison(self.snapshot, request, at)
+            return explain.explain_comparison(self.snapshot, request, at)
         try:
-            return explain_server(self.snapshot, request, at)
+            return explain.explain_server(self.snapshot, request, at)
         except NotInBundleError:
             return None
 

@@ -212,34 +212,24 @@ class _SlidingWindow:
         )
 
 
-def _read_figures(recorded: Mapping[str, Any]) -> Statistics | None:
+_FIGURES = ("sampleCount", "averagePlayers", "medianPlayers", "peakPlayers", "lowestPlayers")
+"""The members of a result in the order of Statistics; those of its growth follow."""
+
+
+def _read_figures(recorded: Mapping[str, Any]) -> tuple[Any, ...] | None:
     """Return the figures of a result, None unless it has all of them as numbers or null."""
     growth = recorded.get("growth")
     if not isinstance(growth, Mapping):
         return None
-    try:
-        figures = Statistics(
-            observations=recorded["sampleCount"],
-            mean=recorded["averagePlayers"],
-            median=recorded["medianPlayers"],
-            peak=recorded["peakPlayers"],
-            lowest=recorded["lowestPlayers"],
-            growth=Growth(growth["players"], growth["percentage"]),
-        )
-    except KeyError:
-        return None
-    is_valid = all(type(value) in {int, float, NoneType} for value in _flatten(figures))
-    return figures if is_valid else None
+    figures = [recorded.get(name, ...) for name in _FIGURES]
+    figures += [growth.get(name, ...) for name in Growth._fields]
+    return tuple(figures) if {*map(type, figures)} <= {int, float, NoneType} else None
 
 
 def _is_true(
-    recorded: Statistics, computed: Statistics, is_equal: Callable[[Any, Any], bool]
+    recorded: tuple[Any, ...], computed: Statistics, is_equal: Callable[[Any, Any], bool]
 ) -> bool:
     return all(
         one is other if one is None or other is None else is_equal(one, other)
-        for one, other in zip(_flatten(recorded), _flatten(computed), strict=True)
+        for one, other in zip(recorded, (*computed[:-1], *computed.growth), strict=True)
     )
-
-
-def _flatten(statistics: Statistics) -> tuple[Any, ...]:
-    return (*statistics[:-1], *statistics.growth)
