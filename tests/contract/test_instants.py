@@ -1,19 +1,16 @@
 """Parse and format instants (D4, D18)."""
 
-from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import event, example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srvstat.contract.instants import (
     LATEST,
-    UTC_INSTANT,
     InstantError,
     format_instant,
     parse_instant,
-    parse_utc_instants,
 )
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -155,46 +152,3 @@ def test_a_time_with_an_offset_is_parsed_as_python_does(
     # isoformat cuts to the precision; the floor division cuts to milliseconds.
     parsed = datetime.fromisoformat(text)
     assert parse_instant(text) == (parsed - EPOCH) // timedelta(milliseconds=1)
-
-
-def find_result(parse: Callable[[str], int], text: str) -> int | str:
-    """Return the parsed instant, or the reason why it is invalid."""
-    try:
-        return parse(text)
-    except InstantError as error:
-        return str(error)
-
-
-# Half of the texts that match the pattern have a day that is not in the calendar.
-utc_texts = st.from_regex(UTC_INSTANT, fullmatch=True) | st.builds(
-    "{:%Y-%m-%d}{}".format,
-    st.dates(date(1960, 1, 1)),
-    st.from_regex(UTC_INSTANT[UTC_INSTANT.index("[T ]") :], fullmatch=True),
-)
-
-
-@given(text=utc_texts)
-@example(text="1970-01-01T00:00:00Z")
-@example(text="1969-12-31T23:59:59.999999999Z")
-@example(text="9999-12-31T23:59:59.999999999Z")
-@example(text="2000-02-29 23:59:59.001Z")
-@example(text="2100-02-29T00:00:00.000Z")
-@example(text="0000-01-01T00:00:00Z")
-def test_parsing_many_instants_agrees_with_parsing_one(text: str) -> None:
-    alone = find_result(parse_instant, text)
-    event("parsed" if isinstance(alone, int) else alone)
-
-    assert find_result(lambda one: parse_utc_instants([one])[0], text) == alone
-
-
-@given(texts=st.lists(utc_texts, max_size=5))
-def test_many_instants_are_parsed_only_if_all_are_valid(
-    texts: list[str],
-) -> None:
-    alone = [find_result(parse_instant, text) for text in texts]
-
-    if all(isinstance(one, int) for one in alone):
-        assert parse_utc_instants(texts) == alone
-    else:
-        with pytest.raises(InstantError):
-            parse_utc_instants(texts)

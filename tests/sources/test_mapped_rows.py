@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -289,3 +290,48 @@ def test_a_value_that_is_no_count_rejects_only_itself(value: str, tmp_path: Path
 
     assert found.rows == {("a", FIRST, 5, 1): 1}
     assert [(place, text[:16]) for place, _, text in found.rejects] == [(1, "b,1700000000000,")]
+
+
+# Many of them have a form that is not plain, or are invalid.
+WRITTEN_TIMES = (
+    st.integers(0, 253_402_300_800).map(str)
+    | st.integers(978_307_199_999, 10**15).map(str)
+    | st.sampled_from(["", "1700000000000.0", "20250305", "2025-03-05", "2025-03-30 02:30:00"])
+    | st.builds(
+        "{}{}".format,
+        st.dates(date(1969, 12, 30)) | st.sampled_from(["2025-02-29", "0000-01-01", "2025-13-01"]),
+        st.from_regex(
+            r"[T ]([01][0-9]|2[0-4]):[0-6][0-9]:[0-5][0-9](\.[0-9]{2,10})?Z?", fullmatch=True
+        ),
+    )
+)
+WRITTEN_COUNTS = st.integers(0, 2**53).map(str) | st.sampled_from(
+    ["", "0.0", "7.0", "12.000", ".0", "07", "1.5", "-1", "NA", " 5", "1e3"]
+)
+WRITTEN_NAMES = st.sampled_from(["a", "a b", "é", "x" * 9, "y" * 200])
+MAPPINGS = [
+    ColumnMapping(id="name", at="time", players="online", time_unit=unit, time_zone=zone)
+    for unit in (None, "s", "ms")
+    for zone in (None, "UTC", "Europe/Berlin", "Australia/Lord_Howe")
+]
+
+
+@given(
+    mapping=st.sampled_from(MAPPINGS),
+    rows=st.lists(st.tuples(WRITTEN_NAMES, WRITTEN_TIMES, WRITTEN_COUNTS), min_size=1, max_size=3),
+)
+def test_a_row_is_read_like_one_with_quotes(
+    mapping: ColumnMapping,
+    rows: list[tuple[str, str, str]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "rows.csv"
+    plain, quoted = (
+        read(
+            path, "\n".join(["name;time;online", *(form.format(*row) for row in rows), ""]), mapping
+        )
+        for form in ("{};{};{}", '"{}";{};{}')
+    )
+
+    assert (plain.rows, plain.skipped) == (quoted.rows, quoted.skipped)
+    assert [reject[:2] for reject in plain.rejects] == [reject[:2] for reject in quoted.rejects]

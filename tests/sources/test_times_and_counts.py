@@ -44,8 +44,6 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 )
 def test_a_time_is_a_number_or_a_date(parser: ValueParser, text: str) -> None:
     assert parser.parse_instant(text) == AT
-    assert parser.parse_instants([text, text, text, text]) == [AT] * 4
-    assert parser.parse_instants([text]) == [AT]
 
 
 NO_TIME = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
@@ -93,9 +91,6 @@ LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like millisecon
 def test_any_other_time_is_an_error(parser: ValueParser, text: str, reason: str) -> None:
     with pytest.raises(InstantError) as caught:
         parser.parse_instant(text)
-    for column in ([text], [text, str(AT)]):
-        with pytest.raises(InstantError):
-            parser.parse_instants(column)
 
     assert str(caught.value).startswith(reason)
 
@@ -103,7 +98,6 @@ def test_any_other_time_is_an_error(parser: ValueParser, text: str, reason: str)
 @pytest.mark.parametrize("text", ["20250305", "20250305.0", " 20250305 "])
 def test_eight_digits_that_are_a_day_are_its_midnight(text: str) -> None:
     assert BERLIN.parse_instant(text) == AT
-    assert BERLIN.parse_instants([text, "2025-03-05"]) == [AT, AT]
     assert SECONDS.parse_instant("20250305") == 20_250_305_000
     assert MILLISECONDS.parse_instant("20250305") == 20_250_305
 
@@ -111,7 +105,6 @@ def test_eight_digits_that_are_a_day_are_its_midnight(text: str) -> None:
 @pytest.mark.parametrize("at", [0, 1_411, 20_250_305, 253_402_300_800, 978_307_199_999])
 def test_a_declared_unit_is_that_of_any_number(at: int) -> None:
     assert MILLISECONDS.parse_instant(str(at)) == at
-    assert MILLISECONDS.parse_instants([str(at), str(AT)]) == [at, AT]
 
 
 @given(
@@ -142,7 +135,6 @@ def test_a_local_time_is_the_only_instant_with_that_clock_time(
         if len(instants) == 1:
             expected = (instants[0] - EPOCH) // timedelta(milliseconds=1)
             assert parser.parse_instant(text) == expected
-            assert parser.parse_instants([text]) == [expected]
         else:
             with pytest.raises(InstantError):
                 parser.parse_instant(text)
@@ -163,7 +155,6 @@ def test_a_local_time_is_the_only_instant_with_that_clock_time(
 )
 def test_a_player_count_is_whole_or_empty(text: str, count: int | None) -> None:
     assert PLAIN.parse_count(text) == count
-    assert PLAIN.parse_counts([text, text]) == [count, count]
 
 
 @pytest.mark.parametrize(
@@ -172,5 +163,3 @@ def test_a_player_count_is_whole_or_empty(text: str, count: int | None) -> None:
 def test_any_other_player_count_is_an_error(text: str) -> None:
     with pytest.raises(RowError):
         PLAIN.parse_count(text)
-    with pytest.raises(RowError):
-        PLAIN.parse_counts(["1", text])

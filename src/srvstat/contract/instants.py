@@ -1,7 +1,6 @@
 """Convert instants between Unix milliseconds and text (D4, D18)."""
 
 import re
-from collections.abc import Iterable
 from datetime import date
 from functools import lru_cache
 
@@ -12,12 +11,6 @@ LATEST = 253_402_300_799_999
 
 YEAR_2001 = 978_307_200_000
 """2001-01-01T00:00Z. Earlier values in milliseconds are probably seconds."""
-
-UTC_INSTANT = (
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]"
-    r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{3,9})?Z"
-)
-"""A pattern of the instants that `parse_utc_instants` accepts."""
 
 OUTSIDE_YEARS = "outside the years 1970 to 9999"
 NO_TIME_ZONE = "no time zone: end it with Z or an offset such as +02:00"
@@ -60,23 +53,6 @@ def parse_instant(text: str) -> int:
     if not 0 <= at <= LATEST:
         raise InstantError(OUTSIDE_YEARS)
     return at
-
-
-def parse_utc_instants(texts: Iterable[str]) -> list[int]:
-    """Parse instants that match UTC_INSTANT, as `parse_instant` does but much faster.
-
-    Raises InstantError if one of them is invalid.
-    """
-    instants = [
-        _find_midnight(text[:10])
-        + (int(text[11:13]) * 60 + int(text[14:16])) * 60_000
-        + int(text[17:19]) * 1000
-        + int(text[20:23] or 0)
-        for text in texts
-    ]
-    if min(instants, default=0) < 0:
-        raise InstantError(OUTSIDE_YEARS)
-    return instants
 
 
 @lru_cache(maxsize=4096)

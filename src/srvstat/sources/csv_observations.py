@@ -6,24 +6,21 @@ mapping, the delimiter is recognized, and a file may be wide.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain
-from itertools import count as numbers
 from typing import NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import InstantError
-from srvstat.sources.batch import NO_COUNT, Batch, RowError
+from srvstat.sources.batch import Batch, RowError
 from srvstat.sources.mapping import ColumnMapping, describe_missing, list_names
-from srvstat.sources.plain_csv import NotPlainError, PlainRows
+from srvstat.sources.plain_csv import Columns, NotPlainError, PlainRows
 from srvstat.sources.proposal import Sample
 from srvstat.sources.source import Block, Source
 from srvstat.sources.times_and_counts import (
     Row,
-    ValueParser,
     WideRow,
     parse_records,
     parse_wide_records,
@@ -180,19 +177,6 @@ def _measure_record(lines: _Lines, start: int, form: CsvForm) -> int | None:
     return None
 
 
-class Columns(NamedTuple):
-    """The positions of columns, from 0.
-
-    `width` is the number of columns, and `wanted` has the positions of those that the mapping
-    names. `servers` are the other columns of a wide file: their positions by their names.
-    """
-
-    form: CsvForm
-    width: int
-    wanted: Sequence[int]
-    servers: Mapping[str, int]
-
-
 def recognize_columns(source: Source, header: Header) -> Columns:
     """Return the columns of a file. The delimiter is the one that separates the wanted columns.
 
@@ -220,7 +204,7 @@ def recognize_columns(source: Source, header: Header) -> Columns:
     if mapping.is_wide:
         servers = {name: at for at, name in enumerate(names) if name and name not in wanted}
         _warn_of_unnamed(source, header.line, names)
-    return Columns(get_form(fitting[0]), len(names), [*map(names.index, wanted)], servers)
+    return Columns(fitting[0], len(names), [*map(names.index, wanted)], servers)
 
 
 def _list_wanted_columns(mapping: ColumnMapping) -> list[str]:
@@ -254,91 +238,6 @@ def _warn_of_unnamed(source: Source, line: int, names: Sequence[str]) -> None:
         source.on_warning(source.build_error(line, reason).reason)
 
 
-def _read_mapped(source: Source) -> Iterator[Batch]:
-    """Read the observations of a source, a block at a time.
-
-    Raises SourceError for a missing or repeated column and as `Source.read_blocks` does.
-    """
-    header = read_header(source, "a header")
-    columns = recognize_columns(source, header)
-    values = ValueParser(source.mapping)
-    if source.mapping.is_wide:
-        return parse_blocks(
-            header.blocks,
-            columns.form,
-            lambda block: _parse_wide_block(columns, values, block),
-            lambda _, records: parse_wide_records(
-                source, records, lambda text: _split_wide_record(text, columns)
-            ),
-        )
-    return parse_blocks(
-        header.blocks,
-        columns.form,
-        lambda block: _parse_long_block(source, columns, values, block),
-        lambda block, records: parse_records(
-            source, block, records, lambda text: _split_long_record(text, columns)
-        ),
-    )
-
-
-def _parse_long_block(
-    source: Source, columns: Columns, values: ValueParser, block: Block
-) -> Batch | None:
-    """Parse a block of valid rows, one for each observation; return None for any other block."""
-    cells = _split_cells(block, columns)
-    if cells is None:
-        return None
-    server_ids, written, counts = (cells[at :: columns.width] for at in columns.wanted)
-    try:
-        instants = values.parse_instants(written)
-        players = values.parse_counts(counts)
-    except (InstantError, RowError):
-        return None
-    rows = zip(server_ids, instants, players, numbers(block.first_line), strict=False)
-    kept = [(name, at, count, line) for name, at, count, line in rows if count is not None]
-    skipped = len(instants) - len(kept)
-    return Batch.from_rows(
-        kept, find_text=source.keep_text(block), skipped={NO_COUNT: skipped} if skipped else {}
-    )
-
-
-def _parse_wide_block(columns: Columns, values: ValueParser, block: Block) -> Batch | None:
-    """Parse a block of valid rows of many servers; return None for any other block."""
-    cells = _split_cells(block, columns)
-    if cells is None:
-        return None
-    (time_at,) = columns.wanted
-    try:
-        instants = values.parse_instants(cells[time_at :: columns.width])
-        counts = [
-            values.parse_counts(cells[at :: columns.width]) for at in columns.servers.values()
-        ]
-    except (InstantError, RowError):
-        return None
-    return Batch.from_rows(
-        (name, instant, players, line)
-        for line, (instant, *of_row) in enumerate(
-            zip(instants, *counts, strict=True), block.first_line
-        )
-        for name, players in zip(columns.servers, of_row, strict=True)
-        if players is not None
-    )
-
-
-def _split_cells(block: Block, columns: Columns) -> Sequence[str] | None:
-    """Return the cells of all rows; None if a row has another number of cells or is empty."""
-    delimiter, width = columns.form.delimiter, columns.width
-    # Each line end becomes a cell, whose position shows how many cells its row has.
-    text = f"{block.text}\n".replace("\r\n", "\n").replace("\n", f"{delimiter}\n{delimiter}")
-    cells = text.split(delimiter)
-    del cells[-1]
-    rows = block.text.count("\n") + 1
-    if len(cells) != rows * (width + 1) or cells[width :: width + 1].count("\n") != rows:
-        return None
-    del cells[width :: width + 1]
-    return cells
-
-
 def _split_long_record(text: str, columns: Columns) -> Row:
     fields = _split_fields(text, columns)
     return Row(*(fields[at] for at in columns.wanted))
@@ -351,13 +250,11 @@ def _split_wide_record(text: str, columns: Columns) -> WideRow:
 
 
 def _split_fields(text: str, columns: Columns) -> Sequence[str]:
-    fields = columns.form.split_fields(text)
+    form = get_form(columns.delimiter)
+    fields = form.split_fields(text)
     if fields is None or len(fields) != columns.width:
-        raise RowError(columns.form.describe_problem(text, columns.width))
+        raise RowError(form.describe_problem(text, columns.width))
     return fields
-
-
-_OWN = Columns(get_form(","), len(HEADER), range(len(HEADER)), {})
 
 
 def read(source: Source) -> Iterator[Batch]:
@@ -365,11 +262,37 @@ def read(source: Source) -> Iterator[Batch]:
 
     Raises SourceError for a wrong header and as `Source.read_blocks` does.
     """
-    if not source.mapping.is_strict:
-        yield from _read_mapped(source)
-        return
-    header = read_header(source, f"the header {_HEADER_TEXT}")
-    fields = _OWN.form.split_fields(header.text)
+    if source.mapping.is_strict:
+        header = read_header(source, f"the header {_HEADER_TEXT}")
+        columns = _check_own_header(source, header)
+    else:
+        header = read_header(source, "a header")
+        columns = recognize_columns(source, header)
+    rows = PlainRows(source.mapping, columns)
+
+    def parse_plain_block(block: Block) -> Batch | None:
+        try:
+            batch, is_own_text = rows.parse(block.first_line, block.text)
+        except NotPlainError:
+            return None
+        return batch if is_own_text else replace(batch, find_text=source.keep_text(block))
+
+    def parse_block(block: Block, records: Iterable[tuple[int, str]]) -> Batch:
+        if source.mapping.is_wide:
+            return parse_wide_records(
+                source, records, lambda text: _split_wide_record(text, columns)
+            )
+        return parse_records(source, block, records, lambda text: _split_long_record(text, columns))
+
+    return parse_blocks(header.blocks, get_form(columns.delimiter), parse_plain_block, parse_block)
+
+
+def _check_own_header(source: Source, header: Header) -> Columns:
+    """Return the columns of our own form.
+
+    Raises SourceError for another header.
+    """
+    fields = get_form(",").split_fields(header.text)
     if fields is None or tuple(fields) != HEADER:
         found = f", not the columns {list_names(fields)}" if fields else ""
         raise source.build_error(
@@ -377,24 +300,7 @@ def read(source: Source) -> Iterator[Batch]:
             f"must be the header {_HEADER_TEXT}{found}; name other columns with --columns or"
             " --wide",
         )
-    rows = PlainRows()
-
-    def parse_plain_block(block: Block) -> Batch | None:
-        try:
-            batch, is_integer = rows.parse(block.first_line, block.text)
-        except NotPlainError:
-            return None
-        # Rows of integers can be written again as they are.
-        return batch if is_integer else replace(batch, find_text=source.keep_text(block))
-
-    yield from parse_blocks(
-        header.blocks,
-        _OWN.form,
-        parse_plain_block,
-        lambda block, records: parse_records(
-            source, block, records, lambda text: _split_long_record(text, _OWN)
-        ),
-    )
+    return Columns(",", len(HEADER), range(len(HEADER)), {})
 
 
 def read_sample(source: Source) -> Sample:

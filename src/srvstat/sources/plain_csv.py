@@ -1,10 +1,10 @@
-"""Parse plain rows of CSV, `serverId,observedAt,players` without quotes, a block at a time.
+"""Parse plain rows of CSV, which have no quotes, a block at a time.
 
 Every step computes with whole columns. Numbers and identifiers are read as words: eight bytes, of
 which the first one is the lowest.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,15 +12,15 @@ import numpy.typing as npt
 
 from srvstat.arrays import Numbers
 from srvstat.contract.identifiers import MAX_IDENTIFIER_LENGTH
-from srvstat.contract.instants import YEAR_2001
+from srvstat.contract.instants import LATEST, YEAR_2001, InstantError
 from srvstat.contract.windows import DAY_MS
-from srvstat.sources.batch import IDENTIFIER, Batch, renumber
+from srvstat.sources.batch import IDENTIFIER, NO_COUNT, Batch, renumber
+from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.times_and_counts import SECONDS, convert_local_times
 
 _Words = npt.NDArray[np.uint64]
 
 _WORD = 8
-_COMMA, _NEWLINE = b",\n"
-_ROW_ENDS = np.frombuffer(b",,\n", np.uint8)
 _MARGIN = b"\n" * MAX_IDENTIFIER_LENGTH
 """Bytes before and after the text, so that every word that is read lies within the bytes."""
 
@@ -55,10 +55,25 @@ class NotPlainError(ValueError):
     """A row is not plain, though it may be valid."""
 
 
+class Columns(NamedTuple):
+    """The delimiter of a file, the number of its columns, and the positions of some, from 0.
+
+    `wanted` has the positions of those that the mapping names. `servers` are the other columns of a
+    wide file: their positions by their names.
+    """
+
+    delimiter: str
+    width: int
+    wanted: Sequence[int]
+    servers: Mapping[str, int]
+
+
 class PlainRows:
     """Parses the plain rows of a file, and remembers its identifiers."""
 
-    def __init__(self) -> None:
+    def __init__(self, mapping: ColumnMapping, columns: Columns) -> None:
+        self._mapping = mapping
+        self._columns = columns
         # By code; the first one stands for identifiers that are not known.
         self._names = [""]
         self._words = np.zeros((1 + len(_FACTORS), 1), np.uint64)  # widths, then all words
@@ -67,29 +82,78 @@ class PlainRows:
         self._slots = np.zeros(1 << _SLOT_BITS, np.int64)  # codes by the first bits of hashes
 
     def parse(self, first_line: int, text: str) -> tuple[Batch, bool]:
-        """Return the rows of whole lines, and whether their times are integers.
+        """Return the rows of whole lines, and whether their columns as CSV are their text.
 
-        Rows with integers are written in the only way.
+        The columns of wide rows count as their text.
 
         Raises NotPlainError.
         """
         text = f"{text}\n"
         data = _Data(text.replace("\r\n", "\n") if "\r" in text else text)
-        ids, times, counts = data.find_fields()
-        is_integer = bool(times.widths.max() <= _MOST_TIME_DIGITS)
-        if is_integer:
-            instants = data.parse_integers(times)
-            _require(instants.min() >= YEAR_2001)
-        else:
-            instants = data.parse_utc_times(times)
-        _require(counts.widths.max() <= _MOST_COUNT_DIGITS)
-        players = data.parse_integers(counts)
-        names, codes = self._find_names(data, ids)
-        places = np.arange(first_line, first_line + len(codes))
-        return Batch(names, codes, instants, players, places), is_integer
+        _, width, wanted, servers = self._columns
+        fields = data.find_fields(ord(self._columns.delimiter), width)
+        if self._mapping.is_wide:
+            instants, _ = self._parse_times(data, fields[wanted[0]])
+            players = np.array([self._parse_counts(data, fields[at]) for at in servers.values()])
+            rows, columns = np.nonzero(players.T >= 0)
+            used, codes = renumber(columns)
+            names = [*servers]
+            return Batch(
+                [names[code] for code in used],
+                codes,
+                instants[rows],
+                players[columns, rows],
+                rows + first_line,
+            ), True
+        ids, times, counts = (fields[at] for at in wanted)
+        instants, is_integer = self._parse_times(data, times)
+        all_players = self._parse_counts(data, counts)
+        codes = self._find_codes(data, ids)
+        rows = np.flatnonzero(all_players >= 0)
+        skipped = len(codes) - len(rows)
+        used, codes = renumber(codes[rows])
+        return Batch(
+            [self._names[code] for code in used],
+            codes,
+            instants[rows],
+            all_players[rows],
+            rows + first_line,
+            skipped={NO_COUNT: skipped} if skipped else {},
+        ), is_integer and self._mapping.is_strict
 
-    def _find_names(self, data: "_Data", ids: "_Fields") -> tuple[list[str], Numbers]:
-        """Return the identifiers of rows, and their codes."""
+    def _parse_times(self, data: "_Data", times: "_Fields") -> tuple[Numbers, bool]:
+        """Return the instants of a column, and whether it has integers."""
+        if times.widths.max() > _MOST_TIME_DIGITS:
+            zone = None if data.have_suffix(times, b"Z").all() else self._mapping.time_zone
+            if zone is None:
+                return data.parse_times(times, suffix=1), False
+            try:
+                return convert_local_times(data.parse_times(times, suffix=0), zone), False
+            except InstantError:
+                raise NotPlainError from None
+        values, unit = data.parse_integers(times), self._mapping.time_unit
+        _require(times.widths.min() > 0)
+        if unit is None:
+            _require(values.min() >= YEAR_2001)
+        elif unit == "s":
+            _require(values.max() <= LATEST // 1000)
+            values *= 1000
+        else:
+            _require(((values < SECONDS.start) | (values >= SECONDS.stop)).all())
+        return values, True
+
+    def _parse_counts(self, data: "_Data", counts: "_Fields") -> Numbers:
+        """Return the player counts of a column, -1 for one that is empty under a mapping."""
+        starts, ends, widths = counts
+        if not self._mapping.is_strict:
+            decimals = 2 * (data.have_suffix(counts, b".0") & (widths > len(".0")))
+            ends, widths = ends - decimals, widths - decimals
+        _require(widths.max() <= _MOST_COUNT_DIGITS)
+        _require(widths.min() > 0 or not self._mapping.is_strict)
+        return np.where(widths, data.parse_integers(_Fields(starts, ends, widths)), -1)
+
+    def _find_codes(self, data: "_Data", ids: "_Fields") -> Numbers:
+        """Return the codes of identifiers."""
         _require(1 <= ids.widths.min() <= ids.widths.max() <= MAX_IDENTIFIER_LENGTH)
         count = -(-int(ids.widths.max()) // _WORD)
         words = np.empty((1 + count, len(ids.widths)), np.uint64)
@@ -97,7 +161,7 @@ class PlainRows:
         for number, start in enumerate(range(0, count * _WORD, _WORD), 1):
             words[number] = data.read_first_bytes(ids.starts + start, ids.widths - start)
         hashes = _FACTORS[:count] @ words[1:]
-        codes = self._slots[hashes >> _SLOT_SHIFT]
+        codes: Numbers = self._slots[hashes >> _SLOT_SHIFT]
         missing = np.flatnonzero(self._hashes[codes] != hashes)
         if len(missing):
             found, firsts, of_row = np.unique(
@@ -106,13 +170,12 @@ class PlainRows:
             rows = missing[np.sort(firsts)]
             rows = rows[[number not in self._codes for number in hashes[rows].tolist()]]
             names = list(map(data.get_text, ids.starts[rows], ids.ends[rows]))
-            _require(all(map(IDENTIFIER.fullmatch, names)))
+            _require(not self._mapping.is_strict or all(map(IDENTIFIER.fullmatch, names)))
             self._remember(names, words[:, rows], hashes[rows])
             codes[missing] = np.array([self._codes[number] for number in found.tolist()])[of_row]
         # Two identifiers may have one hash.
         _require((self._words[: 1 + count].take(codes, axis=1) == words).all())
-        used, codes = renumber(codes)
-        return [self._names[code] for code in used], codes
+        return codes
 
     def _remember(self, names: list[str], words: _Words, hashes: _Words) -> None:
         codes = range(len(self._names), len(self._names) + len(names))
@@ -149,24 +212,33 @@ class _Data:
         """Return words of the first bytes, at most eight, from some positions; zeros follow."""
         return self._words[starts] & _FIRST_BYTES[np.clip(counts, 0, _WORD)]
 
-    def find_fields(self) -> Iterator[_Fields]:
-        """Return the columns of rows, all of which must have three fields."""
-        is_end = self._array <= _COMMA
-        if b" " in self._bytes:
-            is_end &= self._array != ord(" ")
+    def find_fields(self, delimiter: int, width: int) -> list[_Fields]:
+        """Return the columns of rows, all of which must have so many fields."""
+        is_end = (self._array == delimiter) | (self._array == ord("\n"))
         ends = np.flatnonzero(is_end)[len(_MARGIN) - 1 : -len(_MARGIN)]
-        _require(len(ends) % 3 == 1)
-        _require((self._array[ends[1:]].reshape(-1, 3) == _ROW_ENDS).all())
+        kinds = np.array([delimiter] * (width - 1) + [ord("\n")], np.uint8)
+        _require(len(ends) % width == 1)
+        _require((self._array[ends[1:]].reshape(-1, width) == kinds).all())
         starts, widths = ends[:-1] + 1, np.diff(ends) - 1
-        return (_Fields(starts[at::3], ends[at + 1 :: 3], widths[at::3]) for at in range(3))
+        return [
+            _Fields(starts[at::width], ends[at + 1 :: width], widths[at::width])
+            for at in range(width)
+        ]
+
+    def have_suffix(self, fields: _Fields, suffix: bytes) -> npt.NDArray[np.bool_]:
+        """Return whether each field has some bytes before its end."""
+        found = np.ones(len(fields.ends), np.bool_)
+        for before, byte in enumerate(reversed(suffix), 1):
+            found &= self._array[fields.ends - before] == byte
+        return found
 
     def parse_integers(self, fields: _Fields) -> Numbers:
-        """Return integers of at most 16 digits, written without leading zeros."""
+        """Return integers of at most 16 digits, written without leading zeros; 0 if empty."""
         _, ends, widths = fields
         values = self._parse_last_digits(ends, widths)
         if widths.max() > _WORD:
             values += self._parse_last_digits(ends - _WORD, widths - _WORD) * 10**_WORD
-        _require(widths.min() > 0 and (values >= _LEAST[widths]).all())
+        _require((values >= _LEAST[widths]).all())
         return values
 
     def _parse_last_digits(self, ends: Numbers, counts: Numbers) -> Numbers:
@@ -174,17 +246,17 @@ class _Data:
         unused = (8 * (_WORD - np.clip(counts, 0, _WORD))).astype(np.uint64)
         return _join_digits(((self._words[ends - _WORD] ^ _ZEROS) >> unused) << unused)
 
-    def parse_utc_times(self, fields: _Fields) -> Numbers:
-        """Return instants such as 2026-03-01T12:00:00.000Z.
+    def parse_times(self, fields: _Fields, suffix: int) -> Numbers:
+        """Return times such as 2026-03-01T12:00:00.000, after which a suffix of some bytes is cut.
 
-        It may have a space for the T, and no fraction, or one of up to nine digits, which are cut.
+        They may have a space for the T, and no fraction, or one of up to nine digits, which are
+        cut, too.
         """
         starts, ends, widths = fields
-        is_short = widths == len("2026-03-01T12:00:00Z")
-        extra = widths - len("2026-03-01T12:00:00.000Z")
+        is_short = widths == len("2026-03-01T12:00:00") + suffix
+        extra = widths - len("2026-03-01T12:00:00.000") - suffix
         _require((is_short | ((extra >= 0) & (extra <= len("000000")))).all())
-        _require((self._array[ends - 1] == ord("Z")).all())
-        self._parse_last_digits(ends - 1, extra)
+        self._parse_last_digits(ends - suffix, extra)
         separators = self._array[starts + len("2026-03-01")]
         _require(((separators == ord("T")) | (separators == ord(" "))).all())
         lengths = np.where(is_short, len(":00"), len(":00.000"))

@@ -7,15 +7,16 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
+from srvstat.arrays import Numbers
 from srvstat.contract.instants import (
     LATEST,
     NO_TIME_ZONE,
     OUTSIDE_YEARS,
-    UTC_INSTANT,
     YEAR_2001,
     InstantError,
     parse_instant,
-    parse_utc_instants,
 )
 from srvstat.contract.windows import DAY_MS
 from srvstat.sources.batch import (
@@ -50,14 +51,6 @@ _CALENDAR = re.compile(
     r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[T ](?P<clock>[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?))?"
     r"(?: ?(?:(?P<utc>Z|UTC)|(?P<hours>[+-][0-9]{2})(?::?(?P<minutes>[0-9]{2}))?))?"
-)
-
-# Columns in these forms are parsed at once.
-_INTEGERS, _DECIMALS = (
-    re.compile(rf"(?:[1-9][0-9]{{0,13}}{fraction}\n)*+") for fraction in ("", r"(?:\.0*)?")
-)
-_UTC_TIMES, _LOCAL_TIMES = (
-    re.compile(rf"(?:{form}\n)*+") for form in (UTC_INSTANT, UTC_INSTANT.removesuffix("Z"))
 )
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -100,28 +93,6 @@ class ValueParser:
             return parse_instant(f"{written}{match['hours']}:{match['minutes'] or '00'}")
         return _parse_local(written, self._zone)
 
-    def parse_instants(self, texts: Sequence[str]) -> list[int]:
-        """Return the instants of a column.
-
-        Raises InstantError if one of them is invalid.
-        """
-        distinct = set(texts)
-        if 4 * len(distinct) > len(texts):
-            joined = "\n".join([*texts, ""])
-            integers: list[int] = []
-            if _INTEGERS.fullmatch(joined):
-                integers = list(map(int, texts))
-            elif _DECIMALS.fullmatch(joined):
-                integers = [int(text.partition(".")[0]) for text in texts]
-            if integers and (self._unit is not None or min(integers) >= YEAR_2001):
-                return self._convert_integers(integers)
-            if _UTC_TIMES.fullmatch(joined):
-                return parse_utc_instants(texts)
-            if self._zone is not None and _LOCAL_TIMES.fullmatch(joined):
-                return convert_local_times(parse_utc_instants(texts), self._zone)
-        found = {text: self.parse_instant(text) for text in distinct}
-        return list(map(found.__getitem__, texts))
-
     def parse_count(self, text: str) -> int | None:
         """Return a player count, or None for an empty value.
 
@@ -138,14 +109,6 @@ class ValueParser:
             return None
         raise RowError(f"players: {COUNT_RULE}", text)
 
-    def parse_counts(self, texts: Sequence[str]) -> list[int | None]:
-        """Return the player counts of a column; None is an empty value.
-
-        Raises RowError if one of them is invalid.
-        """
-        found = {text: self.parse_count(text) for text in set(texts)}
-        return list(map(found.__getitem__, texts))
-
     def _convert_number(self, digits: str, fraction: str) -> int:
         if self._unit is None:
             return parse_number(digits, fraction, self._zone)
@@ -158,14 +121,6 @@ class ValueParser:
         if at in self._invalid:
             raise InstantError(LOOKS_LIKE_SECONDS)
         return at
-
-    def _convert_integers(self, integers: list[int]) -> list[int]:
-        if any(map(self._invalid.__contains__, integers)):
-            raise InstantError(LOOKS_LIKE_SECONDS)
-        instants = [1000 * each for each in integers] if self._unit == "s" else integers
-        if max(instants) > LATEST:
-            raise InstantError(OUTSIDE_YEARS)
-        return instants
 
 
 def parse_number(digits: str, fraction: str = "", zone: str | None = None) -> int:
@@ -201,17 +156,17 @@ def _parse_local(written: str, zone: str | None) -> int:
     return convert_local_time(parse_instant(f"{written}Z"), zone)
 
 
-def convert_local_times(local_times: Sequence[int], zone: str) -> list[int]:
+def convert_local_times(local_times: Numbers, zone: str) -> Numbers:
     """Return the instants of local times of a zone; see `convert_local_time`.
 
     Raises InstantError if one of them is invalid.
     """
-    days = {at // DAY_MS for at in local_times}
-    offsets = {day: _find_offset_of_day(day, zone) for day in days}
+    days, of_row = np.unique(local_times // DAY_MS, return_inverse=True)
+    offsets = [_find_offset_of_day(day, zone) for day in days.tolist()]
     # On the first and the last day, an instant can be outside the years.
-    if None in offsets.values() or not 0 < min(days) <= max(days) < LATEST // DAY_MS:
-        return [convert_local_time(at, zone) for at in local_times]
-    return [at - (offsets[at // DAY_MS] or 0) for at in local_times]
+    if None in offsets or not 0 < days[0] <= days[-1] < LATEST // DAY_MS:
+        return np.array([convert_local_time(at, zone) for at in local_times.tolist()])
+    return np.subtract(local_times, np.array(offsets, np.int64)[of_row])
 
 
 def convert_local_time(at: int, zone: str) -> int:
