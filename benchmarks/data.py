@@ -60,7 +60,7 @@ class FleetFiles:
 
         return self._create_once("servers.ndjson", write)
 
-    def recorded_path(self, kind: Kind, polls: range = range(fleet.POLLS)) -> str:
+    def recorded_path(self, kind: Kind, polls: range) -> str:
         """Return the path of the observations of some polls, in order of time."""
         name = f"polls-{polls.start}-{polls.stop}-{polls.step}.{kind}"
         batches = (
@@ -69,9 +69,9 @@ class FleetFiles:
         )
         return self._create_once(name, lambda path: _write(path, kind, batches))
 
-    def parquet_paths(self) -> list[str]:
-        """Return the paths of all observations as Parquet."""
-        return [self.recorded_path("parquet", polls) for polls in (EARLIER, LAST_DAY)]
+    def recorded_paths(self, kind: Kind) -> list[str]:
+        """Return the paths of all observations."""
+        return [self.recorded_path(kind, polls) for polls in (EARLIER, LAST_DAY)]
 
     def wide_path(self) -> str:
         """Return the path of observations of five servers with many values, as Parquet."""
@@ -88,7 +88,7 @@ class FleetFiles:
                     "CREATE TABLE observations AS"
                     ' SELECT substr("serverId", 5)::USMALLINT AS server,'
                     ' "observedAt" AS observed_at, players::USMALLINT AS players'
-                    f" FROM read_parquet({self.parquet_paths()}) ORDER BY server, observed_at"
+                    f" FROM read_csv({self.recorded_paths('csv')}) ORDER BY server, observed_at"
                 )
 
         return self._create_once(f"duckdb-{duckdb.__version__}.db", fill)

@@ -8,7 +8,7 @@ from contextlib import closing
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.data import EARLIER, HOURLY, LAST_DAY, FleetFiles, count_observations
+from benchmarks.data import EARLIER, HOURLY, FleetFiles, count_observations
 from benchmarks.measure import Run, print_progress, run
 from benchmarks.questions import (
     WrongAnswerError,
@@ -113,13 +113,13 @@ def time_loads(files: FleetFiles, small: FleetFiles, *, rounds: int) -> Loads:
     Raises WrongAnswerError, FailedError.
     """
     builds, parquets, inserts, verifications, loops = [], [], [], [], []
-    recorded = files.recorded_path("csv")
+    recorded = files.recorded_paths("csv")
     with tempfile.TemporaryDirectory(dir=files.directory) as directory:
         path = os.path.join(directory, "1.db")
         for number in range(rounds):
             print_progress(f"building and verifying, round {number + 1} of {rounds}")
-            builds.append(build(files.snapshot, files, recorded, without=("pandas", "pyarrow")))
-            parquets.append(build(path, files, *files.parquet_paths()).seconds)
+            builds.append(build(files.snapshot, files, *recorded, without=("pandas", "pyarrow")))
+            parquets.append(build(path, files, *files.recorded_paths("parquet")).seconds)
             _check_root(path, files)
             verify = [*call_without("pandas"), "snapshot", "verify", files.snapshot]
             verifications.append(run(verify).seconds)
@@ -140,7 +140,7 @@ def time_update(files: FleetFiles, *, rounds: int) -> Update:
     Raises WrongAnswerError, FailedError.
     """
     print_progress(f"building and updating {files.size:,} servers")
-    earlier, day = files.recorded_path("parquet", EARLIER), files.recorded_path("csv", LAST_DAY)
+    earlier, day = files.recorded_paths("csv")
     whole = build(files.snapshot, files, earlier, day)
     updates = []
     with tempfile.TemporaryDirectory(dir=files.directory) as directory:
@@ -175,7 +175,7 @@ def build(
 def _insert(path: str, small: FleetFiles) -> float:
     """Insert rows with sqlite-utils, and return the rows per second."""
     program = call_without("numpy", "pandas", program="sqlite_utils.cli:cli")
-    source = small.recorded_path("csv")
+    source = small.recorded_path("csv", EARLIER)
     ran = run([*program, "insert", path, "observations", source, "--csv", "--silent"])
     with open(source, "rb") as file:
         rows = sum(1 for _ in file) - 1
