@@ -1,7 +1,7 @@
 """Make rows of servers from their records, and records from rows."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 
 from srvstat.contract import wire
 from srvstat.snapshot.format.rows import ServerRow
@@ -14,9 +14,7 @@ _DERIVED = tuple(ServerRow._field_defaults)
 
 def build_server_row(record: ServerRecord, number: int) -> ServerRow:
     """Return a row of `servers` without observations; `fill_fallbacks` completes it."""
-    values = asdict(record)
-    del values["publishable"]
-    values |= {
+    values = {name: getattr(record, name) for name in _RECORD if name != "publishable"} | {
         "tags": encode_texts(record.tags),
         "flags": encode_texts(record.flags),
         "completed": encode_texts(record.completed),
