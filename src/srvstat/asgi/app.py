@@ -24,20 +24,13 @@ from srvstat.asgi.rehearsal import DroppedError, Rehearsal
 from srvstat.asgi.settings import Settings
 from srvstat.asgi.sites import ApiDocs, OperationalPaths, Site
 from srvstat.asgi.snapshots import ServedSnapshot, answer_comparison, answer_get_server
+from srvstat.contract import http
 from srvstat.contract.errors import (
     ApiError,
     InternalError,
     InvalidRequestError,
     SnapshotError,
     SrvstatError,
-)
-from srvstat.contract.http import (
-    JSON_TYPE,
-    check_compare_head,
-    check_method,
-    find_target,
-    has_ambiguous_length,
-    parse_get_server,
 )
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
@@ -173,7 +166,7 @@ class Service:
     async def _respond(self, request: Request, progress: Progress) -> Response:
         """Return the response to a request. Raises ClientDisconnect, DroppedError."""
         head, headers = progress.head, progress.headers
-        if has_ambiguous_length(request.scope["headers"]):
+        if http.has_ambiguous_length(request.scope["headers"]):
             headers["connection"] = "close"  # RFC 9112, section 6.1; also after an error
         site = next((site for site in self.sites if site.has_path(head.path)), None)
         if self.cors and (site is None or site.allows_cors):
@@ -187,7 +180,7 @@ class Service:
                 headers |= self._note_reason(progress, answer.reason)
                 return Response(answer.body, answer.status, headers, answer.media_type)
             body = await self._answer(request, progress)
-            return Response(body, headers=headers, media_type=JSON_TYPE)
+            return Response(body, headers=headers, media_type=http.JSON_TYPE)
         except ApiError as error:
             answered = error
         except SnapshotError as error:
@@ -211,7 +204,7 @@ class Service:
 
     async def _answer(self, request: Request, progress: Progress) -> bytes:
         head, entry = progress.head, progress.entry
-        target = find_target(head.path)
+        target = http.find_target(head.path)
         if target:
             entry["operation"] = target.operation
         caller = await self.authenticator.authenticate(head.headers)
@@ -220,13 +213,13 @@ class Service:
         self.authenticator.count_request(caller, progress.headers)
         if target and self.rehearsal:
             self.rehearsal.rehearse(progress)
-        target = check_method(head.method, target)
+        target = http.check_method(head.method, target)
         question: ServerReference | CompareRequest
         if target.operation == "getServer":
-            question = parse_get_server(head, target.identifier)
+            question = http.parse_get_server(head, target.identifier)
             entry["servers"] = format_references((question,), progress.key_filter)
         else:
-            check_compare_head(head)
+            http.check_compare_head(head)
             progress.body = await _read_body(request, progress)
             question = parse_compare_request(progress.body)
             entry["servers"] = format_references(question.servers, progress.key_filter)

@@ -20,18 +20,8 @@ from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.headers import Progress
 from srvstat.asgi.sites import Site, SiteAnswer
 from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
-from srvstat.contract import wire
+from srvstat.contract import http, wire
 from srvstat.contract.errors import InvalidRequestError
-from srvstat.contract.http import (
-    GET_METHODS,
-    JSON_TYPE,
-    Headers,
-    UnknownPathError,
-    check_allowed,
-    find_values,
-    parse_query,
-    split_query,
-)
 from srvstat.contract.requests import (
     MAX_SERVERS,
     ServerReference,
@@ -110,7 +100,7 @@ def _parse_search(query: bytes) -> _Search:
 
     Raises InvalidRequestError.
     """
-    given = parse_query(query, known=("text", "limit"))
+    given = http.parse_query(query, known=("text", "limit"))
     text = given.get("text", "")
     if len(text) > _MAX_TEXT:
         raise InvalidRequestError(f"query: text has more than {_MAX_TEXT} characters")
@@ -127,7 +117,7 @@ def _parse_servers(query: bytes, *, with_statistics: bool) -> _AboutServers:
 
     Raises InvalidRequestError.
     """
-    pairs = list(split_query(query, known=("id", "range")))
+    pairs = list(http.split_query(query, known=("id", "range")))
     ids = [value for name, value in pairs if name == "id"]
     if not 1 <= len(ids) <= MAX_SERVERS:
         raise InvalidRequestError(f"query: {len(ids)} given as id, 1 to {MAX_SERVERS} needed")
@@ -176,12 +166,12 @@ class Explorer(Site):
         file = self._files.get(head.path)
         if file:
             entry["operation"] = "explore" if head.path == _PAGE_PATH else "exploreAsset"
-            check_allowed(head.method, GET_METHODS)
+            http.check_allowed(head.method, http.GET_METHODS)
             return file
         if head.path not in _DATA:
-            raise UnknownPathError("path: not a path of the explore page")
+            raise http.UnknownPathError("path: not a path of the explore page")
         entry["operation"], parse = _DATA[head.path]
-        check_allowed(head.method, GET_METHODS)
+        http.check_allowed(head.method, http.GET_METHODS)
         caller = await self._authenticator.authenticate(head.headers)
         entry["caller"] = caller.name
         self._authenticator.count_request(caller, progress.headers)
@@ -191,7 +181,7 @@ class Explorer(Site):
             question.check_plan(caller.plan, generation.as_of)
         async with enforce_deadline():
             body = await self._snapshot.ask(generation, question.answer, Work.EXPLORE)
-        return SiteAnswer(body, JSON_TYPE)
+        return SiteAnswer(body, http.JSON_TYPE)
 
 
 def _read_files(*, needs_key: bool) -> dict[bytes, SiteAnswer]:
@@ -211,7 +201,7 @@ def _read_files(*, needs_key: bool) -> dict[bytes, SiteAnswer]:
     return files
 
 
-def _check_host(headers: Headers) -> None:
+def _check_host(headers: http.Headers) -> None:
     """Check that a request names this machine as its host.
 
     The page of a name that its owner points to 127.0.0.1 (DNS rebinding) has another host. Any port
@@ -219,6 +209,6 @@ def _check_host(headers: Headers) -> None:
 
     Raises InvalidRequestError.
     """
-    hosts = [value.decode("latin-1") for value in find_values(headers, b"host")]
+    hosts = [value.decode("latin-1") for value in http.find_values(headers, b"host")]
     if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
         raise InvalidRequestError("host: not this machine; use localhost")

@@ -13,18 +13,8 @@ from starlette.responses import Response
 from srvstat.asgi.auth import TooManyRequestsError
 from srvstat.asgi.settings import EVERY_ORIGIN
 from srvstat.asgi.snapshots import Generation
+from srvstat.contract import http
 from srvstat.contract.errors import ApiError, GatewayUnauthorizedError
-from srvstat.contract.http import (
-    CACHE_CONTROL,
-    JSON_TYPE,
-    KEY_CHALLENGE,
-    KEY_HEADER,
-    REQUEST_ID_HEADER,
-    REQUEST_ID_PATTERN,
-    Head,
-    WrongMethodError,
-    find_values,
-)
 from srvstat.contract.key_filter import HIDDEN, KeyFilter
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.responses import ErrorResponse
@@ -37,16 +27,18 @@ _CUT = "..."
 _NOT_PRINTABLE = re.compile(r"[^ -~]")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """The methods that the log names; any other is `other`."""
-_REQUEST_ID = re.compile(REQUEST_ID_PATTERN)
-_REQUEST_ID_NAME = REQUEST_ID_HEADER.lower()
-_KEY_NAME = KEY_HEADER.lower().encode()
+_REQUEST_ID = re.compile(http.REQUEST_ID_PATTERN)
+_REQUEST_ID_NAME = http.REQUEST_ID_HEADER.lower()
+_KEY_NAME = http.KEY_HEADER.lower().encode()
 _CORS_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 """The methods that a page may use; also those that no path has, so that it can read the 405."""
-_REQUEST_HEADERS = f"Accept, Cache-Control, Content-Type, Prefer, {KEY_HEADER}, {REQUEST_ID_HEADER}"
+_REQUEST_HEADERS = (
+    f"Accept, Cache-Control, Content-Type, Prefer, {http.KEY_HEADER}, {http.REQUEST_ID_HEADER}"
+)
 """The headers that a page may send."""
 _ANSWER_HEADERS = (
     "Allow, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate,"
-    f" {REQUEST_ID_HEADER}, {REASON_HEADER}"
+    f" {http.REQUEST_ID_HEADER}, {REASON_HEADER}"
 )
 """The headers that a page may read, besides those that it always may, such as Content-Type."""
 _PERMISSION = {
@@ -59,14 +51,14 @@ _PERMISSION = {
 def build_error_response(error: ApiError, headers: dict[str, str]) -> Response:
     """Return the response to a request that failed; `headers` are those of every answer."""
     extra: dict[str, str] = {}
-    if isinstance(error, WrongMethodError):
+    if isinstance(error, http.WrongMethodError):
         extra = {"allow": error.allowed}
     elif isinstance(error, GatewayUnauthorizedError):
-        extra = {"www-authenticate": KEY_CHALLENGE}
+        extra = {"www-authenticate": http.KEY_CHALLENGE}
     elif isinstance(error, TooManyRequestsError):
         extra = {"retry-after": str(error.retry_after)}
     body = ErrorResponse.from_error(error).to_json()
-    return Response(body, error.http_status, headers | extra, JSON_TYPE)
+    return Response(body, error.http_status, headers | extra, http.JSON_TYPE)
 
 
 def build_reason_header(reason: str) -> dict[str, str]:
@@ -89,7 +81,7 @@ class Progress:
 
     requested_at: int
     """In Unix milliseconds."""
-    head: Head
+    head: http.Head
     key_filter: KeyFilter
     entry: dict[str, Any]
     """The entry in the log; `rehearsed` if the answer is a rehearsed failure, not the API's."""
@@ -107,7 +99,7 @@ class Progress:
 def start_progress(request: Request, is_registered: Callable[[bytes], bool]) -> Progress:
     """Return what is known from the head of a request; `is_registered` knows the keys."""
     scope = request.scope
-    keys = [key.decode("latin-1") for key in find_values(scope["headers"], _KEY_NAME)]
+    keys = [key.decode("latin-1") for key in http.find_values(scope["headers"], _KEY_NAME)]
     key_filter = KeyFilter(keys, is_registered)
     ids = request.headers.getlist(_REQUEST_ID_NAME)
     is_harmless = len(ids) == 1 and _REQUEST_ID.fullmatch(ids[0]) and not key_filter.has_key(ids[0])
@@ -117,8 +109,8 @@ def start_progress(request: Request, is_registered: Callable[[bytes], bool]) -> 
         "remote": _format_address(request.client),
         "method": request.method if request.method in _METHODS else "other",
     }
-    head = Head(request.method, scope["raw_path"], scope["query_string"], scope["headers"])
-    headers = {"cache-control": CACHE_CONTROL, _REQUEST_ID_NAME: request_id}
+    head = http.Head(request.method, scope["raw_path"], scope["query_string"], scope["headers"])
+    headers = {"cache-control": http.CACHE_CONTROL, _REQUEST_ID_NAME: request_id}
     return Progress(time.time_ns() // 1_000_000, head, key_filter, entry, headers)
 
 
@@ -145,7 +137,7 @@ class Cors:
         self._allows_all = EVERY_ORIGIN in origins
         self._origins = frozenset(origins)
 
-    def build_headers(self, head: Head) -> dict[str, str]:
+    def build_headers(self, head: http.Head) -> dict[str, str]:
         """Return the headers of an answer that let the page of the request's origin read it."""
         headers = {} if self._allows_all else {"vary": "Origin"}
         origin = self._find_allowed_origin(head)
@@ -154,10 +146,10 @@ class Cors:
             headers["access-control-expose-headers"] = _ANSWER_HEADERS
         return headers
 
-    def is_preflight(self, head: Head) -> bool:
+    def is_preflight(self, head: http.Head) -> bool:
         """Return whether a browser asks what a page of another origin may send."""
         return head.method == "OPTIONS" and all(
-            find_values(head.headers, name)
+            http.find_values(head.headers, name)
             for name in (b"origin", b"access-control-request-method")
         )
 
@@ -171,9 +163,9 @@ class Cors:
             progress.entry["reason"] = "origin: not one of --cors"
         return Response(None, 204, progress.headers | permission)
 
-    def _find_allowed_origin(self, head: Head) -> str | None:
+    def _find_allowed_origin(self, head: http.Head) -> str | None:
         """Return the origin that a browser must find in an answer, or None if it is refused."""
         if self._allows_all:
             return EVERY_ORIGIN
-        sent = [value.decode("latin-1") for value in find_values(head.headers, b"origin")]
+        sent = [value.decode("latin-1") for value in http.find_values(head.headers, b"origin")]
         return sent[0] if len(sent) == 1 and sent[0] in self._origins else None

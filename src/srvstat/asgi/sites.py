@@ -7,16 +7,8 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from srvstat.asgi.headers import Progress
 from srvstat.asgi.snapshots import ServedSnapshot, Work
+from srvstat.contract import http
 from srvstat.contract.errors import SnapshotError
-from srvstat.contract.http import (
-    GET_METHODS,
-    HEALTH_PATH,
-    JSON_TYPE,
-    READY_PATH,
-    UnknownPathError,
-    check_allowed,
-    strip_origin,
-)
 from srvstat.contract.instants import format_instant
 from srvstat.contract.openapi import read_openapi
 from srvstat.contract.responses import HealthResponse, UnavailableResponse
@@ -31,8 +23,8 @@ SECONDS_BETWEEN_CHECKS = 1.0
 
 _STOPPING = "the service is stopping"
 _OPERATIONS: Mapping[bytes, str] = {
-    HEALTH_PATH.encode(): "getHealth",
-    READY_PATH.encode(): "getReadiness",
+    http.HEALTH_PATH.encode(): "getHealth",
+    http.READY_PATH.encode(): "getReadiness",
     b"/openapi.json": "getOpenApi",
 }
 """What the log calls the paths."""
@@ -105,7 +97,7 @@ class OperationalPaths(Site):
 
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, is one of them."""
-        return strip_origin(path) in _OPERATIONS
+        return http.strip_origin(path) in _OPERATIONS
 
     async def answer(self, progress: Progress) -> SiteAnswer:
         """Return the answer; add to its headers and its log entry.
@@ -113,15 +105,15 @@ class OperationalPaths(Site):
         Raises WrongMethodError.
         """
         head = progress.head
-        operation = progress.entry["operation"] = _OPERATIONS[strip_origin(head.path)]
-        check_allowed(head.method, GET_METHODS)
+        operation = progress.entry["operation"] = _OPERATIONS[http.strip_origin(head.path)]
+        http.check_allowed(head.method, http.GET_METHODS)
         if operation == "getOpenApi":
-            return SiteAnswer(self._openapi, JSON_TYPE)
+            return SiteAnswer(self._openapi, http.JSON_TYPE)
         if operation == "getReadiness" and (problem := await self._find_problem()):
-            return SiteAnswer(UnavailableResponse().to_json(), JSON_TYPE, 503, problem)
+            return SiteAnswer(UnavailableResponse().to_json(), http.JSON_TYPE, 503, problem)
         generation = await self._snapshot.get_generation()
         health = HealthResponse(asOf=format_instant(generation.as_of), root=generation.root)
-        return SiteAnswer(health.to_json(), JSON_TYPE)
+        return SiteAnswer(health.to_json(), http.JSON_TYPE)
 
     def stop(self) -> None:
         """Report a problem from now on, because the service stops."""
@@ -162,7 +154,7 @@ class ApiDocs(Site):
 
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, belongs to the page."""
-        path = strip_origin(path)
+        path = http.strip_origin(path)
         return path == _DOCS_PATH or path.startswith(_DOCS_PATH + b"/")
 
     async def answer(self, progress: Progress) -> SiteAnswer:
@@ -171,13 +163,13 @@ class ApiDocs(Site):
         Raises UnknownPathError, WrongMethodError.
         """
         head = progress.head
-        path = strip_origin(head.path)
+        path = http.strip_origin(head.path)
         progress.entry["operation"] = "getDocs" if path == _DOCS_PATH else "getDocsAsset"
-        check_allowed(head.method, GET_METHODS)
+        http.check_allowed(head.method, http.GET_METHODS)
         if not self._files:
             return SiteAnswer(_NO_DOCS, "text/plain", 404, "the page has not been built")
         if path not in self._files:
-            raise UnknownPathError("path: not a file of the page")
+            raise http.UnknownPathError("path: not a file of the page")
         return self._files[path]
 
 

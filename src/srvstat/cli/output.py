@@ -181,12 +181,12 @@ def show(document: Any, form: Form, *, exit_code: int = 0, chart: Any = None) ->
     return Outcome(list(_render_tables([document], chart)), exit_code)
 
 
-def show_tables(documents: Iterable[Any], *, chart: Any = None) -> Outcome:
+def show_tables(documents: Iterable[Any]) -> Outcome:
     """Return the outcome of a command that shows tables one below the other.
 
-    They are computed while they are written. `chart` is as in `show`.
+    They are computed while they are written.
     """
-    return Outcome(_render_tables(documents, chart))
+    return Outcome(_render_tables(documents, None))
 
 
 def create_screen() -> "Screen":

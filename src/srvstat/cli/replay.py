@@ -1,7 +1,6 @@
 """`replay`: answer recorded requests again, and compare."""
 
 import re
-from collections.abc import Iterator
 from contextlib import closing
 from decimal import Decimal
 from itertools import chain, islice
@@ -18,7 +17,6 @@ from srvstat.files.reading import STDIN
 from srvstat.render.text import format_count, format_time
 from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.support.comparing import EXACT
-from srvstat.support.exchange import Exchange, Unreadable
 from srvstat.support.recordings import read_recording
 from srvstat.support.replay import AtRule, ReplaySettings
 from srvstat.support.replay import replay as replay_exchanges
@@ -92,18 +90,13 @@ def replay(
     distance = EXACT if tolerance is None else _parse_tolerance(tolerance)
     known_plan, known_access = _read_access(plan, access)
     settings = ReplaySettings(rule, length, distance, known_plan, known_access, explain)
-    exchanges = _read_recordings(recordings)
+    exchanges = chain.from_iterable(map(read_recording, recordings))
     first = list(islice(exchanges, 1))  # a missing recording is reported before the snapshot
     with closing(open_snapshot(options.find_snapshot(snapshot))) as file:
         document = replay_exchanges(file, chain(first, exchanges), settings)
     _warn_of_later_instants(document, rule)
     is_different = document.counts.differs > 0 or document.counts.unreadable > 0
     return show(document, chosen, exit_code=DifferenceError.exit_code if is_different else 0)
-
-
-def _read_recordings(names: list[str]) -> Iterator[Exchange | Unreadable]:
-    for name in names:
-        yield from read_recording(name)
 
 
 def _read_access(plan: str | None, access: str | None) -> tuple[Plan | None, Access | None]:

@@ -303,11 +303,8 @@ def _rename(path: str, draft: str, target: str) -> None:
 
 
 def _flush_folder(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        close_descriptor(descriptor)
+    with ExitStack() as stack:
+        os.fsync(_open_directory(path, stack))
 
 
 def _build_folder_exists_error(path: str) -> UsageError:

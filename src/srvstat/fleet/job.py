@@ -148,15 +148,12 @@ def _check_rejected(
         raise rules.RowsRejectedError(excess.reason)
 
 
-class Answer(NamedTuple):
-    """The result of each server, in the order of their ids, and the summary."""
-
-    results: Iterator[ServerResult]
-    summary: FleetSummary
-
-
-def count_fleet(engine: Engine, fleet: Fleet, range: Range) -> Answer:
+def count_fleet(
+    engine: Engine, fleet: Fleet, range: Range
+) -> tuple[Iterator[ServerResult], FleetSummary]:
     """Compute the result of every server over a range that ends at the fleet's as-of time.
+
+    Returns the results in the order of the ids, and the summary.
 
     Raises SourceError, EngineError.
     """
@@ -173,7 +170,7 @@ def count_fleet(engine: Engine, fleet: Fleet, range: Range) -> Answer:
         build_result(record.id, record.cfx_id, current, range, figures.get(number, _NO_OBSERVATION))
         for number, (record, current) in enumerate(zip(fleet.records, fleet.currents, strict=True))
     )
-    return Answer(results, summarize(fleet, resolved, len(figures), window.start))
+    return results, summarize(fleet, resolved, len(figures), window.start)
 
 
 def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None) -> FleetSummary:

@@ -45,10 +45,9 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
             fleet = survey_fleet(engine, job, roster, request.max_rejected)
             summary = None
             if request.output and results:
-                answer = count_fleet(engine, fleet, request.range)
+                found, summary = count_fleet(engine, fleet, request.range)
                 with convert_write_errors(request.output):
-                    write_results(results, answer.results, find_extension(request.output))
-                summary = answer.summary
+                    write_results(results, found, find_extension(request.output))
             resolved = sharded.write_rows(engine, fleet) if sharded else None
         # The engine has freed its memory.
         if sharded and resolved:

@@ -58,9 +58,9 @@ class Screen:
         """Return foreign text for a cell: escaped, and cut to 200 characters."""
         return self._build_text(escape_text(text, max_length=_MAX_CELL_LENGTH), style)
 
-    def escape_name(self, text: str, style: str = "") -> Text:
+    def escape_name(self, text: str) -> Text:
         """Return a hostname for a cell: without color codes, else as `escape_cell`."""
-        return self.escape_cell(remove_color_codes(text), style)
+        return self.escape_cell(remove_color_codes(text))
 
     def truncate(self, text: Text, width: int) -> Text:
         """Cut text to `width` cells. If anything is cut, the text ends with an ellipsis."""

@@ -17,16 +17,10 @@ from srvstat.contract.errors import OutputError, SourceError
 from srvstat.contract.instants import NOT_MILLISECONDS
 from srvstat.documents.snapshot import DroppedRows, DryRun, UnderstoodRow
 from srvstat.files.reading import is_url
+from srvstat.snapshot.write import rules
 from srvstat.snapshot.write.intake import Intake, Progress
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import read_roster
-from srvstat.snapshot.write.rules import (
-    Reason,
-    RejectLimit,
-    find_refusal,
-    find_remedy,
-    list_reasons,
-)
 from srvstat.sources.batch import COUNT_RULE, Batch, check_sources
 from srvstat.sources.mapping import COLUMNS, STRICT, MappingOptions
 from srvstat.sources.ndjson_observations import OTHER_KEYS
@@ -62,7 +56,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
     uses_slugs: bool = False,
     game: str | None = None,
     as_of: int | None = None,
-    max_rejected: RejectLimit | None = None,
+    max_rejected: rules.RejectLimit | None = None,
     progress: Progress = lambda _step, _bytes, _rows: None,
 ) -> DryRun:
     """Return what a build would do. The parameters are those of `build`.
@@ -85,9 +79,9 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
             intake = _WatchedIntake(connection, roster, observation_sources, as_of)
             intake.read(progress, strict=False)
             findings = _sort_observations(intake, progress)
-            reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
+            reasons = rules.list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
             first_reject, examples = _collect_examples(intake.rejects)
-            excess = find_refusal(intake, max_rejected, first_reject)
+            excess = rules.find_refusal(intake, max_rejected, first_reject)
     except sqlite3.Error as error:
         raise OutputError(f"SQLite's temporary files: {error}") from None
     completed = count_completed(map(roster.get_record, findings.observed))
@@ -169,11 +163,11 @@ def _collect_examples(rejects: Rejects) -> tuple[str | None, dict[str, list[tupl
 
 
 def _group_reasons(
-    reasons: Sequence[Reason], examples: dict[str, list[tuple[str, str]]]
+    reasons: Sequence[rules.Reason], examples: dict[str, list[tuple[str, str]]]
 ) -> list[DroppedRows]:
     """Return the reasons with examples, the commonest first. All conflicts have one reason."""
     rows: Counter[tuple[str, bool]] = Counter()
-    firsts: dict[str, Reason] = {}
+    firsts: dict[str, rules.Reason] = {}
     for reason in reasons:
         text = _KEPT_COUNT.sub(r"\1 another count", reason.text)
         rows[text, reason.is_rejected] += reason.rows
@@ -184,7 +178,7 @@ def _group_reasons(
             count,
             is_rejected,
             examples.get(text) or _build_example(firsts[text].first),
-            find_remedy([firsts[text]]),
+            rules.find_remedy([firsts[text]]),
         )
         for (text, is_rejected), count in rows.most_common()
     ]
@@ -347,7 +341,7 @@ def _list_remedies(search: Search) -> list[Change]:
 
 def _list_obstacles(outcome: Outcome) -> list[DroppedRows]:
     if isinstance(outcome, SourceError):
-        remedy = find_remedy([Reason(outcome.reason, 0, None, is_rejected=True)])
+        remedy = rules.find_remedy([rules.Reason(outcome.reason, 0, None, is_rejected=True)])
         return [DroppedRows(outcome.reason, 0, is_rejected=True, examples=(), remedy=remedy)]
     return [dropped for dropped in outcome.dropped if dropped.is_rejected]
 
