@@ -1,7 +1,7 @@
 """Select the servers of an analysis: by reference, or by properties of their records."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -21,9 +21,6 @@ from srvstat.documents.servers import is_silent
 from srvstat.operations import NotInBundleError, build_unknown_error
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
-
-_SERVERS_PER_READ = 500
-"""Servers found with one statement, which SQLite limits."""
 
 _MAX_LISTED = 5
 """The ids that are named of the servers with the same name."""
@@ -202,31 +199,22 @@ def find_references(snapshot: Snapshot, references: Iterable[Reference]) -> list
     """
     wanted = list(dict.fromkeys(references))
     strict = [one.reference if isinstance(one, Name) else one for one in wanted]
-    known = _find_servers(snapshot, [reference for reference in strict if reference is not None])
-    pairs = list(zip(wanted, strict, strict=True))
-    unknown = [
-        one.text for one, reference in pairs if reference not in known and isinstance(one, Name)
-    ]
+    asked = [reference for reference in strict if reference is not None]
+    known: dict[ServerReference | None, ServerRow | None] = dict(
+        zip(asked, snapshot.find_servers(asked), strict=True)
+    )
+    servers = list(zip(wanted, map(known.get, strict), strict=True))
+    unknown = [one.text for one, server in servers if server is None and isinstance(one, Name)]
     named = _find_names(snapshot, unknown) if unknown else {}
     found: dict[str, ServerRow] = {}
-    for one, reference in pairs:
-        server = None if reference is None else known.get(reference)
+    for one, identified in servers:
+        server = identified
         if server is None and isinstance(one, Name):
             server = _choose_named(one.text, named[one.text])
         if server is None:
             raise _build_unknown_error(snapshot, one)
         found.setdefault(server.id, server)
     return [*found.values()]
-
-
-def _find_servers(
-    snapshot: Snapshot, references: Sequence[ServerReference]
-) -> dict[ServerReference, ServerRow]:
-    found: dict[ServerReference, ServerRow | None] = {}
-    for start in range(0, len(references), _SERVERS_PER_READ):
-        batch = references[start : start + _SERVERS_PER_READ]
-        found |= dict(zip(batch, snapshot.find_servers(batch), strict=True))
-    return {reference: server for reference, server in found.items() if server is not None}
 
 
 class _Named(NamedTuple):

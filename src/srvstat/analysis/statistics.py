@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from heapq import nsmallest
 from itertools import islice
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from srvstat.analysis.figures import WindowFigures, compute_figures, find_last_observed_at
 from srvstat.analysis.selection import FilterOptions, find_matches
@@ -119,19 +119,6 @@ def _parse_quantile(text: str) -> Fraction:
 _USUAL_FIGURES = FigureOptions()
 
 
-class _FigureQuery(NamedTuple):
-    """What to compute besides the usual figures.
-
-    `earlier` is the window before, with which averages are compared, and `previous` the same if its
-    other figures were asked for, too.
-    """
-
-    quantiles: tuple[Fraction, ...]
-    above: int | None
-    earlier: Window | None
-    previous: Window | None
-
-
 def compute_stats(
     snapshot: Snapshot,
     servers: Iterable[ServerRow],
@@ -145,27 +132,25 @@ def compute_stats(
 
     Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
     """
-    query = _build_query(snapshot, window, figures)
+    earlier = _find_compared(snapshot, window, figures)
     return Stats(
         as_of=snapshot.as_of,
         root=snapshot.root,
         time_zone=zone,
         window=build_window_part(window),
-        previous_window=query.previous and build_window_part(query.previous),
-        servers=tuple(_describe_servers(snapshot, servers, window, query)),
+        previous_window=build_window_part(earlier) if earlier and figures.versus else None,
+        servers=tuple(_describe_servers(snapshot, servers, window, earlier, figures)),
     )
 
 
-def _build_query(snapshot: Snapshot, window: Window, figures: FigureOptions) -> _FigureQuery:
-    """Return what to compute.
+def _find_compared(snapshot: Snapshot, window: Window, figures: FigureOptions) -> Window | None:
+    """Return the window before, if any.
 
-    Raises UsageError if there is no previous window, NotInBundleError.
+    Raises UsageError and NotInBundleError if its figures are asked for, and there is none.
     """
-    previous = find_previous(window) if figures.versus else None
-    if previous is not None:
-        check_coverage(snapshot, previous)
-    earlier = find_earlier(snapshot, window)
-    return _FigureQuery(figures.parse_quantiles(), figures.above, earlier, previous)
+    if figures.versus:
+        check_coverage(snapshot, find_previous(window))
+    return find_earlier(snapshot, window)
 
 
 def build_window_part(window: Window) -> WindowPart:
@@ -179,34 +164,38 @@ def build_growth_part(figures: WindowFigures) -> GrowthPart:
 
 
 def _describe_servers(
-    snapshot: Snapshot, servers: Iterable[ServerRow], window: Window, query: _FigureQuery
+    snapshot: Snapshot,
+    servers: Iterable[ServerRow],
+    window: Window,
+    earlier: Window | None,
+    figures: FigureOptions,
 ) -> Iterator[ServerStatistics]:
     """Yield the statistics of servers in a window.
 
     Raises SnapshotError.
     """
     for server in servers:
-        found, before, change = compare_with_earlier(snapshot, server, window, query.earlier)
+        found, before, change = compare_with_earlier(snapshot, server, window, earlier)
         yield ServerStatistics(
             server_id=server.id,
             cfx_id=server.cfx_id,
             hostname=server.hostname,
             current_players=server.players_current,
             last_observed_at=find_last_observed_at(snapshot, server, snapshot.as_of),
-            **vars(_build_part(found, query)),
+            **vars(_build_part(found, figures)),
             change=change,
             previous_coverage=None if before is None else before.coverage,
-            previous=_build_part(before, query) if before and query.previous else None,
+            previous=_build_part(before, figures) if before and figures.versus else None,
         )
 
 
-def _build_part(figures: WindowFigures, query: _FigureQuery) -> FiguresPart:
+def _build_part(figures: WindowFigures, options: FigureOptions) -> FiguresPart:
     peak, lowest, interval = figures.peak, figures.lowest, figures.usual_interval
     above = None
-    if query.above is not None:
-        lasted = figures.sum_durations_above(query.above)
+    if options.above is not None:
+        lasted = figures.sum_durations_above(options.above)
         hours = None if lasted is None else lasted / _HALF_MS_PER_HOUR
-        above = AbovePart(players=query.above, hours=hours)
+        above = AbovePart(players=options.above, hours=hours)
     return FiguresPart(
         average_players=figures.mean,
         median_players=figures.median,
@@ -220,7 +209,7 @@ def _build_part(figures: WindowFigures, query: _FigureQuery) -> FiguresPart:
         lowest_last_at=lowest and lowest.last_at,
         quantiles=tuple(
             QuantilePart(quantile=float(quantile), players=figures.find_quantile(quantile))
-            for quantile in query.quantiles
+            for quantile in options.parse_quantiles()
         ),
         time_weighted_average=figures.weighted_mean,
         above=above,
@@ -254,7 +243,7 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
 
     Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
     """
-    query = _build_query(snapshot, window, figures)
+    earlier = _find_compared(snapshot, window, figures)
     if by == "change":
         find_previous(window)  # without one, no server has a change
     count = 0
@@ -264,7 +253,7 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
         matches = find_matches(snapshot, wanted)
         while batch := list(islice(matches, _SERVERS_PER_READ)):
             count += len(batch)
-            values = _find_values(snapshot, batch, window, by, query.earlier)
+            values = _find_values(snapshot, batch, window, by, earlier)
             for server, value in zip(batch, values, strict=True):
                 yield (value is None, -(value or 0)), server
 
@@ -276,8 +265,8 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
         root=snapshot.root,
         time_zone=zone,
         window=build_window_part(window),
-        previous_window=query.previous and build_window_part(query.previous),
-        servers=tuple(_describe_servers(snapshot, servers, window, query)),
+        previous_window=build_window_part(earlier) if earlier and figures.versus else None,
+        servers=tuple(_describe_servers(snapshot, servers, window, earlier, figures)),
         by=by,
         server_count=count,
     )
