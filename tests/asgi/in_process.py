@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from srvstat.asgi.app import create_service
+from srvstat.asgi.app import Service
 from srvstat.asgi.log import Log
 from srvstat.asgi.settings import Settings
 from srvstat.asgi.snapshots import Work
@@ -19,7 +19,7 @@ class InProcess:
     """A service in this process, and its workers."""
 
     def __init__(self, path: Path, *, explore: bool = False) -> None:
-        self.app = create_service(Settings(os.fspath(path), explore=explore), Log())
+        self.app = Service(Settings(os.fspath(path), explore=explore), Log())
         self.snapshot = self.app.snapshot
 
     @asynccontextmanager

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 
-from srvstat.asgi.app import create_service
+from srvstat.asgi.app import Service as App
 from srvstat.asgi.log import Log
 from srvstat.asgi.settings import RehearsalSettings, Settings
 from support.descriptors import replace_descriptor
@@ -40,7 +40,7 @@ class Service:
             ),
             options.explain_errors,
         )
-        self._app = create_service(settings, Log())
+        self._app = App(settings, Log())
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:

@@ -4,7 +4,6 @@ import asyncio
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -47,55 +46,37 @@ BODY_SECONDS = 5.0
 _RECORDED = frozenset({"getServer", "compareServers"})
 
 
-def create_service(settings: Settings, log: Log) -> "Service":
-    """Return the service with these settings. Create it before the event loop starts.
+class Service:
+    """The ASGI application. Create it before the event loop starts.
 
     Raises SourceError for the access file, SnapshotError, and what Recorder raises.
     """
-    authenticator = Authenticator(settings.access, log)
-    snapshot = ServedSnapshot(settings.snapshot, log)
-    operational = OperationalPaths(snapshot)
-    sites: tuple[Site, ...] = (operational, ApiDocs())
-    if settings.explore:
-        # The page needs the analyzer, which the API does not.
-        from srvstat.asgi.explore import Explorer  # noqa: PLC0415
 
-        sites += (Explorer(snapshot, authenticator),)
-    try:
-        recorder = None if settings.record is None else Recorder(settings.record, log)
-    except SrvstatError:
-        snapshot.close()
-        raise
-    return Service(
-        snapshot,
-        authenticator,
-        log,
-        operational,
-        sites,
-        recorder=recorder,
-        cors=Cors(settings.cors) if settings.cors else None,
-        rehearsal=Rehearsal(settings.rehearsal) if settings.rehearsal else None,
-        explains_errors=settings.explains_errors,
-    )
-
-
-@dataclass(slots=True)
-class Service:
-    """The ASGI application. None stands for a part that is turned off."""
-
-    snapshot: ServedSnapshot
-    authenticator: Authenticator
-    log: Log
-    operational: OperationalPaths
-    sites: tuple[Site, ...] = ()
-    """They answer paths outside the contract."""
-    recorder: Recorder | None = None
-    cors: Cors | None = None
-    rehearsal: Rehearsal | None = None
-    explains_errors: bool = False
-    drop: Callable[[Scope], None] = lambda _: None
+    drop: Callable[[Scope], None]
     """Closes the connection of a request; the server sets it."""
-    _is_stopping: bool = False
+
+    def __init__(self, settings: Settings, log: Log) -> None:
+        self.log = log
+        self.authenticator = Authenticator(settings.access, log)
+        self.snapshot = ServedSnapshot(settings.snapshot, log)
+        self.operational = OperationalPaths(self.snapshot)
+        # They answer paths outside the contract.
+        self.sites: tuple[Site, ...] = (self.operational, ApiDocs())
+        if settings.explore:
+            # The page needs the analyzer, which the API does not.
+            from srvstat.asgi.explore import Explorer  # noqa: PLC0415
+
+            self.sites += (Explorer(self.snapshot, self.authenticator),)
+        try:
+            self.recorder = None if settings.record is None else Recorder(settings.record, log)
+        except SrvstatError:
+            self.snapshot.close()
+            raise
+        self.cors = Cors(settings.cors) if settings.cors else None
+        self.rehearsal = Rehearsal(settings.rehearsal) if settings.rehearsal else None
+        self.explains_errors = settings.explains_errors
+        self.drop = lambda _: None
+        self._is_stopping = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, log it, and record it."""

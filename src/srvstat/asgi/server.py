@@ -16,7 +16,7 @@ import uvicorn
 from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from srvstat.asgi.app import Service, create_service
+from srvstat.asgi.app import Service
 from srvstat.asgi.log import Log
 from srvstat.asgi.settings import Settings
 from srvstat.contract.errors import ParameterError, UsageError
@@ -50,7 +50,7 @@ def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], No
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _allow_many_files()
     log = Log()
-    service = create_service(settings, log)
+    service = Service(settings, log)
     log.take_warnings()
     # Anyone can cause its warnings, about malformed requests.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
