@@ -25,11 +25,7 @@ from srvstat.analysis.selection import (
     find_references,
 )
 from srvstat.analysis.servers import list_servers
-from srvstat.analysis.statistics import (
-    FigureOptions,
-    compute_stats,
-    rank_servers,
-)
+from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.analysis.steps import check_server_count, divide_window
 from srvstat.analysis.window_query import LongWindowQuery, WindowQuery, choose_window, find_zone
 from srvstat.contract.errors import UsageError
@@ -38,19 +34,7 @@ from srvstat.contract.parameters import check_choice
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
 from srvstat.contract.responses import CompareResponse, ServerResponse
 from srvstat.contract.windows import Range, Window
-from srvstat.documents.analysis import (
-    Aggregate,
-    Distribution,
-    GrowthDocument,
-    GrowthStepName,
-    History,
-    PeakHours,
-    Report,
-    Stats,
-    Timeline,
-    Top,
-    TopKey,
-)
+from srvstat.documents import analysis as documents
 from srvstat.documents.integrity import Integrity
 from srvstat.documents.servers import Servers, SortKey
 from srvstat.snapshot.format.rows import ServerRow
@@ -227,7 +211,7 @@ class Snapshot:
         quantiles: Iterable[float | str] = (),
         above: int | None = None,
         versus_previous: bool = False,
-    ) -> Stats:
+    ) -> documents.Stats:
         """Compute the statistics of servers in a window.
 
         A quantile is the decimal of its text: 0.95 is 95/100. `above` adds the hours with more
@@ -243,7 +227,7 @@ class Snapshot:
         self,
         text: str | None = None,
         *,
-        by: TopKey = "average",
+        by: documents.TopKey = "average",
         limit: int = 20,
         game: str | None = None,
         region: str | None = None,
@@ -256,7 +240,7 @@ class Snapshot:
         quantiles: Iterable[float | str] = (),
         above: int | None = None,
         versus_previous: bool = False,
-    ) -> Top:
+    ) -> documents.Top:
         """Rank the servers that `servers` finds, and compute the statistics of the first ones.
 
         The greatest figure is first; change and growth are those in players.
@@ -266,7 +250,7 @@ class Snapshot:
         filters = _build_filters(text, game, region, tags, offline)
         figures = _build_figures(quantiles, above, versus_previous=versus_previous)
         _check_count("limit", limit, least=1)
-        key = check_choice("by", by, get_args(TopKey))
+        key = check_choice("by", by, get_args(documents.TopKey))
         with self._ask(None, "id", WindowQuery(range, start, end, tz)) as (file, _, window):
             return rank_servers(file, filters, window, key, limit, figures=figures, zone=tz)
 
@@ -279,13 +263,13 @@ class Snapshot:
         start: str | None = None,
         end: str | None = None,
         tz: str = "UTC",
-        step: GrowthStepName = "day",
-    ) -> GrowthDocument:
+        step: documents.GrowthStepName = "day",
+    ) -> documents.GrowthDocument:
         """Compute how servers grow, by calendar steps of the time zone `tz`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        name = check_choice("step", step, get_args(GrowthStepName))
+        name = check_choice("step", step, get_args(documents.GrowthStepName))
         query = WindowQuery(range, start, end, tz)
         with self._ask(identifiers, by, query) as (file, found, window):
             return compute_growth(file, list(found), window, name, find_zone(tz))
@@ -299,7 +283,7 @@ class Snapshot:
         start: str | None = None,
         end: str | None = None,
         tz: str = "UTC",
-    ) -> PeakHours:
+    ) -> documents.PeakHours:
         """Compute the players of servers in each hour of the week of the time zone `tz`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
@@ -318,9 +302,9 @@ class Snapshot:
         end: str | None = None,
         tz: str = "UTC",
         step: str | None = None,
-        aggregate: Aggregate | None = None,
+        aggregate: documents.Aggregate | None = None,
         sum: bool = False,
-    ) -> History:
+    ) -> documents.History:
         """Read observations or, with `step` such as `1h`, an aggregate of each step.
 
         Each iteration reads the rows from the snapshot, at most one server at a time.
@@ -380,7 +364,7 @@ class Snapshot:
         end: str | None = None,
         tz: str = "UTC",
         most_steps: int = 1000,
-    ) -> Timeline:
+    ) -> documents.Timeline:
         """Compute the players of servers over time, in at most `most_steps` steps of `tz`.
 
         The steps are not much shorter than the usual interval of the observations.
@@ -402,7 +386,7 @@ class Snapshot:
         end: str | None = None,
         tz: str = "UTC",
         most_bins: int = MOST_BINS,
-    ) -> Distribution:
+    ) -> documents.Distribution:
         """Count how often servers had how many players, in at most `most_bins` equal bins.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
@@ -422,7 +406,7 @@ class Snapshot:
         end: str | None = None,
         tz: str = "UTC",
         title: str | None = None,
-    ) -> Report:
+    ) -> documents.Report:
         """Collect what a report of one to five servers shows. The default range is `90d`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
