@@ -3,6 +3,7 @@
 All arithmetic uses integers, because the last bit of a float may differ between machines.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -139,51 +140,6 @@ IDS = sorted(server.id for server in _FLEET if server.publishable)
 """The ids of the publishable servers, sorted."""
 
 
-_ACCESS = """\
-# Plans and keys: what each customer may ask.
-# `srvstat access check` shows the plans; `srvstat serve --access` enforces them.
-
-# To try the API: one request a second, over the last day or week.
-[plans.starter]
-operations = ["get-server", "compare-servers"]
-ranges = ["24h", "7d"]
-requests_per_minute = 60
-
-# For a server list: many requests, only over the last day.
-[plans.directory]
-operations = ["get-server", "compare-servers"]
-ranges = ["24h"]
-requests_per_minute = 600
-
-# Everything, without a limit. Raw history is a separate right: no range includes it.
-[plans.studio]
-operations = ["get-server", "compare-servers"]
-ranges = ["24h", "7d", "30d", "90d", "1y"]
-raw_history_days = 365
-
-# The other plans each show one feature, to test clients. They are not standard plans.
-
-# One operation: Get Server only, so no range. Compare Servers is refused.
-[plans.badge]
-operations = ["get-server"]
-ranges = []
-
-# Raw history only: the observations of the last 30 days, but neither operation.
-[plans.archive]
-operations = []
-ranges = []
-raw_history_days = 30
-
-# Few requests: the third one in a minute is refused.
-[plans.trickle]
-operations = ["get-server", "compare-servers"]
-ranges = ["24h", "7d", "30d", "90d", "1y"]
-requests_per_minute = 2
-
-# `srvstat access new-key --plan starter` prints a new key and adds its SHA-256 below.
-"""
-
-
 def build_servers_file() -> bytes:
     """Return the servers file of the fleet, as NDJSON."""
     return b"".join(_format_server(server) for server in _FLEET)
@@ -196,7 +152,8 @@ def build_observations_file() -> bytes:
 
 def build_access_file() -> bytes:
     """Return the access file of the demo: six plans without keys."""
-    return _ACCESS.encode("ascii")
+    with open(os.path.join(os.path.dirname(__file__), "demo_access.toml"), "rb") as file:
+        return file.read()
 
 
 def _format_server(server: _Server) -> bytes:

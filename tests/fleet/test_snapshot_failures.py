@@ -109,7 +109,7 @@ def test_a_killed_command_leaves_no_process_and_a_draft_that_the_next_one_remove
     ("blocks", "code", "message"),
     [
         ("16", 7, r'error: DuckDB: Could not write file "\S+": File too large\n'),
-        ("256", 4, r"error: shards/shard-000\.db: .+\n"),
+        ("128", 4, r"error: shards/shard-000\.db: .+\n"),
     ],
 )
 def test_a_full_disk_is_an_error_and_leaves_nothing(
