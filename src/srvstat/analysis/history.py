@@ -222,13 +222,12 @@ def aggregate_groups(players: Numbers, edges: Numbers, aggregate: Aggregate) -> 
 
     The groups contain all players.
     """
-    numerators, denominators = _compute_quotients(players, edges, aggregate)
-    is_filled = denominators > 0
-    values = np.full(len(denominators), None, object)
+    quotients = _compute_quotients(players, edges, aggregate)
+    is_filled = quotients[1] > 0
+    numerators, denominators = (each[is_filled] for each in quotients)
+    values = np.full(len(is_filled), None, object)
     values[is_filled] = (
-        divide(numerators[is_filled], denominators[is_filled])
-        if _has_fractions(aggregate)
-        else numerators[is_filled]
+        divide(numerators, denominators) if _has_fractions(aggregate) else numerators
     )
     return values
 

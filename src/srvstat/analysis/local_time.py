@@ -135,11 +135,10 @@ def _list_periods(start: int, end: int, zone: ZoneInfo) -> list[_Period]:
     changes = [(start, _find_offset(start, zone))]
     if zone.utcoffset(None) is None:  # the offset is not constant
         first = start - start % _BETWEEN_LOOKUPS + _BETWEEN_LOOKUPS
-        lookups = [start, *range(first, end, _BETWEEN_LOOKUPS), end]
-        offsets = [_find_offset(at, zone) for at in lookups]
-        for (before, after), (old, new) in zip(pairwise(lookups), pairwise(offsets), strict=True):
-            if new != old:
-                changes.append((_find_change(before, after, new, zone), new))
+        for before, after in pairwise([start, *range(first, end, _BETWEEN_LOOKUPS), end]):
+            offset = _find_offset(after, zone)
+            if offset != changes[-1][1]:
+                changes.append((_find_change(before, after, offset, zone), offset))
     ends = [*(at for at, _ in changes[1:]), end]
     return [
         _Period(at, until, offset)
