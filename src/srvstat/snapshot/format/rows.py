@@ -108,15 +108,6 @@ class ServerRow(NamedTuple):
     block_digests: bytes = b""
 
     @property
-    def length(self) -> int:
-        """The approximate length of its texts and blobs, in characters and bytes."""
-        texts = len(self.hostname) + len(self.project_name) + len(self.project_description)
-        lists = len(self.tags) + len(self.flags) + len(self.completed)
-        lists += len(self.chat_url) + len(self.icon_url or "") + len(self.source_id or "")
-        derived = len(self.player_sum) + len(self.counts) + len(self.block_ends)
-        return texts + lists + derived + len(self.block_peaks) + len(self.block_digests)
-
-    @property
     def title(self) -> str:
         """How messages name the server; an identifier that no build accepts is not shown."""
         return format_server(self.id)

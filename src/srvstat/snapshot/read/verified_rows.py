@@ -105,7 +105,8 @@ class VerifiedRows(SnapshotHeader):
                 raise self.build_damage_error(f"server {identifier}")
             server = ServerRow._make(row)
             if server.get_identifier(by) == identifier:
-                self._kept += _BYTES_PER_SERVER + server.length
+                length = sum(len(each) for each in row if isinstance(each, str | bytes))
+                self._kept += _BYTES_PER_SERVER + length
                 self._servers[reference] = server
                 return server
         return None
