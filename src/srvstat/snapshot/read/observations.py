@@ -1,7 +1,7 @@
 """Read the observations of servers as arrays."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -45,15 +45,3 @@ def iter_observations(snapshot: Files, server: ServerRow, window: Window) -> Ite
             first, end = np.searchsorted(instants, window, "right")
             if first < end:
                 yield Observations(instants[first:end], players[first:end])
-
-
-def rank_players(
-    snapshot: Files, server: ServerRow, window: Window, ranks: Sequence[int]
-) -> list[int]:
-    """Return the players with some ranks, from 0, among a server's observations in a window.
-
-    Raises SnapshotError.
-    """
-    players = read_observations(snapshot, server, window).players
-    players.partition(ranks)
-    return [int(players[rank]) for rank in ranks]

@@ -234,11 +234,12 @@ def _rank(rows: VerifiedRows, span: _Span, window: Window) -> tuple[int, float, 
     is_counted = greatest_peak < COUNTED
     if not is_counted and upper_rank >= count_up_to(top):
         # Importing numpy takes longer than most answers.
-        from srvstat.snapshot.read.observations import rank_players  # noqa: PLC0415
+        from srvstat.arrays import find_ranks  # noqa: PLC0415
+        from srvstat.snapshot.read.observations import read_observations  # noqa: PLC0415
 
-        ranks = (0, lower_rank, upper_rank, count - 1)
-        lowest, lower, upper, peak = rank_players(rows, server, window, ranks)
-        return lowest, (lower + upper) / 2, peak
+        players = read_observations(rows, server, window).players
+        median = sum(find_ranks(players, lower_rank, upper_rank)) / 2
+        return int(players.min()), median, int(players.max())
     lower = find(lower_rank, 0, top)
     upper = lower if count_up_to(lower) > upper_rank else find(upper_rank, lower, top)
     peak = find(count - 1, max(upper, least_peak), top) if is_counted else span.find_wide_peak()
