@@ -197,6 +197,9 @@ def decode(block: Block, end: int) -> Observations:
     players = _unpack(block.players, find_width(block.players, count))
     is_ascending = times[0] == 0 and bool((times[1:] > times[:-1]).all())
     is_in_time = unit > 0 and start >= 0 and start + int(times[-1]) * unit == end <= LATEST
-    if not (is_ascending and is_in_time and int(players.max()) <= MAX_SAFE_INTEGER):
+    is_safe = players.itemsize < SUM_WIDTH or int(players.max()) <= MAX_SAFE_INTEGER
+    if not (is_ascending and is_in_time and is_safe):
         raise ForgedRowError("not the observations of a block")
-    return Observations(times.astype(np.int64) * unit + start, players.astype(np.int64))
+    instants = np.multiply(times, unit, dtype=np.int64)
+    instants += start
+    return Observations(instants, players.astype(np.int64))

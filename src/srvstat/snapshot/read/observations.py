@@ -38,10 +38,13 @@ def iter_observations(snapshot: Files, server: ServerRow, window: Window) -> Ite
         ends = read_block_ends(server)
         last = -1
         for block in rows.iter_blocks(server, *(bisect_right(ends, edge) for edge in window)):
-            instants, players = decode(block, ends[block.server_block % BLOCKS_PER_SERVER])
             if block.first_observed_at <= last:
                 raise ForgedRowError("not ascending")
-            last = int(instants[-1])
+            last = ends[block.server_block % BLOCKS_PER_SERVER]
+            instants, players = decode(block, last)
+            if window.start < block.first_observed_at and last <= window.end:
+                yield Observations(instants, players)
+                continue
             first, end = np.searchsorted(instants, window, "right")
             if first < end:
                 yield Observations(instants[first:end], players[first:end])
