@@ -63,9 +63,12 @@ def _draw_record(name: str, drawn: random.Random) -> dict[str, Any]:
 
 
 def _draw_observations(drawn: random.Random) -> dict[int, int]:
-    """Draw a few observations a day: of few or many values, on days in one row or in blocks."""
+    """Draw a few observations a day of few or many values, or several blocks in some hours."""
     most = drawn.choice([3, 3, 40, 2**40])
     last = AS_OF // DAY - drawn.choice([0, 0, 0, 5])
+    if drawn.random() < 0.1:
+        polls = range(last * DAY, last * DAY + 5_000 * 7_919, 7_919)
+        return {at: drawn.randint(0, most) for at in polls}
     return {
         day * DAY + drawn.choice([0, 1, drawn.randrange(DAY // 2)]): drawn.randint(0, most)
         for day in range(last - drawn.choice([0, 3, 40, 130]), last + 1)

@@ -1,10 +1,12 @@
 """`snapshot diff` finds exactly the differences that all rows of two snapshots show."""
 
 import tempfile
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +15,14 @@ from diff.fleets import Fleet, draw_two_fleets
 from diff.naive_diff import describe_difference
 from srvstat.contract import wire
 from srvstat.snapshot.read.reader import open_file
-from srvstat.support.diff import compare_snapshots
+from srvstat.support import diff
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compare_each_block_alone() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(diff, "BLOCKS_AT_ONCE", 1)
+        yield
 
 
 def build_fleet(directory: str, name: str, fleet: Fleet) -> str:
@@ -27,7 +36,7 @@ def build_fleet(directory: str, name: str, fleet: Fleet) -> str:
 def compare_files(old: str, new: str, at: int | None = None) -> dict[str, Any]:
     """Return the document of two snapshots."""
     with closing(open_file(old)) as first, closing(open_file(new)) as second:
-        document = wire.decode(compare_snapshots(first, second, at=at).to_json())
+        document = wire.decode(diff.compare_snapshots(first, second, at=at).to_json())
     assert isinstance(document, dict)
     return document
 

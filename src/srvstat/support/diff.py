@@ -32,7 +32,8 @@ _RANGES: tuple[Range, ...] = get_args(Range)
 _RECORD = slice(ServerRow._fields.index("id"), ServerRow._fields.index("completed") + 1)
 """The columns of a server that are not derived from its observations."""
 
-_BLOCKS_AT_ONCE = 100
+BLOCKS_AT_ONCE = 100
+"""The blocks of a server that are compared at once, in 7 MB of memory."""
 
 
 class _Files(NamedTuple):
@@ -199,7 +200,7 @@ def _find_differing(files: _Files, old: ServerRow, new: ServerRow) -> Numbers:
         ends = read_block_ends(old)
     first_day = -(-(files.compared_from or 0) // DAY_MS)
     start = max([first_day * DAY_MS - 1, *ends[equal - 1 : equal]])
-    later = filter(start.__lt__, ends[equal + _BLOCKS_AT_ONCE :: _BLOCKS_AT_ONCE])
+    later = filter(start.__lt__, ends[equal + BLOCKS_AT_ONCE :: BLOCKS_AT_ONCE])
     differing: list[Numbers] = []
     for window in map(Window._make, pairwise([start, *later, LATEST])):
         before = read_observations(files.old, old, window)
