@@ -1,13 +1,14 @@
 """Read a file of observations, and index the results by line number."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from sources.tables import list_rows, read_table
 from srvstat.sources.batch import read_batches
 from srvstat.sources.mapping import STRICT, ColumnMapping
-from srvstat.sources.source import Source
+from srvstat.sources.source import Block, Source
 
 
 class Reading(NamedTuple):
@@ -46,12 +47,17 @@ def read_file(path: Path, data: bytes) -> Reading:
     lines = data.decode().removeprefix("\ufeff").split("\n")
     kept: dict[int, tuple[str, int, int]] = {}
     rejects: dict[int, tuple[str, str]] = {}
-    for batch in read_batches(Source.from_name(str(path), None)):
+    blocks: list[Block] = []
+    source = replace(Source.from_name(str(path), None), keep_text=blocks.append)
+    for batch in read_batches(source):
         rows = {place: (name, at, players) for name, at, players, place in list_rows(batch)}
         kept.update(rows)
         for place in list(rows)[:: len(rows) // 20 + 1]:
-            find_text = batch.find_text or (lambda place: "{},{},{}".format(*kept[place]))
-            assert find_text(place) == lines[place - 1].removesuffix("\r")
+            texts = [
+                text for block in blocks for line, text in block.split_lines() if line == place
+            ]
+            written, *_ = [*texts, "{},{},{}".format(*kept[place])]
+            assert written.removesuffix("\r") == lines[place - 1].removesuffix("\r")
         rejects.update({each.place: (each.reason, each.text) for each in batch.rejects})
     assert list(kept) == sorted(kept)
     return Reading(kept, rejects)

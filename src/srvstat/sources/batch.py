@@ -15,7 +15,7 @@ from srvstat.arrays import Numbers
 from srvstat.contract.identifiers import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.sources.registry import FOLDER_KIND, load_reader
-from srvstat.sources.source import FindText, Source, check_readable
+from srvstat.sources.source import Source, check_readable
 
 MAX_PLAYERS = MAX_SAFE_INTEGER
 """The largest player count accepted."""
@@ -76,10 +76,8 @@ class Batch:
     Row i is of the server `names[codes[i]]`; names are the identifiers as the source writes them,
     in the order in which they appear. `instants` are Unix milliseconds. A place is the number of a
     line or row in its source; places never descend, also from batch to batch, and only observations
-    of different servers share one. `find_text` returns the text of the row at a place; it is called
-    only for rows that conflict with others. If it is None, the text is the columns as CSV:
-    `serverId,observedAt,players`. `skipped` counts, by reason, the rows that are well-formed but no
-    observations, such as a failed ping.
+    of different servers share one. `skipped` counts, by reason, the rows that are well-formed but
+    no observations, such as a failed ping.
     """
 
     names: Sequence[str]
@@ -88,7 +86,6 @@ class Batch:
     players: Numbers
     places: Numbers
     rejects: Sequence[Reject] = ()
-    find_text: FindText | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -96,14 +93,13 @@ class Batch:
         cls,
         rows: Iterable[tuple[str, int, int, int]],
         rejects: Sequence[Reject] = (),
-        find_text: FindText | None = None,
         skipped: Mapping[str, int] = MappingProxyType({}),
     ) -> Self:
         """Return a batch of rows, each an identifier, an instant, a player count and a place."""
         codes: dict[str, int] = {}
         numbers = [(codes.setdefault(name, len(codes)), *row) for name, *row in rows]
         of_codes, instants, players, places = np.array(numbers, np.int64).reshape(-1, 4).T.copy()
-        return cls(list(codes), of_codes, instants, players, places, rejects, find_text, skipped)
+        return cls(list(codes), of_codes, instants, players, places, rejects, skipped)
 
     def count_rows(self) -> int:
         """Return the number of rows that were read: observations, and rows that are none."""

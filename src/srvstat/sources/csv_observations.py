@@ -7,7 +7,6 @@ mapping, the delimiter is recognized, and a file may be wide.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import chain
 from typing import NamedTuple
@@ -275,7 +274,9 @@ def read(source: Source) -> Iterator[Batch]:
             batch, is_own_text = rows.parse(block.first_line, block.text)
         except NotPlainError:
             return None
-        return batch if is_own_text else replace(batch, find_text=source.keep_text(block))
+        if source.keep_text and not is_own_text:
+            source.keep_text(block)
+        return batch
 
     def parse_block(block: Block, records: Iterable[tuple[int, str]]) -> Batch:
         if source.mapping.is_wide:

@@ -32,9 +32,6 @@ _UNENDED = "the last line has no newline, so it may be cut off; add one if the l
 IN_MEMORY = ":memory:"
 """DuckDB's name of a database that is not a file."""
 
-FindText = Callable[[int], str]
-"""Returns the text of the row at a place of a source."""
-
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -46,15 +43,6 @@ class Block:
     def split_lines(self) -> Iterator[tuple[int, str]]:
         """Return the lines with their numbers."""
         return enumerate(self.text.split("\n"), self.first_line)
-
-    def find_line(self, number: int) -> str:
-        """Return the line with a number, without a carriage return at its end."""
-        return self.text.split("\n")[number - self.first_line].removesuffix("\r")
-
-
-def keep_in_memory(block: Block) -> FindText:
-    """Return a function that finds the lines of a block, which stays in memory."""
-    return block.find_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +56,7 @@ class Source:
 
     `on_bytes` is called with the number of stored bytes after each read. `on_warning` is called
     with one line about a possible defect that does not stop the reading. `keep_text` is called with
-    each block whose lines may be needed later, and returns the function that finds them.
+    each block that has observations whose text is not that of their columns as CSV.
     """
 
     name: str
@@ -79,7 +67,7 @@ class Source:
     accepts_any_id: bool = False
     on_bytes: Callable[[int], None] | None = None
     on_warning: Callable[[str], None] | None = None
-    keep_text: Callable[[Block], FindText] = keep_in_memory
+    keep_text: Callable[[Block], None] | None = None
 
     @classmethod
     def from_name(cls, name: str, default: str | None, mapping: ColumnMapping = STRICT) -> Self:

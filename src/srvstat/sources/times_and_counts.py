@@ -263,9 +263,10 @@ def parse_records(
             without_count += 1
             continue
         found.append((row.server_id, instant, count, line))
-    find_text = source.keep_text(block) if found else None
+    if found and source.keep_text:
+        source.keep_text(block)
     skipped = {NO_COUNT: without_count} if without_count else {}
-    return Batch.from_rows(found, rejects, find_text, skipped)
+    return Batch.from_rows(found, rejects, skipped)
 
 
 def parse_wide_records(

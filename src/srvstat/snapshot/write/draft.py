@@ -46,7 +46,7 @@ def draft_records(
         for number, source in enumerate(sources):
             watched = replace(source, on_warning=warn, accepts_any_id=roster.accepts_any_id)
             for batch in read_batches(watched):
-                rejects.add_batch(number, replace(batch, find_text=None))  # frees its text
+                rejects.add_batch(number, batch)
                 skipped.update(batch.skipped)
                 _look_up(roster, rejects, batch, rejects.locate(number, batch.places))
         if not roster.server_keys:

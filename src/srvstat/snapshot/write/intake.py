@@ -4,6 +4,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -218,7 +219,7 @@ class Intake:
             source,
             on_bytes=lambda count: progress("reading", count, 0),
             on_warning=warnings.append,
-            keep_text=self.rejects.create_text_store(number).keep,
+            keep_text=partial(self.rejects.keep_text, number),
             accepts_any_id=self.roster.accepts_any_id,
         )
         for batch in read_batches(watched):

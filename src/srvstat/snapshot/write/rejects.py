@@ -1,7 +1,6 @@
 """Collect the rows that a build rejects, and return them in the order they were read."""
 
 import sqlite3
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
@@ -10,7 +9,7 @@ import numpy as np
 
 from srvstat.arrays import Numbers
 from srvstat.sources.batch import Batch, cut_value
-from srvstat.sources.source import Block, FindText, Source
+from srvstat.sources.source import Block, Source
 
 # Conflicts are found last, once the observations are sorted. Until then, the
 # temporary database stores the rejects and the text of rows.
@@ -19,7 +18,7 @@ _SCHEMA = """
         place       INTEGER NOT NULL, -- rows of several servers may have one place
         reason      TEXT NOT NULL,
         text        TEXT NOT NULL,
-        has_source  INTEGER NOT NULL, -- 1: the source of the row may have its text
+        has_kept    INTEGER NOT NULL, -- 1: the block of the row may have been kept, with its text
         is_conflict INTEGER NOT NULL,
         value       TEXT, -- the malformed value, cut
         column_name TEXT,
@@ -76,9 +75,7 @@ class Rejects:
         connection.executescript(_SCHEMA)
         self._connection = connection
         self._sources = sources
-        # Each function returns the text of the places from its start up to the next start.
-        self._starts: list[int] = []
-        self._text_finders: list[FindText | None] = []
+        self._block = 0, [""]  # the place of the first line of a block, and its lines
         self.malformed_of: Counter[int] = Counter()  # by the number of the source
         self.conflicting = 0
 
@@ -87,16 +84,17 @@ class Rejects:
         """The number of malformed rows of all sources."""
         return self.malformed_of.total()
 
-    def create_text_store(self, source: int) -> "TextStore":
-        """Return a store for the text of a source."""
-        return TextStore(self._connection, source * _PLACES_PER_SOURCE)
+    def keep_text(self, source: int, block: Block) -> None:
+        """Keep the text of a block of a source."""
+        place = source * _PLACES_PER_SOURCE + block.first_line
+        self._connection.execute("INSERT INTO texts VALUES (?, ?)", (place, block.text))
 
     def locate(self, source: int, places: Numbers) -> Numbers:
         """Return the places in the build of places in a source."""
         return places + source * _PLACES_PER_SOURCE
 
     def add_batch(self, source: int, batch: Batch) -> None:
-        """Add the malformed rows of a batch, and keep the function that returns its other rows."""
+        """Add the malformed rows of a batch."""
         start = source * _PLACES_PER_SOURCE
         self.malformed_of[source] += batch.count_rejected()
         self._connection.executemany(
@@ -106,9 +104,6 @@ class Rejects:
                 for each in batch.rejects
             ),
         )
-        if len(batch.places) and [batch.find_text] != self._text_finders[-1:]:
-            self._starts.append(start + int(batch.places[0]))
-            self._text_finders.append(batch.find_text)
 
     def add_malformed(self, place: int, reason: str, text: str, value: str) -> None:
         """Add a row of a batch that the build rejects. `text` is used as in `add_conflicts`."""
@@ -119,7 +114,7 @@ class Rejects:
     def add_conflicts(self, server_id: str, conflicts: Conflicts) -> None:
         """Add observations that conflict with those kept for their server and instants (D16).
 
-        If the batch of an observation has no `find_text`, its text is its columns.
+        If the text of an observation was not kept, it is its columns.
         """
         reason = "players: an earlier row of this server and instant has"
         for part in conflicts:
@@ -134,13 +129,14 @@ class Rejects:
 
     def __iter__(self) -> Iterator[PlacedReject]:
         """Yield all rejected rows in the order they were read."""
-        query = "SELECT place, reason, text, has_source FROM rejects ORDER BY place, rowid"
+        query = "SELECT place, reason, text, has_kept FROM rejects ORDER BY place, rowid"
         found = self._connection.execute(query)
-        for place, reason, text, has_source in found:
+        for place, reason, text, has_kept in found:
             number, line = divmod(place, _PLACES_PER_SOURCE)
-            find_text = self._get_text_finder(place) if has_source else None
-            written = find_text(line) if find_text else text
-            yield PlacedReject(self._sources[number], line, reason, written)
+            written = self._find_text(place) if has_kept else None
+            yield PlacedReject(
+                self._sources[number], line, reason, text if written is None else written
+            )
 
     def count_reasons(self, source: int | None = None) -> list[CountedReason]:
         """Return the reasons of all sources, or the reasons to call rows of one malformed."""
@@ -173,40 +169,13 @@ class Rejects:
         number, line = divmod(place, _PLACES_PER_SOURCE)
         return self._sources[number].format_place(line)
 
-    def _get_text_finder(self, place: int) -> FindText | None:
-        return self._text_finders[bisect_right(self._starts, place) - 1]
-
-
-class TextStore:
-    """Keeps blocks of lines of one source in the temporary database.
-
-    May raise sqlite3.Error.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, start: int) -> None:
-        self._connection = connection
-        self._start = start
-        self._first_line = 0
-        self._lines: list[str] = []
-
-    def keep(self, block: Block) -> FindText:
-        """Store a block and return the function that finds its lines, the same for all blocks."""
-        self._connection.execute(
-            "INSERT INTO texts VALUES (?, ?)", (self._start + block.first_line, block.text)
-        )
-        return self.find_line
-
-    def find_line(self, number: int) -> str:
-        """Return a line of a block; faster if the previous call was for the same block."""
-        at = number - self._first_line
-        if not 0 <= at < len(self._lines):
-            self._load(number)
-            at = number - self._first_line
-        return self._lines[at].removesuffix("\r")
-
-    def _load(self, number: int) -> None:
-        """Load the block with a line."""
-        query = "SELECT place, lines FROM texts WHERE place <= ? ORDER BY place DESC LIMIT 1"
-        place, lines = self._connection.execute(query, (self._start + number,)).fetchone()
-        self._first_line = place - self._start
-        self._lines = lines.split("\n")
+    def _find_text(self, place: int) -> str | None:
+        """Return the line at a place if its block was kept."""
+        first, lines = self._block
+        if not first <= place < first + len(lines):
+            query = "SELECT place, lines FROM texts WHERE place <= ? ORDER BY place DESC LIMIT 1"
+            for first, text in self._connection.execute(query, (place,)):
+                self._block = first, text.split("\n")
+            first, lines = self._block
+        at = place - first
+        return lines[at].removesuffix("\r") if 0 <= at < len(lines) else None
