@@ -14,6 +14,7 @@ from srvstat.fleet.rows import Conflicts, Rejected, format_place
 from srvstat.operations import build_result
 from srvstat.snapshot.write import rules
 from srvstat.snapshot.write.intake import AFTER_AS_OF
+from srvstat.snapshot.write.rejects import Reason, find_column
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
 from srvstat.sources.server_records import ServerRecord, count_completed
 from srvstat.sources.source import Source
@@ -39,7 +40,7 @@ class Fleet(NamedTuple):
     as_of: int
     rows: int
     observed: int
-    reasons: Sequence[rules.Reason]
+    reasons: Sequence[Reason]
     skipped: Mapping[str, int]
     warnings: Sequence[str]
 
@@ -81,9 +82,7 @@ def survey_fleet(
         )
     reasons = _list_reasons(job.sources, rejects)
     if not lasts:
-        others = [
-            rules.Reason(text, count, None, is_rejected=False) for text, count in skipped.items()
-        ]
+        others = [Reason(text, count, None, is_rejected=False) for text, count in skipped.items()]
         listed = rules.sort_reasons([*reasons, *(each for each in others if each.rows)])
         parts = [rules.describe_reasons(listed), *roster.describe_unknown()]
         raise rules.RowsRejectedError(f"no observation was kept: {'; '.join(parts)}")
@@ -199,7 +198,7 @@ def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None
     )
 
 
-def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> list[rules.Reason]:
+def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> list[Reason]:
     """Return the reasons why rows of all sources were rejected, the commonest first."""
     groups: defaultdict[str, list[Rejected]] = defaultdict(list)
     for rejected in rejects:
@@ -208,13 +207,13 @@ def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> lis
     for text, group in groups.items():
         first = min(group, key=attrgetter("first"))
         reasons.append(
-            rules.Reason(
+            Reason(
                 text,
                 sum(each.rows for each in group),
                 format_place(sources, first.first),
                 is_rejected=True,
                 value=first.value,
-                column=rules.find_column(sources[first.source], text, first.column),
+                column=find_column(sources[first.source], text, first.column),
                 kind=sources[first.source].kind,
             )
         )

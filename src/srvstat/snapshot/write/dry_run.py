@@ -19,7 +19,7 @@ from srvstat.documents.snapshot import DroppedRows, DryRun, UnderstoodRow
 from srvstat.files.reading import is_url
 from srvstat.snapshot.write import rules
 from srvstat.snapshot.write.intake import Intake, Progress
-from srvstat.snapshot.write.rejects import Rejects
+from srvstat.snapshot.write.rejects import Reason, Rejects
 from srvstat.snapshot.write.roster import read_roster
 from srvstat.sources.batch import COUNT_RULE, Batch, check_sources
 from srvstat.sources.mapping import COLUMNS, STRICT, MappingOptions
@@ -163,11 +163,11 @@ def _collect_examples(rejects: Rejects) -> tuple[str | None, dict[str, list[tupl
 
 
 def _group_reasons(
-    reasons: Sequence[rules.Reason], examples: dict[str, list[tuple[str, str]]]
+    reasons: Sequence[Reason], examples: dict[str, list[tuple[str, str]]]
 ) -> list[DroppedRows]:
     """Return the reasons with examples, the commonest first. All conflicts have one reason."""
     rows: Counter[tuple[str, bool]] = Counter()
-    firsts: dict[str, rules.Reason] = {}
+    firsts: dict[str, Reason] = {}
     for reason in reasons:
         text = _KEPT_COUNT.sub(r"\1 another count", reason.text)
         rows[text, reason.is_rejected] += reason.rows
@@ -341,7 +341,7 @@ def _list_remedies(search: Search) -> list[Change]:
 
 def _list_obstacles(outcome: Outcome) -> list[DroppedRows]:
     if isinstance(outcome, SourceError):
-        remedy = rules.find_remedy([rules.Reason(outcome.reason, 0, None, is_rejected=True)])
+        remedy = rules.find_remedy([Reason(outcome.reason, 0, None, is_rejected=True)])
         return [DroppedRows(outcome.reason, 0, is_rejected=True, examples=(), remedy=remedy)]
     return [dropped for dropped in outcome.dropped if dropped.is_rejected]
 

@@ -48,20 +48,31 @@ class PlacedReject(NamedTuple):
         return f"{self.source.format_place(self.line)}: {self.reason}"
 
 
-class CountedReason(NamedTuple):
-    """The rows of a source that were rejected for one reason.
+class Reason(NamedTuple):
+    """A reason why rows were rejected or skipped.
 
-    `first` is the place in the build of the first of them, and `value` and `column` are those of
-    its reject. If the row as a whole is malformed, the value is its text, and the column empty. A
-    conflict has no value.
+    `rows` is their number, and `first` is the source and the line of the first of them; it is None
+    if the source does not tell. `value` is the malformed value of that row, and `column` its
+    column; the value is the text of the row, and the column empty, if the row as a whole is
+    malformed. The value is None if it is not known. `kind` is the kind of that row's source.
     """
 
-    source: Source
-    reason: str
+    text: str
     rows: int
-    first: int
-    value: str | None
-    column: str | None
+    first: str | None
+    is_rejected: bool
+    value: str | None = None
+    column: str = ""
+    kind: str | None = None
+
+
+def find_column(source: Source, reason: str, column: str | None) -> str:
+    """Return the column of a malformed value: the given one, or that of the reason's field."""
+    if column is not None:
+        return column
+    mapping, field = source.mapping, reason.partition(":")[0]
+    names = {"serverId": mapping.id, "observedAt": mapping.at, "players": mapping.players}
+    return names.get(field, field)
 
 
 class Rejects:
@@ -138,31 +149,31 @@ class Rejects:
                 self._sources[number], line, reason, text if written is None else written
             )
 
-    def count_reasons(self, source: int | None = None) -> list[CountedReason]:
-        """Return the reasons of all sources, or the reasons to call rows of one malformed."""
-        query = """
-            SELECT reason, sum(lost), min(place), value, column_name
-            FROM rejects {} GROUP BY reason
-        """
-        if source is None:
-            found = self._connection.execute(query.format(""))
-        else:
-            start = source * _PLACES_PER_SOURCE
-            only = "WHERE place >= ? AND place < ? AND NOT is_conflict"
-            found = self._connection.execute(
-                query.format(only), (start, start + _PLACES_PER_SOURCE)
+    def list_reasons(self, number: int | None = None) -> list[Reason]:
+        """Return why rows of all sources were rejected, or why rows of one are malformed."""
+        found = self._connection.execute(
+            """
+            SELECT reason, sum(lost), min(place), value, column_name FROM rejects
+            WHERE ?1 IS NULL OR place / ?2 = ?1 AND NOT is_conflict
+            GROUP BY reason
+            """,
+            (number, _PLACES_PER_SOURCE),
+        )
+        reasons = []
+        for text, rows, first, value, column in found:
+            source = self._sources[first // _PLACES_PER_SOURCE]
+            reasons.append(
+                Reason(
+                    text,
+                    rows,
+                    self.format_place(first),
+                    is_rejected=True,
+                    value=value,
+                    column=find_column(source, text, column),
+                    kind=source.kind,
+                )
             )
-        return [
-            CountedReason(
-                self._sources[first // _PLACES_PER_SOURCE],
-                reason,
-                rows,
-                first,
-                value,
-                column,
-            )
-            for reason, rows, first, value, column in found
-        ]
+        return reasons
 
     def format_place(self, place: int) -> str:
         """Return a place in the build as text: the title of its source, and the line."""

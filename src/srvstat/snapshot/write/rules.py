@@ -17,7 +17,7 @@ from srvstat.files.errors import convert_write_errors
 from srvstat.files.streams import Stream, is_stream, open_stream
 from srvstat.snapshot.format.rows import find_observed_span
 from srvstat.snapshot.write.intake import AFTER_AS_OF, Intake
-from srvstat.snapshot.write.rejects import Rejects
+from srvstat.snapshot.write.rejects import Reason, Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS, Roster
 from srvstat.snapshot.write.store import Stored
 from srvstat.sources.batch import RowError
@@ -37,24 +37,6 @@ from srvstat.sources.times_and_counts import (
 
 _MAX_LISTED = 3
 """More reasons would hide the commonest one."""
-
-
-class Reason(NamedTuple):
-    """A reason why rows were rejected or skipped.
-
-    `rows` is their number, and `first` is the source and the line of the first of them; it is None
-    if the source does not tell. `value` is the malformed value of that row, and `column` its
-    column; the value is the text of the row, and the column empty, if the row as a whole is
-    malformed. The value is None if it is not known. `kind` is the kind of that row's source.
-    """
-
-    text: str
-    rows: int
-    first: str | None
-    is_rejected: bool
-    value: str | None = None
-    column: str = ""
-    kind: str | None = None
 
 
 _ZONE_REMEDY = Remedy(("--time-zone", "UTC"), "add --time-zone UTC if the times are in UTC")
@@ -124,7 +106,6 @@ def list_reasons(
 
     `skipped` has the number of rows and `first_skipped` the place of the first one by reason.
     """
-    rejected = _list_rejected(rejects)
     others = [
         Reason(
             text,
@@ -135,36 +116,7 @@ def list_reasons(
         for text, count in skipped.items()
         if count
     ]
-    return sort_reasons([*rejected, *others])
-
-
-def list_malformed(rejects: Rejects, source: int) -> list[Reason]:
-    """Return the reasons to call rows of a source malformed, the commonest first."""
-    return sort_reasons(_list_rejected(rejects, source))
-
-
-def _list_rejected(rejects: Rejects, source: int | None = None) -> list[Reason]:
-    return [
-        Reason(
-            each.reason,
-            each.rows,
-            rejects.format_place(each.first),
-            is_rejected=True,
-            value=each.value,
-            column=find_column(each.source, each.reason, each.column),
-            kind=each.source.kind,
-        )
-        for each in rejects.count_reasons(source)
-    ]
-
-
-def find_column(source: Source, reason: str, column: str | None) -> str:
-    """Return the column of a malformed value: the given one, or that of the reason's field."""
-    if column is not None:
-        return column
-    mapping, field = source.mapping, reason.partition(":")[0]
-    names = {"serverId": mapping.id, "observedAt": mapping.at, "players": mapping.players}
-    return names.get(field, field)
+    return sort_reasons([*rejects.list_reasons(), *others])
 
 
 def sort_reasons(reasons: Iterable[Reason]) -> list[Reason]:
@@ -428,7 +380,10 @@ def find_refusal(
         for number, source in enumerate(intake.sources)
     ]
     return find_excess(
-        sources, limit, first_reject, lambda number: list_malformed(intake.rejects, number)
+        sources,
+        limit,
+        first_reject,
+        lambda number: sort_reasons(intake.rejects.list_reasons(number)),
     )
 
 
