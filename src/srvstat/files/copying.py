@@ -49,23 +49,29 @@ def _lock(descriptor: int, path: str) -> None:
 def copy_in_background(path: str, source: int, target: str) -> Iterator[Callable[[], None]]:
     """Copy an open file to an existing, empty one while the block runs.
 
-    Yields a function that waits for the end of the copy, which is then on the disk. It raises
-    OutputError, which names `path`, if the copy failed. An exception in the block stops the copy.
+    Yields a function that waits for the end of the copy, which is on the disk at the end of the
+    block. Both raise OutputError, which names `path`, if the copy failed. An exception in the block
+    stops the copy.
     """
     errors: list[OSError] = []
-    stop = Event()
+    copied, stop = Event(), Event()
 
     def copy() -> None:
         try:
-            _copy(source, target, stop)
+            _copy(source, target, copied, stop)
         except OSError as error:
             errors.append(error)
+        finally:
+            copied.set()
 
     def wait() -> None:
-        thread.join()
+        copied.wait()
+        raise_error()
+
+    def raise_error() -> None:
         with convert_write_errors(path):
-            for error in errors:
-                raise error
+            if errors:
+                raise errors.pop()
 
     thread = Thread(target=copy, name="copy")
     thread.start()
@@ -74,18 +80,20 @@ def copy_in_background(path: str, source: int, target: str) -> Iterator[Callable
     finally:
         stop.set()
         thread.join()
+    raise_error()
 
 
-def _copy(source: int, target: str, stop: Event) -> None:
+def _copy(source: int, target: str, copied: Event, stop: Event) -> None:
     descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC)
     try:
         position = 0
         while not stop.is_set():
-            copied = _copy_some(source, descriptor, position)
-            if not copied:
+            length = _copy_some(source, descriptor, position)
+            if not length:
+                copied.set()
                 os.fsync(descriptor)
                 return
-            position += copied
+            position += length
     finally:
         os.close(descriptor)
 

@@ -18,6 +18,7 @@ from srvstat.snapshot.write.database import (
     check_journal,
     create_tables,
     open_draft,
+    put_block,
     store_servers,
 )
 from srvstat.snapshot.write.intake import Intake, Progress
@@ -148,7 +149,7 @@ def fill_draft(  # noqa: PLR0913 - each is a part of the build
     create_tables(connection)
     stored, first_reject = read_rows(
         intake,
-        partial(store, connection, intake, progress),
+        partial(store, partial(put_block, connection), intake, progress),
         rejects_file,
         progress,
         strict=rules.strict,

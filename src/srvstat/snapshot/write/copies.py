@@ -3,12 +3,14 @@
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from srvstat.contract.errors import UsageError
 from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Range, Window, find_window
 from srvstat.documents.snapshot import BundleSummary, ExportSummary
 from srvstat.files.atomic import atomic_folder, atomic_write, check_name, write_file
 from srvstat.files.errors import convert_write_errors
+from srvstat.snapshot.format.blocks import derive
 from srvstat.snapshot.format.rows import FileRow, ServerRow, find_observed_span
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -17,10 +19,10 @@ from srvstat.snapshot.write.database import (
     check_journal,
     create_tables,
     open_draft,
+    put_block,
     store_servers,
 )
 from srvstat.snapshot.write.server_rows import build_record
-from srvstat.snapshot.write.store import store_server
 from srvstat.sources.server_records import ServerRecord
 from srvstat.sources.servers import format_records
 
@@ -81,12 +83,13 @@ def _fill_draft(
     """Store servers, their observations and the row of the file, and return that row."""
     create_tables(connection)
     window = Window(covered_from - 1, parent.as_of)
+    put = partial(put_block, connection)
     rows: list[ServerRow] = []
     for number, server in enumerate(servers, 1):
         # The digests of a forged file match, whatever its values are.
         parent.get_detail(server)
         observations = read_observations(parent, server, window)
-        rows.append(store_server(connection, server._replace(server=number), observations))
+        rows.append(derive(server._replace(server=number), observations, put))
     if redact:
         rows = list(map(_redact, rows))
     return store_servers(

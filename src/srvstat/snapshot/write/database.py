@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +14,7 @@ from srvstat.snapshot.format.digest import build_directory, digest_directory, se
 from srvstat.snapshot.format.rows import (
     APPLICATION_ID,
     FORMAT_VERSION,
+    Block,
     Bucket,
     FileRow,
     ServerRow,
@@ -44,17 +45,26 @@ _SETTINGS = """
 """
 
 
+_PUT_BLOCK = f"REPLACE INTO blocks VALUES ({', '.join('?' * len(Block._fields))})"  # noqa: S608 - our own names
+
+
 def create_tables(connection: sqlite3.Connection) -> None:
     """Create the tables of a snapshot in a new database."""
-    prepare_changes(connection)
+    connection.executescript(_SETTINGS)
     connection.executescript(read_schema())
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
 
 
-def prepare_changes(connection: sqlite3.Connection) -> None:
-    """Apply the settings that a draft needs."""
+def put_block(connection: sqlite3.Connection, block: Block) -> None:
+    """Store a block of a new snapshot."""
+    connection.execute(_PUT_BLOCK, block)
+
+
+def put_blocks(connection: sqlite3.Connection, blocks: Iterable[Block]) -> None:
+    """Add or replace blocks of a snapshot."""
     connection.executescript(_SETTINGS)
+    connection.executemany(_PUT_BLOCK, blocks)
 
 
 def store_servers(

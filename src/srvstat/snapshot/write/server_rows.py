@@ -8,13 +8,13 @@ from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.header import read_texts
 from srvstat.sources.server_records import ServerRecord
 
-_RECORD = tuple(field.name for field in fields(ServerRecord))
+_RECORD = {field.name for field in fields(ServerRecord)} & {*ServerRow._fields}
 _DERIVED = tuple(ServerRow._field_defaults)
 
 
 def build_server_row(record: ServerRecord, number: int) -> ServerRow:
     """Return a row of `servers` without observations; `fill_fallbacks` completes it."""
-    values = {name: getattr(record, name) for name in _RECORD if name != "publishable"} | {
+    values = {name: getattr(record, name) for name in _RECORD} | {
         "tags": encode_texts(record.tags),
         "flags": encode_texts(record.flags),
         "completed": encode_texts(record.completed),
@@ -55,7 +55,6 @@ def build_record(row: ServerRow) -> ServerRecord:
         "first_seen_at": None if row.first_seen_is_fallback else row.first_seen_at,
         "updated_at": None if row.updated_is_fallback else row.updated_at,
         "completed": read_texts(row.completed),
-        "publishable": True,
     }
     return ServerRecord(**{name: values[name] for name in _RECORD})
 

@@ -1,9 +1,7 @@
 """Store the observations of servers: those of sources, after those of an earlier snapshot."""
 
-import sqlite3
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,8 +18,6 @@ from srvstat.snapshot.write.server_rows import build_server_row, copy_derived
 _ROWS_PER_REPORT = 10_000
 """Reporting the progress of each small server would take longer than storing it."""
 
-_PUT = f"REPLACE INTO blocks VALUES ({', '.join('?' * len(Block._fields))})"  # noqa: S608 - our own names
-
 
 class Stored(NamedTuple):
     """The rows of servers, and the counts of rows read.
@@ -35,30 +31,17 @@ class Stored(NamedTuple):
     repeated: int
 
 
-def store_server(
-    connection: sqlite3.Connection,
-    server: ServerRow,
-    observations: Observations,
-    kept: Kept | None = None,
-) -> ServerRow:
-    """Store the blocks of a server, and return its row with the columns derived from them.
-
-    With `kept`, the observations are those from one of its blocks on.
-    """
-    return derive(server, observations, partial(connection.execute, _PUT), kept)
-
-
 def store(
-    connection: sqlite3.Connection,
+    put: Callable[[Block], object],
     intake: Intake,
     progress: Progress,
     old: SnapshotFile | None = None,
     before: Mapping[str, ServerRow] = MappingProxyType({}),
 ) -> Stored:
-    """Store the blocks that the staged observations change, server by server.
+    """Call `put` with each block that the staged observations change, server by server.
 
     The observations of an old snapshot count as read before them: `before` has its servers by their
-    ids, and the connection is to a copy of it. A server without a record needs an observation.
+    ids. A server without a record needs an observation.
 
     Raises SnapshotError.
     """
@@ -75,7 +58,7 @@ def store(
         if added:
             observations = Observations(series.instants, series.players)
             first_blocks[server_id] = len(kept_blocks.ends) if kept_blocks else 0
-            row = store_server(connection, row, observations, kept_blocks)
+            row = derive(row, observations, put, kept_blocks)
         elif known:
             row = copy_derived(known, row)
         servers.append(row)

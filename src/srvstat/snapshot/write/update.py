@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.instants import format_instant
@@ -12,7 +13,13 @@ from srvstat.documents.snapshot import BuildSummary, UpdateSummary
 from srvstat.files.atomic import atomic_write
 from srvstat.files.copying import copy_in_background, lock_file
 from srvstat.files.identity import compute_identity
-from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, FileRow, ServerRow, find_observed_span
+from srvstat.snapshot.format.rows import (
+    BLOCKS_PER_SERVER,
+    Block,
+    FileRow,
+    ServerRow,
+    find_observed_span,
+)
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.write.build import check_names, read_rows, summarize
 from srvstat.snapshot.write.database import (
@@ -20,14 +27,14 @@ from srvstat.snapshot.write.database import (
     check_journal,
     open_draft,
     open_temporary,
-    prepare_changes,
+    put_blocks,
     store_servers,
 )
 from srvstat.snapshot.write.intake import Intake, Progress
 from srvstat.snapshot.write.roster import NOT_IN_SNAPSHOT, NOT_LISTED, Roster
 from srvstat.snapshot.write.rules import RejectLimit, check_update, open_rejects
 from srvstat.snapshot.write.server_rows import build_record, encode_texts, fill_fallbacks
-from srvstat.snapshot.write.store import Stored, store
+from srvstat.snapshot.write.store import store
 from srvstat.sources.batch import check_sources
 from srvstat.sources.registry import load_record_reader
 from srvstat.sources.server_records import (
@@ -39,6 +46,9 @@ from srvstat.sources.server_records import (
     make_slug,
 )
 from srvstat.sources.source import Source, list_stored_names
+
+_MAX_WAITING = 2_000
+"""Blocks in memory while the file is copied: about 40 MB."""
 
 
 def check_base(old: SnapshotFile, as_of: int | None) -> None:
@@ -173,22 +183,33 @@ def update(  # noqa: PLR0913 - each is an option of the command
             intake = Intake(staging, roster, observation_sources, as_of)
             intake.warnings.extend(warnings)
 
-            def store_changes() -> Stored:
+            waiting: list[Block] = []
+
+            def put(block: Block) -> None:
+                waiting.append(block)
+                if len(waiting) == _MAX_WAITING:
+                    put_waiting()
+
+            def put_waiting() -> None:
                 wait()
-                prepare_changes(connection)
-                # Before all new rows, as a new server can have the number of a removed one.
-                for removed in before.keys() - roster.server_keys.keys():
-                    _remove_blocks(connection, before[removed])
-                return store(connection, intake, progress, old, before)
+                put_blocks(connection, waiting)
+                waiting.clear()
 
             stored, first_reject = read_rows(
-                intake, store_changes, rejects_file, progress, strict=strict
+                intake,
+                partial(store, put, intake, progress, old, before),
+                rejects_file,
+                progress,
+                strict=strict,
             )
             check_update(intake, stored, max_rejected, first_reject)
             _, last = find_observed_span(stored.servers)
             new_as_of = max(old.as_of, last or 0) if as_of is None else as_of
             rows = summarize(intake, stored, new_as_of, first_reject)
             servers = [fill_fallbacks(server, new_as_of) for server in stored.servers]
+            put_waiting()
+            for removed in before.keys() - roster.server_keys.keys():
+                _remove_blocks(connection, before[removed])
             file_row = store_servers(
                 connection, servers, _build_file_row(old, intake, rows, servers)
             )
