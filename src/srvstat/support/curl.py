@@ -18,6 +18,7 @@ from srvstat.support.exchange import (
     JUDGED_HEADERS,
     Exchange,
     Unreadable,
+    UnreadableError,
     build_exchange,
     is_foreign_path,
     keep_judged,
@@ -137,10 +138,6 @@ _GLOB = re.compile(r"(?<!\\)[\[\]{}]")
 _ESCAPED_GLOB = re.compile(r"\\([\[\]{}])")
 
 
-class CurlError(ValueError):
-    """A command can't be read. The message gives the reason, and quotes no argument."""
-
-
 class _Command(NamedTuple):
     """The words of a command. `has_input`: from a pipe or a file."""
 
@@ -191,7 +188,7 @@ def _read_command(place: str, command: _Command) -> Iterator[Exchange | Unreadab
     try:
         operations = _read_operations(command.words[1:])
         requests = [each for options in operations for each in _build_requests(place, options)]
-    except CurlError as error:
+    except UnreadableError as error:
         yield Unreadable(place, str(error))
         return
     if command.has_input:
@@ -227,7 +224,7 @@ def _split_line(text: str, at: int, *, has_input: bool) -> tuple[list[_Command],
                 parts.append(rewrite(kind, part))
             at = piece.end()
         commands.append(_Command(split("".join(parts)), start, has_input))
-    except CurlError as error:
+    except UnreadableError as error:
         end = text.find("\n", at)
         return [], len(text) if end < 0 else end, str(error)
     return commands, at, None
@@ -235,10 +232,10 @@ def _split_line(text: str, at: int, *, has_input: bool) -> tuple[list[_Command],
 
 def _match_piece(pattern: re.Pattern[str], text: str, at: int, limit: int) -> re.Match[str]:
     if at >= limit:
-        raise CurlError(f"longer than {MAX_LINE_LENGTH:,} characters")
+        raise UnreadableError(f"longer than {MAX_LINE_LENGTH:,} characters")
     piece = pattern.match(text, at, limit)
     if not piece:
-        raise CurlError(next(_PROBLEMS[key] for key in _PROBLEMS if text.startswith(key, at)))
+        raise UnreadableError(next(_PROBLEMS[key] for key in _PROBLEMS if text.startswith(key, at)))
     return piece
 
 
@@ -248,7 +245,7 @@ def _rewrite_shell(kind: str, part: str) -> str:
         case "ansi":
             part = _ANSI_ESCAPE.sub(_decode_escape, part)
             if "\0" in part:
-                raise CurlError("a NUL character")
+                raise UnreadableError("a NUL character")
         case "double":
             part = _IN_DOUBLE_QUOTES.sub(_decode_double_quotes, part)
         case "variable":
@@ -280,7 +277,7 @@ def _decode_double_quotes(part: re.Match[str]) -> str:
         return _VARIABLE
     if escaped:
         return escaped.strip("\n")
-    raise CurlError(_PROBLEMS[part[0]])
+    raise UnreadableError(_PROBLEMS[part[0]])
 
 
 def _split_words(text: str) -> list[str]:
@@ -310,20 +307,20 @@ def _split_cmd_words(text: str) -> list[str]:
             in_quotes = not in_quotes
             closed_at = part.end() if not in_quotes else -1
     if in_quotes:
-        raise CurlError(_NOT_CLOSED)
+        raise UnreadableError(_NOT_CLOSED)
     return _split_words(marked)
 
 
 def _read_operations(words: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
     """Read the options up to each `--next`, by their long names; a bare URL is a `url`.
 
-    Raises CurlError.
+    Raises UnreadableError.
     """
     options: list[tuple[str, str]] = []
     rest = iter(words)
     for word in rest:
         if word.lower() in _POWERSHELL:
-            raise CurlError("options of PowerShell's curl; use those of curl.exe")
+            raise UnreadableError("options of PowerShell's curl; use those of curl.exe")
         if word in ("--next", "-:"):
             yield options
             options = []
@@ -347,11 +344,11 @@ def _read_options(word: str, rest: Iterator[str]) -> list[tuple[str, str]]:
     except GetoptError as error:
         # What follows the name of an option can be a key: `--X-Gateway-Key:…`.
         name = _OPTION_NAME.match(error.opt)
-        raise CurlError(f"unknown option {hyphens}{name[0] if name else '…'}") from None
+        raise UnreadableError(f"unknown option {hyphens}{name[0] if name else '…'}") from None
     if not left:  # getopt took the empty word for the argument
         key, argument = pairs.pop()[0], next(rest, None)
         if argument is None:
-            raise CurlError(f"{key}: without its argument")
+            raise UnreadableError(f"{key}: without its argument")
         pairs.append((key, argument))
     pairs += (("--url", url) for url in left[:-1])
     return [(key[2:] or _LETTERS[key[1:]].rstrip("="), argument) for key, argument in pairs]
@@ -360,22 +357,22 @@ def _read_options(word: str, rest: Iterator[str]) -> list[tuple[str, str]]:
 def _build_requests(place: str, options: Sequence[tuple[str, str]]) -> Iterator[Exchange]:
     """Build the requests for URLs that have the same options.
 
-    Raises CurlError.
+    Raises UnreadableError.
     """
     given, data = dict(options), None
     for name, argument in options:
         if name in _UNSUPPORTED:
-            raise CurlError(f"--{name}: not supported")
+            raise UnreadableError(f"--{name}: not supported")
         if _names_file(name, argument):
-            raise CurlError(f"--{name}: {_NOT_READ}")
+            raise UnreadableError(f"--{name}: {_NOT_READ}")
         if name in _DATA:
             joint = "&" if data and name != "json" else ""
             data = f"{data or ''}{joint}{_build_data(name, argument)}"
     body = None if data is None or "get" in given else _encode(data)
     if "url" not in given:
-        raise CurlError("no URL")
+        raise UnreadableError("no URL")
     if body is not None and "head" in given:
-        raise CurlError("--head with data, which curl refuses; add --get")
+        raise UnreadableError("--head with data, which curl refuses; add --get")
     method = "HEAD" if "head" in given else "GET" if body is None else "POST"
     method = _check_known("request", given.get("request") or method)
     method = _encode(method).decode("utf-8", "backslashreplace")
@@ -433,7 +430,7 @@ def _names_file(name: str, argument: str) -> bool:
 def _build_data(name: str, argument: str) -> str:
     """Return the data that an option adds to the body or, with -G, to the query.
 
-    Raises CurlError.
+    Raises UnreadableError.
     """
     _check_known(name, argument)
     if name != "data-urlencode":
@@ -446,9 +443,11 @@ def _build_data(name: str, argument: str) -> str:
 
 
 def _check_known(name: str, argument: str) -> str:
-    """Return the argument of an option. Raises CurlError if it has a shell variable."""
+    """Return the argument of an option. Raises UnreadableError if it has a shell variable."""
     if _VARIABLE in argument:
-        raise CurlError(f"--{name}: a shell variable or substitution; replace it by its value")
+        raise UnreadableError(
+            f"--{name}: a shell variable or substitution; replace it by its value"
+        )
     return argument
 
 
@@ -482,7 +481,7 @@ def _split_url(text: str, *, is_globbed: bool) -> tuple[str | None, str, str, st
 
     `is_globbed`: curl takes {} and [] for sets and ranges of URLs.
 
-    Raises CurlError.
+    Raises UnreadableError.
     """
     match = _URL.fullmatch(text)
     scheme, host, path, query = match.groups() if match else (None, "", "", None)
@@ -490,10 +489,12 @@ def _split_url(text: str, *, is_globbed: bool) -> tuple[str | None, str, str, st
     if _VARIABLE in rest or (_VARIABLE in host and is_foreign_path(_encode(path))):
         _check_known("url", text)
     if _NOT_IN_URL.search(text):
-        raise CurlError("--url: a space or a control character, which curl refuses")
+        raise UnreadableError("--url: a space or a control character, which curl refuses")
     if is_globbed:
         if _GLOB.search(rest) or (_GLOB.search(host) and not _ADDRESS.fullmatch(host)):
-            raise CurlError("--url: {} or [] stand for several URLs; give each, or add --globoff")
+            raise UnreadableError(
+                "--url: {} or [] stand for several URLs; give each, or add --globoff"
+            )
         path, query = (part and _ESCAPED_GLOB.sub(r"\1", part) for part in (path, query))
     return scheme and scheme.lower(), host, path or "/", query
 

@@ -70,6 +70,10 @@ class Unreadable:
     reason: str
 
 
+class UnreadableError(ValueError):
+    """A part can't be read. The message gives the reason, without contents of the request."""
+
+
 def keep_judged(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     """Return the judged headers, and one that is as large as all others.
 

@@ -17,6 +17,7 @@ from srvstat.support.exchange import (
     Exchange,
     RecordedResponse,
     Unreadable,
+    UnreadableError,
     build_exchange,
     keep_judged,
 )
@@ -34,10 +35,6 @@ _NOT_HEADERS = "must have objects with a name and a value, which are strings"
 _KINDS: Mapping[type, str] = {str: "a string", int: "an integer"}
 
 
-class _EntryError(ValueError):
-    """An entry can't be read. The message gives the place in it, and the reason."""
-
-
 class _NotHarError(ValueError):
     """The JSON is not that of a HAR file."""
 
@@ -53,7 +50,7 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
             place = f"{title}, entry {count}"
             try:
                 exchange = _build_exchange(place, entry)
-            except _EntryError as error:
+            except UnreadableError as error:
                 yield Unreadable(place, str(error))
             else:
                 yield exchange
@@ -140,7 +137,7 @@ def _build_exchange(place: str, entry: Any) -> Exchange:
     method = _require(_get(entry, "request.method", str), "request.method")
     url = _require(_find(entry, "request.url"), "request.url")
     if not isinstance(url, str):
-        raise _EntryError("request.url: must be a string")
+        raise UnreadableError("request.url: must be a string")
     headers: Headers = _find(entry, "request.headers") or ()
     sent = url.removeprefix(json_events.TOO_LONG).encode()
     exchange = build_exchange(place, method, sent, headers)
@@ -151,7 +148,7 @@ def _build_exchange(place: str, entry: Any) -> Exchange:
     try:
         requested_at = None if started is None else parse_instant(started)
     except InstantError as error:
-        raise _EntryError(f"startedDateTime: {error}") from None
+        raise UnreadableError(f"startedDateTime: {error}") from None
     body, response = _build_request_body(entry, headers), _build_response(entry)
     return replace(exchange, body=body, requested_at=requested_at, response=response)
 
@@ -163,7 +160,7 @@ def _build_request_body(entry: Any, headers: Headers) -> bytes:
     lengths = find_values(headers, b"content-length")
     size = _get(entry, "request.bodySize", int) or 0
     if size > 0 or any(length.strip(b"0") for length in lengths):
-        raise _EntryError("request.postData.text: missing; export the recording with bodies")
+        raise UnreadableError("request.postData.text: missing; export the recording with bodies")
     return b""
 
 
@@ -173,7 +170,7 @@ def _build_response(entry: Any) -> RecordedResponse | None:
     if not status:
         return None
     if status not in STATUSES:
-        raise _EntryError(f"response.status: {NOT_A_STATUS}")
+        raise UnreadableError(f"response.status: {NOT_A_STATUS}")
     body = _build_body(entry, "response.content")
     headers: Headers = _find(entry, "response.headers") or ()
     if body is not None and _find(entry, "response.content.encoding"):
@@ -187,11 +184,11 @@ def _build_body(entry: Any, path: str) -> bytes | None:
     if text is None or not encoding:
         return None if text is None else text.encode()
     if encoding.lower() != "base64":
-        raise _EntryError(f"{path}.encoding: not base64")
+        raise UnreadableError(f"{path}.encoding: not base64")
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except ValueError:  # binascii.Error, or a character that is not ASCII
-        raise _EntryError(f"{path}.text: not base64") from None
+        raise UnreadableError(f"{path}.text: not base64") from None
 
 
 def _decompress(place: str, body: bytes, coding: bytes) -> bytes:
@@ -199,7 +196,7 @@ def _decompress(place: str, body: bytes, coding: bytes) -> bytes:
 
     Most programs record the decompressed body beside the original header.
 
-    Raises _EntryError for a coding that can't be decompressed, and for damaged or too much data.
+    Raises UnreadableError for an unknown coding, and for damaged or too much data.
     """
     if not coding or coding == b"identity":
         return body
@@ -212,7 +209,7 @@ def _decompress(place: str, body: bytes, coding: bytes) -> bytes:
     if coding == b"deflate":
         return _inflate(place, body, _ANY_HEADER if body.startswith(_ZLIB_START) else _NO_HEADER)
     name = coding.decode("latin-1") if coding.isalnum() else "an unknown coding"
-    raise _EntryError(
+    raise UnreadableError(
         f"{place}: compressed with {name[:20]}; export it again with decompressed bodies"
     )
 
@@ -222,29 +219,29 @@ def _inflate(place: str, body: bytes, window_bits: int) -> bytes:
     try:
         text = stream.decompress(body, MAX_BODY_BYTES + 1)
     except zlib.error:
-        raise _EntryError(f"{place}: damaged compressed data") from None
+        raise UnreadableError(f"{place}: damaged compressed data") from None
     if len(text) > MAX_BODY_BYTES:
-        raise _EntryError(f"{place}: more than {MAX_BODY_BYTES:,} bytes when decompressed")
+        raise UnreadableError(f"{place}: more than {MAX_BODY_BYTES:,} bytes when decompressed")
     if not stream.eof:
-        raise _EntryError(f"{place}: compressed data that is cut off")
+        raise UnreadableError(f"{place}: compressed data that is cut off")
     return text
 
 
 def _get(entry: Any, path: str, kind: type[_T]) -> _T | None:
     """Return the value at a path of an entry, or None if it is missing or null.
 
-    Raises _EntryError if it is of another type, or a string that was too long to read.
+    Raises UnreadableError if it is of another type, or a string that was too long to read.
     """
     value = _find(entry, path)
     if type(value) is not kind and value is not None:
-        raise _EntryError(f"{path}: must be {_KINDS[kind]}")
+        raise UnreadableError(f"{path}: must be {_KINDS[kind]}")
     if isinstance(value, str) and value.startswith(json_events.TOO_LONG):
-        raise _EntryError(f"{path}: longer than {json_events.MAX_TEXT_BYTES:,} bytes")
+        raise UnreadableError(f"{path}: longer than {json_events.MAX_TEXT_BYTES:,} bytes")
     return value
 
 
 def _find(entry: Any, path: str) -> Any:
-    """Return the value at a path, or None. Raises _EntryError if it does not have its shape."""
+    """Return the value at a path, or None. Raises UnreadableError if it does not have its shape."""
     value, place = entry, "entry"
     for step in path.split("."):
         if isinstance(value, json_events.Problem):
@@ -252,7 +249,7 @@ def _find(entry: Any, path: str) -> Any:
         value = _get_member(value, step)
         place = path[: path.index(step) + len(step)]
     if isinstance(value, json_events.Problem):
-        raise _EntryError(f"{place}: {value.reason}")
+        raise UnreadableError(f"{place}: {value.reason}")
     return value
 
 
@@ -262,5 +259,5 @@ def _get_member(value: Any, name: str) -> Any:
 
 def _require(value: _T | None, path: str) -> _T:
     if value is None:
-        raise _EntryError(f"{path}: missing")
+        raise UnreadableError(f"{path}: missing")
     return value

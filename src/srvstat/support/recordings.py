@@ -34,6 +34,7 @@ from srvstat.support.exchange import (
     Exchange,
     RecordedResponse,
     Unreadable,
+    UnreadableError,
     build_exchange,
     keep_judged,
 )
@@ -57,10 +58,6 @@ _USER = re.compile(rb"^(https?://)[^/?#]*@", re.IGNORECASE)
 _FIRST_BYTES = b'{"document":"recording",'
 
 
-class _LineError(ValueError):
-    """A line can't be read. The message gives the reason, without contents of the request."""
-
-
 def read_ndjson(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
     """Read the exchanges of NDJSON text, one a line; empty lines are skipped."""
     for number, line in enumerate(split_lines(chunks, MAX_LINE_BYTES), 1):
@@ -69,27 +66,27 @@ def read_ndjson(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unre
         place = f"{title}, line {number}"
         try:
             yield _parse_exchange(place, line)
-        except _LineError as error:
+        except UnreadableError as error:
             yield Unreadable(place, str(error))
 
 
 def _parse_exchange(place: str, line: bytes) -> Exchange:
     if len(line) > MAX_LINE_BYTES:
-        raise _LineError(f"longer than {MAX_LINE_BYTES:,} bytes")
+        raise UnreadableError(f"longer than {MAX_LINE_BYTES:,} bytes")
     try:
         value = wire.decode(line)
         if not isinstance(value, dict):
-            raise _LineError("must be an object")
+            raise UnreadableError("must be an object")
         value = _parse_instants(value)
         if "document" in value:
             return _build_exchange(place, validate(Recording, value, _MESSAGES, by_alias=True))
         return _build_exchange(place, validate(PlainExchange, value, _MESSAGES, by_alias=True))
     except (wire.JsonError, InvalidValueError) as error:
-        raise _LineError(str(error)) from None
+        raise UnreadableError(str(error)) from None
     except RecursionError:  # shallow enough to parse, too deep to validate
-        raise _LineError("nested too deeply") from None
+        raise UnreadableError("nested too deeply") from None
     except UnicodeEncodeError:
-        raise _LineError("not Unicode text (a lone surrogate)") from None
+        raise UnreadableError("not Unicode text (a lone surrogate)") from None
 
 
 def _parse_instants(value: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +97,7 @@ def _parse_instants(value: dict[str, Any]) -> dict[str, Any]:
             try:
                 parsed[name] = parse_instant(str(given))
             except InstantError as error:
-                raise _LineError(f"{name}: {error}") from None
+                raise UnreadableError(f"{name}: {error}") from None
     return parsed
 
 
@@ -129,7 +126,7 @@ def _build_response(recorded: StoredResponse | PlainResponse | None) -> Recorded
     if recorded is None:
         return None
     if recorded.status not in STATUSES:
-        raise _LineError(f"response.status: {NOT_A_STATUS}")
+        raise UnreadableError(f"response.status: {NOT_A_STATUS}")
     body = None if recorded.body is None else recorded.body.encode()
     return RecordedResponse(recorded.status, body)
 
@@ -138,11 +135,11 @@ def _decode_body(text: str | None, encoded: str | None) -> bytes:
     if encoded is None:
         return (text or "").encode()
     if text is not None:
-        raise _LineError("request: both body and bodyBase64")
+        raise UnreadableError("request: both body and bodyBase64")
     try:
         return base64.b64decode(encoded, validate=True)
     except ValueError:  # binascii.Error, or a character that is not ASCII
-        raise _LineError("request.bodyBase64: not base64") from None
+        raise UnreadableError("request.bodyBase64: not base64") from None
 
 
 _READERS: Mapping[str, Reader] = {
