@@ -98,12 +98,16 @@ class WindowFigures:
         return Extreme(players, int(instants[0]), int(instants[-1]))
 
     @cached_property
+    def distances(self) -> Numbers:
+        """The distances between successive observations."""
+        return np.diff(self.observations.instants)
+
+    @cached_property
     def usual_interval(self) -> float | None:
         """The median distance between successive observations, exact: may be half a millisecond."""
-        if self.count < 2:  # noqa: PLR2004 - a distance is between two
+        if not len(self.distances):
             return None
-        distances = np.diff(self.observations.instants)
-        return sum(find_ranks(distances, *find_middle_ranks(len(distances)))) / 2
+        return sum(find_ranks(self.distances, *find_middle_ranks(len(self.distances)))) / 2
 
     @cached_property
     def durations(self) -> Numbers:
@@ -112,7 +116,8 @@ class WindowFigures:
         It lasts until the next one, the last one until the end of the window, but at most three
         usual intervals. One observation alone lasts until the end.
         """
-        durations = 2 * np.diff(self.observations.instants, append=self.window.end)
+        last = self.window.end - self.observations.instants[-1:]
+        durations = 2 * np.append(self.distances, last)
         if self.usual_interval is not None:
             np.minimum(durations, 3 * int(2 * self.usual_interval), out=durations)
         return durations

@@ -44,11 +44,6 @@ class Series(WindowFigures):
     zone: ZoneInfo
     maximum: int = 0
 
-    @cached_property
-    def distances(self) -> Numbers:
-        """The distances between successive observations."""
-        return np.diff(self.observations.instants)
-
     @property
     def double_interval(self) -> int:
         """Twice the usual interval, which can have a half; needs two observations."""
