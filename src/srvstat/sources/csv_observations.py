@@ -20,9 +20,7 @@ from srvstat.sources.proposal import Sample
 from srvstat.sources.source import Block, Source
 from srvstat.sources.times_and_counts import (
     Row,
-    WideRow,
     parse_records,
-    parse_wide_records,
 )
 
 # No valid field contains a line break, so a quote open for longer is an error.
@@ -237,23 +235,16 @@ def _warn_of_unnamed(source: Source, line: int, names: Sequence[str]) -> None:
         source.on_warning(source.build_error(line, reason).reason)
 
 
-def _split_long_record(text: str, columns: Columns) -> Row:
-    fields = _split_fields(text, columns)
-    return Row(*(fields[at] for at in columns.wanted))
-
-
-def _split_wide_record(text: str, columns: Columns) -> WideRow:
-    fields = _split_fields(text, columns)
-    (time_at,) = columns.wanted
-    return WideRow(fields[time_at], [(name, fields[at]) for name, at in columns.servers.items()])
-
-
-def _split_fields(text: str, columns: Columns) -> Sequence[str]:
+def _split_record(text: str, columns: Columns) -> Row:
     form = get_form(columns.delimiter)
     fields = form.split_fields(text)
     if fields is None or len(fields) != columns.width:
         raise RowError(form.describe_problem(text, columns.width))
-    return fields
+    if len(columns.wanted) == 1:
+        (time_at,) = columns.wanted
+        return Row(fields[time_at], [(name, fields[at]) for name, at in columns.servers.items()])
+    server_id, observed_at, players = (fields[at] for at in columns.wanted)
+    return Row(observed_at, [(server_id, players)])
 
 
 def read(source: Source) -> Iterator[Batch]:
@@ -278,14 +269,15 @@ def read(source: Source) -> Iterator[Batch]:
             source.keep_text(block)
         return batch
 
-    def parse_block(block: Block, records: Iterable[tuple[int, str]]) -> Batch:
-        if source.mapping.is_wide:
-            return parse_wide_records(
-                source, records, lambda text: _split_wide_record(text, columns)
-            )
-        return parse_records(source, block, records, lambda text: _split_long_record(text, columns))
+    def split_record(text: str) -> Row:
+        return _split_record(text, columns)
 
-    return parse_blocks(header.blocks, get_form(columns.delimiter), parse_plain_block, parse_block)
+    return parse_blocks(
+        header.blocks,
+        get_form(columns.delimiter),
+        parse_plain_block,
+        lambda block, records: parse_records(source, block, records, split_record),
+    )
 
 
 def _check_own_header(source: Source, header: Header) -> Columns:

@@ -6,6 +6,7 @@ keys, and other keys are ignored.
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -14,7 +15,7 @@ from srvstat.sources.batch import COUNT_RULE, IDENTIFIER_RULE, Batch, RowError
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.proposal import SAMPLE_ROWS, Sample
 from srvstat.sources.source import Source
-from srvstat.sources.times_and_counts import Row, WideRow, parse_records, parse_wide_records
+from srvstat.sources.times_and_counts import Row, parse_records
 
 _KEYS = ("serverId", "observedAt", "players")
 
@@ -31,14 +32,11 @@ def read(source: Source) -> Iterator[Batch]:
     Raises SourceError as `Source.read_blocks` does.
     """
     mapping = source.mapping
+    split = _split_object
+    if not mapping.is_strict:
+        split = partial(_split_wide if mapping.is_wide else _split_mapped, mapping=mapping)
     for block in source.read_blocks():
-        lines = block.split_lines()
-        if mapping.is_strict:
-            yield parse_records(source, block, lines, _split_object)
-        elif mapping.is_wide:
-            yield parse_wide_records(source, lines, lambda text: _split_wide(text, mapping))
-        else:
-            yield parse_records(source, block, lines, lambda text: _split_mapped(text, mapping))
+        yield parse_records(source, block, block.split_lines(), split)
 
 
 def read_sample(source: Source) -> Sample:
@@ -67,24 +65,23 @@ def _split_object(text: str) -> Row:
         raise RowError("observedAt: must be an integer or a string", _format_value(observed_at))
     if type(players) is not int:
         raise RowError(f"players: {COUNT_RULE}, {AS_INTEGER}", _format_value(players))
-    return Row(server_id, str(observed_at), str(players))
+    return Row(str(observed_at), [(server_id, str(players))])
 
 
 def _split_mapped(text: str, mapping: ColumnMapping) -> Row:
     value = _decode_object(text, (mapping.id, mapping.at, mapping.players))
     if type(value[mapping.id]) not in (int, str):
         raise RowError("serverId: must be a string or an integer", _format_value(value[mapping.id]))
+    observed_at = _format_scalar("observedAt", value[mapping.at])
     return Row(
-        str(value[mapping.id]),
-        _format_scalar("observedAt", value[mapping.at]),
-        _format_scalar("players", value[mapping.players]),
+        observed_at, [(str(value[mapping.id]), _format_scalar("players", value[mapping.players]))]
     )
 
 
-def _split_wide(text: str, mapping: ColumnMapping) -> WideRow:
+def _split_wide(text: str, mapping: ColumnMapping) -> Row:
     value = _decode_object(text, (mapping.at,))
     observed_at = _format_scalar("observedAt", value.pop(mapping.at))
-    return WideRow(observed_at, [(key, _format_count(count)) for key, count in value.items()])
+    return Row(observed_at, [(key, _format_count(count)) for key, count in value.items()])
 
 
 def _decode(text: str) -> Any:

@@ -95,6 +95,7 @@ class PlainRows:
         if self._mapping.is_wide:
             instants, _ = self._parse_times(data, fields[wanted[0]])
             players = np.array([self._parse_counts(data, fields[at]) for at in servers.values()])
+            players = players.reshape(len(servers), len(instants))
             rows, columns = np.nonzero(players.T >= 0)
             used, codes = renumber(columns)
             names = [*servers]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -205,33 +206,25 @@ def _find_offset_of_day(day: int, zone: str) -> int | None:
 
 
 class Row(NamedTuple):
-    """The three fields of a row, as text."""
+    """The time of a record, and the player counts of servers, which are one unless it is wide.
 
-    server_id: str
-    observed_at: str
-    players: str
-
-
-class WideRow(NamedTuple):
-    """The time of a row, and the player count of each server; both as text."""
+    All are text.
+    """
 
     observed_at: str
     players: Sequence[tuple[str, str]]
 
 
-def parse_values(row: Row) -> tuple[int, int]:
-    """Return the instant and the player count of a row in the strict forms.
+class _StrictParser:
+    """Parses times and player counts in the strict forms, as ValueParser does others."""
 
-    Raises RowError for a malformed field.
-    """
-    try:
-        is_integer = _INTEGER.fullmatch(row.observed_at)
-        observed_at = (parse_number if is_integer else parse_instant)(row.observed_at)
-    except InstantError as error:
-        raise RowError(f"observedAt: {error}", row.observed_at) from None
-    if not _PLAYERS.fullmatch(row.players) or int(row.players) > MAX_PLAYERS:
-        raise RowError(f"players: {COUNT_RULE}, {DIGITS_ONLY}", row.players)
-    return observed_at, int(row.players)
+    def parse_instant(self, text: str) -> int:
+        return parse_number(text) if _INTEGER.fullmatch(text) else parse_instant(text)
+
+    def parse_count(self, text: str) -> int:
+        if not _PLAYERS.fullmatch(text) or int(text) > MAX_PLAYERS:
+            raise RowError(f"players: {COUNT_RULE}, {DIGITS_ONLY}", text)
+        return int(text)
 
 
 def parse_records(
@@ -244,88 +237,52 @@ def parse_records(
 
     Each record comes with the number of its first line; empty records are skipped. `split_record`
     returns the fields of a record or raises RowError.
+
+    A malformed time of a wide record rejects all its counts, and a malformed count only itself.
+    Empty counts of a wide record are no rows, and its text is not kept.
     """
-    parse_row = _choose_row_parser(source)
+    mapping = source.mapping
+    parser = _StrictParser() if mapping.is_strict else ValueParser(mapping)
     found: list[tuple[str, int, int, int]] = []
     rejects: list[Reject] = []
     without_count = 0
-    for line, text in records:
-        record = text.removesuffix("\r")
-        if not record:
-            continue
-        try:
-            row = split_record(record)
-            instant, count = parse_row(row)
-        except RowError as error:
-            rejects.append(Reject(line, str(error), record, error.value))
-            continue
-        if count is None:
-            without_count += 1
-            continue
-        found.append((row.server_id, instant, count, line))
-    if found and source.keep_text:
-        source.keep_text(block)
-    skipped = {NO_COUNT: without_count} if without_count else {}
-    return Batch.from_rows(found, rejects, skipped)
-
-
-def parse_wide_records(
-    source: Source,
-    records: Iterable[tuple[int, str]],
-    split_record: Callable[[str], WideRow],
-) -> Batch:
-    """Parse records with the player counts of many servers one by one.
-
-    Empty counts are not rows. A malformed count rejects only itself, a malformed time all counts of
-    its record.
-    The other parameters are those of `parse_records`.
-    """
-    values = ValueParser(source.mapping)
-    found: list[tuple[str, int, int, int]] = []
-    rejects: list[Reject] = []
-    for line, text in records:
-        record = text.removesuffix("\r")
-        if not record:
-            continue
+    texts = ((line, text.removesuffix("\r")) for line, text in records)
+    for line, record in filter(itemgetter(1), texts):
         lost = 1
         try:
-            row = split_record(record)
-            lost = sum(bool(written.strip()) for _, written in row.players) or 1
-            instant = _parse_instant(values, row.observed_at)
+            observed_at, players = split_record(record)
+            if mapping.is_wide:
+                lost = sum(bool(written.strip()) for _, written in players) or 1
+            elif mapping.is_strict and not source.accepts_any_id:
+                _check_id(players[0][0])
+            instant = _parse_instant(parser, observed_at)
         except RowError as error:
             rejects.append(Reject(line, str(error), record, error.value, rows=lost))
             continue
-        for server_id, written in row.players:
+        for server_id, written in players:
             try:
-                count = values.parse_count(written)
+                count = parser.parse_count(written)
             except RowError as error:
-                cell = f"{server_id},{row.observed_at},{written}"
-                rejects.append(Reject(line, str(error), cell, error.value, server_id))
-            else:
-                if count is not None:
-                    found.append((server_id, instant, count, line))
-    return Batch.from_rows(found, rejects)
+                cell = f"{server_id},{observed_at},{written}" if mapping.is_wide else record
+                column = server_id if mapping.is_wide else None
+                rejects.append(Reject(line, str(error), cell, error.value, column))
+                continue
+            if count is not None:
+                found.append((server_id, instant, count, line))
+            elif not mapping.is_wide:
+                without_count += 1
+    if found and source.keep_text and not mapping.is_wide:
+        source.keep_text(block)
+    return Batch.from_rows(found, rejects, {NO_COUNT: without_count} if without_count else {})
 
 
-def _choose_row_parser(source: Source) -> Callable[[Row], tuple[int, int | None]]:
-    """Return the function that parses the instant and the player count of a row.
-
-    The count is None if it is empty. The function raises RowError for a malformed field.
-    """
-    if source.mapping.is_strict:
-        return parse_values if source.accepts_any_id else _parse_strictly
-    values = ValueParser(source.mapping)
-    return lambda row: (_parse_instant(values, row.observed_at), values.parse_count(row.players))
+def _check_id(text: str) -> None:
+    if not IDENTIFIER.fullmatch(text):
+        raise RowError(f"serverId: {IDENTIFIER_RULE}", text)
 
 
-def _parse_strictly(row: Row) -> tuple[int, int]:
-    if not IDENTIFIER.fullmatch(row.server_id):
-        raise RowError(f"serverId: {IDENTIFIER_RULE}", row.server_id)
-    return parse_values(row)
-
-
-def _parse_instant(values: ValueParser, text: str) -> int:
+def _parse_instant(parser: ValueParser | _StrictParser, text: str) -> int:
     try:
-        return values.parse_instant(text)
+        return parser.parse_instant(text)
     except InstantError as error:
         raise RowError(f"observedAt: {error}", text) from None
