@@ -61,9 +61,13 @@ class SnapshotHeader:
             self.as_of = check_instant(file_row.as_of)
             check_optional_instant(file_row.first_observed_at)
             check_optional_instant(file_row.last_observed_at)
-            self.sources = read_texts(file_row.sources)
-            """The names of the observation files, in the order read."""
             check_coverage(file_row)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the observation files, in the order read; answers need none."""
+        with self.convert_decode_errors(FILE_ROW):
+            return read_texts(self.file_row.sources)
 
     @property
     def root(self) -> str:
