@@ -94,9 +94,4 @@ def compute_growth(first: int, last: int) -> Growth:
 
     The percentage is None if the first count is 0.
     """
-    return Growth(last - first, compute_growth_percentage(first, last))
-
-
-def compute_growth_percentage(first: int, last: int) -> float | None:
-    """Return the growth between two player counts in percent of the first; None if that is 0."""
-    return 100 * (last - first) / first if first else None
+    return Growth(last - first, 100 * (last - first) / first if first else None)

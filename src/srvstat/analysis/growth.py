@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from srvstat import stats
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.statistics import (
-    build_growth_part,
     build_window_part,
     compare_averages,
     compare_with_earlier,
@@ -28,7 +28,6 @@ from srvstat.documents.document import WHOLE_SHARE, GrowthPart
 from srvstat.snapshot.format.blocks import Observations
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.stats import compute_growth_percentage, find_middle_ranks
 
 _HALF_MS_PER_WEEK = 2 * 7 * DAY_MS
 
@@ -89,8 +88,8 @@ def _iter_servers(
             previous_coverage=None if before is None else before.coverage,
             first_players=found.first,
             last_players=found.last,
-            growth=build_growth_part(found),
-            previous_growth=None if before is None else build_growth_part(before),
+            growth=GrowthPart(*found.growth),
+            previous_growth=None if before is None else GrowthPart(*before.growth),
             players_per_week=_compute_trend(by_day),
             steps=tuple(_iter_steps(by_step)),
         )
@@ -137,7 +136,7 @@ def _iter_steps(totals: _StepTotals) -> Iterator[GrowthStepPart]:
             if earlier and not is_partial:
                 change = compare_averages(*earlier, total, count)
             if count > 1:
-                growth = GrowthPart(last - first, compute_growth_percentage(first, last))
+                growth = GrowthPart(*stats.compute_growth(first, last))
         yield GrowthStepPart(start, end, is_partial, share, count, average, change, growth)
         earlier = None if is_partial or not count else (total, count)
 
@@ -164,7 +163,7 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
     if len(positions) < 2:  # noqa: PLR2004 - a slope is between two
         return None
     xs, ys = (positions - positions[0]).astype(float), divide(totals, counts).astype(float)
-    ranks = find_middle_ranks(math.comb(len(xs), 2))
+    ranks = stats.find_middle_ranks(math.comb(len(xs), 2))
     iter_slopes: _IterSlopes = partial(_iter_slopes, xs, ys)
     if ranks[1] <= _SAMPLE:
         iter_slopes = [*iter_slopes()].__iter__

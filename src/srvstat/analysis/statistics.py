@@ -158,11 +158,6 @@ def build_window_part(window: Window) -> WindowPart:
     return WindowPart(from_=None if window.start == BEFORE_ALL else window.start, to=window.end)
 
 
-def build_growth_part(figures: WindowFigures) -> GrowthPart:
-    """Return the growth in a window as it is in documents."""
-    return GrowthPart(**figures.growth._asdict())
-
-
 def _describe_servers(
     snapshot: Snapshot,
     servers: Iterable[ServerRow],
@@ -201,7 +196,7 @@ def _build_part(figures: WindowFigures, options: FigureOptions) -> FiguresPart:
         median_players=figures.median,
         peak_players=peak and peak.players,
         lowest_players=lowest and lowest.players,
-        growth=build_growth_part(figures),
+        growth=GrowthPart(*figures.growth),
         sample_count=figures.count,
         peak_first_at=peak and peak.first_at,
         peak_last_at=peak and peak.last_at,
