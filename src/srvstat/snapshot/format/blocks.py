@@ -195,7 +195,7 @@ def decode(block: Block, end: int) -> Observations:
     count, start, unit = block.observation_count, block.first_observed_at, block.time_unit
     times = _unpack(block.times, find_width(block.times, count))
     players = _unpack(block.players, find_width(block.players, count))
-    is_ascending = times[0] == 0 and bool((times[1:] > times[:-1]).all())
+    is_ascending = times[0] == 0 and np.count_nonzero(times[1:] > times[:-1]) == count - 1
     is_in_time = unit > 0 and start >= 0 and start + int(times[-1]) * unit == end <= LATEST
     is_safe = players.itemsize < SUM_WIDTH or int(players.max()) <= MAX_SAFE_INTEGER
     if not (is_ascending and is_in_time and is_safe):
