@@ -75,12 +75,6 @@ class SnapshotHeader:
         return self.file_row.root.hex()
 
     @property
-    def sources(self) -> tuple[str, ...]:
-        """The names of the observation files, in the order read. Raises SnapshotError."""
-        with self.convert_decode_errors(FILE_ROW):
-            return read_texts(self.file_row.sources)
-
-    @property
     def parent_root(self) -> str | None:
         """The root of a bundle's parent, as 64 hexadecimal digits; None for a whole snapshot."""
         root = self.file_row.parent_root
