@@ -1,6 +1,6 @@
 """The digests of rows, and the roots of files and of folders of shards."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from operator import itemgetter
@@ -18,6 +18,7 @@ from srvstat.snapshot.format.rows import (
     ForgedRowError,
     ServerRow,
     Value,
+    find_observed_span,
 )
 
 HASH_BYTES = 8
@@ -167,9 +168,18 @@ def build_directory(servers: Sequence[ServerRow]) -> list[Bucket]:
     return buckets
 
 
-def digest_directory(directory: Iterable[Bucket]) -> bytes:
-    """Return the joined digests of all rows of `directory`."""
-    return b"".join(digest_row("directory", row) for row in directory)
+def describe_servers(row: FileRow, servers: Sequence[ServerRow]) -> tuple[FileRow, list[Bucket]]:
+    """Return the row of a file with what follows from its servers, and their directory."""
+    directory = build_directory(servers)
+    first, last = find_observed_span(servers)
+    row = row._replace(
+        server_count=len(servers),
+        observation_count=sum(server.observation_count for server in servers),
+        first_observed_at=first,
+        last_observed_at=last,
+        bucket_digests=b"".join(digest_row("directory", bucket) for bucket in directory),
+    )
+    return seal(row), directory
 
 
 def _divide_entries(entries: Sequence[tuple[bytes, bytes, int]], first: int) -> list[Bucket]:

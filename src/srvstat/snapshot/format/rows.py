@@ -54,21 +54,21 @@ END_WIDTH, SUM_WIDTH, MARK_WIDTH, DIGEST_BYTES = 8, 8, 2, 16
 class FileRow(NamedTuple):
     """The row of `snapshot`."""
 
-    as_of: int
-    server_count: int
-    observation_count: int
-    first_observed_at: int | None
-    last_observed_at: int | None
-    sources: str
-    repeated: int
-    conflicting: int
-    rejected: int
-    is_open: int
-    parent_root: bytes | None
-    covered_from: int | None
-    bucket_digests: bytes
-    root: bytes
-    digest: bytes
+    as_of: int = 0
+    server_count: int = 0
+    observation_count: int = 0
+    first_observed_at: int | None = None
+    last_observed_at: int | None = None
+    sources: str = "[]"
+    repeated: int = 0
+    conflicting: int = 0
+    rejected: int = 0
+    is_open: int = 0
+    parent_root: bytes | None = None
+    covered_from: int | None = None
+    bucket_digests: bytes = b""
+    root: bytes = b""
+    digest: bytes = b""
 
 
 class ServerRow(NamedTuple):

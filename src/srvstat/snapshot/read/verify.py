@@ -7,12 +7,7 @@ from itertools import islice
 
 from srvstat.contract.windows import DAY_MS, DAYS, find_window
 from srvstat.documents.snapshot import Verification
-from srvstat.snapshot.format.digest import (
-    MANIFEST,
-    build_directory,
-    digest_directory,
-    seal,
-)
+from srvstat.snapshot.format.digest import MANIFEST, describe_servers
 from srvstat.snapshot.format.packing import read_block_ends
 from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, Block, ServerRow, find_observed_span
 from srvstat.snapshot.read.header import FILE_ROW
@@ -202,18 +197,10 @@ def _check_structure(snapshot: SnapshotFile) -> None:
 
 def _check_directory(snapshot: SnapshotFile, servers: Sequence[ServerRow]) -> None:
     """Compare the directory and the row of the file with all servers."""
-    directory = build_directory(servers)
+    row, directory = describe_servers(snapshot.file_row, servers)
     if list(islice(snapshot.iter_directory(), len(directory) + 1)) != directory:
         raise snapshot.build_damage_error(DIRECTORY)
-    first, last = find_observed_span(servers)
-    expected = snapshot.file_row._replace(
-        bucket_digests=digest_directory(directory),
-        server_count=len(servers),
-        observation_count=sum(server.observation_count for server in servers),
-        first_observed_at=first,
-        last_observed_at=last,
-    )
-    if seal(expected) != snapshot.file_row:
+    if row != snapshot.file_row:
         raise snapshot.build_damage_error(FILE_ROW)
 
 

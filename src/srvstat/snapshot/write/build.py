@@ -13,6 +13,7 @@ from srvstat.files.atomic import atomic_write, check_name
 from srvstat.files.errors import convert_write_errors
 from srvstat.files.reading import STDIN
 from srvstat.snapshot.format.rows import FileRow, find_observed_span
+from srvstat.snapshot.read.header import read_texts
 from srvstat.snapshot.write.database import (
     check_draft,
     check_journal,
@@ -123,10 +124,10 @@ def build(  # noqa: PLR0913 - each is an option of the command
         with open_draft(output, draft) as connection:
             intake = Intake(connection, roster, observation_sources, as_of)
             intake.warnings.extend(warnings)
-            summary, _ = fill_draft(
+            summary, file_row = fill_draft(
                 connection, intake, rules, rejects_file=rejects_file, progress=progress
             )
-        check_draft(output, draft, summary.kept)
+        check_draft(output, draft, file_row)
         check_journal(output)
     return summary
 
@@ -155,11 +156,8 @@ def fill_draft(  # noqa: PLR0913 - each is a part of the build
         strict=rules.strict,
     )
     as_of = check_rows(intake, stored, rules, first_reject)
-    summary = summarize(intake, stored, as_of, first_reject)
-    texts = encode_texts(list_stored_names(intake.sources) if names is None else names)
-    servers = [fill_fallbacks(server, as_of) for server in stored.servers]
-    described = _build_file_row(summary, texts, is_open=intake.roster.is_open)
-    return summary, store_servers(connection, servers, described)
+    file_row = FileRow(as_of=as_of, is_open=int(intake.roster.is_open))
+    return finish_draft(connection, intake, stored, first_reject, file_row, names=names)
 
 
 def read_rows(
@@ -188,7 +186,35 @@ def read_rows(
     return stored, write_rejects(intake.rejects, rejects_file, strict=strict)
 
 
-def summarize(intake: Intake, stored: Stored, as_of: int, first_reject: str | None) -> BuildSummary:
+def finish_draft(  # noqa: PLR0913 - each is a part of the file
+    connection: sqlite3.Connection,
+    intake: Intake,
+    stored: Stored,
+    first_reject: str | None,
+    file_row: FileRow,
+    *,
+    names: Sequence[str] | None = None,
+) -> tuple[BuildSummary, FileRow]:
+    """Store the servers and the row of the file; return a summary and that row.
+
+    `file_row` has the as-of time, and what the file says about earlier sources.
+    """
+    names = list_stored_names(intake.sources) if names is None else names
+    earlier = read_texts(file_row.sources)
+    summary = _summarize(intake, stored, file_row.as_of, first_reject)
+    file_row = file_row._replace(
+        sources=encode_texts([*earlier, *(name for name in names if name not in earlier)]),
+        repeated=file_row.repeated + summary.repeated,
+        conflicting=file_row.conflicting + summary.conflicting,
+        rejected=file_row.rejected + summary.rejected,
+    )
+    servers = [fill_fallbacks(server, file_row.as_of) for server in stored.servers]
+    return summary, store_servers(connection, servers, file_row)
+
+
+def _summarize(
+    intake: Intake, stored: Stored, as_of: int, first_reject: str | None
+) -> BuildSummary:
     """Return the counts of rows and servers."""
     first, last = find_observed_span(stored.servers)
     remedy = find_remedy(list_reasons(intake.rejects, {}, {}))
@@ -209,27 +235,6 @@ def summarize(intake: Intake, stored: Stored, as_of: int, first_reject: str | No
         first_observed_at=first,
         last_observed_at=last,
         warnings=tuple(intake.warnings),
-    )
-
-
-def _build_file_row(summary: BuildSummary, sources: str, *, is_open: bool) -> FileRow:
-    """Return the row of the file, without its digests."""
-    return FileRow(
-        as_of=summary.as_of,
-        server_count=summary.servers,
-        observation_count=summary.kept,
-        first_observed_at=summary.first_observed_at,
-        last_observed_at=summary.last_observed_at,
-        sources=sources,
-        repeated=summary.repeated,
-        conflicting=summary.conflicting,
-        rejected=summary.rejected,
-        is_open=int(is_open),
-        parent_root=None,
-        covered_from=None,
-        bucket_digests=b"",
-        root=b"",
-        digest=b"",
     )
 
 
@@ -265,7 +270,7 @@ def build_shard(shard: Shard, report: Callable[[int], None]) -> FileRow:
     with convert_write_errors(shard.title), open(shard.path, "xb") as file:
         with open_draft(shard.title, shard.path) as connection:
             intake = Intake(connection, Roster(shard.records), sources, shard.as_of)
-            summary, row = fill_draft(
+            _, row = fill_draft(
                 connection,
                 intake,
                 Rules(strict=True, max_rejected=None, allow_empty=True),
@@ -273,6 +278,6 @@ def build_shard(shard: Shard, report: Callable[[int], None]) -> FileRow:
                 progress=lambda _step, _bytes, rows: report(rows),
                 names=shard.sources,
             )
-        check_draft(shard.title, shard.path, summary.kept)
+        check_draft(shard.title, shard.path, row)
         os.fsync(file.fileno())
     return row

@@ -11,7 +11,7 @@ from srvstat.documents.snapshot import BundleSummary, ExportSummary
 from srvstat.files.atomic import atomic_folder, atomic_write, check_name, write_file
 from srvstat.files.errors import convert_write_errors
 from srvstat.snapshot.format.blocks import derive
-from srvstat.snapshot.format.rows import FileRow, ServerRow, find_observed_span
+from srvstat.snapshot.format.rows import FileRow, ServerRow
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.write.database import (
@@ -56,7 +56,7 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
     with atomic_write(output, overwrite=overwrite) as draft:
         with open_draft(output, draft) as connection:
             file_row = _fill_draft(connection, parent, chosen, covered_from, redact=redact)
-        check_draft(output, draft, file_row.observation_count)
+        check_draft(output, draft, file_row)
         check_journal(output)
         with convert_write_errors(output):
             size = os.path.getsize(draft)
@@ -92,9 +92,12 @@ def _fill_draft(
         rows.append(derive(server._replace(server=number), observations, put))
     if redact:
         rows = list(map(_redact, rows))
-    return store_servers(
-        connection, rows, _build_file_row(parent, rows, covered_from, redact=redact)
+    file_row = parent.file_row._replace(
+        sources="[]" if redact else parent.file_row.sources,
+        parent_root=parent.file_row.root,
+        covered_from=covered_from,
     )
+    return store_servers(connection, rows, file_row)
 
 
 def _redact(row: ServerRow) -> ServerRow:
@@ -106,22 +109,6 @@ def _redact(row: ServerRow) -> ServerRow:
         chat_url=row.chat_url and REDACTED_URL,
         icon_url=row.icon_url and REDACTED_URL,
         source_id=None,
-    )
-
-
-def _build_file_row(
-    parent: Snapshot, rows: Sequence[ServerRow], covered_from: int, *, redact: bool
-) -> FileRow:
-    """Return the row of the file, without its digests."""
-    first, last = find_observed_span(rows)
-    return parent.file_row._replace(
-        server_count=len(rows),
-        observation_count=sum(row.observation_count for row in rows),
-        first_observed_at=first,
-        last_observed_at=last,
-        sources="[]" if redact else parent.file_row.sources,
-        parent_root=parent.file_row.root,
-        covered_from=covered_from,
     )
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
 from srvstat.files.errors import convert_write_errors
-from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
+from srvstat.snapshot.format.digest import describe_servers
 from srvstat.snapshot.format.rows import (
     APPLICATION_ID,
     FORMAT_VERSION,
@@ -70,12 +70,11 @@ def put_blocks(connection: sqlite3.Connection, blocks: Iterable[Block]) -> None:
 def store_servers(
     connection: sqlite3.Connection, rows: Sequence[ServerRow], file_row: FileRow
 ) -> FileRow:
-    """Replace the servers, their directory, and the row of the file with its digests, and commit.
+    """Replace the servers, their directory and the row of the file, and commit.
 
-    Returns the row of the file as stored.
+    `file_row` has the columns about its sources; returns the row as stored.
     """
-    directory = build_directory(rows)
-    sealed = seal(file_row._replace(bucket_digests=digest_directory(directory)))
+    sealed, directory = describe_servers(file_row, rows)
     database = sqlite_utils.Database(connection, execute_plugins=False)
     stored: dict[str, Sequence[ServerRow | Bucket | FileRow]] = {
         "servers": rows,
@@ -123,35 +122,26 @@ def _convert_errors(output: str) -> Iterator[None]:
         raise OutputError(f"{output}: {error}, here or in SQLite's temporary files") from None
 
 
-def check_draft(output: str, draft: str, observations: int) -> None:
-    """Read back a draft before it becomes the output.
+def check_draft(
+    output: str, draft: str, row: FileRow, first_blocks: Mapping[str, int] | None = None
+) -> None:
+    """Read back a draft, with the given row of the file, before it becomes the output.
 
-    Raises OutputError if it is damaged or has another number of observations.
-    """
-    try:
-        with closing(open_file(draft)) as snapshot:
-            check_chain(snapshot)
-            is_complete = snapshot.file_row.observation_count == observations
-    except SnapshotError:
-        is_complete = False
-    if not is_complete:
-        raise OutputError(f"{output}: the written file does not read back; check the disk")
-
-
-def check_changes(output: str, draft: str, first_blocks: Mapping[str, int], row: FileRow) -> None:
-    """Read back what an update wrote into a draft before it becomes the output.
-
-    `first_blocks` has the number of the first block written by the id of its server. The output is
-    still the file before the update.
+    For an update, `first_blocks` has the number of the first block written by the id of its server,
+    and the output is still the file before the update.
 
     Raises OutputError if a row differs, or if one is missing.
     """
     try:
         with closing(open_file(draft)) as snapshot:
-            check_written(snapshot, first_blocks)
             is_complete = snapshot.file_row == row
-        with convert_write_errors(output):
-            is_complete &= _read_change_counter(draft) != _read_change_counter(output)
+            if first_blocks is None:
+                check_chain(snapshot)
+            else:
+                check_written(snapshot, first_blocks)
+        if first_blocks is not None:
+            with convert_write_errors(output):
+                is_complete &= _read_change_counter(draft) != _read_change_counter(output)
     except SnapshotError:
         is_complete = False
     if not is_complete:

@@ -9,31 +9,29 @@ from functools import partial
 
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.instants import format_instant
-from srvstat.documents.snapshot import BuildSummary, UpdateSummary
+from srvstat.documents.snapshot import UpdateSummary
 from srvstat.files.atomic import atomic_write
 from srvstat.files.copying import copy_in_background, lock_file
 from srvstat.files.identity import compute_identity
 from srvstat.snapshot.format.rows import (
     BLOCKS_PER_SERVER,
     Block,
-    FileRow,
     ServerRow,
     find_observed_span,
 )
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.snapshot.write.build import check_names, read_rows, summarize
+from srvstat.snapshot.write.build import check_names, finish_draft, read_rows
 from srvstat.snapshot.write.database import (
-    check_changes,
+    check_draft,
     check_journal,
     open_draft,
     open_temporary,
     put_blocks,
-    store_servers,
 )
 from srvstat.snapshot.write.intake import Intake, Progress
 from srvstat.snapshot.write.roster import NOT_IN_SNAPSHOT, NOT_LISTED, Roster
 from srvstat.snapshot.write.rules import RejectLimit, check_update, open_rejects
-from srvstat.snapshot.write.server_rows import build_record, encode_texts, fill_fallbacks
+from srvstat.snapshot.write.server_rows import build_record
 from srvstat.snapshot.write.store import store
 from srvstat.sources.batch import check_sources
 from srvstat.sources.registry import load_record_reader
@@ -45,7 +43,7 @@ from srvstat.sources.server_records import (
     complete_records,
     make_slug,
 )
-from srvstat.sources.source import Source, list_stored_names
+from srvstat.sources.source import Source
 
 _MAX_WAITING = 2_000
 """Blocks in memory while the file is copied: about 40 MB."""
@@ -204,21 +202,21 @@ def update(  # noqa: PLR0913 - each is an option of the command
             )
             check_update(intake, stored, max_rejected, first_reject)
             _, last = find_observed_span(stored.servers)
-            new_as_of = max(old.as_of, last or 0) if as_of is None else as_of
-            rows = summarize(intake, stored, new_as_of, first_reject)
-            servers = [fill_fallbacks(server, new_as_of) for server in stored.servers]
+            file_row = old.file_row._replace(
+                as_of=max(old.as_of, last or 0) if as_of is None else as_of,
+                # A server that was withheld must not become one again.
+                is_open=int(bool(old.file_row.is_open) and not roster.withheld),
+            )
             put_waiting()
             for removed in before.keys() - roster.server_keys.keys():
                 _remove_blocks(connection, before[removed])
-            file_row = store_servers(
-                connection, servers, _build_file_row(old, intake, rows, servers)
-            )
+            summary, file_row = finish_draft(connection, intake, stored, first_reject, file_row)
             connection.close()
-            check_changes(path, draft, stored.first_blocks, file_row)
+            check_draft(path, draft, file_row, stored.first_blocks)
             check_journal(path)
-    ids = {server.id for server in servers}
+    ids = {server.id for server in stored.servers}
     return UpdateSummary(
-        rows=rows,
+        rows=summary,
         added=len(ids - before.keys()),
         removed=len(before.keys() - ids),
         observations=file_row.observation_count,
@@ -231,25 +229,4 @@ def _remove_blocks(connection: sqlite3.Connection, server: ServerRow) -> None:
     connection.execute(
         "DELETE FROM blocks WHERE server_block BETWEEN ? AND ?",
         (start, start + BLOCKS_PER_SERVER - 1),
-    )
-
-
-def _build_file_row(
-    snapshot: SnapshotFile, intake: Intake, rows: BuildSummary, servers: Sequence[ServerRow]
-) -> FileRow:
-    """Return the row of the file without digests; the counts of the new sources are added."""
-    old = snapshot.file_row
-    sources = dict.fromkeys((*snapshot.sources, *list_stored_names(intake.sources)))
-    return old._replace(
-        as_of=rows.as_of,
-        server_count=len(servers),
-        observation_count=sum(server.observation_count for server in servers),
-        first_observed_at=rows.first_observed_at,
-        last_observed_at=rows.last_observed_at,
-        sources=encode_texts(list(sources)),
-        repeated=old.repeated + rows.repeated,
-        conflicting=old.conflicting + rows.conflicting,
-        rejected=old.rejected + rows.rejected,
-        # A server that was withheld must not become one again.
-        is_open=int(bool(old.is_open) and not intake.roster.withheld),
     )
