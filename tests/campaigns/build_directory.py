@@ -1,8 +1,9 @@
-"""A directory for builds and updates that are killed or fail: sources, files before and after."""
+"""A directory for commands that are killed or fail: sources, and files before and after."""
 
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from srvstat.cli.main import main
 START = 1_772_323_200_000
 """2026-03-01T00:00:00Z, the instant of the first observation."""
 
-DRAFT = re.compile(r"\.(out\.db|rejects\.ndjson)\.srvstat-[0-9a-f]{16}\.tmp")
+DRAFT = re.compile(r"\.(out(\.db)?|rejects\.ndjson)\.srvstat-[0-9a-f]{16}\.tmp")
 
 
 class Setting(NamedTuple):
@@ -31,10 +32,12 @@ SETTINGS = (
 
 
 UPDATE_SETTINGS = (Setting("update", is_old=True, options=()),)
+BUNDLE_SETTINGS = SETTINGS[:2]
+EXPORT_SETTINGS = (Setting("export", is_old=False, options=()),)
 
 
 class Files(NamedTuple):
-    """The two files that a build or an update writes; None for a missing file."""
+    """The two outputs of a command; None for a missing one. The files of a folder are joined."""
 
     snapshot: bytes | None
     rejects: bytes | None
@@ -46,6 +49,9 @@ OLD = Files(b"an old snapshot", b"old rejects\n")
 
 class BuildDirectory:
     """A directory to build in, its sources, and the files that they produce."""
+
+    output = "out.db"
+    """The name of the snapshot, or of the folder that an export writes."""
 
     def __init__(self, root: str, observations: int) -> None:
         self._sources = Path(root, f"sources-{observations}")
@@ -71,7 +77,7 @@ class BuildDirectory:
     def build_command(self, *options: str, into: Path | None = None) -> list[str]:
         """Return the arguments of a build with more options, into this or another directory."""
         directory = into or self.path
-        output, rejects = directory / "out.db", directory / "rejects.ndjson"
+        output, rejects = directory / self.output, directory / "rejects.ndjson"
         servers, observations = self._sources / "servers.ndjson", self._sources / "observations.csv"
         written = ["snapshot", "build", str(output), "--rejects", str(rejects), "--quiet"]
         sources = ["--servers", str(servers), "--observations", str(observations)]
@@ -79,23 +85,24 @@ class BuildDirectory:
 
     def read_files(self) -> Files:
         """Read the two files."""
-        return Files(self._read("out.db"), self._read("rejects.ndjson"))
+        return Files(self._read(self.output), self._read("rejects.ndjson"))
 
     def reset(self, *, is_old: bool) -> None:
         """Empty the directory; with `is_old`, write the old files."""
-        for name in os.listdir(self.path):
-            (self.path / name).unlink()
+        shutil.rmtree(self.path)
+        self.path.mkdir()
         if is_old:
             self.write_old_files()
 
     def write_old_files(self) -> None:
         """Write the files before the command; leftovers stay."""
-        for name, data in zip(("out.db", "rejects.ndjson"), self.old, strict=True):
-            (self.path / name).write_bytes(data or b"")
+        for name, data in zip((self.output, "rejects.ndjson"), self.old, strict=True):
+            if data is not None:
+                (self.path / name).write_bytes(data)
 
     def list_leftovers(self) -> set[str]:
         """Return the names of all other files in the directory."""
-        return set(os.listdir(self.path)) - {"out.db", "rejects.ndjson"}
+        return set(os.listdir(self.path)) - {self.output, "rejects.ndjson"}
 
     def check_files(self, before: Files) -> Iterator[str]:
         """Yield the problems with the files that a build left; a killed build may leave drafts."""
@@ -103,7 +110,7 @@ class BuildDirectory:
         for name, *allowed, now in zip(Files._fields, before, self.new, after, strict=True):
             if now not in allowed:
                 yield f"{name} is neither the old nor the new one"
-        if after.rejects == self.new.rejects and after.snapshot != self.new.snapshot:
+        if self.new.rejects == after.rejects is not None and after.snapshot != self.new.snapshot:
             yield "new rejects without the new snapshot"
         for name in self.list_leftovers():
             if not DRAFT.fullmatch(name):
@@ -111,6 +118,8 @@ class BuildDirectory:
 
     def _read(self, name: str) -> bytes | None:
         path = self.path / name
+        if path.is_dir():
+            return b"".join(one.read_bytes() for one in sorted(path.iterdir()))
         return path.read_bytes() if path.exists() else None
 
 
@@ -137,6 +146,41 @@ class UpdateDirectory(BuildDirectory):
         """Return the arguments of an update with more options, in this or another directory."""
         _, _, *arguments = super().build_command(*options, into=into)
         return ["snapshot", "update", *arguments]
+
+
+class BundleDirectory(BuildDirectory):
+    """A directory for bundles of a snapshot that is elsewhere."""
+
+    def _create_old_files(self) -> Files:
+        self._parent = str(self._sources / "parent.db")
+        if main([*super().build_command()[:2], self._parent, *super().build_command()[5:]]):
+            raise RuntimeError("the build of the parent failed")
+        return Files(OLD.snapshot, None)
+
+    def build_command(self, *options: str, into: Path | None = None) -> list[str]:
+        """Return the arguments of a bundle with more options, into this or another directory."""
+        output = str((into or self.path) / self.output)
+        return ["snapshot", "bundle", "a", "-o", output, "--snapshot", self._parent, *options]
+
+
+class ExportDirectory(BundleDirectory):
+    """A directory for exports, each of which is a new folder."""
+
+    output = "out"
+
+    def _create_old_files(self) -> Files:
+        super()._create_old_files()
+        return NOTHING
+
+    def build_last_command(self) -> list[str]:
+        """Return the arguments of an export; an earlier one is removed."""
+        shutil.rmtree(self.path / self.output, ignore_errors=True)
+        return self.build_command()
+
+    def build_command(self, *options: str, into: Path | None = None) -> list[str]:
+        """Return the arguments of an export with more options, into this or another directory."""
+        output = str((into or self.path) / self.output)
+        return ["snapshot", "export", "-o", output, "--snapshot", self._parent, *options]
 
 
 def _write_sources(directory: Path, observations: int) -> None:

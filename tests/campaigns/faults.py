@@ -1,4 +1,4 @@
-"""Inject a fault at every call of a build or an update that changes a file.
+"""Inject a fault at every call of a command that changes a file: build, update, bundle, export.
 
 A fault is a kill, an error, or a write of a part.
 """
@@ -15,10 +15,14 @@ from functools import partial
 from typing import NamedTuple
 
 from campaigns.build_directory import (
+    BUNDLE_SETTINGS,
+    EXPORT_SETTINGS,
     NOTHING,
     SETTINGS,
     UPDATE_SETTINGS,
     BuildDirectory,
+    BundleDirectory,
+    ExportDirectory,
     Files,
     Setting,
     UpdateDirectory,
@@ -59,6 +63,8 @@ class Case(NamedTuple):
 COMMANDS: Mapping[str, tuple[type[BuildDirectory], Sequence[Setting]]] = {
     "build": (BuildDirectory, SETTINGS),
     "update": (UpdateDirectory, UPDATE_SETTINGS),
+    "bundle": (BundleDirectory, BUNDLE_SETTINGS),
+    "export": (ExportDirectory, EXPORT_SETTINGS),
 }
 """The directory to run a command in, and how it can start."""
 
@@ -174,22 +180,17 @@ def _check_next_build(directory: BuildDirectory) -> Iterator[str]:
 
 
 _PROMISE = (
-    "if any call fails, both files are either the old or the new ones, complete; exit code 0 means"
+    "if any call fails, all files are either the old or the new ones, complete; exit code 0 means"
     " the new ones; the next {} removes all leftovers"
 )
-BUILDS = Campaign(
-    name="faults",
-    promise=_PROMISE.format("build"),
-    run=partial(run, "build"),
-    short=40,
-    long=2_000,
-    needs=NEEDS,
-)
-UPDATES = Campaign(
-    name="updates",
-    promise=_PROMISE.format("update"),
-    run=partial(run, "update"),
-    short=20,
-    long=2_000,
-    needs=NEEDS,
-)
+
+
+def _define_campaign(name: str, command: str, short: int) -> Campaign:
+    promise = _PROMISE.format(command)
+    return Campaign(name, promise, partial(run, command), short=short, long=2_000, needs=NEEDS)
+
+
+BUILDS = _define_campaign("faults", "build", 40)
+UPDATES = _define_campaign("updates", "update", 20)
+BUNDLES = _define_campaign("bundles", "bundle", 20)
+EXPORTS = _define_campaign("exports", "export", 60)

@@ -10,6 +10,8 @@ _ALL: tuple[Campaign, ...] = (
     text.CAMPAIGN,
     faults.BUILDS,
     faults.UPDATES,
+    faults.BUNDLES,
+    faults.EXPORTS,
     kills.KILLS,
     kills.INTERRUPTIONS,
 )

@@ -9,7 +9,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from srvstat.contract.errors import OutputError, UsageError
 from srvstat.files.errors import convert_write_errors
@@ -284,13 +284,20 @@ def write_file(path: str, pieces: Iterable[bytes], *, title: str) -> None:
     with ExitStack() as stack:
         with convert_write_errors(title):
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            file = stack.enter_context(open(path, "xb"))
+            file = open(path, "xb")  # noqa: SIM115 - closed by the stack
+        stack.callback(_close, file)
         for piece in pieces:
             with convert_write_errors(title):
                 file.write(piece)
         with convert_write_errors(title):
             file.flush()
             os.fsync(file.fileno())
+
+
+def _close(file: BinaryIO) -> None:
+    """Close a file that is flushed; or one that could not be written, which fails once more."""
+    with suppress(OSError):
+        file.close()
 
 
 def _rename(path: str, draft: str, target: str) -> None:
