@@ -12,8 +12,8 @@ from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import InstantError
 from srvstat.files.json_events import Events, Problem, read_items, read_keys, read_value, skip_value
 from srvstat.files.reading import STDIN
-from srvstat.sources.batch import NO_COUNT, Batch, RowError
-from srvstat.sources.json_points import BadPoint, NoPoint, Point, collect_batches, read_events
+from srvstat.sources.batch import NO_COUNT, Batch, Reject, RowError
+from srvstat.sources.json_points import Point, collect_batches, read_events
 from srvstat.sources.source import Source
 from srvstat.sources.times_and_counts import ValueParser
 
@@ -43,7 +43,7 @@ def _find_server_id(source: Source) -> str:
     return stem
 
 
-def _read_points(source: Source, server_id: str) -> Iterator[Point | BadPoint | NoPoint]:
+def _read_points(source: Source, server_id: str) -> Iterator[Point | Reject | str]:
     events, parser = read_events(source), ValueParser(source.mapping)
     for event, _ in events:
         if event != "start_map":
@@ -74,20 +74,20 @@ def _describe(events: Events) -> str:
     return ": ".join(text for text in texts if isinstance(text, str)) or "unknown"
 
 
-def _build_point(parser: ValueParser, server_id: str, item: Any) -> Point | BadPoint | NoPoint:
+def _build_point(parser: ValueParser, server_id: str, item: Any) -> Point | Reject | str:
     attributes = item.get("attributes") if isinstance(item, dict) else None
     if not isinstance(attributes, dict) or attributes.keys() != {"timestamp", "value"}:
-        return BadPoint("must have the attributes timestamp and value", "")
+        return Reject(0, "must have the attributes timestamp and value", "")
     if any(isinstance(value, Problem) for value in attributes.values()):
-        return BadPoint("timestamp and value must be plain values", "")
+        return Reject(0, "timestamp and value must be plain values", "")
     observed_at, value = map(str, (attributes["timestamp"], attributes["value"]))
     try:
         instant, players = parser.parse_instant(observed_at), parser.parse_count(value)
     except InstantError as error:
-        return BadPoint(f"observedAt: {error}", f"{observed_at},{value}", observed_at, "timestamp")
+        return Reject(0, f"observedAt: {error}", f"{observed_at},{value}", observed_at, "timestamp")
     except RowError as error:
-        return BadPoint(str(error), f"{observed_at},{value}", value, "value")
-    return NoPoint(NO_COUNT) if players is None else Point(server_id, instant, players)
+        return Reject(0, str(error), f"{observed_at},{value}", value, "value")
+    return NO_COUNT if players is None else Point(server_id, instant, players)
 
 
 def _build_error(source: Source) -> SourceError:

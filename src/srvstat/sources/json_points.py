@@ -22,24 +22,6 @@ class Point(NamedTuple):
     players: int
 
 
-class BadPoint(NamedTuple):
-    """A malformed point, with the reason and its text.
-
-    `value` is its malformed value, and `column` what the answer calls it; None if there is none.
-    """
-
-    reason: str
-    text: str
-    value: str | None = None
-    column: str | None = None
-
-
-class NoPoint(NamedTuple):
-    """A point that is well-formed but no observation, for a reason."""
-
-    reason: str
-
-
 def read_events(source: Source) -> Events:
     """Parse the JSON documents of a source, which follow each other, to events.
 
@@ -53,14 +35,19 @@ def read_events(source: Source) -> Events:
         raise SourceError(f"{source.title}: not JSON") from None
 
 
-def collect_batches(points: Iterable[Point | BadPoint | NoPoint]) -> Iterator[Batch]:
-    """Yield points in batches. The place of a point is its number, from 1."""
+def collect_batches(points: Iterable[Point | Reject | str]) -> Iterator[Batch]:
+    """Yield points in batches. The place of a point is its number, from 1.
+
+    A reject is a malformed point, of any place. A text is the reason why a well-formed point is no
+    observation.
+    """
     numbered = enumerate(points, 1)
     while chunk := list(islice(numbered, _POINTS_PER_BATCH)):
-        kept = [(*point, place) for place, point in chunk if isinstance(point, Point)]
-        skipped = Counter(point.reason for _, point in chunk if isinstance(point, NoPoint))
-        rejects = [Reject(place, *point) for place, point in chunk if isinstance(point, BadPoint)]
-        yield Batch.from_rows(kept, rejects, skipped=skipped)
+        yield Batch.from_rows(
+            ((*point, place) for place, point in chunk if isinstance(point, Point)),
+            [point._replace(place=place) for place, point in chunk if isinstance(point, Reject)],
+            Counter(point for _, point in chunk if isinstance(point, str)),
+        )
 
 
 def _read_text(source: Source) -> Iterator[bytes]:

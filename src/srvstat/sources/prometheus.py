@@ -12,8 +12,8 @@ from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.files import json_events
-from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, Batch
-from srvstat.sources.json_points import BadPoint, NoPoint, Point, collect_batches, read_events
+from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, Batch, Reject
+from srvstat.sources.json_points import Point, collect_batches, read_events
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source
 
@@ -21,7 +21,7 @@ NOT_A_NUMBER = "not a number (NaN)"
 HISTOGRAM = "native histogram"
 """The reasons to skip a sample."""
 
-_Sample = Point | BadPoint | NoPoint
+_Sample = Point | Reject | str
 
 _NAME = "__name__"
 _SAMPLE_KEYS = ("value", "values", "histogram", "histograms")
@@ -165,22 +165,22 @@ def _read_list(events: json_events.Events) -> list[Any]:
 def _build_sample(key: str, server_id: str, sample: Any) -> _Sample:
     """Return the point of a sample: Unix seconds as a number, and the value as text."""
     if key.startswith("histogram"):
-        return NoPoint(HISTOGRAM)
+        return HISTOGRAM
     is_pair = isinstance(sample, list) and len(sample) == len(("time", "value"))
     if not is_pair or any(isinstance(each, json_events.Problem) for each in sample):
-        return BadPoint("must be an array of a time and a value", "")
+        return Reject(0, "must be an array of a time and a value", "")
     seconds, value = sample
     text = f"{server_id},{seconds},{value}"
     is_number = type(seconds) in (int, Decimal)
     milliseconds = _CUT.multiply(seconds, 1000) if is_number else Decimal(-1)
     if not 0 <= milliseconds < LATEST + 1:
         reason = "observedAt: must be a number of Unix seconds up to the year 9999"
-        return BadPoint(reason, text, str(seconds))
+        return Reject(0, reason, text, str(seconds))
     if value == "NaN":
-        return NoPoint(NOT_A_NUMBER)
+        return NOT_A_NUMBER
     players = _parse_count(value)
     if players is None:
-        return BadPoint(f"players: {COUNT_RULE}", text, str(value), "value")
+        return Reject(0, f"players: {COUNT_RULE}", text, str(value), "value")
     return Point(server_id, int(milliseconds), players)
 
 

@@ -196,8 +196,8 @@ class Source:
     def _open(self) -> Iterator[io.BufferedIOBase]:
         with open_input(self.name) as stored:
             counted = _CountedInput(stored, self.on_bytes, is_pipe=self.get_size() is None)
-            is_gzip = counted.starts_with(_GZIP_MAGIC)
             buffered = io.BufferedReader(counted, _BLOCK_BYTES)
+            is_gzip = buffered.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
             yield gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
 
     def _read(self, stream: io.BufferedIOBase, line: int | None) -> bytes:
@@ -267,33 +267,12 @@ class _CountedInput(io.RawIOBase):
         self._stored = stored
         self._is_pipe = is_pipe
         self._on_bytes = on_bytes
-        self._head = b""
-
-    def starts_with(self, magic: bytes) -> bool:
-        """Return whether the input starts with some bytes, without consuming them."""
-        while len(self._head) < len(magic) and (
-            more := self._stored.read(len(magic) - len(self._head))
-        ):
-            self._head += more
-        return self._head == magic
 
     def readable(self) -> bool:
         """Return True, as io.BufferedReader requires."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # narrower than typeshed's buffer
-        """Fill a buffer, first with the bytes that `starts_with` has read."""
-        if self._head:
-            count = min(len(buffer), len(self._head))
-            buffer[:count] = self._head[:count]
-            self._head = self._head[count:]
-        else:
-            count = self._fill(buffer)
-        if self._on_bytes:
-            self._on_bytes(count)
-        return count
-
-    def _fill(self, buffer: memoryview) -> int:
         """Read from a file once, but from a pipe until the buffer is full or the pipe ends.
 
         A pipe returns at most 64 KiB at a time, and larger blocks take less time for each row.
@@ -304,4 +283,6 @@ class _CountedInput(io.RawIOBase):
             if not more:
                 break
             count += more
+        if self._on_bytes:
+            self._on_bytes(count)
         return count
