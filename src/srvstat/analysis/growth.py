@@ -182,7 +182,9 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
         at, to = (found + start for found in np.nonzero((slopes >= low) & (slopes <= high)))
         rises = totals[to] * counts[at] - totals[at] * counts[to]
         runs = counts[to] * counts[at] * (positions[to] - positions[at])
-        near.update(zip(rises.tolist(), runs.tolist(), strict=True))
+        # Millions may be equal, such as 0.
+        common = np.gcd(rises, runs)
+        near.update(zip((rises // common).tolist(), (runs // common).tolist(), strict=True))
     exact = sorted((Fraction(*slope), number) for slope, number in near.items())
     ends = [*accumulate(number for _, number in exact)]
     lower, upper = (exact[bisect_right(ends, rank - below)][0] for rank in ranks)
