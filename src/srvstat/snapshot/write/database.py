@@ -100,24 +100,9 @@ def open_draft(output: str, draft: str) -> Iterator[sqlite3.Connection]:
     """
     # The draft itself is locked, and SQLite's locks would wait for that lock on macOS and NFS.
     uri = f"file:{quote(os.fsencode(draft), safe='/')}?mode=rw&nolock=1"
-    with _convert_errors(output), closing(sqlite3.connect(uri, uri=True)) as connection:
-        yield connection
-
-
-@contextmanager
-def open_temporary(output: str) -> Iterator[sqlite3.Connection]:
-    """Open a database for the temporary tables of an output.
-
-    Raises OutputError for SQLite's errors in the block.
-    """
-    with _convert_errors(output), closing(sqlite3.connect("")) as connection:
-        yield connection
-
-
-@contextmanager
-def _convert_errors(output: str) -> Iterator[None]:
     try:
-        yield
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            yield connection
     except sqlite3.Error as error:
         raise OutputError(f"{output}: {error}, here or in SQLite's temporary files") from None
 

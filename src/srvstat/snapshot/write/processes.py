@@ -15,11 +15,9 @@ from multiprocessing import (
     popen_spawn_posix,  # noqa: F401 - a later import could swallow an interruption
     synchronize,  # noqa: F401 - likewise
 )
+from multiprocessing.connection import Connection
 from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
+from typing import Any, TypeVar
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -30,7 +28,7 @@ Report = Callable[[int], None]
 _SECONDS_PER_REPORT = 0.1
 _SECONDS_TO_END = 5
 
-_reports: ContextVar["Connection"] = ContextVar("_reports")
+_reports: ContextVar[Connection] = ContextVar("_reports")
 
 
 class WorkerError(Exception):
@@ -78,7 +76,7 @@ def do_jobs(
 
 
 @contextmanager
-def _open_pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, "Connection"]]:
+def _open_pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, Connection]]:
     """Yield a pool of processes, and their reports; all are killed at the end of the block.
 
     Raises WorkerError.
@@ -126,7 +124,7 @@ def _convert_start_errors() -> Iterator[None]:
         raise WorkerError(f"a process can't be started: {error.strerror}") from None
 
 
-def _prepare_process(reports: "Connection") -> None:  # pragma: no cover - runs in another process
+def _prepare_process(reports: Connection) -> None:  # pragma: no cover - runs in another process
     _reports.set(reports)
     Thread(target=_end_with_parent, daemon=True).start()
 

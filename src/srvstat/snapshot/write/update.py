@@ -25,7 +25,6 @@ from srvstat.snapshot.write.database import (
     check_draft,
     check_journal,
     open_draft,
-    open_temporary,
     put_blocks,
 )
 from srvstat.snapshot.write.intake import Intake, Progress
@@ -37,7 +36,6 @@ from srvstat.sources.batch import check_sources
 from srvstat.sources.registry import load_record_reader
 from srvstat.sources.server_records import (
     GAMES,
-    ServerRecord,
     SlugError,
     check_identifiers,
     complete_records,
@@ -99,7 +97,11 @@ def read_base(
         partial_records = read_records(replace(source, on_warning=warn))
         given = complete_records(source.title, partial_records, game)
         found_by_slug -= {record.id for record in given if record.source_id is not None}
-        records |= {record.id: _keep_source_id(record, records.get(record.id)) for record in given}
+        for record in given:
+            source_id = record.source_id
+            if source_id is None and record.id in records:
+                source_id = records[record.id].source_id
+            records[record.id] = replace(record, source_id=source_id)
         check_identifiers(f"{source.title} and {old.path}", records.values())
     roster = Roster(
         list(records.values()),
@@ -114,13 +116,6 @@ def read_base(
         row.id for row in rows.values() if row.observation_count and row.source_id is None
     )
     return rows, roster
-
-
-def _keep_source_id(record: ServerRecord, earlier: ServerRecord | None) -> ServerRecord:
-    """Return a record with the sourceId of the one that it replaces, unless it has one."""
-    if earlier is None or record.source_id is not None:
-        return record
-    return replace(record, source_id=earlier.source_id)
 
 
 def _is_found_by_slug(row: ServerRow) -> bool:
@@ -171,7 +166,7 @@ def update(  # noqa: PLR0913 - each is an option of the command
             atomic_write(path, overwrite=True, replaced=identity) as draft,
             copy_in_background(path, locked, draft) as wait,
             open_draft(path, draft) as connection,
-            open_temporary(path) as staging,
+            closing(sqlite3.connect("")) as staging,
         ):
             check_sources(sources)
             warnings: list[str] = []
@@ -209,7 +204,11 @@ def update(  # noqa: PLR0913 - each is an option of the command
             )
             put_waiting()
             for removed in before.keys() - roster.server_keys.keys():
-                _remove_blocks(connection, before[removed])
+                start = before[removed].server * BLOCKS_PER_SERVER
+                connection.execute(
+                    "DELETE FROM blocks WHERE server_block BETWEEN ? AND ?",
+                    (start, start + BLOCKS_PER_SERVER - 1),
+                )
             summary, file_row = finish_draft(connection, intake, stored, first_reject, file_row)
             connection.close()
             check_draft(path, draft, file_row, stored.first_blocks)
@@ -221,12 +220,4 @@ def update(  # noqa: PLR0913 - each is an option of the command
         removed=len(before.keys() - ids),
         observations=file_row.observation_count,
         root=file_row.root.hex(),
-    )
-
-
-def _remove_blocks(connection: sqlite3.Connection, server: ServerRow) -> None:
-    start = server.server * BLOCKS_PER_SERVER
-    connection.execute(
-        "DELETE FROM blocks WHERE server_block BETWEEN ? AND ?",
-        (start, start + BLOCKS_PER_SERVER - 1),
     )
