@@ -86,7 +86,7 @@ def main() -> int:
 
 def _measure(files: FleetFiles, large: FleetFiles, small: FleetFiles) -> list[Figure]:
     """Return the figures; raises WrongAnswerError, FailedError."""
-    loads = processes.time_loads(files, small, rounds=2)
+    loads = processes.time_loads(files, small, rounds=3)
     processes.build(small.snapshot, small, *small.recorded_paths("csv"))
     wide = os.path.join(files.directory, "wide.db")
     processes.build(wide, files, files.wide_path())

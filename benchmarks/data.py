@@ -18,6 +18,7 @@ from srvstat.snapshot.read.reader import open_file
 
 EARLIER = range(fleet.POLLS - fleet.POLLS_PER_DAY)
 LAST_DAY = range(EARLIER.stop, fleet.POLLS)
+QUARTER = range(fleet.POLLS // 4)
 HOURLY = range(0, fleet.POLLS, fleet.POLLS_PER_DAY // 24)
 """Polls of a fleet."""
 
