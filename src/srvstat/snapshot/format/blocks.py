@@ -101,7 +101,8 @@ def derive(
 
     With `kept`, the observations are those from one of its blocks on.
     """
-    first, last_players, total, counts, ends, peaks, digests = kept or _keep_nothing()
+    first, last_players, total, counts, ends, peaks, kept_digests = kept or _keep_nothing()
+    ends, peaks, digests = [*ends], [*peaks], bytearray(kept_digests)
     count = BLOCK_SIZE * len(ends) + len(observations.instants)
     for start in range(0, len(observations.instants), BLOCK_SIZE):
         instants, players = (column[start : start + BLOCK_SIZE] for column in observations)
@@ -144,7 +145,7 @@ def derive(
         counts=_pack_counts(counts, count),
         block_ends=_pack(np.array(ends, np.int64), END_WIDTH),
         block_peaks=_pack(np.array(peaks, np.int64), choose_width(max(peaks, default=0))),
-        block_digests=digests,
+        block_digests=bytes(digests),
     )
 
 
