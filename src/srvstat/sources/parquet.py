@@ -155,7 +155,8 @@ def _open_file(source: Source) -> Iterator[ParquetFile]:
 
 def _open_with_dictionary(stored: BinaryIO, mapping: ColumnMapping) -> ParquetFile:
     """Open a file so that identifiers which it stores as a dictionary are read as one."""
-    file = ParquetFile(stored)
+    # Without this option, Arrow would hold the whole file in memory.
+    file = ParquetFile(stored, pre_buffer=False)
     paths = [file.schema.column(number).path for number in range(file.metadata.num_columns)]
     if mapping.is_wide or mapping.id not in paths:
         return file
@@ -163,7 +164,9 @@ def _open_with_dictionary(stored: BinaryIO, mapping: ColumnMapping) -> ParquetFi
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     if any(_has_deltas(group.column(number)) for group in groups):
         return file
-    return ParquetFile(stored, metadata=file.metadata, read_dictionary=[mapping.id])
+    return ParquetFile(
+        stored, metadata=file.metadata, read_dictionary=[mapping.id], pre_buffer=False
+    )
 
 
 def _has_deltas(chunk: ColumnChunkMetaData) -> bool:
@@ -206,7 +209,7 @@ def _read_columns(
     in_file = set(file.schema_arrow.names)
     stored = [name for name in columns.names if name in in_file]
     done = 0
-    for batch in file.iter_batches(columns.rows_per_batch, columns=stored):
+    for batch in file.iter_batches(columns.rows_per_batch, columns=stored, use_threads=False):
         arrays = [
             batch.column(name) if name in in_file else _repeat(partitions[name], batch.num_rows)
             for name in columns.names
