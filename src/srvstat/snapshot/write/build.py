@@ -128,7 +128,6 @@ def build(  # noqa: PLR0913 - each is an option of the command
                 connection, intake, rules, rejects_file=rejects_file, progress=progress
             )
         check_draft(output, draft, file_row)
-        check_journal(output)
     return summary
 
 

@@ -1,7 +1,6 @@
 """Copy a part of a snapshot: a bundle, or an export."""
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
@@ -11,7 +10,7 @@ from srvstat.documents.snapshot import BundleSummary, ExportSummary
 from srvstat.files.atomic import atomic_folder, atomic_write, check_name, write_file
 from srvstat.files.errors import convert_write_errors
 from srvstat.snapshot.format.blocks import derive
-from srvstat.snapshot.format.rows import FileRow, ServerRow
+from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.write.database import (
@@ -53,11 +52,25 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
     check_journal(output)
     covered_from = find_window(range, parent.as_of).start // DAY_MS * DAY_MS
     chosen = sorted(set(servers), key=lambda server: server.id)
+    window = Window(covered_from - 1, parent.as_of)
+    file_row = parent.file_row._replace(
+        sources="[]" if redact else parent.file_row.sources,
+        parent_root=parent.file_row.root,
+        covered_from=covered_from,
+    )
     with atomic_write(output, overwrite=overwrite) as draft:
         with open_draft(output, draft) as connection:
-            file_row = _fill_draft(connection, parent, chosen, covered_from, redact=redact)
+            create_tables(connection)
+            put = partial(put_block, connection)
+            rows: list[ServerRow] = []
+            for number, server in enumerate(chosen, 1):
+                # The digests of a forged file match, whatever its values are.
+                parent.get_detail(server)
+                observations = read_observations(parent, server, window)
+                row = derive(server._replace(server=number), observations, put)
+                rows.append(_redact(row) if redact else row)
+            file_row = store_servers(connection, rows, file_row)
         check_draft(output, draft, file_row)
-        check_journal(output)
         with convert_write_errors(output):
             size = os.path.getsize(draft)
     return BundleSummary(
@@ -70,34 +83,6 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
         root=file_row.root.hex(),
         parent_root=parent.root,
     )
-
-
-def _fill_draft(
-    connection: sqlite3.Connection,
-    parent: Snapshot,
-    servers: Sequence[ServerRow],
-    covered_from: int,
-    *,
-    redact: bool,
-) -> FileRow:
-    """Store servers, their observations and the row of the file, and return that row."""
-    create_tables(connection)
-    window = Window(covered_from - 1, parent.as_of)
-    put = partial(put_block, connection)
-    rows: list[ServerRow] = []
-    for number, server in enumerate(servers, 1):
-        # The digests of a forged file match, whatever its values are.
-        parent.get_detail(server)
-        observations = read_observations(parent, server, window)
-        rows.append(derive(server._replace(server=number), observations, put))
-    if redact:
-        rows = list(map(_redact, rows))
-    file_row = parent.file_row._replace(
-        sources="[]" if redact else parent.file_row.sources,
-        parent_root=parent.file_row.root,
-        covered_from=covered_from,
-    )
-    return store_servers(connection, rows, file_row)
 
 
 def _redact(row: ServerRow) -> ServerRow:

@@ -115,7 +115,7 @@ def check_draft(
     For an update, `first_blocks` has the number of the first block written by the id of its server,
     and the output is still the file before the update.
 
-    Raises OutputError if a row differs, or if one is missing.
+    Raises OutputError if a row differs, or if one is missing, and UsageError if there is a journal.
     """
     try:
         with closing(open_file(draft)) as snapshot:
@@ -131,6 +131,7 @@ def check_draft(
         is_complete = False
     if not is_complete:
         raise OutputError(f"{output}: the written file does not read back; check the disk")
+    check_journal(output)
 
 
 def _read_change_counter(path: str) -> bytes:

@@ -23,7 +23,6 @@ from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.write.build import check_names, finish_draft, read_rows
 from srvstat.snapshot.write.database import (
     check_draft,
-    check_journal,
     open_draft,
     put_blocks,
 )
@@ -212,7 +211,6 @@ def update(  # noqa: PLR0913 - each is an option of the command
             summary, file_row = finish_draft(connection, intake, stored, first_reject, file_row)
             connection.close()
             check_draft(path, draft, file_row, stored.first_blocks)
-            check_journal(path)
     ids = {server.id for server in stored.servers}
     return UpdateSummary(
         rows=summary,
