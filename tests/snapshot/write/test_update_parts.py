@@ -8,7 +8,8 @@ import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server
 from srvstat.snapshot.format.rows import BLOCK_SIZE
-from support.snapshots import change, forge
+from srvstat.snapshot.write import update
+from support.snapshots import change, forge, read_root
 
 BUILD = ["snapshot", "build", "--servers", "servers.ndjson", "--observations", "week.csv"]
 UPDATE = ["snapshot", "update", "out.db", "--observations", "new.csv"]
@@ -49,6 +50,20 @@ def test_an_update_misses_blocks_that_it_does_not_read(build: Build, cli: Cli) -
     change(path, "DELETE FROM blocks WHERE players_before IS NULL")
 
     assert cli("snapshot", "update", path, *UPDATE[3:]).exit_code == 4
+
+
+def test_blocks_that_are_stored_in_pieces_are_the_same(
+    build: Build, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [("a", AS_OF + at, at % 9) for at in range(5 * BLOCK_SIZE)]
+    path = build([server("a")], rows[1::2])
+    Path("new.csv").write_bytes(csv(rows[::2]))
+    monkeypatch.setattr(update, "_MAX_WAITING", 2)
+
+    assert cli("snapshot", "update", path, *UPDATE[3:]).exit_code == 0
+
+    assert read_root(path) == read_root(build([server("a")], rows))
+    assert cli("snapshot", "verify", path).exit_code == 0
 
 
 def test_strict_names_a_conflict_before_a_last_line_that_may_be_cut_off(cli: Cli) -> None:

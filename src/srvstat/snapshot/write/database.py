@@ -30,7 +30,7 @@ _modules: dict[str, Any] = sys.modules
 _modules.setdefault("pandas", None)
 import sqlite_utils  # noqa: E402
 
-if _modules["pandas"] is None:
+if _modules["pandas"] is None:  # pragma: no branch - it may be imported already
     del _modules["pandas"]
 
 # The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a
