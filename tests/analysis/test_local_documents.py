@@ -23,7 +23,7 @@ from analysis.naive_steps import (
 )
 from analysis.raw_figures import compute_mean
 from analysis.raw_figures import select as select_rows
-from conftest import DAY, build_in, few_examples, server
+from conftest import DAY, Build, build_in, few_examples, server
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.contract.windows import BEFORE_ALL, Window
@@ -177,3 +177,15 @@ def test_peak_hours_follow_from_the_rows(snapshot: SnapshotFile, window: Window,
             places = [place for place, average in averages.items() if average == extreme]
             expected = {"weekday": places[0][0], "hour": places[0][1]} if places else None
             assert shown[key] == expected
+
+
+def test_steps_that_begin_before_1970_are_not_observed_until_then(build: Build) -> None:
+    hour = DAY // 24
+    rows = [*(("a", at * hour, 5) for at in range(25)), ("b", 300 * DAY, 5), ("b", 301 * DAY, 5)]
+
+    with closing(open_file(build(map(server, "abc"), rows))) as file:
+        servers, window = list(file.iter_servers()), Window(BEFORE_ALL, 301 * DAY)
+        found = compute_growth(file, servers, window, "month", ZoneInfo("America/Havana"))
+
+    # December of 1969 ends five hours after it in UTC; `c` has no observation.
+    assert [one.steps[0].observed_share for one in found.servers] == [5 / (31 * 24), 0, 0]

@@ -18,7 +18,7 @@ from srvstat.arrays import Doubles, Numbers
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.contract.requests import MAX_SERVERS
-from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Window
 from srvstat.snapshot.format.rows import ForgedRowError, ServerRow
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -110,14 +110,16 @@ def find_unobserved(snapshot: Snapshot, server: ServerRow, figures: WindowFigure
 
     Raises SnapshotError.
     """
-    window, usual = figures.window, figures.usual_interval
+    (start, end), usual = figures.window, figures.usual_interval
+    if start == BEFORE_ALL:
+        start -= 366 * DAY_MS  # in some time zones, the first step begins before 1970
     if usual is None:
-        return np.array([[2 * window.start], [2 * window.end]])
-    edges = np.append(read_lasting(snapshot, server, figures), window.end)
+        return np.array([[2 * start], [2 * end]])
+    edges = np.append(read_lasting(snapshot, server, figures), end)
     is_long = np.diff(edges) > 3 * usual
-    starts = np.append(2 * window.start, 2 * edges[:-1][is_long] + 3 * int(2 * usual))
+    starts = np.append(2 * start, 2 * edges[:-1][is_long] + 3 * int(2 * usual))
     ends = 2 * np.append(edges[0], edges[1:][is_long])
-    np.maximum(starts, 2 * window.start, out=starts)
+    np.maximum(starts, 2 * start, out=starts)
     return np.stack((starts, ends))[:, starts < ends]
 
 
