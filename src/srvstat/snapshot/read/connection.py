@@ -141,12 +141,11 @@ class SnapshotConnection:
         """Remove all pages from SQLite's cache, so that the next query reads the file."""
         self.fetch_rows("PRAGMA shrink_memory", part="the whole file")
 
-    def is_sound(self) -> bool:
+    def check_structure(self) -> None:
         """Check the structure of the whole file with SQLite, including its indexes."""
-        found = self.fetch_rows(
-            "PRAGMA integrity_check(1)", part="the whole file", seconds=math.inf
-        )
-        return found == [("ok",)]
+        query = "PRAGMA integrity_check(1)"
+        if self.fetch_rows(query, part="the whole file", seconds=math.inf) != [("ok",)]:
+            raise self.build_damage_error("the structure of the SQLite file")
 
     @contextmanager
     def _convert_sqlite_errors(self, part: str) -> Iterator[None]:

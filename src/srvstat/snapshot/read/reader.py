@@ -30,15 +30,15 @@ class SnapshotFile(VerifiedRows):
 
     def close(self) -> None:
         """Close the file; later reads raise sqlite3.ProgrammingError."""
-        self._connection.close()
+        self.connection.close()
 
     def reread(self) -> "SnapshotFile":
         """Return the same open file without anything in memory: queries read from the disk.
 
         Raises SnapshotError also if another snapshot was written over the file.
         """
-        self._connection.forget_pages()
-        again = SnapshotFile(self._connection)
+        self.connection.forget_pages()
+        again = SnapshotFile(self.connection)
         if not again.is_same_as(self):
             raise self.build_damage_error(FILE_ROW)
         return again
@@ -70,7 +70,7 @@ class SnapshotFile(VerifiedRows):
         """
         column = _COLUMNS[by]
         operator, order = ("<", "DESC") if backwards else (">=", "ASC")
-        rows = self._connection.stream(
+        rows = self.connection.stream(
             f"SELECT {column} FROM servers WHERE {column} {operator} ? ORDER BY {column} {order}",  # noqa: S608 - our own names
             start,
             part="the servers",
@@ -86,7 +86,7 @@ class SnapshotFile(VerifiedRows):
         """
         if self.file_row.server_count > _MAX_SEARCHED_SERVERS:
             return None
-        rows = self._connection.stream(
+        rows = self.connection.stream(
             "SELECT id FROM servers WHERE source_id = ? COLLATE NOCASE ORDER BY id LIMIT 1",
             source_id,
             part="the servers",
@@ -105,16 +105,8 @@ class SnapshotFile(VerifiedRows):
 
     def iter_directory(self) -> Iterator[Bucket]:
         """Yield the rows of `directory`, without verification."""
-        rows = self._connection.stream("SELECT * FROM directory ORDER BY bucket", part=DIRECTORY)
+        rows = self.connection.stream("SELECT * FROM directory ORDER BY bucket", part=DIRECTORY)
         return map(Bucket._make, rows)
-
-    def count_rows(self, table: str, most: int) -> int:
-        """Return the number of rows of a table, at most `most`."""
-        return self._connection.count_rows(table, most)
-
-    def is_sound(self) -> bool:
-        """Check the structure of the whole file with SQLite, including its indexes."""
-        return self._connection.is_sound()
 
 
 def open_file(path: str, *, sharing: int = 1) -> SnapshotFile:

@@ -76,10 +76,6 @@ def build_file_row(manifest: Manifest) -> FileRow:
         repeated=manifest.repeated,
         conflicting=manifest.conflicting,
         rejected=manifest.rejected,
-        is_open=0,
-        parent_root=None,
-        covered_from=None,
-        bucket_digests=b"",
         root=bytes.fromhex(manifest.root),
         digest=bytes.fromhex(manifest.digest),
     )

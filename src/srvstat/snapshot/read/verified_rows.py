@@ -56,7 +56,7 @@ class VerifiedRows(SnapshotHeader):
     """Verified rows of an open file; every method raises SnapshotError for a row that differs."""
 
     def __init__(self, connection: SnapshotConnection) -> None:
-        self._connection = connection
+        self.connection = connection
         super().__init__(connection.path, self._read_file_row())
         # The directory has a bucket per namespace and 128 servers.
         self._buckets: dict[int, Bucket] = {}
@@ -64,15 +64,15 @@ class VerifiedRows(SnapshotHeader):
         self._kept = 0
 
     def _read_file_row(self) -> FileRow:
-        rows = self._connection.fetch_rows("SELECT * FROM snapshot LIMIT 2", part=FILE_ROW)
+        rows = self.connection.fetch_rows("SELECT * FROM snapshot LIMIT 2", part=FILE_ROW)
         if len(rows) == 1 and has_digest("snapshot", rows[0][:-1], rows[0][-1]):
             row = FileRow._make(rows[0])
             # Forged counts must not make endless rows look complete.
-            most = self._connection.size // _MIN_ROW_BYTES
+            most = self.connection.size // _MIN_ROW_BYTES
             counts = (row.server_count, row.observation_count)
             if compute_root(row) == row.root and all(0 <= count <= most for count in counts):
                 return row
-        raise build_damage_error(self._connection.path, FILE_ROW)
+        raise build_damage_error(self.connection.path, FILE_ROW)
 
     def find_rows(self, references: Sequence[Reference]) -> list[ServerRow | None]:
         """Return the server of each reference, read with one statement; None for an unknown one."""
@@ -120,7 +120,7 @@ class VerifiedRows(SnapshotHeader):
             for key, digest in read_entries(self._read_bucket(number))
         }
         last = ""
-        rows = self._connection.stream("SELECT * FROM servers ORDER BY id", part=part)
+        rows = self.connection.stream("SELECT * FROM servers ORDER BY id", part=part)
         with self.convert_decode_errors(part):
             for row in rows:
                 # A damaged index can yield the rows in another order.
@@ -168,7 +168,7 @@ class VerifiedRows(SnapshotHeader):
         last = min(last, len(read_block_ends(server)) - 1)
         start = server.server * BLOCKS_PER_SERVER
         columns = "*" if has_counts else _HEAD
-        rows = self._connection.stream(
+        rows = self.connection.stream(
             f"SELECT {columns} FROM blocks"  # noqa: S608 - our own names
             " WHERE server_block BETWEEN ? AND ? ORDER BY server_block",
             start + first,
@@ -206,7 +206,7 @@ class VerifiedRows(SnapshotHeader):
         for at in range(0, len(keys), _KEYS_PER_STATEMENT):
             some = keys[at : at + _KEYS_PER_STATEMENT]
             query = _build_query(table, column, len(some))
-            found |= {row[0]: row for row in self._connection.fetch_rows(query, *some, part=part)}
+            found |= {row[0]: row for row in self.connection.fetch_rows(query, *some, part=part)}
         return found
 
     @property
@@ -216,7 +216,7 @@ class VerifiedRows(SnapshotHeader):
     def _read_bucket(self, number: int) -> Bucket:
         """Return a verified bucket of the directory."""
         if number not in self._buckets:
-            rows = self._connection.fetch_rows(
+            rows = self.connection.fetch_rows(
                 "SELECT * FROM directory WHERE bucket = ?", number, part=DIRECTORY
             )
             at = number * DIGEST_BYTES
@@ -228,7 +228,7 @@ class VerifiedRows(SnapshotHeader):
 
     def _limit_memory(self) -> None:
         """Remove all servers from memory once they take too much of it."""
-        if self._kept > _MAX_BYTES_KEPT // self._connection.sharing:
+        if self._kept > _MAX_BYTES_KEPT // self.connection.sharing:
             self._servers.clear()
             self._kept = 0
 

@@ -67,9 +67,6 @@ def _check_server(file: SnapshotFile, server_id: str, as_of: int) -> None:
         file.compute_statistics([server], find_window(name, as_of))
 
 
-_STRUCTURE = "the structure of the SQLite file"
-
-
 def verify(
     path: str, progress: Callable[[int, int], None] = lambda _done, _of: None
 ) -> Verification:
@@ -106,7 +103,7 @@ def _verify_file(snapshot: SnapshotFile, progress: Callable[[int], None]) -> int
     _check_directory(snapshot, servers)
     _check_counts(snapshot, sum(len(read_block_ends(server)) for server in servers))
     # The last check, as it can't name the damaged part.
-    _check_structure(snapshot)
+    snapshot.connection.check_structure()
     return days
 
 
@@ -146,7 +143,7 @@ def check_chain(snapshot: Snapshot) -> None:
     """
     for file in snapshot.iter_files():
         check_written(file, None)
-        _check_structure(file)
+        file.connection.check_structure()
     _check_whole(snapshot)
 
 
@@ -190,11 +187,6 @@ def check_written(snapshot: SnapshotFile, first_blocks: Mapping[str, int] | None
     _check_counts(snapshot, blocks)
 
 
-def _check_structure(snapshot: SnapshotFile) -> None:
-    if not snapshot.is_sound():
-        raise snapshot.build_damage_error(_STRUCTURE)
-
-
 def _check_directory(snapshot: SnapshotFile, servers: Sequence[ServerRow]) -> None:
     """Compare the directory and the row of the file with all servers."""
     row, directory = describe_servers(snapshot.file_row, servers)
@@ -209,11 +201,7 @@ def _check_counts(snapshot: SnapshotFile, blocks: int) -> None:
 
     Raises SnapshotError.
     """
-    expected = {
-        "snapshot": 1,
-        "servers": snapshot.file_row.server_count,
-        "blocks": blocks,
-    }
+    expected = {"snapshot": 1, "servers": snapshot.file_row.server_count, "blocks": blocks}
     for table, count in expected.items():
-        if snapshot.count_rows(table, count + 1) != count:
+        if snapshot.connection.count_rows(table, count + 1) != count:
             raise snapshot.build_damage_error(f"the table {table}")
