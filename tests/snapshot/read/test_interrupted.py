@@ -11,7 +11,7 @@ from srvstat.snapshot.read.reader import open_file
 
 
 class StoppedError(Exception):
-    """The exception of the signal handler, like SystemExit of the command line's handler."""
+    """Like SystemExit of the command line's handler."""
 
 
 def stop(_number: int, _frame: FrameType | None) -> None:

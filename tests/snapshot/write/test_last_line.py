@@ -38,14 +38,3 @@ def test_strict_refuses_a_last_row_without_a_newline(pack: type[bytes], cli: Cli
 
     assert (ran.exit_code, ran.stderr) == (6, f"error: week.csv, line 3: {UNENDED}\n")
     assert not Path("out.db").exists()
-
-
-def test_strict_names_an_earlier_row_first(cli: Cli) -> None:
-    Path("week.csv").write_bytes(csv([("a", AS_OF, 5), ("a", AS_OF, 6), ("b", AS_OF, 147)])[:-1])
-
-    ran = cli(*WEEK, "--strict")
-
-    assert ran.exit_code == 6
-    assert ran.stderr.startswith(
-        "error: week.csv, line 3: players: an earlier row of this server and instant has 5"
-    )
