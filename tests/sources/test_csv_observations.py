@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF
 from sources.readings import Reading, read_file
 from srvstat.contract.errors import SourceError
+from srvstat.contract.instants import NO_TIME_ZONE
 from srvstat.sources import csv_observations, plain_csv, source
 from srvstat.sources.source import Block, Source
 
@@ -127,6 +128,7 @@ IDENTIFIER = "serverId: must be 1 to 128 letters, digits and hyphens"
         ('a"b"c,1772366400005,7', NOT_IN_QUOTES),
         ("'a',1772366400005,7", IDENTIFIER),
         (",1772366400005,7", IDENTIFIER),
+        ("a,2026-03-01T12:00:00.0000,7", f"observedAt: {NO_TIME_ZONE}"),
         ("a,,7", "observedAt: not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"),
         (
             "a,1772366400005,",
@@ -143,6 +145,7 @@ def test_a_malformed_row_is_rejected_with_its_reason(row: str, reason: str, read
     assert read(data) == Reading(
         {2: ("a", 1772366400001, 1), 4: ("b", 1772366400002, 2)}, {3: (reason, row)}
     )
+    assert read(HEADER + row.encode()) == Reading({}, {2: (reason, row)})
 
 
 def test_a_doubled_quote_is_part_of_its_field(read: Read) -> None:

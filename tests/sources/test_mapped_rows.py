@@ -252,6 +252,9 @@ def test_a_column_without_a_name_is_no_server(tmp_path: Path) -> None:
     path.write_text(",time\n0,1700000000000\n0,\n")
     (batch,) = read_batches(source)
     assert (batch.names, [reject.place for reject in batch.rejects]) == ([], [3])
+    path.write_text(",time\n0,1700000000000\n")
+    (batch,) = read_batches(source)
+    assert batch.players.dtype == batch.places.dtype
 
 
 def test_a_bad_cell_rejects_only_itself_and_a_bad_time_its_row(read_csv: ReadCsv) -> None:

@@ -18,10 +18,7 @@ from srvstat.sources.mapping import ColumnMapping, describe_missing, list_names
 from srvstat.sources.plain_csv import Columns, NotPlainError, PlainRows
 from srvstat.sources.proposal import Sample
 from srvstat.sources.source import Block, Source
-from srvstat.sources.times_and_counts import (
-    Row,
-    parse_records,
-)
+from srvstat.sources.times_and_counts import Row, parse_records
 
 # No valid field contains a line break, so a quote open for longer is an error.
 _LONGEST_RECORD = 65_536

@@ -94,8 +94,9 @@ class PlainRows:
         fields = data.find_fields(ord(self._columns.delimiter), width)
         if self._mapping.is_wide:
             instants, _ = self._parse_times(data, fields[wanted[0]])
-            players = np.array([self._parse_counts(data, fields[at]) for at in servers.values()])
-            players = players.reshape(len(servers), len(instants))
+            players = np.empty((len(servers), len(instants)), np.int64)
+            for column, at in enumerate(servers.values()):
+                players[column] = self._parse_counts(data, fields[at])
             rows, columns = np.nonzero(players.T >= 0)
             used, codes = renumber(columns)
             names = [*servers]
@@ -125,9 +126,11 @@ class PlainRows:
     def _parse_times(self, data: "_Data", times: "_Fields") -> tuple[Numbers, bool]:
         """Return the instants of a column, and whether it has integers."""
         if times.widths.max() > _MOST_TIME_DIGITS:
-            zone = None if data.have_suffix(times, b"Z").all() else self._mapping.time_zone
-            if zone is None:
+            if data.have_suffix(times, b"Z").all():
                 return data.parse_times(times, suffix=1), False
+            zone = self._mapping.time_zone
+            if zone is None:
+                raise NotPlainError
             try:
                 return convert_local_times(data.parse_times(times, suffix=0), zone), False
             except InstantError:
