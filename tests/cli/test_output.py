@@ -7,12 +7,21 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
-from conftest import srvstat
-from srvstat.cli.output import Form, FormOptions, prepare_json, report
-from srvstat.contract.errors import UsageError
+from conftest import AS_OF, csv, srvstat
+from srvstat.cli.output import (
+    Form,
+    FormOptions,
+    ReaderGoneError,
+    prepare_json,
+    report,
+    show_progress,
+    write,
+)
+from srvstat.contract.errors import OutputError, UsageError
 from support.descriptors import replace_descriptor
 
 pytestmark = pytest.mark.slow
@@ -126,6 +135,54 @@ def test_a_nonblocking_pipe_loses_nothing(demo_snapshot: str) -> None:
 
     assert process.returncode == 0
     assert output == b"x" * 65_536 + ran.stdout
+
+
+def test_write_waits_for_a_full_pipe_and_reports_one_that_fails(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    os.set_blocking(writing, False)
+    body = bytes(1 << 20)  # more than any pipe holds
+    read = bytearray()
+
+    def read_all() -> None:
+        while len(read) < len(body):
+            read.extend(os.read(reading, 100_000))
+
+    reader = Timer(0.2, read_all)
+    reader.start()
+    with replace_descriptor(1, writing):
+        write(body)
+    reader.join()
+    assert bytes(read) == body
+    with (
+        replace_descriptor(1, reading),
+        pytest.raises(OutputError, match=r"^standard output: Bad file descriptor$"),
+    ):
+        write(b"x")
+    with open(os.devnull, "rb") as other:
+        os.dup2(other.fileno(), reading)
+    with replace_descriptor(1, writing), pytest.raises(ReaderGoneError):
+        write(b"x")
+
+
+def test_a_terminal_shows_a_bar(terminal: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    with (
+        replace_descriptor(2, terminal),
+        show_progress(lambda bars: bars.show_rows_progress(), quiet=False) as advance,
+    ):
+        advance(1, 2)
+
+
+def test_a_dry_run_without_temporary_space_is_an_error(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    rows = csv(("a", AS_OF - at, 5) for at in range(400_000))
+    (tmp_path / "week.csv").write_bytes(rows)
+    build = "snapshot build out.db --observations week.csv --game game_a --dry-run"
+    done = run_shell(f"cd {tmp_path}; ulimit -f 64; {COMMAND} {build}", environment)
+
+    assert done.returncode == 4
+    assert "error: SQLite's temporary files: " in done.stderr
 
 
 def test_an_unwritable_standard_error_changes_no_answer(environment: dict[str, str]) -> None:

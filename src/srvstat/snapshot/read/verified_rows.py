@@ -237,9 +237,8 @@ def format_block(server: ServerRow, number: int) -> str:
     """Return how messages name a block of a server: by the time of its observations."""
     ends = unpack(server.block_ends, END_WIDTH)
     after = ends[number - 1] if number else (server.first_observed_at or 0) - 1
-    if not -1 <= after < ends[number] <= LATEST:
-        return f"the observations of {server.title}"
-    first, last = format_instant(after + 1), format_instant(ends[number])
+    # A forged row can have any numbers.
+    first, last = (format_instant(min(max(at, 0), LATEST)) for at in (after + 1, ends[number]))
     return f"observations of {server.title} from {first} to {last}"
 
 
