@@ -57,6 +57,12 @@ def test_a_number_is_encoded_as_in_ecmascript(value: float, text: bytes) -> None
     assert wire.encode(value) == text
 
 
+def test_a_string_is_encoded_as_in_ecmascript() -> None:
+    text = '"\\/\b\f\n\r\t\x00\x0b\x1b\x7f\x9fé\u2028\ufeff\U0001f680<&>' + "'"
+    escaped = r'"\"\\/\b\f\n\r\t\u0000\u000b\u001b' + "\x7f\x9fé\u2028\ufeff\U0001f680<&>'\""
+    assert wire.encode(text) == escaped.encode()
+
+
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("wrapped", [lambda value: value, lambda value: {"a": [value]}])
 def test_nan_and_infinity_cannot_be_encoded(number: float, wrapped: Callable[[float], Any]) -> None:
