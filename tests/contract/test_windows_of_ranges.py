@@ -28,7 +28,3 @@ def test_a_window_ends_at_as_of_and_has_the_length_of_the_range(
     range: Range, length: int, as_of: int
 ) -> None:
     assert find_window(range, as_of) == Window(start=as_of - length, end=as_of)
-
-
-def test_a_window_may_start_before_1970() -> None:
-    assert find_window("1y", 0) == Window(-31_536_000_000, 0)

@@ -74,36 +74,6 @@ def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) ->
     )
 
 
-def test_rejects_have_file_line_reason_and_text_in_the_order_of_lines(cli: Cli) -> None:
-    Path("week.csv").write_text(ALL_KINDS)
-
-    cli(*WEEK, "--rejects", "rejects.ndjson")
-
-    assert [list(reject) for reject in read_rejects()] == [["file", "line", "reason", "text"]] * 5
-    assert read_rejects() == [
-        expect_conflict("week.csv", 4, 1, f"a,{AS_OF},2"),
-        {
-            "file": "week.csv",
-            "line": 5,
-            "reason": "must have 3 fields, not 1",
-            "text": "nonsense",
-        },
-        {
-            "file": "week.csv",
-            "line": 9,
-            "reason": "players: must be a whole number from 0 to 9007199254740991, in digits only",
-            "text": f"unknown,{AS_OF},x",
-        },
-        {
-            "file": "week.csv",
-            "line": 12,
-            "reason": "observedAt: not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ",
-            "text": "hidden,soon,5",
-        },
-        expect_conflict("week.csv", 13, 1, "a,2026-03-01T12:00Z,2"),
-    ]
-
-
 ROW = st.tuples(
     st.sampled_from(["a", "b", "hidden", "unknown"]),
     st.integers(0, 4),
