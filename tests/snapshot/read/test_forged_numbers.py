@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import DAY, Cli, build_in, server
+from conftest import DAY, Cli, build_in, csv, ndjson, server
 from srvstat.snapshot.format.rows import read_schema
 from support.snapshots import forge
 
@@ -19,6 +19,7 @@ QUESTIONS = (
     ("stats", "a", "b", "--json", "-s"),
     ("snapshot", "info", "--json"),
     ("snapshot", "verify", "--quiet"),
+    ("snapshot", "update", "--servers=more.ndjson", "--observations=more.csv"),
 )
 
 
@@ -39,16 +40,20 @@ def list_extremes() -> list[str]:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a server of two blocks, and one with a single observation."""
+    """Build a server of two blocks, and one with a single observation; add files for an update."""
     rows = [("a", day * DAY + at, day * at % 9_001) for day in range(150) for at in range(1, 40, 2)]
     directory = tmp_path_factory.mktemp("sound")
+    (directory / "more.ndjson").write_bytes(ndjson([server("c")]))
+    # A row to keep, a repeated, a conflicting and a malformed one.
+    (directory / "more.csv").write_bytes(csv([("c", 5, players) for players in (5, 5, 6, -1)]))
     return build_in(directory, [server("a"), server("b")], [*rows, ("b", 5, 5)])
 
 
-@pytest.mark.parametrize("sql", list_extremes())
+@pytest.mark.parametrize("sql", [*list_extremes(), "UPDATE snapshot SET sources = '[1]'"])
 def test_an_extreme_number_is_answered_or_refused(
-    sql: str, sound: Path, tmp_path: Path, cli: Cli
+    sql: str, sound: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(sound.parent)
     path = str(shutil.copy(sound, tmp_path))
     forge(path, sql)
     for question in QUESTIONS:

@@ -7,6 +7,7 @@ from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.responses import Players, ServerDetail
 from srvstat.contract.windows import DAY_MS, DAYS
+from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot.format.rows import FileRow, ForgedRowError, ServerRow
 from srvstat.snapshot.read.connection import build_damage_error, convert_decode_errors
 
@@ -62,6 +63,9 @@ class SnapshotHeader:
             check_optional_instant(file_row.first_observed_at)
             check_optional_instant(file_row.last_observed_at)
             check_coverage(file_row)
+            counts = file_row.repeated, file_row.conflicting, file_row.rejected
+            if not all(0 <= count <= MAX_SAFE_INTEGER for count in counts):
+                raise ForgedRowError("not counts of rows")
 
     @property
     def sources(self) -> tuple[str, ...]:

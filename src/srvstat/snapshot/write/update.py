@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -13,23 +14,15 @@ from srvstat.documents.snapshot import UpdateSummary
 from srvstat.files.atomic import atomic_write
 from srvstat.files.copying import copy_in_background, lock_file
 from srvstat.files.identity import compute_identity
-from srvstat.snapshot.format.rows import (
-    BLOCKS_PER_SERVER,
-    Block,
-    ServerRow,
-    find_observed_span,
-)
+from srvstat.snapshot.format.packing import read_block_ends
+from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, Block, ServerRow, find_observed_span
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.write.build import check_names, finish_draft, read_rows
-from srvstat.snapshot.write.database import (
-    check_draft,
-    open_draft,
-    put_blocks,
-)
+from srvstat.snapshot.write.database import check_draft, open_draft, put_blocks
 from srvstat.snapshot.write.intake import Intake, Progress
 from srvstat.snapshot.write.roster import NOT_IN_SNAPSHOT, NOT_LISTED, Roster
 from srvstat.snapshot.write.rules import RejectLimit, check_update, open_rejects
-from srvstat.snapshot.write.server_rows import build_record
+from srvstat.snapshot.write.server_rows import build_record, encode_texts
 from srvstat.snapshot.write.store import store
 from srvstat.sources.batch import check_sources
 from srvstat.sources.registry import load_record_reader
@@ -81,6 +74,7 @@ def read_base(
     rows = {row.id: row for row in old.iter_servers()}
     with old.convert_decode_errors("the servers"):
         records = {server_id: build_record(row) for server_id, row in rows.items()}
+        deque(map(read_block_ends, rows.values()), 0)  # a forged count of observations has no limit
     found_by_slug = {row.id for row in rows.values() if _is_found_by_slug(row)}
     new_game = None
     how_to_add = "add the records with --servers FILE"
@@ -197,6 +191,7 @@ def update(  # noqa: PLR0913 - each is an option of the command
             check_update(intake, stored, max_rejected, first_reject)
             _, last = find_observed_span(stored.servers)
             file_row = old.file_row._replace(
+                sources=encode_texts(old.sources),  # a forged file can have any text
                 as_of=max(old.as_of, last or 0) if as_of is None else as_of,
                 # A server that was withheld must not become one again.
                 is_open=int(bool(old.file_row.is_open) and not roster.withheld),
