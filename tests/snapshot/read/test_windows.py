@@ -2,7 +2,6 @@
 
 import json
 import random
-import sqlite3
 from contextlib import closing
 from typing import Any
 
@@ -106,17 +105,6 @@ def test_growth_needs_two_observations_and_its_percentage_a_first_count_above_ze
     assert growth(7 * DAY) == [2, {"players": 6, "percentage": 300}]
 
 
-def compute_from_rows(path: str, name: str, window: Window) -> Statistics:
-    """Compute the statistics of a window from the rows of `observations`."""
-    with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute(
-            "SELECT players FROM observations JOIN servers USING (server)"
-            " WHERE id = ? AND observed_at > ? AND observed_at <= ? ORDER BY observed_at",
-            (name, *window),
-        )
-        return compute_statistics([players for (players,) in rows])
-
-
 def result(name: str, range: Range, figures: Statistics, current: int) -> dict[str, Any]:
     return {
         "serverId": name,
@@ -148,7 +136,7 @@ def test_answers_follow_from_the_observations(
     with closing(open_file(path)) as snapshot:
         for window in data.draw(st.lists(windows(*fleet.values()), min_size=3, max_size=3)):
             names = data.draw(st.permutations([*fleet, min(fleet)]))
-            expected = [compute_from_rows(path, name, window) for name in names]
+            expected = [compute_statistics(fleet[name].within(window)) for name in names]
             assert snapshot.compute_statistics(find_servers(snapshot, *names), window) == expected
 
     names = data.draw(st.permutations(list(fleet)))
@@ -159,7 +147,7 @@ def test_answers_follow_from_the_observations(
     ran = cli("compare", *asked, "--range", asked_range, "--at", str(at), "-s", path, "--json")
     expected_of = {
         name: result(
-            name, asked_range, compute_from_rows(path, name, window), [0, *one.players][-1]
+            name, asked_range, compute_statistics(one.within(window)), [0, *one.players][-1]
         )
         for name, one in fleet.items()
     }
