@@ -7,7 +7,6 @@ time. A table shows the first and the last rows, and a chart as many steps as fi
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, count, repeat
-from math import lcm
 from typing import Any, NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
@@ -176,21 +175,19 @@ def _sum_steps(
     """
     counts, observed = np.zeros((2, steps.step_count), np.int64)
     least = np.full(steps.step_count, np.inf)
-    sums: dict[int, Exact] = {}  # by denominator
+    totals, common = np.array([[0], [1]], object).repeat(steps.step_count, 1)
     for server in servers:
         players, edges, shares = _observe_steps(snapshot, server, steps)
         numerators, denominators = _compute_quotients(players, edges, aggregate)
         counts += np.diff(edges)
-        observed += denominators > 0
-        for one in {*denominators.tolist()} - {0}:
-            part = denominators == one
-            sums.setdefault(one, np.zeros(steps.step_count, object))[part] += numerators[part]
+        part = denominators > 0
+        observed += part
+        multiples = np.lcm(common[part], denominators[part])
+        totals[part] *= multiples // common[part]
+        totals[part] += multiples // denominators[part] * numerators[part]
+        common[part] = multiples
         expected = _find_expected(server, steps)
         least[expected] = np.minimum(least[expected], shares[expected])
-    common = lcm(*sums)
-    totals: Exact = np.zeros(steps.step_count, object)
-    for one, part in sums.items():
-        totals += part * (common // one)
     totals /= common
     totals[observed == 0] = None
     least[np.isinf(least)] = 0
