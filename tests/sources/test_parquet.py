@@ -239,6 +239,13 @@ def test_a_wide_file_has_a_column_for_each_server(tmp_path: Path) -> None:
         (2, "later"),
     ]
 
+    # The only other column is a folder.
+    path = tmp_path / "region=eu" / "wide.parquet"
+    path.parent.mkdir()
+    parquet.write_table(pa.table({"date": ["2026-03-01 12:00", "later"]}), path)
+    table = read_table(Source(str(path), "parquet", mapping))
+    assert (table.kept, [place for place, *_ in table.rejects]) == ([], [2])
+
 
 @pytest.mark.parametrize(
     ("columns", "reason"),

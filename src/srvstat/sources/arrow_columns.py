@@ -409,13 +409,14 @@ def _convert_wide(rows: _Rows) -> Batch:
         counts.append(_to_numpy(players.integers.fill_null(0)))
         is_kept.append(pc.and_(is_timed, players.integers.is_valid()).to_numpy(False))
     rejects.sort(key=lambda reject: reject.place)
-    row_of, column_of = np.nonzero(np.transpose(is_kept))
+    shape = len(counts), len(at)  # there may be no columns
+    row_of, column_of = np.nonzero(np.reshape(is_kept, shape).T)
     used, codes = renumber(column_of)
     return Batch(
         [rows.count_names[column] for column in used],
         codes,
         _to_numpy(instants.integers.fill_null(0))[row_of],
-        np.array(counts)[column_of, row_of],
+        np.array(counts, np.int64).reshape(shape)[column_of, row_of],
         row_of + rows.first_place,
         rejects,
     )
