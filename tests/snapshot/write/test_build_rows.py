@@ -1,18 +1,11 @@
 """Keep, skip or reject each row of observations."""
 
 import re
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from conftest import AS_OF, DAY, Cli, csv, few_examples
-from srvstat.snapshot.write.build import build as build_snapshot
-from srvstat.sources.source import Source
+from conftest import AS_OF, DAY, Cli, csv
 from support.snapshots import (
     COMMAND,
     WEEK,
@@ -72,76 +65,6 @@ def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) ->
         "first rejected or conflicting row: week.csv, line 4: players: an earlier row of this"
         " server and instant has 1\n" in ran.stderr
     )
-
-
-ROW = st.tuples(
-    st.sampled_from(["a", "b", "hidden", "unknown"]),
-    st.integers(0, 4),
-    st.sampled_from([0, 1, 2, "x"]),
-)
-
-
-Row = tuple[str, int, int | str]
-
-
-class Expected(NamedTuple):
-    """The outcome of all rows: the players kept, the lines of rejects, and counts by outcome."""
-
-    players: dict[tuple[str, int], int | str]
-    rejects: list[tuple[str, int]]
-    counts: Counter[str]
-
-
-def classify_rows(files: Sequence[Sequence[Row]]) -> Expected:
-    expected = Expected({}, [], Counter())
-    for number, rows in enumerate(files):
-        for line, (server_id, at, players) in enumerate(rows, 2):
-            if players == "x":
-                outcome = "rejected"
-            elif server_id not in ("a", "b") or at > 3:
-                outcome = "skipped"
-            elif expected.players.setdefault((server_id, at), players) != players:
-                outcome = "conflicting"
-            else:
-                outcome = "accepted"
-            expected.counts[outcome] += 1
-            if outcome in ("rejected", "conflicting"):
-                expected.rejects.append((f"{number}.csv", line))
-    return expected
-
-
-@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(files=st.lists(st.lists(ROW, max_size=8), min_size=1, max_size=3))
-def test_the_first_row_of_an_instant_is_kept(files: list[list[Row]]) -> None:
-    for number, rows in enumerate(files):
-        Path(f"{number}.csv").write_bytes(csv(rows))
-    expected = classify_rows(files)
-
-    summary = build_snapshot(
-        "out.db",
-        servers_source=Source("servers.ndjson", "ndjson"),
-        observation_sources=[Source(f"{number}.csv", "csv") for number in range(len(files))],
-        as_of=3,
-        allow_empty=True,
-        rejects="rejects.ndjson",
-        overwrite=True,
-    )
-
-    assert summary.kept == len(expected.players)
-    assert (
-        Counter(
-            accepted=summary.kept + summary.repeated,
-            conflicting=summary.conflicting,
-            rejected=summary.rejected,
-            skipped=sum(summary.skipped.values()),
-        )
-        == expected.counts
-    )
-    assert summary.read == expected.counts.total()
-    assert read_observations("out.db") == sorted(
-        (*key, players) for key, players in expected.players.items()
-    )
-    assert [(one["file"], one["line"]) for one in read_rejects()] == expected.rejects
 
 
 @pytest.mark.parametrize(("first", "second"), [("x.csv", "y.ndjson"), ("y.ndjson", "x.csv")])
