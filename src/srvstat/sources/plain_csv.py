@@ -93,21 +93,20 @@ class PlainRows:
         _, width, wanted, servers = self._columns
         fields = data.find_fields(ord(self._columns.delimiter), width)
         if self._mapping.is_wide:
-            instants, _ = self._parse_times(data, fields[wanted[0]])
-            players = np.empty((len(servers), len(instants)), np.int64)
-            for column, at in enumerate(servers.values()):
-                players[column] = self._parse_counts(data, fields[at])
-            rows, columns = np.nonzero(players.T >= 0)
+            _require(len(servers) > 0)  # only columns without a name
+            instants, _ = self._parse_times(data, fields.select(wanted[0]))
+            players = self._parse_counts(data, fields.select([*servers.values()]))
+            rows, columns = np.nonzero(players >= 0)
             used, codes = renumber(columns)
             names = [*servers]
             return Batch(
                 [names[code] for code in used],
                 codes,
                 instants[rows],
-                players[columns, rows],
+                players[rows, columns],
                 rows + first_line,
             ), True
-        ids, times, counts = (fields[at] for at in wanted)
+        ids, times, counts = map(fields.select, wanted)
         instants, is_integer = self._parse_times(data, times)
         all_players = self._parse_counts(data, counts)
         codes = self._find_codes(data, ids)
@@ -192,11 +191,15 @@ class PlainRows:
 
 
 class _Fields(NamedTuple):
-    """Where the fields of a column start and end, and their numbers of bytes."""
+    """Where the fields of a column, or of several, start and end, and their numbers of bytes."""
 
     starts: Numbers
     ends: Numbers
     widths: Numbers
+
+    def select(self, columns: int | list[int]) -> "_Fields":
+        """Return some columns, side by side, or a single one."""
+        return _Fields(*(each[:, columns] for each in self))
 
 
 class _Data:
@@ -216,22 +219,19 @@ class _Data:
         """Return words of the first bytes, at most eight, from some positions; zeros follow."""
         return self._words[starts] & _FIRST_BYTES[np.clip(counts, 0, _WORD)]
 
-    def find_fields(self, delimiter: int, width: int) -> list[_Fields]:
-        """Return the columns of rows, all of which must have so many fields."""
+    def find_fields(self, delimiter: int, width: int) -> _Fields:
+        """Return all columns of rows, each of which must have so many fields."""
         is_end = (self._array == delimiter) | (self._array == ord("\n"))
         ends = np.flatnonzero(is_end)[len(_MARGIN) - 1 : -len(_MARGIN)]
         kinds = np.array([delimiter] * (width - 1) + [ord("\n")], np.uint8)
         _require(len(ends) % width == 1)
         _require((self._array[ends[1:]].reshape(-1, width) == kinds).all())
-        starts, widths = ends[:-1] + 1, np.diff(ends) - 1
-        return [
-            _Fields(starts[at::width], ends[at + 1 :: width], widths[at::width])
-            for at in range(width)
-        ]
+        columns = ends[:-1] + 1, ends[1:], np.diff(ends) - 1
+        return _Fields(*(each.reshape(-1, width) for each in columns))
 
     def have_suffix(self, fields: _Fields, suffix: bytes) -> npt.NDArray[np.bool_]:
         """Return whether each field has some bytes before its end."""
-        found = np.ones(len(fields.ends), np.bool_)
+        found = np.ones(fields.ends.shape, np.bool_)
         for before, byte in enumerate(reversed(suffix), 1):
             found &= self._array[fields.ends - before] == byte
         return found
