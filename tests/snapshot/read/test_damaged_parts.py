@@ -110,6 +110,8 @@ def test_changed_tables_are_damage(
         ("DELETE FROM blocks", COMPARE, BLOCK.format("a")),
         ("DELETE FROM blocks WHERE server_block > 2000000000 - 1", COMPARE, BLOCK.format("b")),
         ("UPDATE blocks SET sum_before = x'01'", COMPARE, BLOCK.format("a")),
+        ("UPDATE blocks SET counts_before = x'01'", COMPARE, BLOCK.format("a")),
+        ("UPDATE blocks SET marks = x'0100'", COMPARE, BLOCK.format("a")),
         ("UPDATE blocks SET time_unit = 'secret'", COMPARE, BLOCK.format("a")),
         ("UPDATE blocks SET players = CAST(players AS TEXT)", COMPARE, BLOCK.format("a")),
     ],

@@ -34,6 +34,7 @@ def steps(peak: int) -> Observed:
 def years(peak: int) -> Observed:
     """Return these three days, and enough later ones for several blocks."""
     more = {DAY * day: 1_000 + day * 37 % 101 for day in range(500, 5_601)}
+    more[DAY * 5_555] = peak - 1
     few = steps(peak)
     return Observed([*few.instants, *more], [*few.players, *more.values()])
 
@@ -74,14 +75,14 @@ def test_a_window_excludes_its_start_and_includes_its_end(kind: str, build: Buil
     observed = KINDS[kind]
     path = build([server("a")], observed.rows("a"))
 
-    for name, (start, end, players) in NAMED.items():
-        window = Window(start, end)
-        values = [PEAKS[kind] if value == P else value for value in players]
-        with closing(open_file(path)) as snapshot:
-            assert snapshot.compute_statistics(find_servers(snapshot, "a"), window) == [
-                compute_statistics(values)
-            ], name
-        assert observed.within(window) == values
+    with closing(open_file(path)) as snapshot:
+        for name, (start, end, players) in NAMED.items():
+            values = [PEAKS[kind] if value == P else value for value in players]
+            assert observed.within(Window(start, end)) == values
+            for window in (Window(start, end), Window(start, LATEST)):
+                assert snapshot.compute_statistics(find_servers(snapshot, "a"), window) == [
+                    compute_statistics(observed.within(window))
+                ], name
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -66,6 +66,17 @@ def test_blocks_that_are_stored_in_pieces_are_the_same(
     assert cli("snapshot", "verify", path).exit_code == 0
 
 
+def test_a_repeat_of_the_last_observation_of_a_block_changes_nothing(
+    build: Build, cli: Cli
+) -> None:
+    rows = [("a", AS_OF + at, at % 9) for at in range(BLOCK_SIZE + 9)]
+    path = build([server("a")], rows[:-1])
+    Path("new.csv").write_bytes(csv([rows[BLOCK_SIZE - 1], rows[-1]]))
+
+    assert cli("snapshot", "update", path, *UPDATE[3:]).exit_code == 0
+    assert read_root(path) == read_root(build([server("a")], rows))
+
+
 def test_strict_names_a_conflict_before_a_last_line_that_may_be_cut_off(cli: Cli) -> None:
     Path("new.csv").write_bytes(csv([("a", AS_OF, 99), ("b", AS_OF + 1, 147)])[:-1])
 
