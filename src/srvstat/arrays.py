@@ -27,9 +27,8 @@ def sum_exactly(values: Numbers) -> int:
 
 def dot_exactly(factors: Numbers, others: Numbers) -> int:
     """Return the sum of products of numbers, which may exceed 63 bits."""
-    if not len(factors):
-        return 0
-    if int(np.abs(factors).max()) * int(np.abs(others).max()) * len(factors) < 1 << 63:
+    largest, other = (int(np.abs(one).max(initial=0)) for one in (factors, others))
+    if largest * other * len(factors) < 1 << 63:
         return int(np.dot(factors, others))
     return sum(map(int.__mul__, factors.tolist(), others.tolist()))
 

@@ -126,9 +126,8 @@ class WindowFigures:
     def weighted_mean(self) -> float | None:
         """The mean of the players, weighted by durations; the plain mean if none lasts."""
         weight = int(self.durations.sum())
-        return (
-            dot_exactly(self.durations, self.observations.players) / weight if weight else self.mean
-        )
+        total = dot_exactly(self.durations, self.observations.players)
+        return total / weight if weight else self.mean
 
     @property
     def coverage(self) -> float | None:
@@ -143,9 +142,8 @@ class WindowFigures:
 
     def sum_durations_above(self, players: int) -> int | None:
         """Return how long observations of more players last, in half milliseconds."""
-        return (
-            int(self.durations[self.observations.players > players].sum()) if self.count else None
-        )
+        lasted = self.durations[self.observations.players > players].sum()
+        return int(lasted) if self.count else None
 
 
 def find_gaps(instants: Numbers, interval: float) -> list[tuple[int, int]]:

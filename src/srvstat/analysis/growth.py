@@ -150,18 +150,16 @@ def _compute_trend(days: _StepTotals) -> float | None:
     # The sum of its ends is twice the midpoint of a day, which may be a half.
     positions = (edges[:-1] + edges[1:])[is_used]
     slope = compute_median_slope(positions, days.sums[is_used], days.counts[is_used])
-    return None if slope is None else float(slope * _HALF_MS_PER_WEEK)
+    return float(slope * _HALF_MS_PER_WEEK)
 
 
-def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> Fraction | None:
+def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> Fraction:
     """Return the exact median of the slopes between all pairs of averages.
 
     This is the estimator of Theil (1950) and Sen (1968). The averages are `totals / counts`, at
     strictly ascending positions. The median of an even number of slopes is the mean of the two
-    middle ones. None for fewer than two averages.
+    middle ones. There are at least two averages.
     """
-    if len(positions) < 2:  # noqa: PLR2004 - a slope is between two
-        return None
     xs, ys = (positions - positions[0]).astype(float), divide(totals, counts).astype(float)
     ranks = stats.find_middle_ranks(math.comb(len(xs), 2))
     iter_slopes: _IterSlopes = partial(_iter_slopes, xs, ys)
@@ -170,31 +168,41 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
         low, high = _find_slopes(iter_slopes, ranks)
     else:
         low, high = _find_slopes(iter_slopes, ranks, *_sample_slopes(xs, ys))
-    # Doubles are less than `error` from the exact slopes. So those less than two errors away from
-    # the found ones are ranked exactly.
-    error = 2.0**-50 * float(ys.max() / np.diff(xs).min())
-    low, high = low - 2 * error, high + 2 * error
-    below, near = 0, Counter[tuple[int, int]]()
+    # Doubles are less than an error from the exact slopes: that of a great average is great, but
+    # matters only for its own slopes. Those that may have the ranks are compared exactly.
+    margin = 2 * _PRECISION * float(ys.max() / np.diff(xs).min())
+    below, near, numbers = 0, [], Counter[tuple[int, int]]()
+    for start, slopes in iter_slopes():
+        below += int(np.count_nonzero(slopes < low - margin))
+        at, to = np.nonzero((slopes >= low - margin) & (slopes <= high + margin))
+        found, at, to = slopes[at, to], at + start, to + start
+        errors = _PRECISION * np.maximum(ys[at], ys[to]) / (xs[to] - xs[at])
+        near.append((at, to, found - errors, found + errors))
+    *_, least, most = map(np.concatenate, zip(*near, strict=True))
+    first, last = (rank - below for rank in ranks)
+    low, high = find_ranks(least, first, last)[0], find_ranks(most, first, last)[1]
+    below += int(np.count_nonzero(most < low))
     if int(counts.max()) * max(int(totals.max()), int(counts.max()) * int(xs[-1])) >= 1 << 62:
         positions, totals, counts = (one.astype(object) for one in (positions, totals, counts))
-    for start, slopes in iter_slopes():
-        below += int(np.count_nonzero(slopes < low))
-        at, to = (found + start for found in np.nonzero((slopes >= low) & (slopes <= high)))
+    for *pairs, least, most in near:
+        at, to = (one[(most >= low) & (least <= high)] for one in pairs)
         rises = totals[to] * counts[at] - totals[at] * counts[to]
         runs = counts[to] * counts[at] * (positions[to] - positions[at])
         # Millions may be equal, such as 0.
         common = np.gcd(rises, runs)
-        near.update(zip((rises // common).tolist(), (runs // common).tolist(), strict=True))
-    exact = sorted((Fraction(*slope), number) for slope, number in near.items())
+        numbers.update(zip((rises // common).tolist(), (runs // common).tolist(), strict=True))
+    exact = sorted((Fraction(*slope), number) for slope, number in numbers.items())
     ends = [*accumulate(number for _, number in exact)]
-    lower, upper = (exact[bisect_right(ends, rank - below)][0] for rank in ranks)
-    return (lower + upper) / 2
+    return sum((exact[bisect_right(ends, rank - below)][0] for rank in ranks), Fraction()) / 2
 
 
 _IterSlopes = Callable[[], Iterator[tuple[int, Doubles]]]
 
 _ROWS = 64
 """The averages between which, and all later ones, slopes are computed at once."""
+
+_PRECISION = 2.0**-50
+"""Well above the error of a slope of doubles, relative to the greater average over the run."""
 
 _SAMPLE = 1 << 20
 """More slopes than twice this are not kept in memory: a sample shows which are near the median."""
