@@ -29,7 +29,7 @@ SECONDS = 300
 
 def list_shared() -> list[str]:
     """Return the folders of this machine that are in the base: libraries and Python."""
-    return [path for path in ("/usr", sys.base_prefix) if path == "/usr" or path[:5] != "/usr/"]
+    return ["/usr", *(path for path in (sys.base_prefix,) if not f"{path}/".startswith("/usr/"))]
 
 
 class Container(NamedTuple):
