@@ -52,13 +52,13 @@ def sum_groups(values: Numbers, edges: Numbers) -> Exact:
 def sort_groups(groups: Numbers, values: Numbers) -> Numbers:
     """Return values, which are not negative, in the order of their groups, each group sorted."""
     bits = int(values.max(initial=0)).bit_length()
-    if int(groups.max(initial=0)).bit_length() + bits > 63:  # noqa: PLR2004 - bits without the sign
+    all_bits = int(groups.max(initial=0)).bit_length() + bits
+    if all_bits > 63:  # noqa: PLR2004 - bits without the sign
         return values[np.lexsort((values, groups))]
-    keys = groups << bits
-    keys |= values
-    keys.sort()
-    keys &= (1 << bits) - 1
-    return keys
+    keys = groups << bits | values
+    # Shorter numbers are sorted in less time.
+    ranked = np.sort(keys.astype(np.int32) if all_bits < 32 else keys)  # noqa: PLR2004 - likewise
+    return ranked.astype(np.int64) & ((1 << bits) - 1)
 
 
 def compute_double_medians(groups: Numbers, values: Numbers) -> tuple[Numbers, Numbers]:

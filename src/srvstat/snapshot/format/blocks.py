@@ -201,6 +201,7 @@ def decode(block: Block, end: int) -> Observations:
     is_safe = players.itemsize < SUM_WIDTH or int(players.max()) <= MAX_SAFE_INTEGER
     if not (is_ascending and is_in_time and is_safe):
         raise ForgedRowError("not the observations of a block")
-    instants = np.multiply(times, unit, dtype=np.int64)
+    instants = times.astype(np.int64)
+    instants *= unit
     instants += start
     return Observations(instants, players.astype(np.int64))

@@ -16,9 +16,13 @@ CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 """The type code of Python's arrays for each width in bytes."""
 
 
+_WIDTHS = (1, 1, 2, 4, 4, 8, 8, 8, 8)
+"""The width of a number by the bytes that it needs."""
+
+
 def choose_width(greatest: int) -> int:
     """Return the least width in bytes of numbers from 0 to `greatest`, which is below 2^64."""
-    return next(width for width in CODES if greatest >> 8 * width == 0)
+    return _WIDTHS[(greatest.bit_length() + 7) // 8]
 
 
 def find_width(packed: bytes, count: int) -> int:

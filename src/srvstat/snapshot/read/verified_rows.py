@@ -39,8 +39,8 @@ Reference = tuple[Namespace, str]
 _MAX_BYTES_KEPT = 1 << 25
 """Approximate bytes of servers kept in memory."""
 
-_BYTES_PER_SERVER = 2_500
-"""An upper bound of memory, without the texts and blobs of a server."""
+_BYTES_PER_SERVER = 4_000
+"""Approximate memory of a server, without its description and blobs."""
 
 _HEAD = ", ".join(Block._fields[:-2])
 """The columns of a block without its counts."""
@@ -105,8 +105,8 @@ class VerifiedRows(SnapshotHeader):
                 raise self.build_damage_error(f"server {identifier}")
             server = ServerRow._make(row)
             if server.get_identifier(by) == identifier:
-                length = sum(len(each) for each in row if isinstance(each, str | bytes))
-                self._kept += _BYTES_PER_SERVER + length
+                blobs = len(server.counts) + 2 * len(server.block_digests)
+                self._kept += _BYTES_PER_SERVER + len(server.project_description) + blobs
                 self._servers[reference] = server
                 return server
         return None

@@ -40,7 +40,7 @@ class _Edge(NamedTuple):
     """A server up to an instant in one of its blocks.
 
     The `mark` nearest to the instant is a number from 1; 0 is the start of the block. `rest` are
-    the players between both, ascending; `sign` is -1 if the mark is later, and else 1.
+    the players between both; `sign` is -1 if the mark is later, and else 1.
     """
 
     block: Block
@@ -67,10 +67,9 @@ def _find_edge(block: Block, instant: int) -> _Edge:
     total = int.from_bytes(block.sum_before, "little")
     if mark:
         total += unpack(block.mark_sums, SUM_WIDTH)[mark - 1]
-    if at <= position:
-        rest = sorted(players[at:position])
-    else:
-        rest, sign = sorted(players[position:at]), -1
+    rest = players[at:position]
+    if at > position:
+        rest, sign = players[position:at], -1
     number = block.server_block % BLOCKS_PER_SERVER
     count = number * BLOCK_SIZE + position
     return _Edge(block, players, position, mark, rest, sign, count, total + sign * sum(rest))
@@ -88,9 +87,7 @@ class _Span(NamedTuple):
     """The sum of their players."""
 
     def compute_growth(self) -> Growth:
-        """Return the growth from the first observation to the last."""
-        if self.size == 1:
-            return Growth(None, None)
+        """Return the growth from the first observation, of at least two, to the last."""
         first, end = self.start.players[self.start.position], self.end
         if end is None:
             last = self.server.last_players
@@ -107,14 +104,12 @@ class _Span(NamedTuple):
         last = len(peaks) - 1
         if self.end is not None:
             last = self.end.block.server_block % BLOCKS_PER_SERVER
-        inner = peaks[first + 1 : last + (self.end is None)]
-        return max(inner, default=0), max(peaks[first : last + 1])
+        inner = max(peaks[first + 1 : last + (self.end is None)], default=0)
+        return inner, max(inner, peaks[first], peaks[last])
 
     def find_wide_peak(self) -> int:
-        """Return the most players, of which blocks do not count so many."""
+        """Return the most players, in several blocks, of which blocks do not count so many."""
         start, end = self.start, self.end
-        if end is not None and start.block.server_block == end.block.server_block:
-            return max(start.players[start.position : end.position])
         of_end = end.players[: end.position] if end else ()
         return max((self.find_peaks()[0], *start.players[start.position :], *of_end))
 
@@ -169,16 +164,21 @@ def compute_window_statistics(
 
     Raises SnapshotError.
     """
-    statistics = []
-    for span in _find_spans(rows, servers, window):
-        if span is None:
-            statistics.append(compute_statistics(()))
-            continue
-        lowest, median, peak = _rank(rows, span, window)
-        mean = span.total / span.size
-        growth = span.compute_growth()
-        statistics.append(Statistics(span.size, mean, median, peak, lowest, growth))
-    return statistics
+    return [
+        _compute_statistics(rows, span, window) if span else compute_statistics(())
+        for span in _find_spans(rows, servers, window)
+    ]
+
+
+def _compute_statistics(rows: VerifiedRows, span: _Span, window: Window) -> Statistics:
+    start, end = span.start, span.end
+    players = start.players[start.position : end.position if end else None]
+    if len(players) == span.size:  # the window is in one block
+        return compute_statistics(players)
+    lowest, median, peak = _rank(rows, span, window)
+    mean = span.total / span.size
+    growth = span.compute_growth() if span.size > 1 else Growth(None, None)
+    return Statistics(span.size, mean, median, peak, lowest, growth)
 
 
 _Counts = tuple[Sequence[int], Sequence[int], Sequence[int], int]
@@ -189,27 +189,28 @@ number of `rest` that are at most `v`, times `sign`; in this order. Only `rest` 
 """
 
 
-def _read_counts(rows: VerifiedRows, server: ServerRow, edge: _Edge | None) -> _Counts:
+def _read_counts(server: ServerRow, edge: _Edge | None) -> _Counts:
     """Return the counts up to an edge, or of all observations of a server."""
     if edge is None:
         width = choose_width(server.observation_count)
         return unpack(server.counts, width) or (0,), (0,), (), 1
     block, number = edge.block, edge.mark
-    rows.check_counts(server, block)
     before = unpack(block.counts_before, choose_width(edge.count - edge.position))
     mark: Sequence[int] = ()
     if number:
         marks = unpack(block.marks, MARK_WIDTH)
         length = len(marks) // (len(block.mark_sums) // SUM_WIDTH)
         mark = marks[(number - 1) * length : number * length]
-    return before or (0,), mark or (0,), edge.rest, edge.sign
+    return before or (0,), mark or (0,), sorted(edge.rest), edge.sign
 
 
 def _rank(rows: VerifiedRows, span: _Span, window: Window) -> tuple[int, float, int]:
     """Return the lowest, the median and the highest number of players."""
     server, count = span.server, span.size
-    before, mark, rest, sign = _read_counts(rows, server, span.start)
-    before_end, mark_end, rest_end, sign_end = _read_counts(rows, server, span.end)
+    for edge in filter(None, (span.start, span.end)):
+        rows.check_counts(server, edge.block)
+    before, mark, rest, sign = _read_counts(server, span.start)
+    before_end, mark_end, rest_end, sign_end = _read_counts(server, span.end)
     lasts = [len(numbers) - 1 for numbers in (before, mark, before_end, mark_end)]
     last_before, last_mark, last_before_end, last_mark_end = lasts
 
@@ -243,4 +244,5 @@ def _rank(rows: VerifiedRows, span: _Span, window: Window) -> tuple[int, float, 
     lower = find(lower_rank, 0, top)
     upper = lower if count_up_to(lower) > upper_rank else find(upper_rank, lower, top)
     peak = find(count - 1, max(upper, least_peak), top) if is_counted else span.find_wide_peak()
-    return find(0, 0, lower), (lower + upper) / 2, peak
+    lowest = 0 if count_up_to(0) else find(0, 1, lower)  # many servers were empty once
+    return lowest, (lower + upper) / 2, peak
