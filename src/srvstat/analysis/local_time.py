@@ -108,7 +108,8 @@ def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> Number
 def find_hours_of_week(instants: Numbers, zone: ZoneInfo) -> Numbers:
     """Return the hours that the local clock shows, from 0, Monday 0:00, to 167."""
     hours: Numbers = convert_to_local(instants, zone) // HOUR_MS + _THURSDAY_HOUR
-    return hours % WEEK_HOURS
+    # In numpy, a quotient takes much less time than a remainder.
+    return hours - hours // WEEK_HOURS * WEEK_HOURS
 
 
 def convert_to_local(instants: Numbers, zone: ZoneInfo) -> Numbers:
