@@ -15,7 +15,7 @@ QUESTIONS = (
     ("get", "a", "--table", "-s"),
     ("get", "nobody", "-s"),
     ("compare", "a", "b", "--table", "--at", str(70 * DAY), "-s"),
-    ("compare", "a", "b", "--json", "-s"),
+    ("compare", "a", "b", "--range", "1y", "--json", "-s"),
     ("stats", "a", "b", "--json", "-s"),
     ("snapshot", "info", "--json"),
     ("snapshot", "verify", "--quiet"),
