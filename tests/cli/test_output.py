@@ -178,8 +178,9 @@ def test_a_dry_run_without_temporary_space_is_an_error(
 ) -> None:
     rows = csv(("a", AS_OF - at, 5) for at in range(400_000))
     (tmp_path / "week.csv").write_bytes(rows)
-    build = "snapshot build out.db --observations week.csv --game game_a --dry-run"
-    done = run_shell(f"cd {tmp_path}; ulimit -f 1000; {COMMAND} {build}", environment)
+    build = f"snapshot build {tmp_path}/out.db --observations {tmp_path}/week.csv"
+    dry_run = f"{COMMAND} {build} --game game_a --dry-run"
+    done = run_shell(f"ulimit -f 200; {dry_run}", environment)
 
     assert done.returncode == 4
     assert "error: SQLite's temporary files: " in done.stderr

@@ -82,7 +82,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
             reasons = rules.list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
             first_reject, examples = _collect_examples(intake.rejects)
             excess = rules.find_refusal(intake, max_rejected, first_reject)
-    except sqlite3.Error as error:  # pragma: no cover - a full disk has no room for coverage
+    except sqlite3.Error as error:  # pragma: no cover - a test limits another process
         raise OutputError(f"SQLite's temporary files: {error}") from None
     completed = count_completed(map(roster.get_record, findings.observed))
     needs_game = game is None and (roster.is_open or completed.get("game"))
