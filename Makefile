@@ -65,8 +65,8 @@ $(EXTERNAL)/installed-npm: tests/external/package.json
 
 SWAGGER := swagger-ui-bundle.js swagger-ui.css swagger-ui-bundle.js.LICENSE.txt LICENSE NOTICE
 api-page: $(EXTERNAL)/installed-npm  ## Add Swagger UI for the page /docs of the service
-	@mkdir -p src/srvstat/web/swagger-ui
-	cp $(addprefix $(EXTERNAL)/node_modules/swagger-ui-dist/,$(SWAGGER)) src/srvstat/web/swagger-ui
+	@mkdir -p src/srvstat/render/web/swagger-ui
+	cp $(addprefix $(EXTERNAL)/node_modules/swagger-ui-dist/,$(SWAGGER)) src/srvstat/render/web/swagger-ui
 
 # Spark's tests need srvstat and PySpark in one environment.
 $(BIN)/installed-spark: $(BIN)/installed
@@ -132,4 +132,4 @@ release-check: $(RELEASE)/installed api-page  ## Build a release, and try it wit
 		$(if $(TAG),--tag '$(TAG)') $(if $(OUTPUT),--output '$(abspath $(OUTPUT))')
 
 clean:  ## Remove everything that make created
-	rm -rf .venv srvstat-demo src/srvstat/web/swagger-ui benchmarks/data .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv srvstat-demo src/srvstat/render/web/swagger-ui benchmarks/data .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

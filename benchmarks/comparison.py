@@ -25,9 +25,9 @@ from benchmarks.questions import (
     read_body,
     read_rows,
 )
-from srvstat import operations
 from srvstat.contract.requests import parse_compare_request
-from srvstat.contract.windows import Range
+from srvstat.contract.time import Range
+from srvstat.operations import answers as operations
 from srvstat.snapshot.read.reader import open_file
 
 SRVSTAT = "srvstat"

@@ -30,7 +30,7 @@ from typer.main import get_command
 from typer.models import Context
 
 import manual_pages
-from srvstat import demo
+from srvstat.cli import demo
 from srvstat.cli.app import app
 from srvstat.cli.main import main as run_srvstat
 from srvstat.cli.options import DEFAULT_SNAPSHOT, SNAPSHOT_VARIABLE

@@ -20,7 +20,7 @@ import ijson
 import pytest
 from hypothesis import settings
 
-from srvstat import demo
+from srvstat.cli import demo
 from srvstat.cli.main import main
 from support.descriptors import replace_descriptor
 from support.quick_start import start_quick_srvstat, stop_quick_srvstat

@@ -9,7 +9,7 @@ import pytest
 
 import srvstat
 from conftest import DAY, Cli
-from srvstat.documents.rows import RowDocument
+from srvstat.documents.document import RowDocument
 from srvstat.render.rows import encode_rows
 
 Ask = Callable[[srvstat.Snapshot], Any]

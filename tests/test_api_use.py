@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import srvstat
-from srvstat.demo import IDS
+from srvstat.cli.demo import IDS
 
 DEEP: Any = []
 for _ in range(100_000):

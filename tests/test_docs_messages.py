@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, ROOT, Build, Cli, server
-from srvstat.demo import build_access_file
+from srvstat.cli.demo import build_access_file
 
 PAIR = ["srv-1", "srv-2"]
 PLAN = ["--plan", "starter", "--access", "access.toml"]

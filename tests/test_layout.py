@@ -16,33 +16,24 @@ PACKAGE = ROOT / "src" / "srvstat"
 IMPORTS = {
     part: set(may_import.split())
     for part, may_import in {
-        "arrays": "",
-        "stats": "",
-        "testing": "",
-        "version": "",
-        "web": "",
         "contract": "",
+        "testing": "",
         "documents": "contract",
         "files": "contract",
-        "demo": "contract",
-        "access": "contract files",
-        "sources": "arrays contract files",
-        "snapshot/format": "arrays contract stats",
-        "snapshot/read": "arrays contract documents files stats snapshot/format",
-        "snapshot/write": "arrays contract documents files sources snapshot/format snapshot/read",
-        "operations": "contract stats snapshot/format snapshot/read",
-        "fleet": "contract documents files stats sources operations snapshot/format snapshot/write",
-        "spark": "contract files stats sources fleet snapshot/write",
-        "analysis": "arrays contract documents stats version operations"
-        " snapshot/format snapshot/read",
-        "support": "arrays contract documents files stats version access operations analysis"
-        " snapshot/format snapshot/read",
-        "render": "contract documents web",
-        "api": "contract documents analysis operations snapshot/format snapshot/read",
-        "asgi": "contract files web access analysis operations support snapshot/read",
-        "__init__": "contract version api",
-        "cli": "contract documents files version demo access sources operations fleet"
-        " analysis support render asgi snapshot/format snapshot/read snapshot/write",
+        "sources": "contract files",
+        "snapshot": "contract",
+        "snapshot/read": "contract documents files snapshot",
+        "snapshot/write": "contract documents files sources snapshot snapshot/read",
+        "render": "contract documents",
+        "operations": "contract files snapshot snapshot/read",
+        "fleet": "contract documents files sources snapshot snapshot/write operations",
+        "spark": "contract files sources snapshot/write fleet",
+        "analysis": "contract documents operations snapshot snapshot/read",
+        "support": "contract documents files operations analysis snapshot snapshot/read",
+        "asgi": "contract files render operations analysis support snapshot/read",
+        "__init__": "contract analysis",
+        "cli": "contract documents files sources operations fleet analysis support render asgi"
+        " snapshot snapshot/read snapshot/write",
         "__main__": "cli",
     }.items()
 }
@@ -55,8 +46,8 @@ HOMES = {
     "ijson": {"files"},
     "numpy": {
         "analysis",
-        "arrays",
-        "snapshot/format",
+        "contract",
+        "snapshot",
         "snapshot/read",
         "snapshot/write",
         "sources",
@@ -128,7 +119,7 @@ def find_files(names: Iterable[str]) -> set[Path]:
 
 
 def test_the_rules_run_from_higher_parts_to_lower_ones() -> None:
-    assert sorted(IMPORTS) == sorted({find_part(path) for path in FILES} - SPLIT)
+    assert sorted(IMPORTS) == sorted({find_part(path) for path in FILES})
     parts = list(IMPORTS)
     for number, part in enumerate(parts):
         assert IMPORTS[part] <= {*parts[:number]}, f"{part} may import a higher part"

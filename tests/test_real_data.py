@@ -8,8 +8,7 @@ import pytest
 
 from conftest import DAY, Cli
 from explain.naive import explain_naively, find_contradictions
-from srvstat.contract.instants import parse_instant
-from srvstat.contract.windows import DAYS
+from srvstat.contract.time import DAYS, parse_instant
 
 Rows = dict[str, list[tuple[int, int]]]
 """The instant and the players of each row, by the id of its server."""

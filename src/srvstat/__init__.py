@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from srvstat.api.snapshot import Snapshot as Snapshot
-    from srvstat.api.snapshot import open_snapshot as open_snapshot
+    from srvstat.analysis.api import Snapshot as Snapshot
+    from srvstat.analysis.api import open_snapshot as open_snapshot
     from srvstat.contract.errors import ApiError as ApiError
     from srvstat.contract.errors import InvalidRequestError as InvalidRequestError
     from srvstat.contract.errors import ServerNotFoundError as ServerNotFoundError
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from srvstat.contract.errors import UsageError as UsageError
     from srvstat.contract.responses import CompareResponse as CompareResponse
     from srvstat.contract.responses import ServerResponse as ServerResponse
-    from srvstat.version import __version__ as __version__
+    from srvstat.contract.version import __version__ as __version__
 
 
 _MODULE_OF = {
-    "Snapshot": "srvstat.api.snapshot",
-    "open_snapshot": "srvstat.api.snapshot",
+    "Snapshot": "srvstat.analysis.api",
+    "open_snapshot": "srvstat.analysis.api",
     "ApiError": "srvstat.contract.errors",
     "InvalidRequestError": "srvstat.contract.errors",
     "ServerNotFoundError": "srvstat.contract.errors",
@@ -42,7 +42,7 @@ _MODULE_OF = {
     "UsageError": "srvstat.contract.errors",
     "CompareResponse": "srvstat.contract.responses",
     "ServerResponse": "srvstat.contract.responses",
-    "__version__": "srvstat.version",
+    "__version__": "srvstat.contract.version",
 }
 
 __all__ = [*_MODULE_OF]  # noqa: PLE0604 - the names above, loaded on first use

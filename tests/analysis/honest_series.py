@@ -15,8 +15,8 @@ import numpy as np
 
 from conftest import AS_OF, DAY
 from srvstat.analysis.integrity import Series
-from srvstat.contract.windows import Window
-from srvstat.snapshot.format.blocks import Observations
+from srvstat.contract.time import Window
+from srvstat.snapshot.blocks import Observations
 
 SIZES = (5, 30, 200, 2_000)
 """The mean number of players."""

@@ -23,7 +23,7 @@ from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from srvstat.analysis.history import compute_step_chart
 from srvstat.analysis.pictures import compute_distribution, compute_timeline
 from srvstat.contract.errors import UsageError
-from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.documents.analysis import HistoryQuery, Timeline
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 

@@ -20,9 +20,9 @@ from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.steps import divide_window
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import build_server_reference
-from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.documents.analysis import Aggregate, History
-from srvstat.operations import resolve_servers
+from srvstat.operations.answers import resolve_servers
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from support.snapshots import forge
 

@@ -15,10 +15,9 @@ from analysis import naive_integrity as naive
 from analysis.honest_series import SIZES, Shape, draw_series
 from conftest import AS_OF, DAY
 from srvstat.analysis.integrity import Series, check_series
-from srvstat.contract.instants import LATEST, parse_instant
-from srvstat.contract.windows import Window
+from srvstat.contract.time import LATEST, Window, parse_instant
 from srvstat.documents.integrity import AnyRule
-from srvstat.snapshot.format.blocks import Observations
+from srvstat.snapshot.blocks import Observations
 
 MINUTE = 60_000
 BERLIN = "Europe/Berlin"

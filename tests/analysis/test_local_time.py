@@ -18,7 +18,7 @@ from srvstat.analysis.local_time import (
     parse_step,
 )
 from srvstat.contract.errors import UsageError
-from srvstat.contract.windows import Window
+from srvstat.contract.time import Window
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = 300_000

@@ -16,7 +16,7 @@ from srvstat.analysis.pictures import compute_timeline
 from srvstat.analysis.report import MOST_STEPS
 from srvstat.analysis.steps import divide_window
 from srvstat.analysis.window_query import find_zone
-from srvstat.contract.windows import Window
+from srvstat.contract.time import Window
 from srvstat.documents.analysis import GrowthStepName
 from srvstat.render.pictures.timeline import Point, merge_steps
 from srvstat.snapshot.read.reader import SnapshotFile, open_file

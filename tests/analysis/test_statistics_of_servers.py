@@ -18,8 +18,7 @@ from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.contract.errors import UsageError
-from srvstat.contract.instants import format_instant, parse_instant
-from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.contract.time import BEFORE_ALL, Window, format_instant, parse_instant
 from srvstat.documents.analysis import TopKey
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from analysis.naive_figures import Rows, describe_window
 from srvstat.analysis.figures import Extreme, WindowFigures
-from srvstat.contract.windows import BEFORE_ALL, Window
-from srvstat.snapshot.format.blocks import Observations
+from srvstat.contract.time import BEFORE_ALL, Window
+from srvstat.snapshot.blocks import Observations
 
 LARGEST = 2**53 - 1
 LATEST = 253_402_300_799_999

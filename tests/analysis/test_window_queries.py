@@ -9,9 +9,8 @@ import pytest
 from conftest import AS_OF, DAY, build_in, server
 from srvstat.analysis.window_query import LongWindowQuery, WindowQuery, choose_window, find_previous
 from srvstat.contract.errors import UsageError
-from srvstat.contract.instants import LATEST
-from srvstat.contract.windows import BEFORE_ALL, Window
-from srvstat.operations import NotInBundleError
+from srvstat.contract.time import BEFORE_ALL, LATEST, Window
+from srvstat.operations.answers import NotInBundleError
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.write.copies import write_bundle

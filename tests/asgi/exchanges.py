@@ -7,7 +7,7 @@ from random import Random
 
 from conftest import Cli
 from srvstat.contract.errors import ApiError
-from srvstat.contract.windows import DAYS
+from srvstat.contract.time import DAYS
 from support.http import compare, request_target
 from support.load import Exchange
 

@@ -15,8 +15,8 @@ from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.contract.requests import parse_server_reference
-from srvstat.contract.windows import find_window
-from srvstat.operations import resolve_servers
+from srvstat.contract.time import find_window
+from srvstat.operations.answers import resolve_servers
 from srvstat.snapshot.read.reader import open_file
 from support.http import ERRORS
 from support.process import Service, serve

@@ -17,7 +17,7 @@ from asgi.small_service import (
     UNKNOWN_PATH,
     serve_small,
 )
-from srvstat.contract.openapi import read_openapi
+from srvstat.contract.http import read_openapi
 from support.http import (
     COMPARE,
     HOST,

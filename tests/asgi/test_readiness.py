@@ -14,7 +14,7 @@ from asgi.in_process import InProcess
 from asgi.log_entries import log_request
 from asgi.small_service import SERVER_A, build_small
 from srvstat.asgi import sites
-from srvstat.snapshot.format.digest import name_shard
+from srvstat.snapshot.digests import name_shard
 from srvstat.snapshot.read.verify import SpotCheck
 from support.http import HEALTH, READY, UNAVAILABLE, get, send_request
 from support.process import Service, serve

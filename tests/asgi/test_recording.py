@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from asgi.records import read_records, wait_for_records
 from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
 from conftest import AS_OF, Cli
-from srvstat.contract.instants import format_instant
+from srvstat.contract.time import format_instant
 from support.http import COMPARE, ERRORS, HEALTH, HOST, JSON, TWO, Client, request, send_request
 from support.process import Service, serve
 

@@ -18,7 +18,7 @@ from asgi.small_service import build_small
 from conftest import Cli
 from srvstat.asgi.log import Log, Recorder
 from srvstat.contract.http import Head
-from srvstat.contract.key_filter import KeyFilter
+from srvstat.operations.key_filter import KeyFilter
 from srvstat.support.recordings import ServedExchange
 from support.http import Client, get
 from support.process import Service, serve

@@ -10,7 +10,7 @@ import pytest
 
 from asgi.log_entries import empty_log, wait_for_events
 from asgi.small_service import build_small
-from srvstat.snapshot.format.digest import find_shard, name_shard
+from srvstat.snapshot.digests import find_shard, name_shard
 from support.descriptors import limit_descriptors
 from support.http import compare, get, send_request
 from support.process import Service, serve

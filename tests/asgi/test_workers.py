@@ -10,9 +10,9 @@ import pytest
 
 from asgi.in_process import InProcess
 from asgi.small_service import COMPARED, SERVER_A, build_small
-from srvstat import operations
 from srvstat.asgi import snapshots
 from srvstat.asgi.snapshots import WORKERS, Cache, Work
+from srvstat.operations import answers as operations
 from support.http import TWO
 
 

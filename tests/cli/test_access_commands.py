@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from srvstat.access import read_access
+from srvstat.operations.access import read_access
 from support.access import PLANS, format_key_table
 
 STARTER = ["--plan", "starter", "--access", "access.toml"]
@@ -117,7 +117,7 @@ def test_only_a_plan_imports_the_reader_of_access_files() -> None:
 import os, sys
 import srvstat.__main__
 def report_modules(exit_code):
-    names = {"srvstat.access", "srvstat.files.toml_lines", "tomllib"}
+    names = {"srvstat.operations.access", "srvstat.files.toml", "tomllib"}
     print(exit_code, *sorted(names & set(sys.modules)), file=sys.stderr)
     end(exit_code)
 end, os._exit = os._exit, report_modules
@@ -130,7 +130,7 @@ srvstat.__main__.run()
 
     assert list_imported("get", "harbor-city") == "0\n"
     assert list_imported("get", "harbor-city", *STARTER) == (
-        "0 srvstat.access srvstat.files.toml_lines tomllib\n"
+        "0 srvstat.operations.access srvstat.files.toml tomllib\n"
     )
 
 

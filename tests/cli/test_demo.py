@@ -8,7 +8,7 @@ import pytest
 import srvstat
 from conftest import AS_OF, Build, Cli, server
 from conftest import srvstat as run_srvstat
-from srvstat.demo import IDS, build_observations_file
+from srvstat.cli.demo import IDS, build_observations_file
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, server
 from srvstat.analysis.report import choose_growth_step
-from srvstat.contract.windows import Window
-from srvstat.demo import IDS
+from srvstat.cli.demo import IDS
+from srvstat.contract.time import Window
 
 NAMES = ["harbor-city", "hostile-host", "empty-plains", "old-guard"]
 QUANTILES = [f"--quantile=0.{digits}" for digits in ("05", "25", "75", "95")]

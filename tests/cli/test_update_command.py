@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from conftest import AS_OF, DAY, Cli, Ran, build_in, csv, ndjson, server, srvstat
-from srvstat.contract.instants import format_instant
+from srvstat.contract.time import format_instant
 from support.snapshots import change, expect_conflict, parse_summary, read_directory, read_rejects
 
 STEP = DAY // 8

@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from srvstat.contract.openapi import read_openapi
+from srvstat.contract.http import read_openapi
 
 DOCUMENT = json.loads(read_openapi())
 SCHEMAS = DOCUMENT["components"]["schemas"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.contract.instants import (
+from srvstat.contract.time import (
     LATEST,
     InstantError,
     format_instant,

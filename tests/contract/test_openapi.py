@@ -22,7 +22,6 @@ from srvstat.contract.http import (
     READY_PATH,
     SERVERS_PATH,
 )
-from srvstat.contract.instants import format_instant
 from srvstat.contract.models import ContractModel
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
@@ -37,7 +36,8 @@ from srvstat.contract.responses import (
     ServerResponse,
     UnavailableResponse,
 )
-from srvstat.operations import compare, get_server
+from srvstat.contract.time import format_instant
+from srvstat.operations.answers import compare, get_server
 from srvstat.snapshot.read.reader import open_file
 
 CONTRACT_OPERATIONS = ("getServer", "headServer", "compareServers")

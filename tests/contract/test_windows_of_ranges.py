@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.contract.windows import DAYS, Range, Window, find_window
+from srvstat.contract.time import DAYS, Range, Window, find_window
 
 LENGTHS: list[tuple[Range, int]] = [
     ("24h", 86_400_000),

@@ -9,7 +9,7 @@ from contextlib import chdir
 from functools import cache
 from pathlib import Path
 
-from srvstat import demo
+from srvstat.cli import demo
 from srvstat.cli.main import main
 from support.descriptors import replace_descriptor
 from support.records import AS_OF, DAY, csv, ndjson, server

@@ -5,10 +5,9 @@ from collections import defaultdict
 from contextlib import closing
 from typing import Any, NamedTuple, get_args
 
-from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import ServerReference
-from srvstat.contract.windows import Range
-from srvstat.operations import compute_results
+from srvstat.contract.time import Range, format_instant
+from srvstat.operations.answers import compute_results
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 RANGES: tuple[Range, ...] = get_args(Range)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from external.chromium import browse
-from srvstat.contract.openapi import read_openapi
-from srvstat.web import DOCS_ASSETS, find_asset
+from srvstat.contract.http import read_openapi
+from srvstat.render.web import DOCS_ASSETS, find_asset
 from support.process import Service, serve
 
 DOCUMENT = json.loads(read_openapi())

@@ -12,11 +12,10 @@ import pytest
 from conftest import AS_OF, DAY, build_in, server, srvstat
 from external.chromium import browse
 from srvstat.analysis.pictures import compute_timeline
-from srvstat.contract.instants import parse_instant
 from srvstat.contract.requests import parse_server_reference
-from srvstat.contract.windows import Window
+from srvstat.contract.time import Window, parse_instant
 from srvstat.documents.analysis import Timeline
-from srvstat.operations import resolve_servers
+from srvstat.operations.answers import resolve_servers
 from srvstat.render.pictures.timeline import Point, find_scale, join_points, merge_steps
 from srvstat.snapshot.read.reader import open_file
 from support.process import serve

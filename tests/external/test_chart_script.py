@@ -18,10 +18,10 @@ from conftest import ROOT
 from srvstat.analysis.local_time import list_step_edges, parse_step
 from srvstat.analysis.pictures import compute_timeline
 from srvstat.contract.requests import parse_server_reference
-from srvstat.contract.windows import DAY_MS, find_window
+from srvstat.contract.time import DAY_MS, find_window
 from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs
 from srvstat.documents.document import ChangePart, GapPart, WindowPart
-from srvstat.operations import resolve_servers
+from srvstat.operations.answers import resolve_servers
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.figures import explain_missing_change, format_change, format_first_last
 from srvstat.render.pictures.svg import name_servers
@@ -35,13 +35,13 @@ from srvstat.render.pictures.timeline import (
     merge_steps,
 )
 from srvstat.render.text import escape_text
+from srvstat.render.web import CHART_SCRIPTS
 from srvstat.snapshot.read.reader import open_file
-from srvstat.web import CHART_SCRIPTS
 
 pytestmark = pytest.mark.external
 
 PROGRAM = ROOT / "tests" / "external" / "programs" / "chart_steps.js"
-SCRIPTS = files("srvstat.web")
+SCRIPTS = files("srvstat.render.web")
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Sao_Paulo")
 DRAWN_STEPS = {"30m", "1h", "2h", "3h", "6h", "day", "week", "month"}
 YEAR = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp()) * 1000

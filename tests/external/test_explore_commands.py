@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 PROGRAM = ROOT / "tests" / "external" / "programs" / "explore_commands.mjs"
-SCRIPT = files("srvstat.web") / "exchange.js"
+SCRIPT = files("srvstat.render.web") / "exchange.js"
 HOSTILE = ["a'b", "'; exit 7; '", '"$(exit 7)"', "`exit 7`", "a\nb", "\\", "@/etc/passwd", "[1-3]"]
 
 

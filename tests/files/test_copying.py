@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from srvstat.contract.errors import OutputError
-from srvstat.files.copying import copy_in_background
+from srvstat.files.atomic import copy_in_background
 
 DATA = os.urandom(3 << 20)
 MANY = 1_000_000

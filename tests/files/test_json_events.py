@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from srvstat.files.json_events import NotJsonError, parse_events
+from srvstat.files.json_stream import NotJsonError, parse_events
 
 pytestmark = pytest.mark.usefixtures("backend")
 

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from srvstat.contract.errors import OutputError, SourceError, SrvstatError
-from srvstat.files.errors import convert_errors
+from srvstat.files.paths import convert_errors
 
 
 @pytest.mark.parametrize(

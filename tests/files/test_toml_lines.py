@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.files.toml_lines import find_line
+from srvstat.files.toml import find_line
 from support.access import AccessFile, access_files
 
 

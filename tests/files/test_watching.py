@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from srvstat.files.identity import Candidate, WatchedFile
+from srvstat.files.paths import Candidate, WatchedFile
 
 
 class Clock:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import parquet
 
-from srvstat.contract.windows import Window
+from srvstat.contract.stats import Statistics, compute_statistics
+from srvstat.contract.time import Window
 from srvstat.fleet.engine import Engine, Job, Located, Resolved, Servers, open_engine
 from srvstat.fleet.rows import Conflicts, Rejected, Remarks, read_rows
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source
-from srvstat.stats import Statistics, compute_statistics
 
 NOON = 1_700_000_000_000
 WINDOW = Window(NOON - 5, NOON + 5)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import parquet
 
-from srvstat.contract.instants import format_instant
+from srvstat.contract.time import format_instant
 from srvstat.sources.batch import MAX_PLAYERS
 from support.records import AS_OF, DAY, ndjson, server
 

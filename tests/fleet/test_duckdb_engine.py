@@ -22,8 +22,7 @@ from fleet.engine_runs import (
     write_rows,
 )
 from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import LATEST
-from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.contract.time import BEFORE_ALL, LATEST, Window
 from srvstat.fleet.engine import Job, open_engine
 from srvstat.fleet.rows import Conflicts
 from srvstat.sources.batch import MAX_PLAYERS

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from conftest import Cli
 from fleet.random_fleet import write_fleet
 from fleet.same_bytes import check_same_bytes
-from srvstat.contract.windows import DAYS
+from srvstat.contract.time import DAYS
 
 
 @settings(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, Cli, Ran, csv
 from fleet.random_fleet import FleetFiles, write_fleet
-from srvstat.snapshot.format.digest import find_shard
+from srvstat.snapshot.digests import find_shard
 from support.snapshots import parse_summary, read_directory, read_root
 
 

@@ -20,7 +20,7 @@ from recordings.readings import (
 )
 from srvstat.contract.errors import InvalidRequestError, SourceError
 from srvstat.contract.http import MAX_HEAD_BYTES, Head, parse_get_server
-from srvstat.files import json_events
+from srvstat.files import json_stream
 from srvstat.support.exchange import Exchange, RecordedResponse, Unreadable
 from srvstat.support.har import read_har
 
@@ -257,7 +257,7 @@ def test_dropped_headers_still_count(har: Path) -> None:
 
 
 def test_a_text_that_is_too_long_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_events, "MAX_TEXT_BYTES", 200)
+    monkeypatch.setattr(json_stream, "MAX_TEXT_BYTES", 200)
     long = '"\\é' * 40
     text = build_har(
         build_entry(response_content={"text": long}),

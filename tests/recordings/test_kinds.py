@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recordings.readings import build_entry, build_har, read_all
 from srvstat.contract.errors import SourceError
-from srvstat.files import json_events
+from srvstat.files import json_stream
 from srvstat.support.curl import read_curl
 from srvstat.support.exchange import Exchange, Unreadable
 from srvstat.support.har import read_har
@@ -106,8 +106,8 @@ def test_only_long_strings_are_replaced(value: Any, size: int, is_ascii: bool) -
     text = json.dumps(value, ensure_ascii=is_ascii).encode("utf-8", "surrogatepass")
     chunks = [text[start : start + size] for start in range(0, len(text), size)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_events, "MAX_TEXT_BYTES", 10)
-        limited = b"".join(json_events.limit_strings(chunks))
+        patch.setattr(json_stream, "MAX_TEXT_BYTES", 10)
+        limited = b"".join(json_stream.limit_strings(chunks))
 
     replaced = re.compile(rb'"\\u0000too long\\u0000[^"]*"')
     expected = re.sub(

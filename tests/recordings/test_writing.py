@@ -3,7 +3,7 @@
 import json
 
 from srvstat.contract.http import Head
-from srvstat.contract.key_filter import KeyFilter
+from srvstat.operations.key_filter import KeyFilter
 from srvstat.support.recordings import ServedExchange, encode_line
 
 

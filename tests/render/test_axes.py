@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srvstat.contract.instants import LATEST
-from srvstat.contract.windows import DAY_MS
+from srvstat.contract.time import DAY_MS, LATEST
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Sao_Paulo")

@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from srvstat.contract.instants import LATEST, parse_instant
+from srvstat.contract.time import LATEST, parse_instant
 from srvstat.render.local_time import format_local_date, format_local_month, format_local_time
 
 BERLIN = ZoneInfo("Europe/Berlin")

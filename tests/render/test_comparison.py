@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from conftest import AS_OF, DAY
 from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
-from srvstat.contract.windows import Window
+from srvstat.contract.time import Window
 from srvstat.documents.analysis import ComparedServer, Comparison, StepCell
 from srvstat.render.screen import Screen
 from srvstat.render.tables.comparison import render_comparison

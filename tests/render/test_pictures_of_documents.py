@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import few_examples
-from srvstat.contract.windows import DAY_MS
+from srvstat.contract.time import DAY_MS
 from srvstat.documents.analysis import (
     Distribution,
     GrowthDocument,

@@ -15,8 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from srvstat.contract.errors import MissingLibraryError, SnapshotError
-from srvstat.contract.instants import LATEST, format_instant
-from srvstat.documents.rows import Column, Kind, RowDocument, Rows
+from srvstat.contract.time import LATEST, format_instant
+from srvstat.documents.document import Column, Kind, RowDocument, Rows
 from srvstat.render.rows import encode_rows
 from support.markdown import make_visible, parse_table
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from srvstat.contract.windows import DAY_MS, Window
+from srvstat.contract.time import DAY_MS, Window
 from srvstat.documents.analysis import HistoryQuery, ServerName, StepCell, StepLine, StepTable
 from srvstat.render.charts import count_values, render_chart
 from srvstat.render.screen import Screen

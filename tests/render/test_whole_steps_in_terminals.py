@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, few_examples
 from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
-from srvstat.contract.windows import Window
+from srvstat.contract.time import Window
 from srvstat.documents.analysis import (
     ComparedServer,
     Comparison,

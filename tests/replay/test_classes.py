@@ -12,13 +12,13 @@ import pytest
 
 from conftest import AS_OF, DAY, build_in, server
 from replay.exchanges import record_comparison, record_get
-from srvstat import operations
-from srvstat.access import Access, read_access
 from srvstat.contract.errors import ApiError, RateLimitedError, ServerNotFoundError
 from srvstat.contract.http import Head
 from srvstat.contract.requests import build_compare_request, build_server_reference
 from srvstat.contract.responses import ErrorResponse
 from srvstat.documents.support import ReplayedExchange
+from srvstat.operations import answers as operations
+from srvstat.operations.access import Access, read_access
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.support.exchange import Exchange, RecordedResponse, Unreadable
 from srvstat.support.replay import ReplaySettings, replay

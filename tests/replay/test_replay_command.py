@@ -11,7 +11,7 @@ import pytest
 
 from conftest import AS_OF, DAY, ROOT, Build, Cli, server
 from replay.recording_files import describe_exchange, write_har, write_ndjson
-from srvstat.contract.instants import format_instant
+from srvstat.contract.time import format_instant
 from support.access import PLANS, format_key_table
 from support.http import KEY, Client, compare, get
 from support.process import serve

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from replay.exchanges import record_comparison, record_get
-from srvstat import operations
 from srvstat.contract.requests import build_compare_request, build_server_reference
-from srvstat.contract.windows import DAYS, Range
+from srvstat.contract.time import DAYS, Range
 from srvstat.documents.support import ReplayedExchange
+from srvstat.operations import answers as operations
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.support.exchange import Exchange
 from srvstat.support.replay import ReplaySettings, replay

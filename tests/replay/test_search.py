@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, server
-from srvstat import operations
 from srvstat.contract.requests import ServerReference
-from srvstat.contract.windows import Range
+from srvstat.contract.time import Range
+from srvstat.operations import answers as operations
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.support.search import Instants, find_true_intervals, intersect
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from srvstat.snapshot.format.rows import APPLICATION_ID, FORMAT_VERSION, read_schema
+from srvstat.snapshot.rows import APPLICATION_ID, FORMAT_VERSION, read_schema
 from support.snapshots import PAGE_SIZE as PAGE
 from support.snapshots import change, forge
 

@@ -15,7 +15,7 @@ from snapshot.harms import (
     run_sql,
     run_without_indexes,
 )
-from srvstat.contract.windows import DAY_MS
+from srvstat.contract.time import DAY_MS
 from support.snapshots import PAGE_SIZE
 
 _ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY
-from srvstat.contract.instants import LATEST
-from srvstat.contract.windows import Window
+from srvstat.contract.time import LATEST, Window
 
 LARGEST = 2**53 - 1
 LAST_DAY = LATEST // DAY

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.rows import ServerRow
 
 _BLOBS = ("player_sum", "counts", "block_ends", "block_peaks", "block_digests")
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from conftest import ROOT, Build, Cli, few_examples, server
 from snapshot.observed import Observed, draw_fleets, windows
-from srvstat.contract.instants import LATEST
-from srvstat.stats import compute_statistics
+from srvstat.contract.stats import compute_statistics
+from srvstat.contract.time import LATEST
 from support.snapshots import change
 
 READER = SimpleNamespace(**run_path(str(ROOT / "docs" / "examples" / "read_snapshot.py")))

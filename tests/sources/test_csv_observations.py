@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF
 from sources.readings import Reading, read_file
 from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import NO_TIME_ZONE
+from srvstat.contract.time import NO_TIME_ZONE
 from srvstat.sources import csv_observations, plain_csv, source
 from srvstat.sources.source import Block, Source
 

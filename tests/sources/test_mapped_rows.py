@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sources.tables import list_rows
 from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import format_instant
+from srvstat.contract.time import format_instant
 from srvstat.sources.batch import NO_COUNT, read_batches
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.source import Source

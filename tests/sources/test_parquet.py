@@ -20,7 +20,7 @@ from pyarrow import parquet
 from conftest import few_examples
 from sources.tables import Table, read_table
 from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import LATEST, YEAR_2001
+from srvstat.contract.time import LATEST, YEAR_2001
 from srvstat.sources.arrow_columns import choose_columns, read_record_batches
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT, read_batches
 from srvstat.sources.mapping import ColumnMapping

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.contract.instants import InstantError
+from srvstat.contract.time import InstantError
 from srvstat.sources.batch import RowError
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.times_and_counts import ValueParser

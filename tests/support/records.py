@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from srvstat.contract.instants import YEAR_2001, format_instant
+from srvstat.contract.time import YEAR_2001, format_instant
 
 DAY = 86_400_000
 AS_OF = 1_772_366_400_000

@@ -6,13 +6,12 @@ from pathlib import Path
 
 from conftest import csv, ndjson
 from srvstat.cli.main import main
-from srvstat.contract.instants import LATEST
-from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.contract.time import BEFORE_ALL, LATEST, Window
 from srvstat.documents.snapshot import Manifest, ManifestShard, seal_manifest
-from srvstat.snapshot.format.digest import MANIFEST, compute_shards_root, find_shard, name_shard
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.digests import MANIFEST, compute_shards_root, find_shard, name_shard
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.rows import ServerRow
 from srvstat.snapshot.write.server_rows import build_record
 from srvstat.sources.servers import format_records
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from conftest import Ran
-from srvstat.snapshot.format.digest import build_directory, digest_counts, digest_row, seal
-from srvstat.snapshot.format.rows import (
+from srvstat.snapshot.digests import build_directory, digest_counts, digest_row, seal
+from srvstat.snapshot.rows import (
     BLOCKS_PER_SERVER,
     DIGEST_BYTES,
     Block,

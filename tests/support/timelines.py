@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from hypothesis import strategies as st
 
-from srvstat.contract.windows import DAY_MS
+from srvstat.contract.time import DAY_MS
 from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs
 from srvstat.documents.document import GapPart, WindowPart
 from srvstat.render.pictures.svg import BOLD, FONT_SIZE, Size, measure_text

@@ -10,13 +10,13 @@ from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.steps import Steps, divide_window
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import ServerResult
-from srvstat.contract.windows import DAY_MS, Range, find_window
+from srvstat.contract.time import DAY_MS, Range, find_window
 from srvstat.documents.analysis import ComparedServer, Comparison
 from srvstat.documents.servers import ServerTable
-from srvstat.operations import compare, resolve_servers
-from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.header import read_texts
+from srvstat.operations.answers import compare, resolve_servers
+from srvstat.snapshot.read.reader import read_texts
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ServerRow
 
 
 def describe_server(

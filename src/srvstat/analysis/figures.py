@@ -9,15 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from srvstat.arrays import Numbers, dot_exactly, find_ranks, sum_exactly
-from srvstat.contract.windows import BEFORE_ALL, Window
-from srvstat.snapshot.format.blocks import Observations
-from srvstat.snapshot.format.packing import read_block_ends
-from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.header import check_instant
+from srvstat.contract.arrays import Numbers, dot_exactly, find_ranks, sum_exactly
+from srvstat.contract.stats import Growth, compute_growth, find_middle_ranks, find_quantile_ranks
+from srvstat.contract.time import BEFORE_ALL, Window
+from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.read.observations import read_observations
+from srvstat.snapshot.read.reader import check_instant
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.stats import Growth, compute_growth, find_middle_ranks, find_quantile_ranks
+from srvstat.snapshot.rows import ServerRow, read_block_ends
 
 
 class Extreme(NamedTuple):

@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from srvstat import stats
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.statistics import (
     build_window_part,
@@ -21,13 +20,14 @@ from srvstat.analysis.statistics import (
     find_earlier,
 )
 from srvstat.analysis.steps import Steps, compute_shares, divide_window, find_unobserved
-from srvstat.arrays import Doubles, Exact, Numbers, divide, find_ranks, sum_groups
-from srvstat.contract.windows import DAY_MS, Window
+from srvstat.contract import stats
+from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, find_ranks, sum_groups
+from srvstat.contract.time import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
-from srvstat.snapshot.format.blocks import Observations
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ServerRow
 
 _HALF_MS_PER_WEEK = 2 * 7 * DAY_MS
 

@@ -22,10 +22,10 @@ from srvstat.analysis.steps import (
     divide_window,
     find_unobserved,
 )
-from srvstat.arrays import Doubles, Exact, Numbers, divide, sort_groups, sum_groups
+from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, sort_groups, sum_groups
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.parameters import check_choice
-from srvstat.contract.windows import DAY_MS, Window
+from srvstat.contract.time import DAY_MS, Window
 from srvstat.documents.analysis import (
     Aggregate,
     History,
@@ -39,11 +39,10 @@ from srvstat.documents.analysis import (
     StepLine,
     StepTable,
 )
-from srvstat.documents.document import WHOLE_SHARE
-from srvstat.documents.rows import Column, Kind
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.documents.document import WHOLE_SHARE, Column, Kind
 from srvstat.snapshot.read.observations import iter_observations
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ServerRow
 
 AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
 

@@ -14,11 +14,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from srvstat.arrays import Numbers
 from srvstat.contract import wire
+from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.instants import LATEST
-from srvstat.contract.windows import DAY_MS
+from srvstat.contract.time import DAY_MS, LATEST
 
 HOUR_MS = DAY_MS // 24
 WEEK_HOURS = 7 * 24

@@ -8,14 +8,14 @@ import numpy as np
 
 from srvstat.analysis.local_time import WEEK_HOURS, find_hours_of_week
 from srvstat.analysis.statistics import build_window_part
-from srvstat.arrays import sort_groups, sum_groups
-from srvstat.contract.windows import Window
+from srvstat.contract.arrays import sort_groups, sum_groups
+from srvstat.contract.stats import find_middle_ranks
+from srvstat.contract.time import Window
 from srvstat.documents.analysis import HourCellPart, HourPart, PeakHours, ServerPeakHours
-from srvstat.snapshot.format.blocks import Observations
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.stats import find_middle_ranks
+from srvstat.snapshot.rows import ServerRow
 
 MIN_OBSERVATIONS = 4
 """The observations from which an hour of the week has figures."""

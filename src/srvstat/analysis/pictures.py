@@ -18,9 +18,9 @@ from srvstat.analysis.steps import (
     find_unobserved,
     read_lasting,
 )
-from srvstat.arrays import Numbers
+from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.windows import Window
+from srvstat.contract.time import Window
 from srvstat.documents.analysis import (
     Distribution,
     ServerDistribution,
@@ -29,8 +29,8 @@ from srvstat.documents.analysis import (
     build_runs,
 )
 from srvstat.documents.document import GapPart
-from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ServerRow
 
 _MINUTES = ("1m", "2m", "5m", "10m", "15m", "30m")
 _STEPS = [*map(parse_step, (*_MINUTES, "1h", "2h", "3h", "6h", "12h", "day", "week", "month"))]

@@ -13,12 +13,12 @@ from srvstat.analysis.statistics import FigureOptions, build_window_part, comput
 from srvstat.analysis.steps import bound_window
 from srvstat.analysis.window_query import WindowQuery
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.windows import DAY_MS, Window
+from srvstat.contract.time import DAY_MS, Window
+from srvstat.contract.version import __version__
 from srvstat.documents.analysis import GrowthStepName, Report
 from srvstat.documents.document import remove_color_codes
-from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.version import __version__
+from srvstat.snapshot.rows import ServerRow
 
 MOST_STEPS = 9_000
 """Enough for the hours of a year."""

@@ -18,9 +18,9 @@ from srvstat.contract.parameters import By, Parameter
 from srvstat.contract.requests import NAMESPACES, ServerReference, build_server_reference
 from srvstat.documents.document import remove_color_codes
 from srvstat.documents.servers import is_silent
-from srvstat.operations import NotInBundleError, build_unknown_error
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.operations.answers import NotInBundleError, build_unknown_error
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ServerRow
 
 _MAX_LISTED = 5
 """The ids that are named of the servers with the same name."""

@@ -8,12 +8,12 @@ from typing import Any
 from srvstat.analysis.figures import WindowFigures, compute_figures
 from srvstat.analysis.selection import FilterOptions, find_matches
 from srvstat.analysis.statistics import find_current
-from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.documents.document import remove_color_codes
 from srvstat.documents.servers import ListedServer, Servers, SnapshotInfo, SortKey
-from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.header import read_texts
+from srvstat.snapshot.read.reader import read_texts
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ServerRow
 
 _SORT_VALUES: dict[SortKey, Callable[[Snapshot, ServerRow], Any]] = {
     "id": lambda *_: None,

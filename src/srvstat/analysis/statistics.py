@@ -14,7 +14,7 @@ from srvstat.analysis.window_query import LONGEST_MS, find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.parameters import Parameter
-from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents.analysis import (
     AbovePart,
@@ -27,9 +27,9 @@ from srvstat.documents.analysis import (
 )
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, WindowPart
 from srvstat.documents.servers import is_silent
-from srvstat.operations import check_coverage
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.operations.answers import check_coverage
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ServerRow
 
 
 def find_earlier(snapshot: Snapshot, window: Window) -> Window | None:

@@ -14,14 +14,13 @@ import numpy as np
 
 from srvstat.analysis.figures import WindowFigures
 from srvstat.analysis.local_time import Step, list_step_edges
-from srvstat.arrays import Doubles, Numbers
+from srvstat.contract.arrays import Doubles, Numbers
 from srvstat.contract.errors import UsageError
-from srvstat.contract.instants import LATEST
 from srvstat.contract.requests import MAX_SERVERS
-from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Window
-from srvstat.snapshot.format.rows import ForgedRowError, ServerRow
+from srvstat.contract.time import BEFORE_ALL, DAY_MS, LATEST, Window
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ForgedRowError, ServerRow
 
 
 class Steps(NamedTuple):

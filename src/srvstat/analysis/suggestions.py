@@ -13,8 +13,8 @@ from srvstat.contract.requests import (
     build_server_reference,
 )
 from srvstat.documents.document import remove_color_codes
-from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ServerRow
 
 _MAX_COMPARED_CHARACTERS = 12_000
 """Comparing this many takes about 20 ms."""

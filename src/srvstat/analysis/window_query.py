@@ -8,11 +8,19 @@ from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.instants import InstantError, format_instant, parse_instant
 from srvstat.contract.parameters import Parameter
-from srvstat.contract.time_zones import load_zone
-from srvstat.contract.windows import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
-from srvstat.operations import check_coverage, find_whole_window
+from srvstat.contract.time import (
+    BEFORE_ALL,
+    DAY_MS,
+    DAYS,
+    DEFAULT_RANGE,
+    InstantError,
+    Window,
+    format_instant,
+    load_zone,
+    parse_instant,
+)
+from srvstat.operations.answers import check_coverage, find_whole_window
 from srvstat.snapshot.read.snapshot import Snapshot
 
 HOUR_MS = DAY_MS // 24

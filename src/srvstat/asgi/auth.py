@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from srvstat.access import Plan, read_access
 from srvstat.asgi.log import Log, adopt
 from srvstat.contract.errors import GatewayUnauthorizedError, RateLimitedError
 from srvstat.contract.http import KEY_HEADER, Headers, find_key
-from srvstat.files.identity import Candidate, WatchedFile
+from srvstat.files.paths import Candidate, WatchedFile
+from srvstat.operations.access import Plan, read_access
 
 MINUTE = 60
 _SECOND_NS = 1_000_000_000

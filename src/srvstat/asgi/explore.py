@@ -10,7 +10,6 @@ from typing import NamedTuple
 from xml.etree import ElementTree as ET
 from zoneinfo import ZoneInfo
 
-from srvstat.access import Plan
 from srvstat.analysis.pictures import compute_timeline
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.servers import list_servers
@@ -28,10 +27,11 @@ from srvstat.contract.requests import (
     parse_range,
     parse_server_reference,
 )
-from srvstat.contract.windows import DEFAULT_RANGE, Range, find_window
-from srvstat.operations import check_coverage, resolve_servers
+from srvstat.contract.time import DEFAULT_RANGE, Range, find_window
+from srvstat.operations.access import Plan
+from srvstat.operations.answers import check_coverage, resolve_servers
+from srvstat.render.web import read_asset
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.web import read_asset
 
 _PAGE_PATH = b"/"
 _MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}

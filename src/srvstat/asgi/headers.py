@@ -15,9 +15,9 @@ from srvstat.asgi.settings import EVERY_ORIGIN
 from srvstat.asgi.snapshots import Generation
 from srvstat.contract import http
 from srvstat.contract.errors import ApiError, GatewayUnauthorizedError
-from srvstat.contract.key_filter import HIDDEN, KeyFilter
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.responses import ErrorResponse
+from srvstat.operations.key_filter import HIDDEN, KeyFilter
 
 REASON_HEADER = "X-Srvstat-Reason"
 

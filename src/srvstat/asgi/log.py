@@ -14,9 +14,9 @@ from queue import Queue
 from typing import TypeVar
 
 from srvstat.contract.errors import SrvstatError
-from srvstat.contract.instants import format_instant
-from srvstat.contract.key_filter import KeyFilter
-from srvstat.files.identity import Candidate, WatchedFile
+from srvstat.contract.time import format_instant
+from srvstat.files.paths import Candidate, WatchedFile
+from srvstat.operations.key_filter import KeyFilter
 from srvstat.support.recordings import RecordingFile, ServedExchange, encode_line
 
 _MAX_LINES = 50_000

@@ -9,11 +9,11 @@ from srvstat.asgi.headers import Progress
 from srvstat.asgi.snapshots import ServedSnapshot, Work
 from srvstat.contract import http
 from srvstat.contract.errors import SnapshotError
-from srvstat.contract.instants import format_instant
-from srvstat.contract.openapi import read_openapi
+from srvstat.contract.http import read_openapi
 from srvstat.contract.responses import HealthResponse, UnavailableResponse
+from srvstat.contract.time import format_instant
+from srvstat.render.web import DOCS_ASSETS, find_asset
 from srvstat.snapshot.read.verify import SpotCheck
-from srvstat.web import DOCS_ASSETS, find_asset
 
 READY_SECONDS = 2.0
 """Seconds from the start of a check until the service counts as not ready."""

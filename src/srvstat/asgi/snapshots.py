@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager, closing
 from enum import Enum, auto
 from typing import Generic, TypeVar
 
-from srvstat import operations
 from srvstat.asgi.log import Log, adopt
 from srvstat.contract.errors import InternalError, SnapshotError
-from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import CompareRequest, ServerReference
+from srvstat.contract.time import format_instant
 from srvstat.contract.wire import EncodedJson
-from srvstat.files.identity import Candidate, WatchedFile
+from srvstat.files.paths import Candidate, WatchedFile
+from srvstat.operations import answers as operations
 from srvstat.snapshot.read.snapshot import Snapshot, identify_snapshot, open_snapshot
 from srvstat.snapshot.read.verify import check_chain
 

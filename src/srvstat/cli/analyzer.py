@@ -45,13 +45,13 @@ from srvstat.cli.output import (
 )
 from srvstat.contract.parameters import Parameter
 from srvstat.contract.requests import MAX_SERVERS
-from srvstat.contract.windows import Window
+from srvstat.contract.time import Window
 from srvstat.documents.analysis import Aggregate, GrowthStepName, HistoryNotes, HistoryQuery, TopKey
 from srvstat.documents.servers import SortKey
 from srvstat.render.local_time import format_zoned_time
 from srvstat.render.text import format_count, format_span
-from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
+from srvstat.snapshot.rows import ServerRow
 
 _MAX_LISTED = 10
 

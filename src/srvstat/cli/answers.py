@@ -5,7 +5,6 @@ from contextlib import closing, contextmanager, suppress
 from io import BufferedReader
 from typing import TYPE_CHECKING, Annotated
 
-from srvstat import operations
 from srvstat.cli import options
 from srvstat.cli.output import (
     ChartForm,
@@ -36,17 +35,18 @@ from srvstat.contract.requests import (
     parse_compare_request,
 )
 from srvstat.contract.responses import CompareResponse, ErrorResponse, Response, ServerResponse
-from srvstat.contract.windows import find_window
+from srvstat.contract.time import find_window
 from srvstat.files.reading import open_input, split_lines
-from srvstat.operations import UnknownServerError
+from srvstat.operations import answers as operations
+from srvstat.operations.answers import UnknownServerError
 from srvstat.render.text import format_time
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
-    from srvstat.access import Plan
     from srvstat.documents.analysis import Comparison, StepTable
     from srvstat.documents.servers import ServerTable
     from srvstat.documents.support import Explanation
+    from srvstat.operations.access import Plan
 
 _CHUNK_BYTES = 1 << 16
 

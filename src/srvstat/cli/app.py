@@ -13,8 +13,8 @@ from srvstat.cli.options import flatten
 from srvstat.cli.output import report
 from srvstat.contract import CONTRACT_VERSION
 from srvstat.contract.errors import ParameterError, UsageError
-from srvstat.snapshot.format.rows import FORMAT_VERSION
-from srvstat.version import __version__
+from srvstat.contract.version import __version__
+from srvstat.snapshot.rows import FORMAT_VERSION
 
 
 class Command(NamedTuple):

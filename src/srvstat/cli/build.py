@@ -38,12 +38,12 @@ from srvstat.cli.sources import (
 from srvstat.contract.errors import SourceError
 from srvstat.contract.parameters import Parameter, Without
 from srvstat.contract.requests import parse_range
-from srvstat.contract.windows import Window, find_window
-from srvstat.documents.rows import import_pyarrow
+from srvstat.contract.time import Window, find_window
+from srvstat.documents.document import import_pyarrow
 from srvstat.documents.snapshot import DryRun
 from srvstat.files.atomic import check_new_folder
 from srvstat.files.reading import STDIN
-from srvstat.operations import check_coverage
+from srvstat.operations.answers import check_coverage
 from srvstat.render.rows import encode_rows
 from srvstat.render.summary import (
     format_build_summary,
@@ -52,8 +52,8 @@ from srvstat.render.summary import (
     format_update_summary,
 )
 from srvstat.render.text import format_count
-from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
+from srvstat.snapshot.rows import ServerRow
 from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.snapshot.write.copies import write_bundle, write_export
 from srvstat.snapshot.write.draft import draft_records

@@ -25,7 +25,7 @@ from srvstat.cli.sources import (
 from srvstat.contract.errors import MissingLibraryError, UsageError
 from srvstat.contract.parameters import Parameter, Without
 from srvstat.contract.requests import parse_range
-from srvstat.contract.windows import DEFAULT_RANGE
+from srvstat.contract.time import DEFAULT_RANGE
 from srvstat.files.atomic import check_name, check_target
 from srvstat.fleet.request import (
     RESULT_EXTENSIONS,
@@ -34,7 +34,7 @@ from srvstat.fleet.request import (
     parse_size,
 )
 from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summary
-from srvstat.snapshot.format.digest import MAX_SHARDS
+from srvstat.snapshot.digests import MAX_SHARDS
 from srvstat.snapshot.write.build import check_is_no_source
 
 _DEFAULT_SHARDS = 8

@@ -25,18 +25,17 @@ from srvstat.contract.errors import (
     SrvstatError,
     UsageError,
 )
-from srvstat.contract.instants import YEAR_2001, InstantError, parse_instant
 from srvstat.contract.parameters import Completion, Parameter, Without
 from srvstat.contract.requests import NAMESPACES, CompareRequest, Namespace, ServerReference
-from srvstat.contract.windows import DEFAULT_RANGE, Range
+from srvstat.contract.time import DEFAULT_RANGE, YEAR_2001, InstantError, Range, parse_instant
 from srvstat.contract.wire import quote_value
-from srvstat.files.errors import convert_errors
+from srvstat.files.paths import convert_errors
 from srvstat.render.text import format_time
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
-    from srvstat.access import Plan
     from srvstat.analysis.selection import FilterOptions
+    from srvstat.operations.access import Plan
 
 SNAPSHOT_VARIABLE = "SRVSTAT_SNAPSHOT"
 DEFAULT_SNAPSHOT = "snapshot.db"
@@ -177,7 +176,7 @@ def _iter_identifiers(snapshot: Snapshot, by: Namespace, start: str) -> Iterator
 
 def _complete_plan(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the name of a plan in the access file of the command line."""
-    from srvstat.access import read_access  # noqa: PLC0415 - see find_plan
+    from srvstat.operations.access import read_access  # noqa: PLC0415 - see find_plan
 
     try:
         access = read_access(ctx.params.get("access") or "")
@@ -310,7 +309,7 @@ def find_plan(name: str | None, path: str | None) -> "Plan | None":
     if name is None or path is None:
         raise ParameterError("{plan} NAME and {access} FILE must be used together")
     # Importing the reader of access files takes 9 ms.
-    from srvstat.access import read_access  # noqa: PLC0415
+    from srvstat.operations.access import read_access  # noqa: PLC0415
 
     return read_access(path).get_plan(name)
 

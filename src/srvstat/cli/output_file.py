@@ -8,7 +8,7 @@ from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import UsageError
 from srvstat.documents.document import WindowPart
 from srvstat.files.atomic import atomic_write, check_name, check_target
-from srvstat.files.errors import convert_write_errors
+from srvstat.files.paths import convert_write_errors
 from srvstat.render.local_time import format_local_window
 from srvstat.render.text import format_count, format_size
 

@@ -24,13 +24,13 @@ from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption
 from srvstat.cli.output import Form, JsonOption, Outcome, show, show_error
 from srvstat.contract.errors import ApiError, ParameterError, UsageError
 from srvstat.contract.parameters import Parameter
-from srvstat.contract.windows import Window
+from srvstat.contract.time import Window
 from srvstat.documents.analysis import GrowthDocument
 from srvstat.render.pictures.sheet import PictureDocument, draw_sheet
 from srvstat.render.pictures.svg import Theme, encode_png, encode_svg
 from srvstat.render.report.page import render_report
-from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ServerRow
 
 _ENDINGS = (".svg", ".png")
 

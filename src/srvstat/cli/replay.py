@@ -6,14 +6,14 @@ from decimal import Decimal
 from itertools import chain, islice
 from typing import Annotated, get_args
 
-from srvstat.access import Access, Plan, read_access
 from srvstat.cli import options
 from srvstat.cli.output import Outcome, PlainForm, report, show
 from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
 from srvstat.contract.parameters import Parameter
-from srvstat.contract.windows import DAY_MS
+from srvstat.contract.time import DAY_MS
 from srvstat.documents.support import Replay
 from srvstat.files.reading import STDIN
+from srvstat.operations.access import Access, Plan, read_access
 from srvstat.render.text import format_count, format_time
 from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.support.comparing import EXACT

@@ -7,21 +7,21 @@ from collections import Counter
 from contextlib import closing
 from typing import Annotated
 
-from srvstat import demo as files_of_demo
-from srvstat.access import Access, add_key, generate_key, read_access
 from srvstat.analysis.answers import describe_comparison
+from srvstat.cli import demo as files_of_demo
 from srvstat.cli.options import ACCESS, PLAN
 from srvstat.cli.output import Form, Outcome, PlainForm, ReaderGoneError, report, show, write
 from srvstat.cli.output_file import write_file
 from srvstat.cli.process import allow_cleanup
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
-from srvstat.contract.openapi import read_openapi
+from srvstat.contract.http import read_openapi
 from srvstat.contract.parameters import Parameter
 from srvstat.contract.requests import build_compare_request
 from srvstat.documents.schemas import DOCUMENTS, encode_schema
 from srvstat.documents.support import AccessCheck, PlanPermissions
-from srvstat.files.errors import convert_errors, convert_write_errors
+from srvstat.files.paths import convert_errors, convert_write_errors
+from srvstat.operations.access import Access, add_key, generate_key, read_access
 from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.snapshot.write.build import build
 from srvstat.sources.registry import load_reader, load_record_reader

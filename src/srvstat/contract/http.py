@@ -4,6 +4,7 @@ The checks are functions, so that a caller can run its own between them in the o
 key, the path and method, the head, the body.
 """
 
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -235,3 +236,10 @@ def _decode(text: bytes, place: str) -> str:
         return unquote_to_bytes(text).decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidRequestError(f"{place}: not UTF-8") from None
+
+
+def read_openapi() -> bytes:
+    """Return the document: indented JSON in UTF-8 that ends with a newline."""
+    # importlib.resources takes longer to import than the whole command to run.
+    with open(os.path.join(os.path.dirname(__file__), "openapi.json"), "rb") as file:
+        return file.read()

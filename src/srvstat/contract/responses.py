@@ -9,7 +9,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, ErrorCode
 from srvstat.contract.models import ContractModel
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
-from srvstat.contract.windows import Range
+from srvstat.contract.time import Range
 
 Game = Literal["game_a", "game_b"]
 

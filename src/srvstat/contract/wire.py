@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from json import JSONDecoder
 
+
 MAX_SAFE_INTEGER = 2**53 - 1
 """The greatest integer that every JSON reader represents exactly (RFC 8259, section 6)."""
 
@@ -219,3 +220,8 @@ def quote_value(value: Any) -> str:
     quoted = text.encode("utf-8", "backslashreplace").decode("utf-8")
     max_length = 60
     return quoted if len(quoted) <= max_length else f"{quoted[:max_length]}…"
+
+
+MAX_IDENTIFIER_LENGTH = 128
+IDENTIFIER_PATTERN = rf"[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}}"
+"""A pattern of a valid identifier; match it against the full text."""

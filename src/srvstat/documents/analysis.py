@@ -7,22 +7,26 @@ from typing import Any, Literal, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.responses import CompareResponse, ServerResult
-from srvstat.contract.windows import Window
+from srvstat.contract.time import Window
 from srvstat.documents.document import (
     LEAST_COVERAGE,
     WHOLE_SHARE,
     ChangePart,
+    Column,
     GapPart,
     GrowthPart,
     Instant,
     Part,
+    RowDocument,
+    Rows,
     ServerPart,
     SnapshotDocument,
     WindowPart,
+    build_rows,
+    derive_columns,
     name_member,
 )
 from srvstat.documents.integrity import Integrity
-from srvstat.documents.rows import Column, RowDocument, Rows, build_rows, derive_columns
 
 TopKey = Literal["average", "median", "peak", "lowest", "change", "growth", "samples", "current"]
 """The figures by which servers can be ranked; `change` and `growth` in players."""

@@ -6,14 +6,16 @@ from pydantic import Field
 
 from srvstat.contract import wire
 from srvstat.documents.document import (
+    Column,
     GapPart,
     Instant,
     Part,
+    RowDocument,
+    Rows,
     ServerPart,
     SnapshotDocument,
     WindowPart,
 )
-from srvstat.documents.rows import Column, RowDocument, Rows
 
 Result = Literal["pass", "suspect", "notEvaluated"]
 """After the flags of QARTOD; `suspect` only says that a figure is beyond its threshold."""

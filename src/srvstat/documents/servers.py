@@ -8,9 +8,15 @@ from typing import Annotated, Literal
 from pydantic import PlainSerializer
 
 from srvstat.contract.responses import ServerDetail
-from srvstat.contract.windows import DAY_MS
-from srvstat.documents.document import Instant, SnapshotDocument
-from srvstat.documents.rows import RowDocument, Rows, build_rows, derive_columns
+from srvstat.contract.time import DAY_MS
+from srvstat.documents.document import (
+    Instant,
+    RowDocument,
+    Rows,
+    SnapshotDocument,
+    build_rows,
+    derive_columns,
+)
 from srvstat.documents.snapshot import ManifestShard
 
 SortKey = Literal[

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.models import Members, Sha256, WholeNumber
-from srvstat.contract.windows import Range
+from srvstat.contract.time import Range
 from srvstat.documents.document import Instant, Part, SnapshotDocument
 
 

@@ -1,6 +1,6 @@
 """Count the observations of a fleet with an embedded DuckDB.
 
-DuckDB only counts, in integers; `srvstat.stats` computes the figures.
+DuckDB only counts, in integers; `srvstat.contract.stats` computes the figures.
 """
 
 import json
@@ -19,9 +19,9 @@ import duckdb
 import pyarrow as pa
 
 from srvstat.contract.errors import EngineError, SourceError, SrvstatError
-from srvstat.contract.instants import LATEST, format_instant
-from srvstat.contract.windows import Window
-from srvstat.files.identity import Identity, identify_file
+from srvstat.contract.stats import Growth, Statistics, compute_growth, compute_histogram_statistics
+from srvstat.contract.time import LATEST, Window, format_instant
+from srvstat.files.paths import Identity, identify_file
 from srvstat.files.reading import CHANGED
 from srvstat.fleet.rows import (
     ORDER_BITS,
@@ -39,7 +39,6 @@ from srvstat.sources.batch import MAX_PLAYERS, read_batches
 from srvstat.sources.parquet import read_metadata
 from srvstat.sources.source import Source
 from srvstat.sources.sql import is_utf8, quote_identifier, quote_text
-from srvstat.stats import Growth, Statistics, compute_growth, compute_histogram_statistics
 
 Progress = Callable[[str, float, str], None]
 """Called with the name of a step, the share of it that is done, and a detail."""

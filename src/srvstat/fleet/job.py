@@ -7,18 +7,18 @@ from typing import NamedTuple
 
 from srvstat.contract.errors import EngineError
 from srvstat.contract.responses import ServerResult
-from srvstat.contract.windows import Range, find_window
+from srvstat.contract.stats import Growth, Statistics
+from srvstat.contract.time import Range, find_window
 from srvstat.documents.snapshot import FleetSummary
 from srvstat.fleet.engine import Engine, Identified, Job, Resolved, Servers
 from srvstat.fleet.rows import Conflicts, Rejected, format_place
-from srvstat.operations import build_result
+from srvstat.operations.answers import build_result
 from srvstat.snapshot.write import rules
 from srvstat.snapshot.write.intake import AFTER_AS_OF
 from srvstat.snapshot.write.rejects import Reason, find_column
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
 from srvstat.sources.server_records import ServerRecord, count_completed
 from srvstat.sources.source import Source
-from srvstat.stats import Growth, Statistics
 
 _NO_OBSERVATION = Statistics(0, None, None, None, None, Growth(None, None))
 

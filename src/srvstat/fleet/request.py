@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError, UsageError
-from srvstat.contract.windows import Range
+from srvstat.contract.time import Range
 from srvstat.snapshot.write.processes import count_cores
 from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.sources.source import Source

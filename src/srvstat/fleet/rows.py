@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 from pyarrow.parquet import FileMetaData
 
-from srvstat.contract.instants import LATEST, YEAR_2001
+from srvstat.contract.time import LATEST, YEAR_2001
 from srvstat.sources.arrow_columns import (
     Columns,
     choose_columns,

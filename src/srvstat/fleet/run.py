@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from srvstat.documents.snapshot import FleetSummary
 from srvstat.files.atomic import atomic_folder, atomic_write
-from srvstat.files.errors import convert_write_errors
+from srvstat.files.paths import convert_write_errors
 from srvstat.fleet.engine import Job, Progress, open_engine
 from srvstat.fleet.job import count_fleet, summarize, survey_fleet
 from srvstat.fleet.request import FleetRequest, count_processes, find_extension

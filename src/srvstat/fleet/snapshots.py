@@ -8,16 +8,16 @@ from contextlib import suppress
 from srvstat.contract.errors import EngineError, UsageError
 from srvstat.documents.snapshot import Manifest, ManifestShard, seal_manifest
 from srvstat.files.atomic import write_file
-from srvstat.files.errors import convert_write_errors
+from srvstat.files.paths import convert_write_errors
 from srvstat.fleet.engine import Engine, Progress, Resolved
 from srvstat.fleet.job import Fleet
-from srvstat.snapshot.format.digest import (
+from srvstat.snapshot.digests import (
     MANIFEST,
     compute_shards_root,
     find_shard,
     name_shard,
 )
-from srvstat.snapshot.format.rows import FileRow, find_observed_span
+from srvstat.snapshot.rows import FileRow, find_observed_span
 from srvstat.snapshot.write.build import Shard, build_shard
 from srvstat.snapshot.write.processes import WorkerError, do_jobs
 from srvstat.sources.sql import is_utf8

@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from srvstat.contract import wire
-from srvstat.contract.instants import format_instant
-from srvstat.documents.rows import Column, Kind, RowDocument
+from srvstat.contract.time import format_instant
+from srvstat.documents.document import Column, Kind, RowDocument
 
 _ROWS_PER_PIECE = 1000
 _REPEATED_TEXTS = 4096

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
-from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
+from srvstat.contract.time import format_instant
 from srvstat.documents.snapshot import (
     BuildSummary,
     BundleSummary,

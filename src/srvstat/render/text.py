@@ -7,7 +7,7 @@ clipboard, reverse a line or be invisible; Rich does not prevent this.
 import unicodedata
 from collections.abc import Callable, Mapping
 
-from srvstat.contract.instants import format_instant
+from srvstat.contract.time import format_instant
 from srvstat.contract.wire import UNSAFE_CATEGORIES
 
 _MARKS = frozenset({"Mn", "Me"})

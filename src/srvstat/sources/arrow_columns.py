@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute as pc
 
-from srvstat.arrays import Numbers
+from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import LATEST, OUTSIDE_YEARS, YEAR_2001, InstantError
+from srvstat.contract.time import LATEST, OUTSIDE_YEARS, YEAR_2001, InstantError
 from srvstat.sources.batch import (
     COUNT_RULE,
     MAX_PLAYERS,

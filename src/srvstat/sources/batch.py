@@ -11,9 +11,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from srvstat.arrays import Numbers
-from srvstat.contract.identifiers import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH
-from srvstat.contract.wire import MAX_SAFE_INTEGER
+from srvstat.contract.arrays import Numbers
+from srvstat.contract.wire import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH, MAX_SAFE_INTEGER
 from srvstat.sources.registry import FOLDER_KIND, load_reader
 from srvstat.sources.source import Source, check_readable
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import InstantError
-from srvstat.files.json_events import Events, Problem, read_items, read_keys, read_value, skip_value
+from srvstat.contract.time import InstantError
+from srvstat.files.json_stream import Events, Problem, read_items, read_keys, read_value, skip_value
 from srvstat.files.reading import STDIN
 from srvstat.sources.batch import NO_COUNT, Batch, Reject, RowError
 from srvstat.sources.json_points import Point, collect_batches, read_events

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from srvstat.contract.errors import SourceError
-from srvstat.files.json_events import Events, read_items, read_value
+from srvstat.files.json_stream import Events, read_items, read_value
 from srvstat.sources.json_points import read_events
 from srvstat.sources.server_records import PartialRecord
 from srvstat.sources.servers import (

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from srvstat.contract.errors import SourceError
-from srvstat.files.errors import convert_errors
+from srvstat.files.paths import convert_errors
 from srvstat.sources.arrow_columns import (
     Columns,
     build_sample,

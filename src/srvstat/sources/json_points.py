@@ -6,7 +6,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from srvstat.contract.errors import SourceError
-from srvstat.files.json_events import CutOffError, Events, NotJsonError, parse_events
+from srvstat.files.json_stream import CutOffError, Events, NotJsonError, parse_events
 from srvstat.sources.batch import Batch, Reject
 from srvstat.sources.source import Source
 

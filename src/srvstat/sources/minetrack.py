@@ -13,10 +13,9 @@ from typing import Any
 from urllib.parse import quote
 
 from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import LATEST, YEAR_2001
-from srvstat.files.errors import convert_errors
-from srvstat.files.identity import identify_file
-from srvstat.files.json_events import Events, Problem, read_items, read_value
+from srvstat.contract.time import LATEST, YEAR_2001
+from srvstat.files.json_stream import Events, Problem, read_items, read_value
+from srvstat.files.paths import convert_errors, identify_file
 from srvstat.files.reading import STDIN
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, Batch, Reject
 from srvstat.sources.json_points import read_events

@@ -12,8 +12,7 @@ import pyarrow as pa
 from pyarrow.parquet import ColumnChunkMetaData, FileMetaData, ParquetFile
 
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.files.errors import convert_errors
-from srvstat.files.identity import compute_identity, identify_file
+from srvstat.files.paths import compute_identity, convert_errors, identify_file
 from srvstat.files.reading import CHANGED, STDIN, is_url
 from srvstat.sources.arrow_columns import (
     Columns,

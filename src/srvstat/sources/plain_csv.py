@@ -10,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from srvstat.arrays import Numbers
-from srvstat.contract.identifiers import MAX_IDENTIFIER_LENGTH
-from srvstat.contract.instants import LATEST, YEAR_2001, InstantError
-from srvstat.contract.windows import DAY_MS
+from srvstat.contract.arrays import Numbers
+from srvstat.contract.time import DAY_MS, LATEST, YEAR_2001, InstantError
+from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
 from srvstat.sources.batch import IDENTIFIER, NO_COUNT, Batch, renumber
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.times_and_counts import SECONDS, convert_local_times

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.contract.instants import LATEST
-from srvstat.files import json_events
+from srvstat.contract.time import LATEST
+from srvstat.files import json_stream
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, Batch, Reject
 from srvstat.sources.json_points import Point, collect_batches, read_events
 from srvstat.sources.mapping import STRICT, ColumnMapping
@@ -52,15 +52,15 @@ def _read_answers(source: Source) -> Iterator[_Sample]:
         if event != "start_map":
             raise _build_error(source)
         has_result, message = False, None
-        for key in json_events.read_keys(events):
+        for key in json_stream.read_keys(events):
             if key == "data":
                 has_result = yield from _read_data(source, events)
             elif key == "error":
-                message = json_events.read_value(events, None)
+                message = json_stream.read_value(events, None)
             elif key == "warnings":
                 _report_warnings(source, events)
             else:
-                json_events.skip_value(events)
+                json_stream.skip_value(events)
         if message is not None:
             reason = message if isinstance(message, str) else "unknown"
             raise SourceError(f"{source.title}: an error of Prometheus: {reason}")
@@ -68,20 +68,20 @@ def _read_answers(source: Source) -> Iterator[_Sample]:
             raise _build_error(source)
 
 
-def _read_data(source: Source, events: json_events.Events) -> Generator[_Sample, None, bool]:
+def _read_data(source: Source, events: json_stream.Events) -> Generator[_Sample, None, bool]:
     """Yield the samples of an answer's `data`; return whether it has a `result`."""
     if next(events)[0] != "start_map":
         raise _build_error(source)
     has_result = False
-    for key in json_events.read_keys(events):
+    for key in json_stream.read_keys(events):
         if key != "result":
-            json_events.skip_value(events)
+            json_stream.skip_value(events)
             continue
         has_result = True
         if next(events)[0] != "start_array":
             raise _build_error(source)
         numbers: dict[str, int] = {}
-        for number, item in enumerate(json_events.read_items(events), 1):
+        for number, item in enumerate(json_stream.read_items(events), 1):
             if next(item)[0] != "start_map":
                 raise _build_error(source)
             yield from _read_series(_Series(source, number, numbers), item)
@@ -129,37 +129,37 @@ class _Series(NamedTuple):
         return SourceError(f"{self.source.title}, series {self.number}: {reason}")
 
 
-def _read_series(series: _Series, events: json_events.Events) -> Iterator[_Sample]:
+def _read_series(series: _Series, events: json_stream.Events) -> Iterator[_Sample]:
     server_id = None
-    for key in json_events.read_keys(events):
+    for key in json_stream.read_keys(events):
         if key == "metric":
             server_id = series.find_server_id(_read_labels(series, events))
         elif key not in _SAMPLE_KEYS:
-            json_events.skip_value(events)
+            json_stream.skip_value(events)
         elif server_id is None:
             raise series.build_error("must begin with `metric`")
         elif key in ("value", "histogram"):
-            yield _build_sample(key, server_id, json_events.read_value(events, _read_list))
+            yield _build_sample(key, server_id, json_stream.read_value(events, _read_list))
         elif next(events)[0] == "start_array":
-            for item in json_events.read_items(events):
-                yield _build_sample(key, server_id, json_events.read_value(item, _read_list))
+            for item in json_stream.read_items(events):
+                yield _build_sample(key, server_id, json_stream.read_value(item, _read_list))
         else:
             raise series.build_error(f"`{key}` must be an array")
 
 
-def _read_labels(series: _Series, events: json_events.Events) -> dict[str, Any]:
+def _read_labels(series: _Series, events: json_stream.Events) -> dict[str, Any]:
     if next(events)[0] != "start_map":
         raise series.build_error("`metric` must be an object")
     labels: dict[str, Any] = {}
-    for name in json_events.read_keys(events):
+    for name in json_stream.read_keys(events):
         if name in labels:
             raise series.build_error(f"the label {name} is repeated")
-        labels[name] = json_events.read_value(events, None)
+        labels[name] = json_stream.read_value(events, None)
     return labels
 
 
-def _read_list(events: json_events.Events) -> list[Any]:
-    return [json_events.read_value(item, None) for item in json_events.read_items(events)]
+def _read_list(events: json_stream.Events) -> list[Any]:
+    return [json_stream.read_value(item, None) for item in json_stream.read_items(events)]
 
 
 def _build_sample(key: str, server_id: str, sample: Any) -> _Sample:
@@ -167,7 +167,7 @@ def _build_sample(key: str, server_id: str, sample: Any) -> _Sample:
     if key.startswith("histogram"):
         return HISTOGRAM
     is_pair = isinstance(sample, list) and len(sample) == len(("time", "value"))
-    if not is_pair or any(isinstance(each, json_events.Problem) for each in sample):
+    if not is_pair or any(isinstance(each, json_stream.Problem) for each in sample):
         return Reject(0, "must be an array of a time and a value", "")
     seconds, value = sample
     text = f"{server_id},{seconds},{value}"
@@ -197,9 +197,9 @@ def _parse_count(value: Any) -> int | None:
     return count if 0 <= count <= MAX_PLAYERS else None
 
 
-def _report_warnings(source: Source, events: json_events.Events) -> None:
+def _report_warnings(source: Source, events: json_stream.Events) -> None:
     """Report the warnings of Prometheus, such as one about an answer that lacks data."""
-    warnings = json_events.read_value(events, _read_list)
+    warnings = json_stream.read_value(events, _read_list)
     for warning in warnings if isinstance(warnings, list) else ():
         if source.on_warning and isinstance(warning, str):
             source.on_warning(f"{source.title}: a warning of Prometheus: {warning}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from srvstat.contract.instants import YEAR_2001, InstantError
+from srvstat.contract.time import YEAR_2001, InstantError
 from srvstat.sources.batch import RowError
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.registry import load_reader

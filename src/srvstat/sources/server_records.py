@@ -8,8 +8,8 @@ from typing import get_args
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.contract.identifiers import MAX_IDENTIFIER_LENGTH
 from srvstat.contract.responses import Game
+from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
 
 MAX_SOURCE_ID_LENGTH = 512
 """The most characters of a server's identifier in its source."""

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from srvstat.contract import wire
-from srvstat.contract.instants import format_instant, parse_instant
 from srvstat.contract.responses import Players, ServerDetail
-from srvstat.files.json_events import Problem
+from srvstat.contract.time import format_instant, parse_instant
+from srvstat.files.json_stream import Problem
 from srvstat.sources.batch import COUNT_RULE, IDENTIFIER, IDENTIFIER_RULE, MAX_PLAYERS
 from srvstat.sources.server_records import (
     COMPLETED_FIELDS,

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Self
 
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.files.errors import convert_errors
+from srvstat.files.paths import convert_errors
 from srvstat.files.reading import STDIN, Input, format_title, is_url, open_input
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.registry import EXTENSIONS, FOLDER_KIND, SCHEMES, TEXT_KINDS, load_reader

@@ -10,8 +10,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from srvstat.arrays import Numbers
-from srvstat.contract.instants import (
+from srvstat.contract.arrays import Numbers
+from srvstat.contract.time import (
+    DAY_MS,
     LATEST,
     NO_TIME_ZONE,
     OUTSIDE_YEARS,
@@ -19,7 +20,6 @@ from srvstat.contract.instants import (
     InstantError,
     parse_instant,
 )
-from srvstat.contract.windows import DAY_MS
 from srvstat.sources.batch import (
     COUNT_RULE,
     IDENTIFIER,

@@ -22,10 +22,9 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import DataType, IntegralType, StringType, StructType, TimestampType
 
 from srvstat.contract.errors import UsageError
-from srvstat.contract.instants import LATEST
-from srvstat.contract.windows import DAY_MS, DAYS, DEFAULT_RANGE, Range
+from srvstat.contract.stats import Growth, compute_growth, compute_histogram_statistics
+from srvstat.contract.time import DAY_MS, DAYS, DEFAULT_RANGE, LATEST, Range
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.stats import Growth, compute_growth, compute_histogram_statistics
 
 _FIGURES = pa.schema(
     [

@@ -24,9 +24,9 @@ from srvstat.contract import instants
 from srvstat.contract.errors import EngineError, SourceError, SrvstatError, UsageError
 from srvstat.contract.requests import parse_range
 from srvstat.contract.responses import GrowthFields, ServerResult
-from srvstat.contract.windows import DEFAULT_RANGE
+from srvstat.contract.time import DEFAULT_RANGE
 from srvstat.files.atomic import atomic_write, check_target
-from srvstat.files.errors import convert_write_errors
+from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import is_url
 from srvstat.fleet.request import find_extension
 from srvstat.fleet.results import write_results

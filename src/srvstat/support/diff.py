@@ -8,11 +8,9 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from srvstat import operations
-from srvstat.arrays import Numbers
-from srvstat.contract.instants import LATEST, format_instant
+from srvstat.contract.arrays import Numbers
 from srvstat.contract.requests import ServerReference
-from srvstat.contract.windows import DAY_MS, Range, Window, find_window
+from srvstat.contract.time import DAY_MS, LATEST, Range, Window, find_window, format_instant
 from srvstat.documents.support import (
     ChangedAnswer,
     ChangedServer,
@@ -20,11 +18,11 @@ from srvstat.documents.support import (
     ServerChanges,
     SnapshotDiff,
 )
-from srvstat.snapshot.format.blocks import Observations
-from srvstat.snapshot.format.packing import read_block_ends
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.operations import answers as operations
+from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ServerRow, read_block_ends
 from srvstat.support.comparing import find_differences
 
 _RANGES: tuple[Range, ...] = get_args(Range)

@@ -3,12 +3,13 @@
 import numpy as np
 
 from srvstat.analysis.figures import Extreme, WindowFigures, compute_figures, find_gaps
-from srvstat.arrays import dot_exactly, find_ranks
 from srvstat.contract import wire
-from srvstat.contract.instants import LATEST
+from srvstat.contract.arrays import dot_exactly, find_ranks
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import Response
-from srvstat.contract.windows import BEFORE_ALL, Range, Window, find_window
+from srvstat.contract.stats import Statistics, find_middle_ranks
+from srvstat.contract.time import BEFORE_ALL, LATEST, Range, Window, find_window
+from srvstat.contract.version import __version__
 from srvstat.documents.document import GapPart, WindowPart
 from srvstat.documents.support import (
     BuildCounts,
@@ -19,11 +20,9 @@ from srvstat.documents.support import (
     RankedValue,
     ServerExplanation,
 )
-from srvstat.operations import compare, find_whole_window, get_server, resolve_servers
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.operations.answers import compare, find_whole_window, get_server, resolve_servers
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.stats import Statistics, find_middle_ranks
-from srvstat.version import __version__
+from srvstat.snapshot.rows import ServerRow
 
 _MAX_GAPS = 5
 

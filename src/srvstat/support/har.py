@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.http import MAX_HEAD_BYTES, Headers, find_values
-from srvstat.contract.instants import InstantError, parse_instant
-from srvstat.files import json_events
+from srvstat.contract.time import InstantError, parse_instant
+from srvstat.files import json_stream
 from srvstat.support.exchange import (
     NOT_A_STATUS,
     STATUSES,
@@ -46,7 +46,7 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
     """
     count = 0
     try:
-        for count, entry in enumerate(_read_entries(json_events.parse_events(chunks)), 1):
+        for count, entry in enumerate(_read_entries(json_stream.parse_events(chunks)), 1):
             place = f"{title}, entry {count}"
             try:
                 exchange = _build_exchange(place, entry)
@@ -54,9 +54,9 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
                 yield Unreadable(place, str(error))
             else:
                 yield exchange
-    except json_events.CutOffError:
+    except json_stream.CutOffError:
         problem = f"cut off after entry {count}; export it again"
-    except json_events.NotJsonError:
+    except json_stream.NotJsonError:
         problem = f"not JSON after entry {count}; export it again"
     except _NotHarError:
         problem = "not a HAR file: it has no array log.entries; export it as HAR 1.2"
@@ -65,14 +65,14 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
     raise SourceError(f"{title}: {problem}")
 
 
-def _read_headers(events: json_events.Events) -> Headers | json_events.Problem:
+def _read_headers(events: json_stream.Events) -> Headers | json_stream.Problem:
     """Read the rest of an array of headers."""
     is_valid = True
 
     def iter_pairs() -> Iterator[tuple[bytes, bytes]]:
         nonlocal is_valid
-        for item in json_events.read_items(events):
-            pair = json_events.read_value(item, {"name": None, "value": None})
+        for item in json_stream.read_items(events):
+            pair = json_stream.read_value(item, {"name": None, "value": None})
             name, value = _get_member(pair, "name"), _get_member(pair, "value")
             if isinstance(name, str) and isinstance(value, str):
                 yield _encode_header(name), _encode_header(value)
@@ -80,17 +80,17 @@ def _read_headers(events: json_events.Events) -> Headers | json_events.Problem:
                 is_valid = False
 
     headers = keep_judged(iter_pairs())
-    return headers if is_valid else json_events.Problem(_NOT_HEADERS)
+    return headers if is_valid else json_stream.Problem(_NOT_HEADERS)
 
 
 def _encode_header(text: str) -> bytes:
     # One that was too long to read is still too long.
-    is_cut = text.startswith(json_events.TOO_LONG)
+    is_cut = text.startswith(json_stream.TOO_LONG)
     return b"." * (MAX_HEAD_BYTES + 1) if is_cut else text.encode()
 
 
-_MESSAGE_BODY: json_events.Shape = {"text": None, "encoding": None}
-_ENTRY: json_events.Shape = {
+_MESSAGE_BODY: json_stream.Shape = {"text": None, "encoding": None}
+_ENTRY: json_stream.Shape = {
     "startedDateTime": None,
     "request": {
         "method": None,
@@ -103,7 +103,7 @@ _ENTRY: json_events.Shape = {
 }
 
 
-def _read_entries(events: json_events.Events) -> Iterator[Any]:
+def _read_entries(events: json_stream.Events) -> Iterator[Any]:
     """Yield the entries, each with the members of its shape, and read to the end of the text.
 
     Raises _NotHarError, and what `parse_events` does.
@@ -114,23 +114,23 @@ def _read_entries(events: json_events.Events) -> Iterator[Any]:
             if is_found or next(events)[0] != "start_array":
                 raise _NotHarError
             is_found = True
-            for item in json_events.read_items(events):
-                yield json_events.read_value(item, _ENTRY)
+            for item in json_stream.read_items(events):
+                yield json_stream.read_value(item, _ENTRY)
     for _ in events:
         pass
     if not is_found:
         raise _NotHarError
 
 
-def _find_members(events: json_events.Events, name: str) -> Iterator[None]:
+def _find_members(events: json_stream.Events, name: str) -> Iterator[None]:
     """Stop at each value that has a name in the next object; the caller reads it."""
     if next(events)[0] != "start_map":
         raise _NotHarError
-    for key in json_events.read_keys(events):
+    for key in json_stream.read_keys(events):
         if key == name:
             yield
         else:
-            json_events.skip_value(events)
+            json_stream.skip_value(events)
 
 
 def _build_exchange(place: str, entry: Any) -> Exchange:
@@ -139,7 +139,7 @@ def _build_exchange(place: str, entry: Any) -> Exchange:
     if not isinstance(url, str):
         raise UnreadableError("request.url: must be a string")
     headers: Headers = _find(entry, "request.headers") or ()
-    sent = url.removeprefix(json_events.TOO_LONG).encode()
+    sent = url.removeprefix(json_stream.TOO_LONG).encode()
     exchange = build_exchange(place, method, sent, headers)
     if exchange.is_foreign:
         return exchange
@@ -235,8 +235,8 @@ def _get(entry: Any, path: str, kind: type[_T]) -> _T | None:
     value = _find(entry, path)
     if type(value) is not kind and value is not None:
         raise UnreadableError(f"{path}: must be {_KINDS[kind]}")
-    if isinstance(value, str) and value.startswith(json_events.TOO_LONG):
-        raise UnreadableError(f"{path}: longer than {json_events.MAX_TEXT_BYTES:,} bytes")
+    if isinstance(value, str) and value.startswith(json_stream.TOO_LONG):
+        raise UnreadableError(f"{path}: longer than {json_stream.MAX_TEXT_BYTES:,} bytes")
     return value
 
 
@@ -244,11 +244,11 @@ def _find(entry: Any, path: str) -> Any:
     """Return the value at a path, or None. Raises UnreadableError if it does not have its shape."""
     value, place = entry, "entry"
     for step in path.split("."):
-        if isinstance(value, json_events.Problem):
+        if isinstance(value, json_stream.Problem):
             break
         value = _get_member(value, step)
         place = path[: path.index(step) + len(step)]
-    if isinstance(value, json_events.Problem):
+    if isinstance(value, json_stream.Problem):
         raise UnreadableError(f"{place}: {value.reason}")
     return value
 

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, UsageError
 from srvstat.contract.http import KEY_HEADER, Head, find_values
-from srvstat.contract.instants import InstantError, parse_instant
-from srvstat.contract.key_filter import KeyFilter
 from srvstat.contract.models import InvalidValueError, validate
+from srvstat.contract.time import InstantError, parse_instant
 from srvstat.documents.support import (
     PlainExchange,
     PlainResponse,
@@ -24,8 +23,9 @@ from srvstat.documents.support import (
     StoredRequest,
     StoredResponse,
 )
-from srvstat.files.errors import convert_write_errors
+from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import STDIN, format_title, open_input, split_lines
+from srvstat.operations.key_filter import KeyFilter
 from srvstat.support.curl import read_curl
 from srvstat.support.exchange import (
     JUDGED_HEADERS,

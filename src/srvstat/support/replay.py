@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from srvstat import operations
-from srvstat.access import Access, Plan
 from srvstat.contract import http, wire
 from srvstat.contract.errors import (
     ApiError,
@@ -16,10 +14,9 @@ from srvstat.contract.errors import (
     FeatureNotAvailableError,
     GatewayUnauthorizedError,
 )
-from srvstat.contract.key_filter import HIDDEN_PART, KeyFilter
 from srvstat.contract.requests import CompareRequest, ServerReference, parse_compare_request
 from srvstat.contract.responses import ErrorResponse, Response
-from srvstat.contract.windows import DAY_MS
+from srvstat.contract.time import DAY_MS
 from srvstat.contract.wire import EncodedJson
 from srvstat.documents.support import (
     Answer,
@@ -32,7 +29,10 @@ from srvstat.documents.support import (
     ReplayedExchange,
     ServerIntervals,
 )
-from srvstat.operations import NotInBundleError
+from srvstat.operations import answers as operations
+from srvstat.operations.access import Access, Plan
+from srvstat.operations.answers import NotInBundleError
+from srvstat.operations.key_filter import HIDDEN_PART, KeyFilter
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.support.comparing import (
     EXACT,

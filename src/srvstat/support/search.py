@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from srvstat.arrays import Numbers
 from srvstat.contract import wire
+from srvstat.contract.arrays import Numbers
 from srvstat.contract.requests import CompareRequest
-from srvstat.contract.windows import DAY_MS, DAYS, Range, Window
+from srvstat.contract.stats import Growth, Statistics, compute_growth, compute_ranking_statistics
+from srvstat.contract.time import DAY_MS, DAYS, Range, Window
 from srvstat.documents.support import Difference
-from srvstat.operations import resolve_servers
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.operations.answers import resolve_servers
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.stats import Growth, Statistics, compute_growth, compute_ranking_statistics
+from srvstat.snapshot.rows import ServerRow
 from srvstat.support.comparing import MAX_DIFFERENCES, is_number_equal
 
 Instants = tuple[int, int]

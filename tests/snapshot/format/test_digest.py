@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from snapshot.server_rows import build_server
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.snapshot.format.digest import (
+from srvstat.snapshot.digests import (
     build_directory,
     compute_root,
     digest_row,
@@ -23,7 +23,7 @@ from srvstat.snapshot.format.digest import (
     hash_identifier,
     read_entries,
 )
-from srvstat.snapshot.format.rows import DIGEST_BYTES, KINDS, Bucket, FileRow, read_schema
+from srvstat.snapshot.rows import DIGEST_BYTES, KINDS, Bucket, FileRow, read_schema
 
 LEAST, MOST = -(2**63), 2**63 - 1
 TEXTS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=5)

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.snapshot.format.packing import choose_width, find_width, pack_sum, unpack
-from srvstat.snapshot.format.rows import ForgedRowError
+from srvstat.snapshot.rows import ForgedRowError, choose_width, find_width, pack_sum, unpack
 
 WIDTHS = (1, 2, 4, 8)
 BORDERS = [2**bits + step for bits in (8, 16, 32, 53, 63) for step in (-1, 0, 1)]

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from hashlib import sha256
 
-from srvstat.snapshot.format.rows import FORMAT_VERSION, read_schema
+from srvstat.snapshot.rows import FORMAT_VERSION, read_schema
 
 SCHEMA_HASHES = {
     1: "dc7046c90fc9c752b6f661e847445ef105cff5d92b1be255585a159dd0b50cd1",

@@ -10,8 +10,8 @@ import pytest
 
 from conftest import Cli
 from srvstat.contract.errors import OutputError
-from srvstat.snapshot.format.digest import digest_row, seal
-from srvstat.snapshot.format.rows import Bucket, FileRow
+from srvstat.snapshot.digests import digest_row, seal
+from srvstat.snapshot.rows import Bucket, FileRow
 from srvstat.snapshot.write.database import check_draft
 from support.snapshots import PAGE_SIZE, change, forge
 

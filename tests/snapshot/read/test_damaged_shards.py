@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY, Cli, build_in, server
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import ServerReference
-from srvstat.contract.windows import Window
-from srvstat.snapshot.format.digest import MANIFEST, find_shard, name_shard
+from srvstat.contract.time import Window
+from srvstat.snapshot.digests import MANIFEST, find_shard, name_shard
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.read.snapshot import open_snapshot
 from support.shards import write_manifest, write_shards

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import DAY, Cli, build_in, csv, ndjson, server
-from srvstat.snapshot.format.rows import read_schema
+from srvstat.snapshot.rows import read_schema
 from support.snapshots import forge
 
 QUESTIONS = (

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from conftest import Cli
-from srvstat.snapshot.format.digest import build_directory
-from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, ServerRow
+from srvstat.snapshot.digests import build_directory
+from srvstat.snapshot.rows import BLOCKS_PER_SERVER, ServerRow
 
 KEYS = {"servers": ("server", 1), "blocks": ("server_block", BLOCKS_PER_SERVER)}
 """The key of each table, and the keys of each server."""

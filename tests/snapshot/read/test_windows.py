@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from conftest import DAY, Build, Cli, few_examples, server
 from snapshot.observed import LARGEST, Observed, draw_fleets, windows
-from srvstat.contract.instants import LATEST
 from srvstat.contract.requests import ServerReference
-from srvstat.contract.windows import DAYS, Range, Window
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.contract.stats import Statistics, compute_statistics
+from srvstat.contract.time import DAYS, LATEST, Range, Window
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.stats import Statistics, compute_statistics
+from srvstat.snapshot.rows import ServerRow
 
 
 def find_servers(snapshot: SnapshotFile, *identifiers: str) -> list[ServerRow]:

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from snapshot.observed import Observed, draw_fleets
 from srvstat.contract.errors import SnapshotError, UsageError
-from srvstat.contract.instants import LATEST
 from srvstat.contract.requests import ServerReference, build_compare_request
-from srvstat.contract.windows import DAYS, Range, find_window
+from srvstat.contract.time import DAYS, LATEST, Range, find_window
 from srvstat.documents.snapshot import BundleSummary
-from srvstat.operations import (
+from srvstat.operations.answers import (
     NotInBundleError,
     compare,
     get_server,

@@ -15,7 +15,7 @@ from conftest import AS_OF, DAY, Cli, build_in, few_examples, server
 from snapshot.observed import Observed, draw_fleets
 from srvstat import open_snapshot
 from srvstat.cli.main import main
-from srvstat.contract.instants import format_instant
+from srvstat.contract.time import format_instant
 from support.snapshots import change
 
 CSV = b"""serverId,observedAt,players

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import AS_OF, Build, Cli, csv, server
 from srvstat.contract.requests import ServerReference
-from srvstat.contract.windows import Window
+from srvstat.contract.time import Window
 from srvstat.snapshot.read import verified_rows
 from srvstat.snapshot.read.reader import open_file
 

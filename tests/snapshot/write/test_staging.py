@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, Cli, few_examples
-from srvstat.contract.instants import format_instant
-from srvstat.snapshot.format.blocks import Observations
+from srvstat.contract.time import format_instant
+from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.write import intake
 from srvstat.snapshot.write.intake import Series, Staging
 from srvstat.sources import source

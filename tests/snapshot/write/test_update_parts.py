@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server
-from srvstat.snapshot.format.rows import BLOCK_SIZE
+from srvstat.snapshot.rows import BLOCK_SIZE
 from srvstat.snapshot.write import update
 from support.snapshots import change, forge, read_root
 

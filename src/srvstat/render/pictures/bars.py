@@ -5,7 +5,7 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
-from srvstat.contract.windows import DAY_MS
+from srvstat.contract.time import DAY_MS
 from srvstat.documents.analysis import (
     Distribution,
     GrowthDocument,

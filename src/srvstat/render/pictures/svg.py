@@ -16,7 +16,7 @@ from srvstat.contract.errors import MissingLibraryError
 from srvstat.documents.document import remove_color_codes
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.text import escape_text
-from srvstat.web import read_asset
+from srvstat.render.web import read_asset
 
 FONT_SIZE = 12
 """The height of text in pixels, as in pictures.css."""

@@ -10,8 +10,7 @@ from typing import Literal, NamedTuple
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
-from srvstat.contract.instants import LATEST
-from srvstat.contract.windows import DAY_MS
+from srvstat.contract.time import DAY_MS, LATEST
 from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
 from srvstat.render.figures import describe_step, format_rounded

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
-from srvstat.contract.instants import format_instant
+from srvstat.contract.time import format_instant
 from srvstat.render.figures import format_rounded, format_whole
 from srvstat.render.local_time import format_local_time
 from srvstat.render.pictures.svg import NamedServer, Size, name_servers

@@ -32,7 +32,7 @@ from srvstat.render.report.sections import (
 )
 from srvstat.render.report.summary import summarize
 from srvstat.render.text import escape_text, format_span_length
-from srvstat.web import CHART_SCRIPTS, read_asset
+from srvstat.render.web import CHART_SCRIPTS, read_asset
 
 _STYLES = ("palette.css", "pictures.css", "chart.css", "report.css")
 _SCRIPTS = (*CHART_SCRIPTS, "report.js")

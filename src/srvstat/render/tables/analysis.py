@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.contract import wire
-from srvstat.contract.windows import BEFORE_ALL
+from srvstat.contract.time import BEFORE_ALL
 from srvstat.documents import analysis
 from srvstat.render.figures import (
     PARTIAL,

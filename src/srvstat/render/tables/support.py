@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.contract import wire
-from srvstat.contract.instants import parse_instant
-from srvstat.contract.windows import DAYS
+from srvstat.contract.time import DAYS, parse_instant
 from srvstat.documents import support
 from srvstat.documents.document import GapPart
 from srvstat.documents.servers import is_silent

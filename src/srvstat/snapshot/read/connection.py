@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from srvstat.contract.errors import SnapshotError
-from srvstat.files.errors import convert_errors
-from srvstat.files.identity import compute_identity
-from srvstat.snapshot.format.rows import (
+from srvstat.files.paths import compute_identity, convert_errors
+from srvstat.snapshot.rows import (
     APPLICATION_ID,
     FORMAT_VERSION,
     MAX_ROW_BYTES,
@@ -230,7 +229,7 @@ def _connect(path: str, location: str) -> sqlite3.Connection:
     # create a missing file and ignore a hot journal, hence `mode=ro` and the check of the header.
     uri = f"file:{quote(os.fsencode(location), safe='/')}?mode=ro&immutable=1"
     try:
-        # Threads that share the connection hold a lock (api/snapshot.py).
+        # Threads that share the connection hold a lock (api.py).
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     except sqlite3.Error:
         # The file was read a moment ago, so this is SQLite's limit on the length of a path.

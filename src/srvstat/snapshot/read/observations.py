@@ -6,11 +6,10 @@ from typing import Protocol
 
 import numpy as np
 
-from srvstat.contract.windows import Window
-from srvstat.snapshot.format.blocks import Observations, decode, join
-from srvstat.snapshot.format.packing import read_block_ends
-from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, ForgedRowError, ServerRow
-from srvstat.snapshot.read.verified_rows import VerifiedRows
+from srvstat.contract.time import Window
+from srvstat.snapshot.blocks import Observations, decode, join
+from srvstat.snapshot.read.reader import VerifiedRows
+from srvstat.snapshot.rows import BLOCKS_PER_SERVER, ForgedRowError, ServerRow, read_block_ends
 
 
 class Files(Protocol):

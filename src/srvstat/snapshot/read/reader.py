@@ -1,16 +1,381 @@
 """Query an open snapshot; every row is verified against its digest first."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import lru_cache
 from itertools import islice
+from typing import Any, Self
 
+from srvstat.contract import wire
+from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
-from srvstat.contract.windows import Window
-from srvstat.snapshot.format.rows import Bucket, ServerRow
-from srvstat.snapshot.read.connection import open_connection
-from srvstat.snapshot.read.header import FILE_ROW
-from srvstat.snapshot.read.verified_rows import DIRECTORY, VerifiedRows
+from srvstat.contract.responses import Players, ServerDetail
+from srvstat.contract.stats import Statistics
+from srvstat.contract.time import DAY_MS, DAYS, LATEST, Window, format_instant
+from srvstat.contract.wire import MAX_SAFE_INTEGER
+from srvstat.snapshot.digests import (
+    compute_root,
+    digest_counts,
+    find_bucket,
+    find_entries,
+    has_digest,
+    hash_identifier,
+    read_entries,
+)
+from srvstat.snapshot.read.connection import (
+    SnapshotConnection,
+    build_damage_error,
+    convert_decode_errors,
+    open_connection,
+)
 from srvstat.snapshot.read.windows import compute_window_statistics, compute_window_totals
-from srvstat.stats import Statistics
+from srvstat.snapshot.rows import (
+    BLOCKS_PER_SERVER,
+    DIGEST_BYTES,
+    END_WIDTH,
+    Block,
+    Bucket,
+    FileRow,
+    ForgedRowError,
+    ServerRow,
+    read_block_ends,
+    unpack,
+)
+
+_ROOT_BYTES = 32
+
+
+def check_instant(value: int) -> int:
+    """Return a number of Unix milliseconds that is an instant of the contract."""
+    if not 0 <= value <= LATEST:
+        raise ForgedRowError("not an instant")
+    return value
+
+
+def check_coverage(row: FileRow) -> None:
+    """Check the columns of a bundle, of which a whole snapshot has neither."""
+    if row.parent_root is None and row.covered_from is None:
+        return
+    if row.parent_root is None or len(row.parent_root) != _ROOT_BYTES or row.covered_from is None:
+        raise ForgedRowError("not the provenance of a bundle")
+    # The longest range of a snapshot as of 1970-01-01 reaches back one year.
+    earliest = -max(DAYS.values()) * DAY_MS
+    if row.covered_from % DAY_MS or not earliest <= row.covered_from <= row.as_of:
+        raise ForgedRowError("not the coverage of a bundle")
+
+
+def check_optional_instant(value: int | None) -> int | None:
+    """Return None, or the instant that `check_instant` returns."""
+    return None if value is None else check_instant(value)
+
+
+def read_texts(array: str) -> tuple[str, ...]:
+    """Return the texts of a JSON array."""
+    texts = tuple(wire.decode_text(array))
+    "".join(texts).encode("utf-8")
+    return texts
+
+
+FILE_ROW = "the table snapshot"
+
+
+class SnapshotHeader:
+    """A snapshot's path, instant, root and totals; instants are Unix milliseconds.
+
+    Raises SnapshotError for a row that no build writes.
+    """
+
+    def __init__(self, path: str, file_row: FileRow) -> None:
+        self.path = path
+        self.file_row = file_row
+        """The verified row of `snapshot`."""
+        with self.convert_decode_errors(FILE_ROW):
+            self.as_of = check_instant(file_row.as_of)
+            check_optional_instant(file_row.first_observed_at)
+            check_optional_instant(file_row.last_observed_at)
+            check_coverage(file_row)
+            counts = file_row.repeated, file_row.conflicting, file_row.rejected
+            if not all(0 <= count <= MAX_SAFE_INTEGER for count in counts):
+                raise ForgedRowError("not counts of rows")
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the observation files, in the order read; answers need none."""
+        with self.convert_decode_errors(FILE_ROW):
+            return read_texts(self.file_row.sources)
+
+    @property
+    def root(self) -> str:
+        """The digest of the whole content, as 64 hexadecimal digits."""
+        return self.file_row.root.hex()
+
+    @property
+    def parent_root(self) -> str | None:
+        """The root of a bundle's parent, as 64 hexadecimal digits; None for a whole snapshot."""
+        root = self.file_row.parent_root
+        return None if root is None else root.hex()
+
+    @property
+    def covered_from(self) -> int | None:
+        """The first instant that a bundle covers; None for a whole snapshot."""
+        return self.file_row.covered_from
+
+    def is_same_as(self, other: "SnapshotHeader") -> bool:
+        """Check whether both have equal content and equal counts of their sources."""
+        return self.file_row == other.file_row
+
+    def get_detail(self, server: ServerRow) -> ServerDetail:
+        """Return a server's public record.
+
+        Raises SnapshotError.
+        """
+        with self.convert_decode_errors(server.title):
+            check_instant(server.first_seen_at)
+            check_instant(server.updated_at)
+            read_texts(server.completed)
+            return ServerDetail(
+                id=server.id,
+                game=server.game,
+                cfxId=server.cfx_id,
+                hostname=server.hostname,
+                projectName=server.project_name,
+                projectDescription=server.project_description,
+                region=server.region,
+                players=Players(current=server.players_current, max=server.players_max),
+                tags=read_texts(server.tags),
+                flags=read_texts(server.flags),
+                chatUrl=server.chat_url,
+                iconUrl=server.icon_url,
+                offline=bool(server.offline),
+                firstSeenAt=format_instant(server.first_seen_at),
+                updatedAt=format_instant(server.updated_at),
+            )
+
+    def build_damage_error(self, part: str) -> SnapshotError:
+        """Return the error that reports a damaged part of the snapshot."""
+        return build_damage_error(self.path, part)
+
+    def convert_decode_errors(self, part: str) -> AbstractContextManager[None]:
+        """Report values that can't be decoded as damage of a part of the snapshot."""
+        return convert_decode_errors(self.path, part)
+
+
+DIRECTORY = "the directory of identifiers"
+
+Reference = tuple[Namespace, str]
+"""A namespace and an identifier."""
+
+_MAX_BYTES_KEPT = 1 << 25
+"""Approximate bytes of servers kept in memory."""
+
+_BYTES_PER_SERVER = 4_000
+"""Approximate memory of a server, without its description and blobs."""
+
+_HEAD = ", ".join(Block._fields[:-2])
+"""The columns of a block without its counts."""
+
+_KEYS_PER_STATEMENT = 500
+"""Below the limit of parameters of a connection."""
+
+_MIN_ROW_BYTES = 4
+"""The fewest bytes of a file per row."""
+
+
+class VerifiedRows(SnapshotHeader):
+    """Verified rows of an open file; every method raises SnapshotError for a row that differs."""
+
+    def __init__(self, connection: SnapshotConnection) -> None:
+        self.connection = connection
+        super().__init__(connection.path, self._read_file_row())
+        # The directory has a bucket per namespace and 128 servers.
+        self._buckets: dict[int, Bucket] = {}
+        self._servers: dict[Reference, ServerRow] = {}
+        self._kept = 0
+
+    def _read_file_row(self) -> FileRow:
+        rows = self.connection.fetch_rows("SELECT * FROM snapshot LIMIT 2", part=FILE_ROW)
+        if len(rows) == 1 and has_digest("snapshot", rows[0][:-1], rows[0][-1]):
+            row = FileRow._make(rows[0])
+            # Forged counts must not make endless rows look complete.
+            most = self.connection.size // _MIN_ROW_BYTES
+            counts = (row.server_count, row.observation_count)
+            if compute_root(row) == row.root and all(0 <= count <= most for count in counts):
+                return row
+        raise build_damage_error(self.connection.path, FILE_ROW)
+
+    def find_rows(self, references: Sequence[Reference]) -> list[ServerRow | None]:
+        """Return the server of each reference, read with one statement; None for an unknown one."""
+        self._limit_memory()
+        found = {reference: self._servers.get(reference) for reference in references}
+        entries = {
+            reference: self._find_entries(*reference)
+            for reference, known in found.items()
+            if known is None
+        }
+        keys = [key for candidates in entries.values() for key, _ in candidates]
+        rows = self.read_by_key("servers", "server", keys, part="the servers") if keys else {}
+        for reference, candidates in entries.items():
+            found[reference] = self._find_server(reference, candidates, rows)
+        return [found[reference] for reference in references]
+
+    def _find_entries(self, by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
+        count = self._buckets_per_namespace
+        wanted = hash_identifier(by, identifier)
+        bucket = NAMESPACES.index(by) * count + find_bucket(wanted, count)
+        return find_entries(self._read_bucket(bucket), wanted)
+
+    def _find_server(
+        self, reference: Reference, entries: Sequence[tuple[int, bytes]], rows: Mapping[Any, Any]
+    ) -> ServerRow | None:
+        by, identifier = reference
+        for key, digest in entries:
+            row = rows.get(key)
+            if row is None or not has_digest("servers", row, digest):
+                raise self.build_damage_error(f"server {identifier}")
+            server = ServerRow._make(row)
+            if server.get_identifier(by) == identifier:
+                blobs = len(server.counts) + 2 * len(server.block_digests)
+                self._kept += _BYTES_PER_SERVER + len(server.project_description) + blobs
+                self._servers[reference] = server
+                return server
+        return None
+
+    def iter_servers(self) -> Iterator[ServerRow]:
+        """Yield all servers in the order of their ids."""
+        part = "the servers"
+        digests = {
+            key: digest
+            for number in range(self._buckets_per_namespace)
+            for key, digest in read_entries(self._read_bucket(number))
+        }
+        last = ""
+        rows = self.connection.stream("SELECT * FROM servers ORDER BY id", part=part)
+        with self.convert_decode_errors(part):
+            for row in rows:
+                # A damaged index can yield the rows in another order.
+                if not has_digest("servers", row, digests.pop(row[0], b"")) or row[1] <= last:
+                    raise self.build_damage_error(part)
+                server = ServerRow._make(row)
+                last = server.id
+                check_optional_instant(server.first_observed_at)
+                check_optional_instant(server.last_observed_at)
+                yield server
+        if digests:
+            raise self.build_damage_error(part)
+
+    def get_file(self, _server: ServerRow) -> Self:
+        """Return the file that has a server: this one."""
+        return self
+
+    def read_blocks(self, servers: Sequence[tuple[ServerRow, Sequence[int]]]) -> list[list[Block]]:
+        """Return some blocks of servers, read with one statement; their counts are not verified."""
+        keys = [
+            server.server * BLOCKS_PER_SERVER + number
+            for server, numbers in servers
+            for number in numbers
+        ]
+        rows = self.read_by_key("blocks", "server_block", keys, part="the observations")
+        return [
+            [
+                self._check_block(
+                    server, number, rows.get(server.server * BLOCKS_PER_SERVER + number)
+                )
+                for number in numbers
+            ]
+            for server, numbers in servers
+        ]
+
+    def iter_blocks(
+        self,
+        server: ServerRow,
+        first: int = 0,
+        last: int = BLOCKS_PER_SERVER,
+        *,
+        has_counts: bool = False,
+    ) -> Iterator[Block]:
+        """Yield the blocks of a server from one number to another, without counts by default."""
+        last = min(last, len(read_block_ends(server)) - 1)
+        start = server.server * BLOCKS_PER_SERVER
+        columns = "*" if has_counts else _HEAD
+        rows = self.connection.stream(
+            f"SELECT {columns} FROM blocks"  # noqa: S608 - our own names
+            " WHERE server_block BETWEEN ? AND ? ORDER BY server_block",
+            start + first,
+            start + last,
+            part=f"the observations of {server.title}",
+        )
+        for number in range(first, last + 1):
+            block = self._check_block(server, number, next(rows, None))
+            if has_counts:
+                self.check_counts(server, block)
+            yield block
+
+    def _check_block(self, server: ServerRow, number: int, row: Any) -> Block:
+        """Verify the row that the file has for a block."""
+        key = server.server * BLOCKS_PER_SERVER + number
+        if (
+            row is not None
+            and row[0] == key
+            and has_digest("blocks", row, server.get_block_digest(number))
+        ):
+            return Block(*row)
+        raise self.build_damage_error(format_block(server, number))
+
+    def check_counts(self, server: ServerRow, block: Block) -> None:
+        """Verify the counts of a verified block."""
+        if digest_counts(block.counts_before, block.marks) != block.counts_digest:
+            number = block.server_block % BLOCKS_PER_SERVER
+            raise self.build_damage_error(format_block(server, number))
+
+    def read_by_key(
+        self, table: str, column: str, keys: Sequence[int], *, part: str
+    ) -> dict[Any, Any]:
+        """Return rows by their keys, without verification."""
+        found: dict[Any, Any] = {}
+        for at in range(0, len(keys), _KEYS_PER_STATEMENT):
+            some = keys[at : at + _KEYS_PER_STATEMENT]
+            query = _build_query(table, column, len(some))
+            found |= {row[0]: row for row in self.connection.fetch_rows(query, *some, part=part)}
+        return found
+
+    @property
+    def _buckets_per_namespace(self) -> int:
+        return len(self.file_row.bucket_digests) // (DIGEST_BYTES * len(NAMESPACES))
+
+    def _read_bucket(self, number: int) -> Bucket:
+        """Return a verified bucket of the directory."""
+        if number not in self._buckets:
+            rows = self.connection.fetch_rows(
+                "SELECT * FROM directory WHERE bucket = ?", number, part=DIRECTORY
+            )
+            at = number * DIGEST_BYTES
+            digest = self.file_row.bucket_digests[at : at + DIGEST_BYTES]
+            if len(rows) != 1 or not has_digest("directory", rows[0], digest):
+                raise self.build_damage_error(DIRECTORY)
+            self._buckets[number] = Bucket._make(rows[0])
+        return self._buckets[number]
+
+    def _limit_memory(self) -> None:
+        """Remove all servers from memory once they take too much of it."""
+        if self._kept > _MAX_BYTES_KEPT // self.connection.sharing:
+            self._servers.clear()
+            self._kept = 0
+
+
+def format_block(server: ServerRow, number: int) -> str:
+    """Return how messages name a block of a server: by the time of its observations."""
+    ends = unpack(server.block_ends, END_WIDTH)
+    after = ends[number - 1] if number else (server.first_observed_at or 0) - 1
+    # A forged row can have any numbers.
+    first, last = (format_instant(min(max(at, 0), LATEST)) for at in (after + 1, ends[number]))
+    return f"observations of {server.title} from {first} to {last}"
+
+
+@lru_cache(maxsize=64)
+def _build_query(table: str, column: str, count: int) -> str:
+    marks = ", ".join("?" * count)
+    return f"SELECT * FROM {table} WHERE {column} IN ({marks})"  # noqa: S608 - our own names
+
 
 _COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
 

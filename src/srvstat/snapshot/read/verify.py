@@ -5,15 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 
-from srvstat.contract.windows import DAY_MS, DAYS, find_window
+from srvstat.contract.time import DAY_MS, DAYS, find_window
 from srvstat.documents.snapshot import Verification
-from srvstat.snapshot.format.digest import MANIFEST, describe_servers
-from srvstat.snapshot.format.packing import read_block_ends
-from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, Block, ServerRow, find_observed_span
-from srvstat.snapshot.read.header import FILE_ROW
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.digests import MANIFEST, describe_servers
+from srvstat.snapshot.read.reader import DIRECTORY, FILE_ROW, SnapshotFile, format_block
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
-from srvstat.snapshot.read.verified_rows import DIRECTORY, format_block
+from srvstat.snapshot.rows import (
+    BLOCKS_PER_SERVER,
+    Block,
+    ServerRow,
+    find_observed_span,
+    read_block_ends,
+)
 
 
 class SpotCheck:
@@ -112,7 +115,7 @@ def _verify_server(snapshot: SnapshotFile, server: ServerRow) -> int:
     # An engine of a service checks chains, and needs no numpy.
     import numpy as np  # noqa: PLC0415
 
-    from srvstat.snapshot.format.blocks import decode, derive, join  # noqa: PLC0415
+    from srvstat.snapshot.blocks import decode, derive, join  # noqa: PLC0415
 
     part = f"the observations of {server.title}"
     with snapshot.convert_decode_errors(part):

@@ -9,16 +9,17 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from srvstat.contract.windows import Window
-from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.snapshot.format.packing import (
-    choose_width,
-    find_width,
-    read_block_ends,
-    read_block_peaks,
-    unpack,
+from srvstat.contract.stats import (
+    Growth,
+    Statistics,
+    compute_growth,
+    compute_statistics,
+    find_middle_ranks,
 )
-from srvstat.snapshot.format.rows import (
+from srvstat.contract.time import Window
+from srvstat.contract.wire import MAX_SAFE_INTEGER
+from srvstat.snapshot.read.reader import VerifiedRows
+from srvstat.snapshot.rows import (
     BLOCK_SIZE,
     BLOCKS_PER_SERVER,
     COUNTED,
@@ -28,9 +29,12 @@ from srvstat.snapshot.format.rows import (
     Block,
     ForgedRowError,
     ServerRow,
+    choose_width,
+    find_width,
+    read_block_ends,
+    read_block_peaks,
+    unpack,
 )
-from srvstat.snapshot.read.verified_rows import VerifiedRows
-from srvstat.stats import Growth, Statistics, compute_growth, compute_statistics, find_middle_ranks
 
 _SERVERS_AT_ONCE = 500
 """Limits the memory of blocks."""
@@ -235,7 +239,7 @@ def _rank(rows: VerifiedRows, span: _Span, window: Window) -> tuple[int, float, 
     is_counted = greatest_peak < COUNTED
     if not is_counted and upper_rank >= count_up_to(top):
         # Importing numpy takes longer than most answers.
-        from srvstat.arrays import find_ranks  # noqa: PLC0415
+        from srvstat.contract.arrays import find_ranks  # noqa: PLC0415
         from srvstat.snapshot.read.observations import read_observations  # noqa: PLC0415
 
         players = read_observations(rows, server, window).players

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from srvstat.contract.errors import UsageError
-from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Range, Window, find_window
+from srvstat.contract.time import BEFORE_ALL, DAY_MS, Range, Window, find_window
 from srvstat.documents.snapshot import BundleSummary, ExportSummary
 from srvstat.files.atomic import atomic_folder, atomic_write, check_name, write_file
-from srvstat.files.errors import convert_write_errors
-from srvstat.snapshot.format.blocks import derive
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.files.paths import convert_write_errors
+from srvstat.snapshot.blocks import derive
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ServerRow
 from srvstat.snapshot.write.database import (
     check_draft,
     check_journal,

@@ -9,9 +9,12 @@ from typing import Any
 from urllib.parse import quote
 
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
-from srvstat.files.errors import convert_write_errors
-from srvstat.snapshot.format.digest import describe_servers
-from srvstat.snapshot.format.rows import (
+from srvstat.files.paths import convert_write_errors
+from srvstat.snapshot.digests import describe_servers
+from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
+from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.verify import check_chain, check_written
+from srvstat.snapshot.rows import (
     APPLICATION_ID,
     FORMAT_VERSION,
     Block,
@@ -20,9 +23,6 @@ from srvstat.snapshot.format.rows import (
     ServerRow,
     read_schema,
 )
-from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
-from srvstat.snapshot.read.reader import open_file
-from srvstat.snapshot.read.verify import check_chain, check_written
 
 # sqlite-utils imports pandas if it is installed, which takes a second and 60 MiB. For Python, None
 # is a module that does not exist.

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
 
-from srvstat.arrays import Numbers
+from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, create_open_roster

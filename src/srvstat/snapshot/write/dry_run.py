@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srvstat.contract.errors import OutputError, SourceError
-from srvstat.contract.instants import NOT_MILLISECONDS
+from srvstat.contract.time import NOT_MILLISECONDS
 from srvstat.documents.snapshot import DroppedRows, DryRun, UnderstoodRow
 from srvstat.files.reading import is_url
 from srvstat.snapshot.write import rules

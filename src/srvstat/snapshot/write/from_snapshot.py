@@ -9,8 +9,7 @@ from contextlib import closing, contextmanager
 import numpy as np
 
 from srvstat.contract.errors import SnapshotError, SourceError
-from srvstat.contract.instants import LATEST, format_instant
-from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.contract.time import BEFORE_ALL, LATEST, Window, format_instant
 from srvstat.files.reading import STDIN
 from srvstat.snapshot.read.observations import iter_observations
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot

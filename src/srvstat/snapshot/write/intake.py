@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from srvstat.arrays import Numbers
+from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
-from srvstat.snapshot.format.blocks import Observations, join
+from srvstat.snapshot.blocks import Observations, join
 from srvstat.snapshot.write.rejects import Conflicts, Rejects
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
 from srvstat.sources.batch import Batch, read_batches

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from srvstat.arrays import Numbers
+from srvstat.contract.arrays import Numbers
 from srvstat.sources.batch import Batch, cut_value
 from srvstat.sources.source import Block, Source
 

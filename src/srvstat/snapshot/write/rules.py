@@ -10,12 +10,12 @@ from typing import BinaryIO, NamedTuple, Self
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import NO_TIME_ZONE, NOT_MILLISECONDS
+from srvstat.contract.time import NO_TIME_ZONE, NOT_MILLISECONDS
 from srvstat.documents.snapshot import Remedy
 from srvstat.files.atomic import atomic_write
-from srvstat.files.errors import convert_write_errors
-from srvstat.files.streams import Stream, is_stream, open_stream
-from srvstat.snapshot.format.rows import find_observed_span
+from srvstat.files.paths import convert_write_errors
+from srvstat.files.reading import Stream, is_stream, open_stream
+from srvstat.snapshot.rows import find_observed_span
 from srvstat.snapshot.write.intake import AFTER_AS_OF, Intake
 from srvstat.snapshot.write.rejects import Reason, Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS, Roster

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from srvstat.contract import wire
-from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.header import read_texts
+from srvstat.snapshot.read.reader import read_texts
+from srvstat.snapshot.rows import ServerRow
 from srvstat.sources.server_records import ServerRecord
 
 _RECORD = {field.name for field in fields(ServerRecord)} & {*ServerRow._fields}

@@ -5,13 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from srvstat.contract.instants import LATEST
-from srvstat.contract.windows import Window
-from srvstat.snapshot.format.blocks import Kept, Observations, derive, join, keep_blocks
-from srvstat.snapshot.format.packing import read_block_ends
-from srvstat.snapshot.format.rows import Block, ServerRow
+from srvstat.contract.time import LATEST, Window
+from srvstat.snapshot.blocks import Kept, Observations, derive, join, keep_blocks
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.rows import Block, ServerRow, read_block_ends
 from srvstat.snapshot.write.intake import Intake, Progress, Series
 from srvstat.snapshot.write.server_rows import build_server_row, copy_derived
 

@@ -9,14 +9,18 @@ from dataclasses import replace
 from functools import partial
 
 from srvstat.contract.errors import SnapshotError, UsageError
-from srvstat.contract.instants import format_instant
+from srvstat.contract.time import format_instant
 from srvstat.documents.snapshot import UpdateSummary
-from srvstat.files.atomic import atomic_write
-from srvstat.files.copying import copy_in_background, lock_file
-from srvstat.files.identity import compute_identity
-from srvstat.snapshot.format.packing import read_block_ends
-from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, Block, ServerRow, find_observed_span
+from srvstat.files.atomic import atomic_write, copy_in_background, lock_file
+from srvstat.files.paths import compute_identity
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.rows import (
+    BLOCKS_PER_SERVER,
+    Block,
+    ServerRow,
+    find_observed_span,
+    read_block_ends,
+)
 from srvstat.snapshot.write.build import check_names, finish_draft, read_rows
 from srvstat.snapshot.write.database import check_draft, open_draft, put_blocks
 from srvstat.snapshot.write.intake import Intake, Progress

@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.snapshot.format.rows import (
+from srvstat.snapshot.rows import (
     BLOCKS_PER_SERVER,
     DIGEST_BYTES,
     KINDS,

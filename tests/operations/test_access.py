@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 
 from conftest import ROOT
-from srvstat.access import (
+from srvstat.contract.errors import (
+    FeatureNotAvailableError,
+    SourceError,
+    UsageError,
+)
+from srvstat.contract.requests import CompareRequest, ServerReference, build_compare_request
+from srvstat.operations.access import (
     MAX_ACCESS_BYTES,
     Access,
     Customer,
@@ -19,12 +25,6 @@ from srvstat.access import (
     generate_key,
     read_access,
 )
-from srvstat.contract.errors import (
-    FeatureNotAvailableError,
-    SourceError,
-    UsageError,
-)
-from srvstat.contract.requests import CompareRequest, ServerReference, build_compare_request
 from support.access import PLANS, AccessFile, access_files, format_key_table
 
 STARTER = Plan("starter", ("get-server", "compare-servers"), ("24h", "7d"), 0, 60)

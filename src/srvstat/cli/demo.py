@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from srvstat.contract import wire
-from srvstat.contract.instants import format_instant, parse_instant
+from srvstat.contract.time import format_instant, parse_instant
 
 AS_OF = parse_instant("2026-03-01T12:00Z")
 HOURS = 75 * 24

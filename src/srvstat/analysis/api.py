@@ -11,7 +11,6 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self, TypeVar, get_args
 
-from srvstat import operations
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, parse_steps, read_history
 from srvstat.analysis.integrity import check_integrity
@@ -29,16 +28,16 @@ from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_serve
 from srvstat.analysis.steps import check_server_count, divide_window
 from srvstat.analysis.window_query import LongWindowQuery, WindowQuery, choose_window, find_zone
 from srvstat.contract.errors import UsageError
-from srvstat.contract.instants import format_instant, parse_instant
 from srvstat.contract.parameters import check_choice
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
 from srvstat.contract.responses import CompareResponse, ServerResponse
-from srvstat.contract.windows import Range, Window
+from srvstat.contract.time import Range, Window, format_instant, parse_instant
 from srvstat.documents import analysis as documents
 from srvstat.documents.integrity import Integrity
 from srvstat.documents.servers import Servers, SortKey
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.operations import answers as operations
 from srvstat.snapshot.read import snapshot
+from srvstat.snapshot.rows import ServerRow
 
 _ROWS_PER_TURN = 1000
 

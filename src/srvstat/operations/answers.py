@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
-from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import (
     CompareResponse,
@@ -11,10 +10,10 @@ from srvstat.contract.responses import (
     ServerResponse,
     ServerResult,
 )
-from srvstat.contract.windows import BEFORE_ALL, Range, Window, find_window
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.contract.stats import Statistics
+from srvstat.contract.time import BEFORE_ALL, Range, Window, find_window, format_instant
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.stats import Statistics
+from srvstat.snapshot.rows import ServerRow
 
 
 class UnknownServerError(ServerNotFoundError):

@@ -19,11 +19,10 @@ from srvstat.contract.errors import (
     SrvstatError,
     UsageError,
 )
-from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.windows import DAY_MS, Range, Window, find_window
-from srvstat.files.errors import convert_errors
-from srvstat.files.toml_lines import TomlError, find_line, read_toml
+from srvstat.contract.time import DAY_MS, Range, Window, find_window, format_instant
+from srvstat.files.paths import convert_errors
+from srvstat.files.toml import TomlError, find_line, read_toml
 
 Operation = Literal["get-server", "compare-servers"]
 

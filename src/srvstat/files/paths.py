@@ -1,9 +1,50 @@
-"""Identify and watch files that another program may replace."""
+"""Convert errors of the operating system to ours, with the file's name in the message."""
 
+import errno
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
+
+from srvstat.contract.errors import OutputError, SrvstatError, UsageError
+
+
+@contextmanager
+def convert_errors(
+    title: str,
+    error_class: type[SrvstatError],
+    *,
+    unknown: str = "can't be read",
+    name_class: type[SrvstatError] | None = None,
+    remedy: str | None = None,
+) -> Iterator[None]:
+    """Raise an error of `error_class` for an OSError in the block.
+
+    The message is the title of the file and the reason that the system gives, or `unknown` if it
+    gives none. A name that no file can have raises an error of `name_class`, which defaults to
+    `error_class`. So does a missing file if a `remedy` is given, which the message then ends with.
+    """
+    name_class = name_class or error_class
+    try:
+        yield
+    except OSError as error:
+        if remedy and isinstance(error, FileNotFoundError):
+            raise name_class(f"{title}: no such file; {remedy}") from None
+        reason = error.strerror or unknown
+        if error.errno == errno.EMFILE:
+            reason += "; allow more with `ulimit -n`"
+        raise error_class(f"{title}: {reason}") from None
+    except SrvstatError:  # UsageError is a ValueError too
+        raise
+    except ValueError:  # a NUL in the path
+        raise name_class(f"{title}: not a file name") from None
+
+
+def convert_write_errors(path: str) -> AbstractContextManager[None]:
+    """Raise OutputError for an OSError in the block, UsageError for an invalid name."""
+    return convert_errors(path, OutputError, unknown="can't be written", name_class=UsageError)
+
 
 Identity = tuple[int, ...] | None
 """Device, inode, size and modification time in nanoseconds; None for a missing file."""

@@ -1,10 +1,43 @@
-"""Convert instants between Unix milliseconds and text (D4, D18)."""
+"""Define windows, which exclude their start and include their end, and the ranges (D1, D2).
+
+Whatever reads observations of a window applies this rule itself: `bisect_right` at both ends of
+sorted times, `start + 1` in SQL.
+"""
 
 import re
+from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+from zoneinfo import ZoneInfo
 
-from srvstat.contract.windows import DAY_MS
+from srvstat.contract import wire
+
+Range = Literal["24h", "7d", "30d", "90d", "1y"]
+
+DEFAULT_RANGE: Range = "30d"
+
+DAY_MS = 86_400_000
+
+DAYS: Mapping[Range, int] = MappingProxyType({"24h": 1, "7d": 7, "30d": 30, "90d": 90, "1y": 365})
+"""The length of each range in days of 24 hours, independent of calendar and time zone."""
+
+BEFORE_ALL = -1
+"""The exclusive start of a window of all observations; the first possible one is at 0."""
+
+
+class Window(NamedTuple):
+    """The interval `(start, end]` in Unix milliseconds: open at its start, closed at its end."""
+
+    start: int
+    end: int
+
+
+def find_window(range: Range, as_of: int) -> Window:
+    """Return the window of a range that ends at `as_of` (Unix milliseconds)."""
+    return Window(as_of - DAYS[range] * DAY_MS, as_of)
+
 
 LATEST = 253_402_300_799_999
 """9999-12-31T23:59:59.999Z, the last instant with a text form."""
@@ -97,3 +130,23 @@ def _find_midnight(day: str) -> int:
     except ValueError:
         raise InstantError("no such day in the calendar") from None
     return (ordinal - _EPOCH_ORDINAL) * DAY_MS
+
+
+_OF_MACHINES = ("localtime", "posixrules")
+"""Names that mean another time zone on each machine."""
+
+
+def load_zone(name: str) -> ZoneInfo:
+    """Return a time zone of the IANA database, such as Europe/Berlin.
+
+    Raises ValueError, whose message quotes the name and gives the remedy.
+    """
+    try:
+        zone = None if name in _OF_MACHINES else ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # the last two for names such as /etc and Europe
+        zone = None
+    if zone is None:
+        raise ValueError(
+            f"no time zone {wire.quote_value(name)}; use UTC or a name such as Europe/Berlin"
+        )
+    return zone

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.stats import (
+from srvstat.contract.stats import (
     Growth,
     Statistics,
     compute_growth,

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.arrays import (
+from srvstat.contract.arrays import (
     compute_double_medians,
     divide,
     dot_exactly,

@@ -11,8 +11,8 @@ from subprocess import run
 
 import pytest
 
-from srvstat.access import add_key, generate_key, read_access
 from srvstat.contract.errors import OutputError, SourceError, UsageError
+from srvstat.operations.access import add_key, generate_key, read_access
 from support.access import PLANS, format_key_table
 
 ONE = "1" * 64
@@ -108,7 +108,7 @@ def test_no_key_is_appended_to_an_invalid_file(path: Path) -> None:
 def test_a_partly_written_key_is_removed(path: Path) -> None:
     code = """
 import resource, sys
-from srvstat.access import add_key
+from srvstat.operations.access import add_key
 from srvstat.contract.errors import OutputError
 path, size = sys.argv[1], int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -153,7 +153,7 @@ def test_keys_appended_by_two_processes_are_all_kept(path: Path) -> None:
 def test_replacing_the_file_meanwhile_is_an_error(path: Path) -> None:
     code = """
 import fcntl, os, sys, threading
-from srvstat.access import add_key
+from srvstat.operations.access import add_key
 from srvstat.contract.errors import OutputError
 path = sys.argv[1]
 with open(path) as locked:

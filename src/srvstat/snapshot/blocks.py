@@ -11,18 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from srvstat.arrays import Numbers, sum_exactly
-from srvstat.contract.instants import LATEST
+from srvstat.contract.arrays import Numbers, sum_exactly
+from srvstat.contract.time import LATEST
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.snapshot.format.digest import digest_counts, digest_row
-from srvstat.snapshot.format.packing import (
-    choose_width,
-    find_width,
-    pack_sum,
-    read_block_ends,
-    read_block_peaks,
-)
-from srvstat.snapshot.format.rows import (
+from srvstat.snapshot.digests import digest_counts, digest_row
+from srvstat.snapshot.rows import (
     BLOCK_SIZE,
     BLOCKS_PER_SERVER,
     COUNTED,
@@ -34,6 +27,11 @@ from srvstat.snapshot.format.rows import (
     Block,
     ForgedRowError,
     ServerRow,
+    choose_width,
+    find_width,
+    pack_sum,
+    read_block_ends,
+    read_block_peaks,
 )
 
 _STEPS = np.arange(BLOCK_SIZE) // MARK_STEP

@@ -1,1 +1,0 @@
-"""The Python API: an open snapshot whose methods answer the questions of the command line."""

@@ -1,1 +1,0 @@
-"""The format of the snapshot file: tables, rows, encodings and digests."""
