@@ -25,7 +25,7 @@ from srvstat.analysis.pictures import compute_distribution, compute_timeline
 from srvstat.contract.errors import UsageError
 from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.documents.analysis import HistoryQuery, Timeline
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 
 
 class Case(NamedTuple):

@@ -23,7 +23,7 @@ from srvstat.contract.requests import build_server_reference
 from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.documents.analysis import Aggregate, History
 from srvstat.operations.answers import resolve_servers
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 from support.snapshots import forge
 
 HOUR = DAY // 24

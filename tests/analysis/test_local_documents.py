@@ -28,7 +28,7 @@ from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.documents.analysis import GrowthStepName
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ZONES = ["UTC", "Europe/Berlin", "America/Havana", "America/Santiago", "Asia/Kathmandu"]

@@ -19,7 +19,7 @@ from srvstat.analysis.window_query import find_zone
 from srvstat.contract.time import Window
 from srvstat.documents.analysis import GrowthStepName
 from srvstat.render.pictures.timeline import Point, merge_steps
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 
 MINUTE = DAY // 1440
 CHANGES = (1_761_440_400_000, 1_774_746_000_000)

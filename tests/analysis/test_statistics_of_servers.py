@@ -20,7 +20,7 @@ from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_serve
 from srvstat.contract.errors import UsageError
 from srvstat.contract.time import BEFORE_ALL, Window, format_instant, parse_instant
 from srvstat.documents.analysis import TopKey
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 
 HOUR = DAY // 24
 KEYS: tuple[TopKey, ...] = get_args(TopKey)

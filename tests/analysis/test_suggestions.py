@@ -9,9 +9,9 @@ import pytest
 from conftest import AS_OF, Build, server
 from srvstat.analysis import suggestions
 from srvstat.analysis.suggestions import suggest_servers
-from srvstat.snapshot.read import reader
+from srvstat.snapshot.read import snapshot as reader
 from srvstat.snapshot.read.connection import open_connection
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 from srvstat.snapshot.rows import ServerRow
 
 MANY = 3_000

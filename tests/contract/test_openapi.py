@@ -38,7 +38,7 @@ from srvstat.contract.responses import (
 )
 from srvstat.contract.time import format_instant
 from srvstat.operations.answers import compare, get_server
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.snapshot import open_file
 
 CONTRACT_OPERATIONS = ("getServer", "headServer", "compareServers")
 MODELS: list[tuple[type[ContractModel], JsonSchemaMode]] = [

@@ -36,7 +36,7 @@ from srvstat.render.pictures.timeline import (
 )
 from srvstat.render.text import escape_text
 from srvstat.render.web import CHART_SCRIPTS
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.snapshot import open_file
 
 pytestmark = pytest.mark.external
 

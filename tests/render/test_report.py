@@ -23,7 +23,7 @@ from srvstat.documents.document import Part, remove_color_codes
 from srvstat.documents.servers import is_silent
 from srvstat.render.report.page import render_report
 from srvstat.render.text import escape_text
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 from support.pages import Node, Page
 
 HOUR = 3_600_000

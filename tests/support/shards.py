@@ -10,7 +10,7 @@ from srvstat.contract.time import BEFORE_ALL, LATEST, Window
 from srvstat.documents.snapshot import Manifest, ManifestShard, seal_manifest
 from srvstat.snapshot.digests import MANIFEST, compute_shards_root, find_shard, name_shard
 from srvstat.snapshot.read.observations import read_observations
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 from srvstat.snapshot.rows import ServerRow
 from srvstat.snapshot.write.server_rows import build_record
 from srvstat.sources.servers import format_records

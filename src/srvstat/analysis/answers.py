@@ -14,8 +14,8 @@ from srvstat.contract.time import DAY_MS, Range, find_window
 from srvstat.documents.analysis import ComparedServer, Comparison
 from srvstat.documents.servers import ServerTable
 from srvstat.operations.answers import compare, resolve_servers
-from srvstat.snapshot.read.reader import read_texts
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.read.verified_rows import read_texts
 from srvstat.snapshot.rows import ServerRow
 
 

@@ -14,8 +14,8 @@ from srvstat.contract.stats import Growth, compute_growth, find_middle_ranks, fi
 from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.read.observations import read_observations
-from srvstat.snapshot.read.reader import check_instant
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.read.verified_rows import check_instant
 from srvstat.snapshot.rows import ServerRow, read_block_ends
 
 

@@ -11,8 +11,8 @@ from srvstat.analysis.statistics import find_current
 from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.documents.document import remove_color_codes
 from srvstat.documents.servers import ListedServer, Servers, SnapshotInfo, SortKey
-from srvstat.snapshot.read.reader import read_texts
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.read.verified_rows import read_texts
 from srvstat.snapshot.rows import ServerRow
 
 _SORT_VALUES: dict[SortKey, Callable[[Snapshot, ServerRow], Any]] = {

@@ -18,8 +18,7 @@ from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.time import Window
 from srvstat.snapshot.digests import MANIFEST, find_shard, name_shard
-from srvstat.snapshot.read.reader import open_file
-from srvstat.snapshot.read.snapshot import open_snapshot
+from srvstat.snapshot.read.snapshot import open_file, open_snapshot
 from support.shards import write_manifest, write_shards
 
 SHARDS = 3

@@ -10,8 +10,7 @@ import pytest
 from conftest import AS_OF, DAY, Build, build_in, server
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import ServerReference
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.snapshot.read.snapshot import open_snapshot
+from srvstat.snapshot.read.snapshot import SnapshotFile, open_file, open_snapshot
 from srvstat.snapshot.read.verify import SpotCheck
 from support.shards import write_shards
 from support.snapshots import change

@@ -14,7 +14,7 @@ from snapshot.observed import LARGEST, Observed, draw_fleets, windows
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.stats import Statistics, compute_statistics
 from srvstat.contract.time import DAYS, LATEST, Range, Window
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 from srvstat.snapshot.rows import ServerRow
 
 

@@ -11,7 +11,7 @@ from conftest import AS_OF, Build, Cli, csv, server
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.time import Window
 from srvstat.snapshot.read import verified_rows
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.snapshot import open_file
 
 pytestmark = pytest.mark.slow
 

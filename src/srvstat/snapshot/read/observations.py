@@ -8,7 +8,7 @@ import numpy as np
 
 from srvstat.contract.time import Window
 from srvstat.snapshot.blocks import Observations, decode, join
-from srvstat.snapshot.read.reader import VerifiedRows
+from srvstat.snapshot.read.verified_rows import VerifiedRows
 from srvstat.snapshot.rows import BLOCKS_PER_SERVER, ForgedRowError, ServerRow, read_block_ends
 
 

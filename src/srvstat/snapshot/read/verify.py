@@ -8,8 +8,8 @@ from itertools import islice
 from srvstat.contract.time import DAY_MS, DAYS, find_window
 from srvstat.documents.snapshot import Verification
 from srvstat.snapshot.digests import MANIFEST, describe_servers
-from srvstat.snapshot.read.reader import DIRECTORY, FILE_ROW, SnapshotFile, format_block
-from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
+from srvstat.snapshot.read.snapshot import Snapshot, SnapshotFile, open_snapshot
+from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, format_block
 from srvstat.snapshot.rows import (
     BLOCKS_PER_SERVER,
     Block,

@@ -18,7 +18,7 @@ from srvstat.contract.stats import (
 )
 from srvstat.contract.time import Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.snapshot.read.reader import VerifiedRows
+from srvstat.snapshot.read.verified_rows import VerifiedRows
 from srvstat.snapshot.rows import (
     BLOCK_SIZE,
     BLOCKS_PER_SERVER,

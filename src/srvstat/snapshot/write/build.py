@@ -12,7 +12,7 @@ from srvstat.documents.snapshot import BuildSummary
 from srvstat.files.atomic import atomic_write, check_name
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import STDIN
-from srvstat.snapshot.read.reader import read_texts
+from srvstat.snapshot.read.verified_rows import read_texts
 from srvstat.snapshot.rows import FileRow, find_observed_span
 from srvstat.snapshot.write.database import (
     check_draft,

@@ -12,7 +12,7 @@ from srvstat.contract.errors import OutputError, SnapshotError, UsageError
 from srvstat.files.paths import convert_write_errors
 from srvstat.snapshot.digests import describe_servers
 from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.snapshot import open_file
 from srvstat.snapshot.read.verify import check_chain, check_written
 from srvstat.snapshot.rows import (
     APPLICATION_ID,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from srvstat.contract import wire
-from srvstat.snapshot.read.reader import read_texts
+from srvstat.snapshot.read.verified_rows import read_texts
 from srvstat.snapshot.rows import ServerRow
 from srvstat.sources.server_records import ServerRecord
 

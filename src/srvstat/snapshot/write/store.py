@@ -8,7 +8,7 @@ from typing import NamedTuple
 from srvstat.contract.time import LATEST, Window
 from srvstat.snapshot.blocks import Kept, Observations, derive, join, keep_blocks
 from srvstat.snapshot.read.observations import read_observations
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import SnapshotFile
 from srvstat.snapshot.rows import Block, ServerRow, read_block_ends
 from srvstat.snapshot.write.intake import Intake, Progress, Series
 from srvstat.snapshot.write.server_rows import build_server_row, copy_derived

@@ -13,7 +13,7 @@ from srvstat.contract.time import format_instant
 from srvstat.documents.snapshot import UpdateSummary
 from srvstat.files.atomic import atomic_write, copy_in_background, lock_file
 from srvstat.files.paths import compute_identity
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 from srvstat.snapshot.rows import (
     BLOCKS_PER_SERVER,
     Block,
