@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import IntegralType, StringType, TimestampType
 
-from srvstat.contract import instants
+from srvstat.contract import time
 from srvstat.contract.errors import EngineError, SourceError, SrvstatError, UsageError
 from srvstat.contract.requests import parse_range
 from srvstat.contract.responses import GrowthFields, ServerResult
@@ -100,7 +100,7 @@ def _parse(arguments: Sequence[str] | None) -> Namespace:
 
 def _run(options: Namespace) -> None:
     chosen = parse_range(options.range)
-    as_of = _parse_option("--as-of", instants.parse_instant, options.as_of)
+    as_of = _parse_option("--as-of", time.parse_instant, options.as_of)
     limit = _parse_option("--max-rejected", RejectLimit.parse, options.max_rejected)
     _check_output(options.output, overwrite=options.overwrite)
     records = None if options.servers is None else Source(options.servers, "ndjson")
@@ -120,7 +120,7 @@ def _run(options: Namespace) -> None:
         conflicts=options.conflicts,
     )
     _write(results, options.output, overwrite=options.overwrite)
-    at = instants.format_instant(as_of)
+    at = time.format_instant(as_of)
     sys.stderr.write(f"wrote {options.output}: {len(servers):,} servers as of {at}\n")
 
 
@@ -215,9 +215,9 @@ def _judge(frame: DataFrame, name: str) -> list[Column]:
         with_seconds = sql.regexp_replace(stored, r"^(.{16})(Z|[+-].{5})$", "$1:00$2")
         written = sql.when(stored.rlike(_INSTANT), with_seconds.try_cast("timestamp"))
         number = sql.when(stored.rlike(r"^\d{1,18}$"), stored.try_cast("bigint"))
-        at = sql.coalesce(sql.when(number >= instants.YEAR_2001, number), sql.unix_millis(written))
+        at = sql.coalesce(sql.when(number >= time.YEAR_2001, number), sql.unix_millis(written))
     else:
-        at = sql.when(stored >= instants.YEAR_2001, stored.cast("bigint"))
+        at = sql.when(stored >= time.YEAR_2001, stored.cast("bigint"))
     players = sql.col("players")
     if isinstance(kinds["players"], StringType):
         players = sql.when(players.rlike(r"^(0|[1-9]\d{0,15})$"), players)
@@ -225,7 +225,7 @@ def _judge(frame: DataFrame, name: str) -> list[Column]:
     is_malformed = sql.isnotnull(_CORRUPT) if _CORRUPT in kinds else sql.lit(False)
     reasons = (
         sql.when(is_malformed, sql.lit("not a row of serverId, observedAt and players")),
-        _reject(at.between(0, instants.LATEST), f"observedAt: {instants.NOT_MILLISECONDS}"),
+        _reject(at.between(0, time.LATEST), f"observedAt: {time.NOT_MILLISECONDS}"),
         _reject(players.between(0, MAX_PLAYERS), f"players: {COUNT_RULE}"),
     )
     return [

@@ -18,7 +18,8 @@ from conftest import AS_OF, DAY, Cli, build_in, few_examples, server
 from srvstat.contract.requests import NAMESPACES
 from srvstat.files.paths import identify_file
 from srvstat.snapshot.digests import find_shard, name_shard
-from srvstat.snapshot.read.snapshot import identify_snapshot, open_file, open_shards
+from srvstat.snapshot.read.shards import open_shards
+from srvstat.snapshot.read.snapshot import identify_snapshot, open_file
 from support.shards import write_shards
 from support.snapshots import read_root
 
