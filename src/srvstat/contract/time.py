@@ -1,15 +1,12 @@
-"""Define windows, which exclude their start and include their end, and the ranges (D1, D2).
-
-Whatever reads observations of a window applies this rule itself: `bisect_right` at both ends of
-sorted times, `start + 1` in SQL.
-"""
+"""Parse and format instants, and define ranges, windows and time zones (D1, D2, D4, D18)."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
@@ -27,11 +24,35 @@ BEFORE_ALL = -1
 """The exclusive start of a window of all observations; the first possible one is at 0."""
 
 
+class Instants(Protocol):
+    """Ascending Unix milliseconds: a list, a range, an array of any kind."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, position: int, /) -> int: ...
+
+
 class Window(NamedTuple):
-    """The interval `(start, end]` in Unix milliseconds: open at its start, closed at its end."""
+    """The interval `(start, end]` in Unix milliseconds: it excludes its start, and includes its end.
+
+    Whatever reads the observations of a window asks one of these methods.
+    """
 
     start: int
     end: int
+
+    @property
+    def first(self) -> int:
+        """The earliest instant in the window."""
+        return self.start + 1
+
+    def includes(self, instant: int) -> bool:
+        """Return whether an instant is in the window."""
+        return self.start < instant <= self.end
+
+    def locate(self, instants: Instants) -> slice:
+        """Return which of ascending instants are in the window."""
+        return slice(bisect_right(instants, self.start), bisect_right(instants, self.end))
 
 
 def find_window(range: Range, as_of: int) -> Window:
