@@ -33,7 +33,7 @@ class Instants(Protocol):
 
 
 class Window(NamedTuple):
-    """The interval `(start, end]` in Unix milliseconds: it excludes its start, and includes its end.
+    """The interval `(start, end]` in Unix milliseconds: without its start, with its end.
 
     Whatever reads the observations of a window asks one of these methods.
     """
