@@ -22,8 +22,7 @@ from hypothesis import settings
 
 from srvstat.cli import demo
 from srvstat.cli.main import main
-from support.descriptors import replace_descriptor
-from support.quick_start import start_quick_srvstat, stop_quick_srvstat
+from support.process import replace_descriptor, start_quick_srvstat, stop_quick_srvstat
 from support.records import AS_OF, DAY, csv, ndjson, server
 
 # Tests import these from here; the processes of campaigns import them without pytest.

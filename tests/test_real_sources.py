@@ -10,7 +10,7 @@ import pytest
 
 import srvstat
 from conftest import SHARED_DATA, Cli
-from support.docs_blocks import read_command, read_marked_block
+from support.markdown import read_command, read_marked_block
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,7 @@ from random import Random
 from conftest import Cli
 from srvstat.contract.errors import ApiError
 from srvstat.contract.time import DAYS
-from support.http import compare, request_target
-from support.load import Exchange
+from support.http import Exchange, compare, request_target
 
 _STATUSES = {error.code: error.http_status for error in ApiError.__subclasses__()}
 _REFUSED = (

@@ -15,7 +15,7 @@ from asgi.exchanges import list_comparisons, list_gets
 from asgi.small_service import build_small
 from conftest import Cli
 from srvstat.asgi.server import STOP_SECONDS
-from support.load import rotate, run_load
+from support.http import rotate, run_load
 from support.process import serve
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from conftest import AS_OF, DAY, Cli, build_in, server
 from support import http
 from support.http import COMPARE, HOST, JSON, Answer, Client
 from support.process import Service, serve
-from support.shards import write_shards
+from support.snapshots import write_shards
 
 pytestmark = pytest.mark.slow
 

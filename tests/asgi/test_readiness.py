@@ -18,7 +18,7 @@ from srvstat.snapshot.digests import name_shard
 from srvstat.snapshot.read.verify import SpotCheck
 from support.http import HEALTH, READY, UNAVAILABLE, get, send_request
 from support.process import Service, serve
-from support.shards import write_shards
+from support.snapshots import write_shards
 
 pytestmark = pytest.mark.slow
 

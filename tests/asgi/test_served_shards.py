@@ -11,11 +11,9 @@ import pytest
 from asgi.log_entries import empty_log, wait_for_events
 from asgi.small_service import build_small
 from srvstat.snapshot.digests import find_shard, name_shard
-from support.descriptors import limit_descriptors
 from support.http import compare, get, send_request
-from support.process import Service, serve
-from support.shards import write_shards
-from support.snapshots import change
+from support.process import Service, limit_descriptors, serve
+from support.snapshots import change, write_shards
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from srvstat.cli.main import main
-from support.descriptors import replace_descriptor
+from support.process import replace_descriptor
 
 NEEDS = ("gcc",)
 _HERE = Path(__file__).parent

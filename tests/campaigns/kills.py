@@ -14,7 +14,7 @@ from typing import NamedTuple
 from campaigns.build_directory import NOTHING, OLD, BuildDirectory
 from campaigns.campaign import Campaign, Result
 from srvstat.cli.main import main
-from support.signals import restore_signals
+from support.process import restore_signals
 
 MANY = 60_000
 """Number of observations of the build to kill, which takes longer than Python's start-up."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from srvstat.cli.main import main
-from support.descriptors import replace_descriptor
+from support.process import replace_descriptor
 
 _REFUSED = 3
 _WINDOW = ("--range", "36h", "--json", "--snapshot")

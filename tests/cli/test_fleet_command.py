@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from conftest import AS_OF, Cli, csv, ndjson, server
-from support.quick_start import ForkedCommand
+from support.process import ForkedCommand
 from support.snapshots import parse_summary, read_directory
 from support.terminal import SRVSTAT, run_in_terminal
 

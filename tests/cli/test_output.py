@@ -22,7 +22,7 @@ from srvstat.cli.output import (
     write,
 )
 from srvstat.contract.errors import OutputError, UsageError
-from support.descriptors import replace_descriptor
+from support.process import replace_descriptor
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from srvstat.cli import demo
 from srvstat.cli.main import main
-from support.descriptors import replace_descriptor
+from support.process import replace_descriptor
 from support.records import AS_OF, DAY, csv, ndjson, server
 
 MINUTE = 60_000

@@ -10,7 +10,7 @@ from typing import Any, Self
 from srvstat.asgi.app import Service as App
 from srvstat.asgi.log import Log
 from srvstat.asgi.settings import RehearsalSettings, Settings
-from support.descriptors import replace_descriptor
+from support.process import replace_descriptor
 
 _OPTIONS = ArgumentParser("serve")
 _OPTIONS.add_argument("snapshot")

@@ -19,7 +19,7 @@ from corpus.fleets import prepare_files
 from corpus.service import Service
 from srvstat import __version__
 from srvstat.cli.main import main
-from support.descriptors import replace_descriptor
+from support.process import replace_descriptor
 from support.terminal import PLAIN, replace_environment, run_srvstat_in_terminal
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"

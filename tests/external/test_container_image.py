@@ -19,7 +19,7 @@ import pytest
 
 from asgi.small_service import SERVER_A, build_small, format_access
 from conftest import ROOT
-from support.ports import find_free_port
+from support.http import find_free_port
 
 pytestmark = pytest.mark.external
 

@@ -13,7 +13,7 @@ import pytest
 
 from asgi.small_service import COMPARED, SERVER_A, format_access, serve_small
 from external.chromium import browse
-from support.docs_blocks import read_command, read_marked_block
+from support.markdown import read_command, read_marked_block
 from support.process import serve
 
 pytestmark = pytest.mark.external

@@ -19,7 +19,7 @@ import pytest
 
 from asgi.small_service import format_access
 from conftest import AS_OF, DAY, ROOT, build_in, server
-from support.docs_blocks import read_marked_block
+from support.markdown import read_marked_block
 from support.process import serve
 
 pytestmark = pytest.mark.external

@@ -13,8 +13,7 @@ import pytest
 
 from asgi.small_service import SERVER_A, build_small, format_access
 from conftest import ROOT
-from support.http import HOST, A, request, split_answer
-from support.ports import find_free_port
+from support.http import HOST, A, find_free_port, request, split_answer
 
 pytestmark = pytest.mark.external
 

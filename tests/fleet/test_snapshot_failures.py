@@ -14,7 +14,7 @@ from typing import IO, NamedTuple
 import pytest
 
 from conftest import AS_OF, Cli, Ran, csv
-from support.quick_start import ForkedCommand
+from support.process import ForkedCommand
 
 ONE_PROCESS = ["fleet", "rows.csv", "--game=game_a", "--snapshots=shards", "--threads=1"]
 COMMAND = [*ONE_PROCESS, "--shards=2", "--threads=2"]

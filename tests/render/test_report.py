@@ -24,7 +24,7 @@ from srvstat.documents.servers import is_silent
 from srvstat.render.report.page import render_report
 from srvstat.render.text import escape_text
 from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
-from support.pages import Node, Page
+from support.markdown import Node, Page
 
 HOUR = 3_600_000
 HOURS = 29 * 24

@@ -14,7 +14,7 @@ from srvstat.render.local_time import format_local_time
 from srvstat.render.report.page import render_report
 from srvstat.render.text import format_share, format_span_length
 from srvstat.snapshot.read.snapshot import open_file
-from support.pages import Node, Page
+from support.markdown import Node, Page
 
 HOUR = 3_600_000
 DAYS = 60

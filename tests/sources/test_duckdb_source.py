@@ -15,7 +15,7 @@ from sources.tables import Table, read_table
 from srvstat.contract.errors import SourceError
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.source import IN_MEMORY, Source
-from support.signals import restore_signals
+from support.process import restore_signals
 
 UTC = ColumnMapping(time_zone="UTC")
 

@@ -24,7 +24,7 @@ from srvstat.contract.errors import SourceError
 from srvstat.files.reading import format_title
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import IN_MEMORY, Source
-from support.docs_blocks import read_command, read_marked_block
+from support.markdown import read_command, read_marked_block
 from support.postgresql import DATABASE, PASSWORD, USER, Server, start_postgresql
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from support.ports import find_free_port
+from support.http import find_free_port
 
 USER = "operator"
 PASSWORD = "p@ss/wörd #1"  # noqa: S105 - of a server that lives as long as a test; hard to escape

@@ -13,7 +13,7 @@ from contextlib import chdir, contextmanager
 from pathlib import Path
 
 from srvstat.cli.main import main
-from support.descriptors import replace_descriptor
+from support.process import replace_descriptor
 
 PLAIN = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "NO_COLOR": "1"}
 """The environment of a terminal without colors."""

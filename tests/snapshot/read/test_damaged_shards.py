@@ -19,7 +19,7 @@ from srvstat.contract.requests import ServerReference
 from srvstat.contract.time import Window
 from srvstat.snapshot.digests import MANIFEST, find_shard, name_shard
 from srvstat.snapshot.read.snapshot import open_file, open_snapshot
-from support.shards import write_manifest, write_shards
+from support.snapshots import write_manifest, write_shards
 
 SHARDS = 3
 IDS = ["a", "b", "c", "d", "e"]

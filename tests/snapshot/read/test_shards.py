@@ -20,8 +20,7 @@ from srvstat.files.paths import identify_file
 from srvstat.snapshot.digests import find_shard, name_shard
 from srvstat.snapshot.read.shards import open_shards
 from srvstat.snapshot.read.snapshot import identify_snapshot, open_file
-from support.shards import write_shards
-from support.snapshots import read_root
+from support.snapshots import read_root, write_shards
 
 IDS = [f"srv-{number}" for number in range(24)]
 CFX_IDS = [*IDS[12:], *(f"x{number}" for number in range(12))]

@@ -12,8 +12,7 @@ from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.read.snapshot import SnapshotFile, open_file, open_snapshot
 from srvstat.snapshot.read.verify import SpotCheck
-from support.shards import write_shards
-from support.snapshots import change
+from support.snapshots import change, write_shards
 
 IDS = ["a", "b", "c", "silent"]
 

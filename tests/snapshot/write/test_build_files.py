@@ -15,7 +15,7 @@ import pytest
 
 from conftest import AS_OF, Cli, csv, srvstat
 from srvstat.files.atomic import atomic_write
-from support.descriptors import replace_descriptor
+from support.process import replace_descriptor
 from support.snapshots import WEEK, read_directory, read_rejects
 from support.terminal import run_srvstat_in_terminal
 

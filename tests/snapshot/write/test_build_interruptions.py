@@ -14,7 +14,7 @@ from typing import BinaryIO
 import pytest
 
 from conftest import AS_OF, Cli, Ran, csv
-from support.signals import restore_signals
+from support.process import restore_signals
 from support.snapshots import COMMAND, EXISTS, WEEK, read_directory, read_observations
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("here")]
