@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from campaigns.__main__ import CAMPAIGNS
 from campaigns.campaign import Campaign
-from campaigns.registry import CAMPAIGNS
 from corpus.sessions import TRANSCRIPTS, compare_transcript
 
 

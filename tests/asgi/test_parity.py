@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from asgi.small_service import format_access
-from campaigns.request_bodies import draw_body
+from campaigns.requests import draw_body
 from conftest import AS_OF, DAY, Cli, build_in, server
 from support import http
 from support.http import COMPARE, HOST, JSON, Answer, Client

@@ -11,8 +11,22 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from campaigns import damage, faults, hostile, kills, requests, text
 from campaigns.campaign import Campaign, Result
-from campaigns.registry import CAMPAIGNS
+
+_ALL: tuple[Campaign, ...] = (
+    damage.CAMPAIGN,
+    hostile.CAMPAIGN,
+    requests.CAMPAIGN,
+    text.CAMPAIGN,
+    faults.BUILDS,
+    faults.UPDATES,
+    faults.BUNDLES,
+    faults.EXPORTS,
+    kills.KILLS,
+    kills.INTERRUPTIONS,
+)
+CAMPAIGNS = {campaign.name: campaign for campaign in _ALL}
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reliability.json"
 MAX_FAILURES_PRINTED = 20

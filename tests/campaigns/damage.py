@@ -12,8 +12,13 @@ from functools import cache
 from pathlib import Path
 
 from campaigns.campaign import MEMORY, Campaign, Result, run_in_blocks
-from campaigns.questions import Answer, ask_everything, find_wrong_answers, is_refusal
-from campaigns.small_snapshots import build_small_snapshot
+from campaigns.small_snapshots import (
+    Answer,
+    ask_everything,
+    build_small_snapshot,
+    find_wrong_answers,
+    is_refusal,
+)
 from support.snapshots import PAGE_SIZE as PAGE
 
 SECTOR = 512

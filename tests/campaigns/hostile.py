@@ -15,8 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from campaigns.campaign import MEMORY, Campaign, Result, run_in_blocks
-from campaigns.questions import QUESTIONS, ask_everything
-from campaigns.small_snapshots import build_small_snapshot
+from campaigns.small_snapshots import QUESTIONS, ask_everything, build_small_snapshot
 from support.snapshots import forge
 
 _MAX_SECONDS = 1.0 * len(QUESTIONS)

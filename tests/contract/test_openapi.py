@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from campaigns.request_bodies import draw_body
+from campaigns.requests import draw_body
 from contract.openapi_parts import DOCUMENT, OPERATIONS, SCHEMAS, build_validator, resolve, walk
 from srvstat.contract import CONTRACT_VERSION, wire
 from srvstat.contract.errors import ApiError, InvalidRequestError
