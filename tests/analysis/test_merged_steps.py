@@ -18,7 +18,7 @@ from srvstat.analysis.steps import divide_window
 from srvstat.analysis.window_query import find_zone
 from srvstat.contract.time import Window
 from srvstat.documents.analysis import GrowthStepName
-from srvstat.render.pictures.timeline import Point, merge_steps
+from srvstat.render.timeline import Point, merge_steps
 from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 
 MINUTE = DAY // 1440

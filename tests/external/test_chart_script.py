@@ -24,8 +24,9 @@ from srvstat.documents.document import ChangePart, GapPart, WindowPart
 from srvstat.operations.answers import resolve_servers
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.figures import explain_missing_change, format_change, format_first_last
-from srvstat.render.pictures.svg import name_servers
-from srvstat.render.pictures.timeline import (
+from srvstat.render.svg import name_servers
+from srvstat.render.text import escape_text
+from srvstat.render.timeline import (
     Point,
     choose_step,
     find_common_gaps,
@@ -34,7 +35,6 @@ from srvstat.render.pictures.timeline import (
     join_points,
     merge_steps,
 )
-from srvstat.render.text import escape_text
 from srvstat.render.web import CHART_SCRIPTS
 from srvstat.snapshot.read.snapshot import open_file
 

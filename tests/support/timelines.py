@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from srvstat.contract.time import DAY_MS
 from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs
 from srvstat.documents.document import GapPart, WindowPart
-from srvstat.render.pictures.svg import BOLD, FONT_SIZE, Size, measure_text
+from srvstat.render.svg import BOLD, FONT_SIZE, Size, measure_text
 
 HOUR = DAY_MS // 24
 FIRST = 20_000 * DAY_MS

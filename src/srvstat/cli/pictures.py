@@ -26,9 +26,9 @@ from srvstat.contract.errors import ApiError, ParameterError, UsageError
 from srvstat.contract.parameters import Parameter
 from srvstat.contract.time import Window
 from srvstat.documents.analysis import GrowthDocument
-from srvstat.render.pictures.sheet import PictureDocument, draw_sheet
-from srvstat.render.pictures.svg import Theme, encode_png, encode_svg
-from srvstat.render.report.page import render_report
+from srvstat.render.pictures import PictureDocument, draw_sheet
+from srvstat.render.report import render_report
+from srvstat.render.svg import Theme, encode_png, encode_svg
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 

@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 from srvstat.contract.time import DAY_MS, LATEST
 from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
+from srvstat.render import svg
 from srvstat.render.figures import describe_step, format_rounded
-from srvstat.render.pictures import svg
 from srvstat.render.text import format_count
 
 _MINUTE, _WEEK = DAY_MS // 1440, 7 * DAY_MS

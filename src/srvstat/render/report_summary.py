@@ -10,9 +10,7 @@ from srvstat.render.figures import (
     format_rounded,
     format_window_length,
 )
-from srvstat.render.local_time import format_hour
-from srvstat.render.pictures.bars import find_busiest
-from srvstat.render.report.elements import (
+from srvstat.render.html import (
     Child,
     Children,
     Labels,
@@ -23,6 +21,8 @@ from srvstat.render.report.elements import (
     build_whole,
     join_words,
 )
+from srvstat.render.local_time import format_hour
+from srvstat.render.pictures import find_busiest
 from srvstat.render.tables.integrity import RULES
 from srvstat.render.text import format_count, format_share, format_span_length
 

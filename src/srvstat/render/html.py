@@ -9,7 +9,7 @@ from srvstat.contract import wire
 from srvstat.contract.time import format_instant
 from srvstat.render.figures import format_rounded, format_whole
 from srvstat.render.local_time import format_local_time
-from srvstat.render.pictures.svg import NamedServer, Size, name_servers
+from srvstat.render.svg import NamedServer, Size, name_servers
 from srvstat.render.text import NOTHING, escape_text
 
 Child = Element | str

@@ -1,1 +1,0 @@
-"""Static pictures of documents as SVG, drawn without any library."""

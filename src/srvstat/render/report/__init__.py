@@ -1,1 +1,0 @@
-"""A report as one HTML page, which needs no other file and no network."""
