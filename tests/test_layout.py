@@ -29,7 +29,7 @@ IMPORTS = {
         "fleet": "contract documents files sources snapshot snapshot/write operations",
         "spark": "contract files sources snapshot/write fleet",
         "analysis": "contract documents operations snapshot snapshot/read",
-        "support": "contract documents files operations analysis snapshot snapshot/read",
+        "support": "contract documents files operations snapshot snapshot/read",
         "asgi": "contract files render operations analysis support snapshot/read",
         "__init__": "contract analysis",
         "cli": "contract documents files sources operations fleet analysis support render asgi"

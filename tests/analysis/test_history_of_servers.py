@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from analysis.naive_steps import NaiveStep, split_naively
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from srvstat.analysis.history import aggregate_history, read_history
-from srvstat.analysis.local_time import parse_step
-from srvstat.analysis.steps import divide_window
+from srvstat.analysis.windows import divide_window, parse_step
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import build_server_reference
 from srvstat.contract.time import BEFORE_ALL, Window

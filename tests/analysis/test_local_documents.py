@@ -25,7 +25,7 @@ from analysis.raw_figures import compute_mean
 from analysis.raw_figures import select as select_rows
 from conftest import DAY, Build, build_in, few_examples, server
 from srvstat.analysis.growth import compute_growth
-from srvstat.analysis.peak_hours import compute_peak_hours
+from srvstat.analysis.pictures import compute_peak_hours
 from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.documents.analysis import GrowthStepName
 from srvstat.snapshot.read.snapshot import SnapshotFile, open_file

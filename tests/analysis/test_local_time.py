@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conftest import DAY
-from srvstat.analysis.local_time import (
+from srvstat.analysis.windows import (
     find_hours_of_week,
     list_step_edges,
     parse_step,

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from conftest import DAY, build_in, few_examples, server
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import describe_cells
-from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.pictures import compute_timeline
 from srvstat.analysis.report import MOST_STEPS
-from srvstat.analysis.steps import divide_window
-from srvstat.analysis.window_query import find_zone
+from srvstat.analysis.windows import divide_window, find_zone, parse_step
 from srvstat.contract.time import Window
 from srvstat.documents.analysis import GrowthStepName
 from srvstat.render.timeline import Point, merge_steps

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY, build_in, server
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.servers import list_servers
-from srvstat.documents.servers import SortKey
+from srvstat.documents.snapshot import SortKey
 from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 
 HOUR = DAY // 24

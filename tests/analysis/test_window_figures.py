@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analysis.naive_figures import Rows, describe_window
-from srvstat.analysis.figures import Extreme, WindowFigures
 from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.snapshot.blocks import Observations
+from srvstat.snapshot.read.observations import Extreme, WindowFigures
 
 LARGEST = 2**53 - 1
 LATEST = 253_402_300_799_999

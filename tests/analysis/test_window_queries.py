@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from conftest import AS_OF, DAY, build_in, server
-from srvstat.analysis.window_query import LongWindowQuery, WindowQuery, choose_window, find_previous
+from srvstat.analysis.windows import LongWindowQuery, WindowQuery, choose_window, find_previous
 from srvstat.contract.errors import UsageError
 from srvstat.contract.time import BEFORE_ALL, LATEST, Window
 from srvstat.operations.answers import NotInBundleError

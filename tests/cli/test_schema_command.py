@@ -6,7 +6,7 @@ import jsonschema_rs
 import pytest
 
 from conftest import Cli
-from srvstat.documents.schemas import DOCUMENTS
+from srvstat.documents import load_documents
 
 COMMANDS = {
     "servers": ["servers", "--snapshot"],
@@ -20,7 +20,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", load_documents())
 def test_a_schema_names_its_document(cli: Cli, name: str) -> None:
     schema = json.loads(cli("schema", name).stdout)
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, build_in, few_examples, server
 from explain.naive import explain_naively, find_contradictions, format_naively
-from srvstat.analysis.figures import WindowFigures
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.time import DAYS, Range, Window
 from srvstat.operations import answers as operations
 from srvstat.snapshot.blocks import Observations
+from srvstat.snapshot.read.observations import WindowFigures
 from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 from srvstat.support.explain import explain_comparison, explain_server, has_uneven_intervals
 

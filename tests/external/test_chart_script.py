@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from conftest import ROOT
-from srvstat.analysis.local_time import list_step_edges, parse_step
 from srvstat.analysis.pictures import compute_timeline
+from srvstat.analysis.windows import list_step_edges, parse_step
 from srvstat.contract.requests import parse_server_reference
 from srvstat.contract.time import DAY_MS, find_window
 from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, build_in, few_examples, server
 from srvstat.analysis.report import ReportOrigin, build_report
-from srvstat.analysis.window_query import WindowQuery, choose_window, find_zone
+from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.documents.analysis import Report
-from srvstat.documents.document import Part, remove_color_codes
-from srvstat.documents.servers import is_silent
+from srvstat.documents.document import Part, is_silent, remove_color_codes
 from srvstat.render.figures import format_first_last
 from srvstat.render.local_time import format_local_time
 from srvstat.render.report import render_report

@@ -14,8 +14,12 @@ from typing import Any, NamedTuple, NoReturn, Self, TypeVar, get_args
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, parse_steps, read_history
 from srvstat.analysis.integrity import check_integrity
-from srvstat.analysis.peak_hours import compute_peak_hours
-from srvstat.analysis.pictures import MOST_BINS, compute_distribution, compute_timeline
+from srvstat.analysis.pictures import (
+    MOST_BINS,
+    compute_distribution,
+    compute_peak_hours,
+    compute_timeline,
+)
 from srvstat.analysis.report import build_report, check_title, describe_origin
 from srvstat.analysis.selection import (
     FilterOptions,
@@ -25,8 +29,14 @@ from srvstat.analysis.selection import (
 )
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
-from srvstat.analysis.steps import check_server_count, divide_window
-from srvstat.analysis.window_query import LongWindowQuery, WindowQuery, choose_window, find_zone
+from srvstat.analysis.windows import (
+    LongWindowQuery,
+    WindowQuery,
+    check_server_count,
+    choose_window,
+    divide_window,
+    find_zone,
+)
 from srvstat.contract.errors import UsageError
 from srvstat.contract.parameters import check_choice
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
@@ -34,7 +44,7 @@ from srvstat.contract.responses import CompareResponse, ServerResponse
 from srvstat.contract.time import Range, Window, format_instant, parse_instant
 from srvstat.documents import analysis as documents
 from srvstat.documents.integrity import Integrity
-from srvstat.documents.servers import Servers, SortKey
+from srvstat.documents.snapshot import Servers, SortKey
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read import snapshot
 from srvstat.snapshot.rows import ServerRow

@@ -12,14 +12,19 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.statistics import (
     build_window_part,
     compare_averages,
     compare_with_earlier,
     find_earlier,
 )
-from srvstat.analysis.steps import Steps, compute_shares, divide_window, find_unobserved
+from srvstat.analysis.windows import (
+    Steps,
+    compute_shares,
+    divide_window,
+    find_unobserved,
+    parse_step,
+)
 from srvstat.contract import stats
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, find_ranks, sum_groups
 from srvstat.contract.time import DAY_MS, Window

@@ -12,15 +12,15 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from srvstat.analysis.figures import compute_figures
-from srvstat.analysis.local_time import Step, parse_step
-from srvstat.analysis.steps import (
+from srvstat.analysis.windows import (
+    Step,
     Steps,
     bound_window,
     check_server_count,
     compute_shares,
     divide_window,
     find_unobserved,
+    parse_step,
 )
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, sort_groups, sum_groups
 from srvstat.contract.errors import ParameterError
@@ -40,7 +40,7 @@ from srvstat.documents.analysis import (
     StepTable,
 )
 from srvstat.documents.document import WHOLE_SHARE, Column, Kind
-from srvstat.snapshot.read.observations import iter_observations
+from srvstat.snapshot.read.observations import compute_figures, iter_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 

@@ -10,14 +10,14 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from srvstat.analysis.figures import WindowFigures, compute_figures, find_gaps
-from srvstat.analysis.local_time import HOUR_MS, convert_to_local
 from srvstat.analysis.statistics import build_window_part
+from srvstat.analysis.windows import HOUR_MS, convert_to_local
 from srvstat.contract.arrays import Numbers, compute_double_medians, dot_exactly, find_ranks
 from srvstat.contract.stats import find_middle_ranks
 from srvstat.contract.time import DAY_MS, Window
 from srvstat.documents import integrity as parts
 from srvstat.documents.document import GapPart, Part
+from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_gaps
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 

@@ -7,11 +7,9 @@ from zoneinfo import ZoneInfo
 
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.integrity import check_integrity
-from srvstat.analysis.peak_hours import compute_peak_hours
-from srvstat.analysis.pictures import compute_distribution, compute_timeline
+from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
 from srvstat.analysis.statistics import FigureOptions, build_window_part, compute_stats
-from srvstat.analysis.steps import bound_window
-from srvstat.analysis.window_query import WindowQuery
+from srvstat.analysis.windows import WindowQuery, bound_window
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.time import DAY_MS, Window
 from srvstat.contract.version import __version__

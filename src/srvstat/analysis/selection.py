@@ -16,8 +16,7 @@ from srvstat.contract.errors import (
 )
 from srvstat.contract.parameters import By, Parameter
 from srvstat.contract.requests import NAMESPACES, ServerReference, build_server_reference
-from srvstat.documents.document import remove_color_codes
-from srvstat.documents.servers import is_silent
+from srvstat.documents.document import is_silent, remove_color_codes
 from srvstat.operations.answers import NotInBundleError, build_unknown_error
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow

@@ -8,9 +8,8 @@ from heapq import nsmallest
 from itertools import islice
 from typing import Annotated, Literal
 
-from srvstat.analysis.figures import WindowFigures, compute_figures, find_last_observed_at
 from srvstat.analysis.selection import FilterOptions, find_matches
-from srvstat.analysis.window_query import LONGEST_MS, find_previous
+from srvstat.analysis.windows import LONGEST_MS, find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.parameters import Parameter
@@ -25,9 +24,9 @@ from srvstat.documents.analysis import (
     Top,
     TopKey,
 )
-from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, WindowPart
-from srvstat.documents.servers import is_silent
+from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, WindowPart, is_silent
 from srvstat.operations.answers import check_coverage
+from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_last_observed_at
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 

@@ -14,7 +14,7 @@ from srvstat.analysis.pictures import compute_timeline
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
-from srvstat.analysis.window_query import find_previous
+from srvstat.analysis.windows import find_previous
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.headers import Progress
 from srvstat.asgi.sites import Site, SiteAnswer

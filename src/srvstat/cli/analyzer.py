@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo
 
-from srvstat.analysis import window_query
+from srvstat.analysis import windows
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import (
     aggregate_history,
@@ -18,8 +18,7 @@ from srvstat.analysis.history import (
     parse_steps,
     read_history,
 )
-from srvstat.analysis.peak_hours import compute_peak_hours
-from srvstat.analysis.pictures import compute_distribution
+from srvstat.analysis.pictures import compute_distribution, compute_peak_hours
 from srvstat.analysis.selection import (
     TEXT_HELP,
     FilterOptions,
@@ -30,7 +29,7 @@ from srvstat.analysis.selection import (
 )
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
-from srvstat.analysis.steps import check_server_count, divide_window
+from srvstat.analysis.windows import check_server_count, divide_window
 from srvstat.cli import options
 from srvstat.cli.answers import add_hint
 from srvstat.cli.output import (
@@ -47,7 +46,7 @@ from srvstat.contract.parameters import Parameter
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.time import Window
 from srvstat.documents.analysis import Aggregate, GrowthStepName, HistoryNotes, HistoryQuery, TopKey
-from srvstat.documents.servers import SortKey
+from srvstat.documents.snapshot import SortKey
 from srvstat.render.local_time import format_zoned_time
 from srvstat.render.text import format_count, format_span
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
@@ -87,7 +86,7 @@ def servers(
 
 def stats(
     selected: SelectedServers,
-    window: window_query.WindowQuery,
+    window: windows.WindowQuery,
     figures: FigureOptions,
     form: FormOptions,
     snapshot: options.SnapshotOption = None,
@@ -103,7 +102,7 @@ def stats(
     chosen = form.choose()
     check_window(window)
     if figures.versus:
-        window_query.check_previous(window)
+        windows.check_previous(window)
     selected.check()
     with open_question(snapshot, selected, window) as (file, found, interval):
         drawn = _list_drawn(found) if form.chart else []
@@ -114,7 +113,7 @@ def stats(
 
 def top(
     filters: _SearchOptions,
-    window: window_query.WindowQuery,
+    window: windows.WindowQuery,
     figures: FigureOptions,
     form: RowForm,
     by: Annotated[
@@ -134,9 +133,9 @@ def top(
     chosen = form.choose()
     check_window(window)
     if figures.versus:
-        window_query.check_previous(window)
+        windows.check_previous(window)
     with closing(open_snapshot(options.find_snapshot(snapshot))) as file:
-        interval = window_query.choose_window(file, window)
+        interval = windows.choose_window(file, window)
         report_missing_data(file, interval, zone=window.tz)
         found = rank_servers(
             file, filters, interval, by, limit or 0, figures=figures, zone=window.tz
@@ -148,7 +147,7 @@ def top(
 
 def growth(
     named: NamedServers,
-    window: window_query.WindowQuery,
+    window: windows.WindowQuery,
     form: FormOptions,
     step: Annotated[
         GrowthStepName,
@@ -175,7 +174,7 @@ def growth(
 
 def peak_hours(
     named: NamedServers,
-    window: window_query.WindowQuery,
+    window: windows.WindowQuery,
     form: FormOptions,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
@@ -198,7 +197,7 @@ def peak_hours(
 
 def history(
     named: NamedServers,
-    window: window_query.WindowQuery,
+    window: windows.WindowQuery,
     form: FormOptions,
     step: Annotated[
         str | None,
@@ -236,7 +235,7 @@ def history(
         permissions.check_raw_history()
     with ExitStack() as stack:
         file = stack.enter_context(closing(open_snapshot(options.find_snapshot(snapshot))))
-        interval = window_query.choose_window(file, window)
+        interval = windows.choose_window(file, window)
         if permissions is not None:
             permissions.check_history(interval, file.as_of)
         with add_hint(file):
@@ -270,7 +269,7 @@ def _close_after(pieces: Iterable[bytes], resources: ExitStack) -> Iterator[byte
 
 def integrity(
     selected: SelectedServers,
-    window: window_query.LongWindowQuery,
+    window: windows.LongWindowQuery,
     form: RowForm,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
@@ -300,7 +299,7 @@ class _Question(NamedTuple):
 
 @contextmanager
 def open_question(
-    snapshot: str | None, named: NamedServers, window: window_query.WindowQuery
+    snapshot: str | None, named: NamedServers, window: windows.WindowQuery
 ) -> Iterator[_Question]:
     """Open the snapshot, and find the servers and the window of a question.
 
@@ -310,7 +309,7 @@ def open_question(
     """
     references = named.build_references()
     with closing(open_snapshot(options.find_snapshot(snapshot))) as file, add_hint(file):
-        interval = window_query.choose_window(file, window)
+        interval = windows.choose_window(file, window)
         if isinstance(named, SelectedServers) and named.all:
             report_missing_data(file, interval, zone=window.tz)
             yield _Question(file, _iter_matches(file, named), interval)
@@ -341,18 +340,18 @@ def _list_drawn(found: Iterable[ServerRow]) -> list[ServerRow]:
     return drawn
 
 
-def check_window(query: window_query.WindowQuery) -> ZoneInfo:
+def check_window(query: windows.WindowQuery) -> ZoneInfo:
     """Check a window as far as that needs no snapshot, and return its time zone.
 
     Warns of instants that look like seconds.
 
     Raises ParameterError.
     """
-    window_query.parse_query(query)
+    windows.parse_query(query)
     for option, text in (("--from", query.start), ("--to", query.end)):
         if text is not None and text.isdecimal():
             options.parse_instant_option(option, text)
-    return window_query.find_zone(query.tz)
+    return windows.find_zone(query.tz)
 
 
 def report_missing_data(

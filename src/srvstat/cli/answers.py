@@ -44,7 +44,7 @@ from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
     from srvstat.documents.analysis import Comparison, StepTable
-    from srvstat.documents.servers import ServerTable
+    from srvstat.documents.snapshot import ServerTable
     from srvstat.documents.support import Explanation
     from srvstat.operations.access import Plan
 
@@ -157,7 +157,7 @@ def _get(
         return explain_server(snapshot, request, at)
     if form is Form.JSON:
         return operations.get_server(snapshot, request)
-    from srvstat.analysis.answers import describe_server  # noqa: PLC0415 - see above
+    from srvstat.analysis.servers import describe_server  # noqa: PLC0415 - see above
 
     return describe_server(snapshot, request, at=at)
 
@@ -171,7 +171,7 @@ def _compare(
         return explain_comparison(snapshot, request, at)
     if form is Form.JSON:
         return operations.compare(snapshot, request, at=at)
-    from srvstat.analysis.answers import describe_comparison  # noqa: PLC0415 - see _get
+    from srvstat.analysis.servers import describe_comparison  # noqa: PLC0415 - see _get
 
     return describe_comparison(snapshot, request, at=at)
 
@@ -274,7 +274,7 @@ def add_name_hint(
 def _find_hint(snapshots: Iterable[Snapshot], unknown: str, by: Namespace) -> str:
     """Return a hint after a semicolon, or nothing."""
     # Only an error pays for this import.
-    from srvstat.analysis.suggestions import suggest_servers  # noqa: PLC0415 - see above
+    from srvstat.analysis.hints import suggest_servers  # noqa: PLC0415 - see above
 
     hints = (suggest_servers(snapshot, unknown, by) for snapshot in snapshots)
     return next((f"; {hint}" for hint in hints if hint), "")

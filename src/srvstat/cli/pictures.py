@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis.growth import compute_growth
-from srvstat.analysis.peak_hours import compute_peak_hours
-from srvstat.analysis.pictures import compute_distribution, compute_timeline
+from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
 from srvstat.analysis.report import (
     MOST_STEPS,
     build_report,
@@ -16,8 +15,7 @@ from srvstat.analysis.report import (
     describe_origin,
 )
 from srvstat.analysis.selection import NamedServers
-from srvstat.analysis.steps import bound_window, check_server_count
-from srvstat.analysis.window_query import LongWindowQuery, WindowQuery
+from srvstat.analysis.windows import LongWindowQuery, WindowQuery, bound_window, check_server_count
 from srvstat.cli import output_file
 from srvstat.cli.analyzer import check_window, open_question
 from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption

@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import closing
 from typing import Annotated
 
-from srvstat.analysis.answers import describe_comparison
+from srvstat.analysis.servers import describe_comparison
 from srvstat.cli import demo as files_of_demo
 from srvstat.cli.options import ACCESS, PLAN
 from srvstat.cli.output import Form, Outcome, PlainForm, ReaderGoneError, report, show, write
@@ -18,7 +18,7 @@ from srvstat.contract.errors import OutputError, SnapshotError, UsageError
 from srvstat.contract.http import read_openapi
 from srvstat.contract.parameters import Parameter
 from srvstat.contract.requests import build_compare_request
-from srvstat.documents.schemas import DOCUMENTS, encode_schema
+from srvstat.documents import load_documents
 from srvstat.documents.support import AccessCheck, PlanPermissions
 from srvstat.files.paths import convert_errors, convert_write_errors
 from srvstat.operations.access import Access, add_key, generate_key, read_access
@@ -26,6 +26,8 @@ from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.snapshot.write.build import build
 from srvstat.sources.registry import load_reader, load_record_reader
 from srvstat.sources.source import Source
+
+_DOCUMENTS = load_documents()
 
 _DirectoryArgument = Annotated[
     str, Parameter("The directory for the four files of the demo.", "DIRECTORY", is_argument=True)
@@ -205,9 +207,9 @@ def schema(
     name: Annotated[
         str,
         Parameter(
-            f"A document: {', '.join(DOCUMENTS)}.",
+            f"A document: {', '.join(_DOCUMENTS)}.",
             "NAME",
-            completes=tuple(DOCUMENTS),
+            completes=tuple(_DOCUMENTS),
             is_argument=True,
         ),
     ],
@@ -218,9 +220,9 @@ def schema(
 
     Example: srvstat schema replay
     """
-    if name not in DOCUMENTS:
-        raise UsageError(f"no document {wire.quote_value(name)}; choose {', '.join(DOCUMENTS)}")
-    return Outcome([encode_schema(name) + b"\n"])
+    if name not in _DOCUMENTS:
+        raise UsageError(f"no document {wire.quote_value(name)}; choose {', '.join(_DOCUMENTS)}")
+    return Outcome([_DOCUMENTS[name].encode_schema() + b"\n"])
 
 
 def openapi() -> Outcome:

@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from srvstat.contract import wire
 from srvstat.contract.errors import MissingLibraryError, SnapshotError
-from srvstat.contract.time import format_instant
+from srvstat.contract.time import DAY_MS, format_instant
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,6 +119,12 @@ class Document(Part):
     document: str
     version: Literal[1] = 1
 
+    @classmethod
+    def encode_schema(cls) -> bytes:
+        """Return the JSON Schema (2020-12) of the document, as JSON without a newline."""
+        schema: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+        return wire.encode(schema | cls.model_json_schema(mode="serialization"))
+
     def to_json(self) -> bytes:
         """Return the document as JSON, without a newline."""
         return b"".join(self.iter_json())
@@ -145,6 +151,15 @@ class SnapshotDocument(Document):
 
     as_of: Instant
     root: str
+
+
+def is_silent(last_observed_at: int | None, as_of: int) -> bool:
+    """Return whether a server has no observation in the last day of a snapshot.
+
+    The current count of its record is then as old as its last observation, or older: a person who
+    reads it among the counts of other servers would take it for one of today.
+    """
+    return last_observed_at is None or as_of - last_observed_at > DAY_MS
 
 
 def remove_color_codes(text: str) -> str:

@@ -15,8 +15,7 @@ from srvstat.documents.analysis import (
     ServerStatistics,
     StepCell,
 )
-from srvstat.documents.document import LEAST_COVERAGE, ChangePart, WindowPart
-from srvstat.documents.servers import is_silent
+from srvstat.documents.document import LEAST_COVERAGE, ChangePart, WindowPart, is_silent
 from srvstat.render.local_time import UTC, format_day
 from srvstat.render.screen import Screen
 from srvstat.render.text import (

@@ -10,9 +10,8 @@ from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
 from srvstat.documents import analysis
-from srvstat.documents.document import LEAST_COVERAGE, WindowPart, remove_color_codes
+from srvstat.documents.document import LEAST_COVERAGE, WindowPart, is_silent, remove_color_codes
 from srvstat.documents.integrity import Integrity, ServerIntegrity
-from srvstat.documents.servers import is_silent
 from srvstat.render.figures import (
     choose_class,
     describe_shortage,

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from srvstat.analysis.figures import Extreme, WindowFigures, compute_figures, find_gaps
 from srvstat.contract import wire
 from srvstat.contract.arrays import dot_exactly, find_ranks
 from srvstat.contract.requests import CompareRequest, ServerReference
@@ -21,6 +20,7 @@ from srvstat.documents.support import (
     ServerExplanation,
 )
 from srvstat.operations.answers import compare, find_whole_window, get_server, resolve_servers
+from srvstat.snapshot.read.observations import Extreme, WindowFigures, compute_figures, find_gaps
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 

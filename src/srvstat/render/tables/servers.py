@@ -7,9 +7,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.documents.document import remove_color_codes
-from srvstat.documents.servers import ListedServer, Servers, ServerTable, SnapshotInfo, is_silent
-from srvstat.documents.snapshot import DroppedRows, DryRun, ManifestShard, Verification
+from srvstat.documents.document import is_silent, remove_color_codes
+from srvstat.documents.snapshot import (
+    DroppedRows,
+    DryRun,
+    ListedServer,
+    ManifestShard,
+    Servers,
+    ServerTable,
+    SnapshotInfo,
+    Verification,
+)
 from srvstat.render.figures import format_current, format_last_seen
 from srvstat.render.screen import Fields, Renderers, Screen, build_fields_grid, start_table
 from srvstat.render.tables.server_table import ServerCells, build_server_table, escape_server

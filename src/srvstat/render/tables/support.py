@@ -15,8 +15,7 @@ from rich.text import Text
 from srvstat.contract import wire
 from srvstat.contract.time import DAYS, parse_instant
 from srvstat.documents import support
-from srvstat.documents.document import GapPart
-from srvstat.documents.servers import is_silent
+from srvstat.documents.document import GapPart, is_silent
 from srvstat.render.figures import format_last_seen
 from srvstat.render.screen import (
     NATURAL_WIDTH,

@@ -1,14 +1,19 @@
-"""Read the observations of servers as arrays."""
+"""Read the observations of servers as arrays, and compute the figures of a window."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from srvstat.contract.time import Window
+from srvstat.contract.arrays import Numbers, dot_exactly, find_ranks, sum_exactly
+from srvstat.contract.stats import Growth, compute_growth, find_middle_ranks, find_quantile_ranks
+from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.snapshot.blocks import Observations, decode, join
-from srvstat.snapshot.read.verified_rows import VerifiedRows
+from srvstat.snapshot.read.verified_rows import VerifiedRows, check_instant
 from srvstat.snapshot.rows import BLOCKS_PER_SERVER, ForgedRowError, ServerRow, read_block_ends
 
 
@@ -47,3 +52,173 @@ def iter_observations(snapshot: Files, server: ServerRow, window: Window) -> Ite
             first, end = np.searchsorted(instants, window, "right")
             if first < end:
                 yield Observations(instants[first:end], players[first:end])
+
+
+class Extreme(NamedTuple):
+    """The greatest or the least count, and the first and the last instant that it was observed."""
+
+    players: int
+    first_at: int
+    last_at: int
+
+
+@dataclass(frozen=True)
+class WindowFigures:
+    """The figures of the observations in a window; each is computed on its first use.
+
+    The window of all observations starts at BEFORE_ALL. A figure is None if there are too few
+    observations for it.
+    """
+
+    observations: Observations
+    window: Window
+
+    @property
+    def count(self) -> int:
+        """The number of observations."""
+        return len(self.observations.players)
+
+    @cached_property
+    def total(self) -> int:
+        """The sum of the players of all observations."""
+        return sum_exactly(self.observations.players)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the players."""
+        return self.total / self.count if self.count else None
+
+    @property
+    def median(self) -> float | None:
+        """The median of the players."""
+        return self.find_quantile(Fraction(1, 2))
+
+    def find_quantile(self, quantile: Fraction) -> float | None:
+        """Return a quantile of the players."""
+        if not self.count:
+            return None
+        ranks = find_quantile_ranks(self.count, quantile)
+        return sum(find_ranks(self.observations.players, *ranks)) / 2
+
+    @property
+    def first(self) -> int | None:
+        """The players of the first observation."""
+        return int(self.observations.players[0]) if self.count else None
+
+    @property
+    def last(self) -> int | None:
+        """The players of the last observation."""
+        return int(self.observations.players[-1]) if self.count else None
+
+    @property
+    def growth(self) -> Growth:
+        """The last observation minus the first."""
+        if self.first is None or self.last is None or self.count == 1:
+            return Growth(None, None)
+        return compute_growth(self.first, self.last)
+
+    @property
+    def peak(self) -> Extreme | None:
+        """The greatest count."""
+        return self._find(int(self.observations.players.max())) if self.count else None
+
+    @property
+    def lowest(self) -> Extreme | None:
+        """The least count."""
+        return self._find(int(self.observations.players.min())) if self.count else None
+
+    def _find(self, players: int) -> Extreme:
+        instants = self.observations.instants[self.observations.players == players]
+        return Extreme(players, int(instants[0]), int(instants[-1]))
+
+    @cached_property
+    def distances(self) -> Numbers:
+        """The distances between successive observations."""
+        return np.diff(self.observations.instants)
+
+    @cached_property
+    def usual_interval(self) -> float | None:
+        """The median distance between successive observations, exact: may be half a millisecond."""
+        if not len(self.distances):
+            return None
+        return sum(find_ranks(self.distances, *find_middle_ranks(len(self.distances)))) / 2
+
+    @cached_property
+    def durations(self) -> Numbers:
+        """How long each observation lasts, in half milliseconds.
+
+        It lasts until the next one, the last one until the end of the window, but at most three
+        usual intervals. One observation alone lasts until the end.
+        """
+        last = self.window.end - self.observations.instants[-1:]
+        durations = 2 * np.append(self.distances, last)
+        if self.usual_interval is not None:
+            np.minimum(durations, 3 * int(2 * self.usual_interval), out=durations)
+        return durations
+
+    @property
+    def weighted_mean(self) -> float | None:
+        """The mean of the players, weighted by durations; the plain mean if none lasts."""
+        weight = int(self.durations.sum())
+        total = dot_exactly(self.durations, self.observations.players)
+        return total / weight if weight else self.mean
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of the window in which an observation lasts; None if it has no length.
+
+        A window of all observations begins with the first of them.
+        """
+        start, end = self.window
+        if start == BEFORE_ALL:
+            start = int(self.observations.instants[0]) if self.count else end
+        return int(self.durations.sum()) / (2 * (end - start)) if start < end else None
+
+    def sum_durations_above(self, players: int) -> int | None:
+        """Return how long observations of more players last, in half milliseconds."""
+        lasted = self.durations[self.observations.players > players].sum()
+        return int(lasted) if self.count else None
+
+
+def find_gaps(instants: Numbers, interval: float) -> list[tuple[int, int]]:
+    """Return the pairs of successive instants that are more than 1.5 usual intervals apart.
+
+    The longest is first; of gaps of equal length, the earliest is first.
+    """
+    distances = np.diff(instants)
+    gaps = np.flatnonzero(2 * distances > 3 * interval)
+    gaps = gaps[np.argsort(-distances[gaps], kind="stable")]
+    return list(zip(instants[gaps].tolist(), instants[gaps + 1].tolist(), strict=True))
+
+
+def compute_figures(
+    snapshot: Files, server: ServerRow, windows: Sequence[Window]
+) -> list[WindowFigures]:
+    """Return the figures of a server in each of some windows that overlap or touch.
+
+    Raises SnapshotError.
+    """
+    hull = Window(min(one.start for one in windows), max(one.end for one in windows))
+    read = read_observations(snapshot, server, hull)
+    figures = []
+    for window in windows:
+        first, last = read.instants.searchsorted(window, "right")
+        part = slice(first, last)
+        figures.append(WindowFigures(Observations(read.instants[part], read.players[part]), window))
+    return figures
+
+
+def find_last_observed_at(snapshot: Files, server: ServerRow, until: int) -> int | None:
+    """Return the instant of a server's last observation up to and including `until`.
+
+    Raises SnapshotError.
+    """
+    with snapshot.get_file(server).convert_decode_errors(server.title):
+        ends = read_block_ends(server)
+        block = bisect_right(ends, until)
+        last = check_instant(ends[block - 1]) if block else None
+    if block == len(ends):
+        return last
+    start = BEFORE_ALL if last is None else last - 1
+    instants = read_observations(snapshot, server, Window(start, until)).instants
+    return int(instants[-1]) if len(instants) else None

@@ -1,0 +1,519 @@
+"""Choose the window of an analysis, and divide it into steps of local time.
+
+A step includes its start and excludes its end, as `date_trunc` does in SQL. The window of an
+analysis excludes its start and includes its end, so its last step also includes its end: each
+observation of the window is in exactly one step.
+
+Local time is counted like Unix milliseconds: from midnight of 1970-01-01 on the local clock.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import pairwise
+from typing import Annotated, ClassVar, NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from srvstat.contract import wire
+from srvstat.contract.arrays import Doubles, Numbers
+from srvstat.contract.errors import ParameterError, UsageError
+from srvstat.contract.parameters import Parameter
+from srvstat.contract.requests import MAX_SERVERS
+from srvstat.contract.time import (
+    BEFORE_ALL,
+    DAY_MS,
+    DAYS,
+    DEFAULT_RANGE,
+    LATEST,
+    InstantError,
+    Window,
+    format_instant,
+    load_zone,
+    parse_instant,
+)
+from srvstat.operations.answers import check_coverage, find_whole_window
+from srvstat.snapshot.read.observations import WindowFigures, read_observations
+from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ForgedRowError, ServerRow
+
+HOUR_MS = DAY_MS // 24
+LONGEST_MS = 36_500 * DAY_MS
+"""A century: a longer range is a mistake, and the start of a window before may have no text."""
+
+_NO_PREVIOUS = "{range} all: no earlier window; give {start}, or another range"
+_RANGE = re.compile(r"([1-9][0-9]{0,5})([hd])")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+WEEK_HOURS = 7 * 24
+
+_MAX_STEPS = 1_000_000
+_MONDAY = 4 * DAY_MS
+"""1970-01-05, the first Monday in local time."""
+_THURSDAY_HOUR = 3 * 24
+"""The hour of the week at which local time begins: 1970-01-01 was a Thursday."""
+_SHORTEST_MONTH = 28 * DAY_MS
+
+# In the IANA database of 2026, two changes of a zone's offset are at least 3.9 days apart since
+# 1900, and 6.9 days since 1970.
+_BETWEEN_LOOKUPS = 2 * DAY_MS
+
+_STEP = re.compile(r"([1-9][0-9]{0,3})([mhd])")
+_UNITS = {"m": 60_000, "h": HOUR_MS, "d": DAY_MS}
+
+
+@dataclass(frozen=True)
+class WindowQuery:
+    """A window as a user gives it: a range, or its ends; a date is midnight in the time zone.
+
+    Without any of them, the window is the last `default` of the snapshot.
+    """
+
+    default: ClassVar[str] = DEFAULT_RANGE
+
+    range: Annotated[
+        str | None,
+        Parameter(
+            "The length of the window: hours, days, a year, or all [default: 30d; 90d for integrity"
+            " and report].",
+            "Nh|Nd|1y|all",
+            completes=(*DAYS, "all"),
+        ),
+    ] = None
+    start: Annotated[
+        str | None,
+        Parameter(
+            "The start of the window, exclusive: a date such as 2026-01-31, an instant such as"
+            " 2026-01-31T12:00Z, or Unix milliseconds.",
+            "TIME",
+            ("--from",),
+        ),
+    ] = None
+    end: Annotated[
+        str | None,
+        Parameter(
+            "The end of the window, inclusive [default: the end of the snapshot].",
+            "TIME",
+            ("--to",),
+        ),
+    ] = None
+    tz: Annotated[
+        str,
+        Parameter("The time zone of dates, hours and steps, such as Europe/Berlin.", "ZONE"),
+    ] = "UTC"
+
+
+class LongWindowQuery(WindowQuery):
+    """A window that is the last 90 days by default, because most rules of integrity need weeks."""
+
+    default = "90d"
+
+
+def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
+    """Return the window of a query. It begins at BEFORE_ALL if all observations count.
+
+    A range ends at `end`, by default at the snapshot's as_of. In a bundle, all observations are
+    those that it covers.
+
+    Raises UsageError for an invalid query, NotInBundleError.
+    """
+    start, end, length = parse_query(query)
+    end = snapshot.as_of if end is None else end
+    if start is None:
+        if length is None:
+            return find_whole_window(snapshot, end)
+        start = end - length
+    elif start >= end:
+        last = format_instant(end)
+        raise ParameterError(
+            "{start}: must be earlier than the end of the snapshot, {end_time}", end_time=last
+        )
+    window = Window(start, end)
+    check_coverage(snapshot, window)
+    return window
+
+
+def check_previous(query: WindowQuery) -> None:
+    """Check that there can be a window before that of a query, which needs no snapshot.
+
+    Raises UsageError.
+    """
+    if query.range == "all":
+        raise ParameterError(_NO_PREVIOUS)
+
+
+def parse_query(query: WindowQuery) -> tuple[int | None, int | None, int | None]:
+    """Return the start and the end of a query, and the length of its range; None without one.
+
+    Raises UsageError.
+    """
+    zone = find_zone(query.tz)
+    if query.range is not None and query.start is not None:
+        raise ParameterError(
+            "{range} and {start} can't be combined; use {start} and {end}, or {range}"
+        )
+    start = None if query.start is None else _parse_edge("start", query.start, zone)
+    end = None if query.end is None else _parse_edge("end", query.end, zone)
+    if start is not None and end is not None and start >= end:
+        raise ParameterError("{start}: must be earlier than {end}")
+    return start, end, _parse_range(query.default if query.range is None else query.range)
+
+
+def find_previous(window: Window) -> Window:
+    """Return the window of equal length that ends where a window begins.
+
+    Raises UsageError for a window without a beginning, and for one that is too long.
+    """
+    if window.start == BEFORE_ALL:
+        raise ParameterError(_NO_PREVIOUS)
+    if window.end - window.start > LONGEST_MS:
+        raise ParameterError("{start}: more than 36500d before {end}; use a shorter window")
+    return Window(2 * window.start - window.end, window.start)
+
+
+def _parse_range(text: str) -> int | None:
+    """Return the length of a range in milliseconds; None for `all`.
+
+    Raises UsageError.
+    """
+    if text == "all":
+        return None
+    match = _RANGE.fullmatch(f"{DAYS['1y']}d" if text == "1y" else text)
+    length = int(match[1]) * (DAY_MS if match[2] == "d" else HOUR_MS) if match else LONGEST_MS + 1
+    if length > LONGEST_MS:
+        raise ParameterError(
+            "{range}: {value} is not a number of hours or days such as 36h or 7d (at most 36500d),"
+            " and not 1y or all",
+            value=wire.quote_value(text),
+        )
+    return length
+
+
+def find_zone(name: str) -> ZoneInfo:
+    """Return a time zone of the IANA database, such as Europe/Berlin.
+
+    Raises UsageError.
+    """
+    try:
+        return load_zone(name)
+    except ValueError as error:
+        raise ParameterError("{tz}: {problem}", problem=str(error)) from None
+
+
+def _parse_edge(name: str, text: str, zone: ZoneInfo) -> int:
+    """Return the instant of an end of a window.
+
+    Raises UsageError.
+    """
+    if not _DATE.fullmatch(text):
+        try:
+            return parse_instant(text)
+        except InstantError as error:
+            raise ParameterError(
+                f"{{{name}}}: {{problem}}; a date is YYYY-MM-DD", problem=str(error)
+            ) from None
+    try:
+        at = round(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp()) * 1000
+    except (ValueError, OverflowError):
+        at = -1
+    if at < 0:
+        raise ParameterError(f"{{{name}}}: no such day in the years 1970 to 9999, UTC")
+    return at
+
+
+class Step(NamedTuple):
+    """A step as a user names it. `length` is in milliseconds, None for a month.
+
+    Local times at which steps begin are `origin` and all multiples of `length` before and after.
+    """
+
+    name: str
+    length: int | None
+    origin: int = 0
+
+    @property
+    def shortest(self) -> int:
+        """The length of the shortest step where the clock does not change."""
+        return _SHORTEST_MONTH if self.length is None else self.length
+
+
+_CALENDAR_STEPS = {
+    "day": Step("day", DAY_MS),
+    "week": Step("week", 7 * DAY_MS, _MONDAY),
+    "month": Step("month", None),
+}
+
+
+def parse_step(text: str) -> Step:
+    """Return the step of a text: minutes or hours that divide 24 hours, days, a week or a month.
+
+    Raises UsageError.
+    """
+    if text in _CALENDAR_STEPS:
+        return _CALENDAR_STEPS[text]
+    match = _STEP.fullmatch(text)
+    length = int(match[1]) * _UNITS[match[2]] if match else 0
+    if match and (match[2] == "d" or DAY_MS % length == 0):
+        return Step(text, length)
+    raise ParameterError(
+        "{step}: {value} does not divide 24 hours and is not a number of days; use a step such as"
+        " 15m, 1h, 6h, 7d, day, week or month",
+        value=wire.quote_value(text),
+    )
+
+
+def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> Numbers:
+    """Return the edges of the steps that contain the instants from `first` to `last`, ascending.
+
+    A step is `[edge, next edge)`: the first edge is at most `first`, the last one is after `last`.
+    A step begins when the local clock first reaches its start, or skips it. Where the clock is set
+    back by at least the length of a step, the repeated time has steps of its own: with `1h`, a
+    repeated hour is a second step, while with `6h` one step has seven hours. Steps of several days
+    are counted from 1970-01-01.
+
+    Raises UsageError for more than a million steps.
+    """
+    if (last - first) // step.shortest > _MAX_STEPS:
+        raise ParameterError(
+            f"{{step}}: more than {_MAX_STEPS:,} steps in the window; use a longer step or a"
+            " shorter window"
+        )
+    # A step that the clock repeats in part is less than twice as long, and the clock may have been
+    # set back shortly before it.
+    margin = 2 * step.shortest + _BETWEEN_LOOKUPS
+    periods = _list_periods(first - margin, last + margin, zone)
+    low = min(period.start + period.offset for period in periods)
+    starts = _list_local_starts(low, max(period.end + period.offset for period in periods), step)
+    edges = _convert_to_instants(starts, periods, step.shortest)
+    return edges[edges.searchsorted(first, "right") - 1 : edges.searchsorted(last, "right") + 1]
+
+
+def find_hours_of_week(instants: Numbers, zone: ZoneInfo) -> Numbers:
+    """Return the hours that the local clock shows, from 0, Monday 0:00, to 167."""
+    hours: Numbers = convert_to_local(instants, zone) // HOUR_MS + _THURSDAY_HOUR
+    # In numpy, a quotient takes much less time than a remainder.
+    return hours - hours // WEEK_HOURS * WEEK_HOURS
+
+
+def convert_to_local(instants: Numbers, zone: ZoneInfo) -> Numbers:
+    """Return the local times of ascending instants."""
+    if not len(instants):
+        return instants
+    periods = _list_periods(int(instants[0]), int(instants[-1]) + 1, zone)
+    ends = instants.searchsorted([period.end for period in periods])
+    offsets = np.repeat([period.offset for period in periods], np.diff(ends, prepend=0))
+    local: Numbers = instants + offsets
+    return local
+
+
+class _Period(NamedTuple):
+    """The interval `[start, end)` in which local time is the instant plus `offset`."""
+
+    start: int
+    end: int
+    offset: int
+
+
+def _list_periods(start: int, end: int, zone: ZoneInfo) -> list[_Period]:
+    """Return the periods of equal offset that cover `[start, end)`."""
+    changes = [(start, _find_offset(start, zone))]
+    if zone.utcoffset(None) is None:  # the offset is not constant
+        first = start - start % _BETWEEN_LOOKUPS + _BETWEEN_LOOKUPS
+        for before, after in pairwise([start, *range(first, end, _BETWEEN_LOOKUPS), end]):
+            offset = _find_offset(after, zone)
+            if offset != changes[-1][1]:
+                changes.append((_find_change(before, after, offset, zone), offset))
+    ends = [*(at for at, _ in changes[1:]), end]
+    return [
+        _Period(at, until, offset)
+        for (at, offset), until in zip(changes, ends, strict=True)
+        if at < until
+    ]
+
+
+def _find_change(before: int, after: int, offset: int, zone: ZoneInfo) -> int:
+    """Return the instant in `(before, after]` from which an offset is valid: a whole second."""
+    seconds = range(before // 1000, after // 1000 + 1)
+    position = bisect_left(seconds, 1, key=lambda at: _find_offset(at * 1000, zone) == offset)
+    return 1000 * seconds[position]
+
+
+@lru_cache(maxsize=10_000)
+def _find_offset(at: int, zone: ZoneInfo) -> int:
+    """Return the difference of local time and UTC at an instant, in milliseconds."""
+    # A local time after the year 9999 can't be represented.
+    moment = datetime.fromtimestamp(min(at, LATEST - 2 * DAY_MS) // 1000, zone)
+    return (moment.utcoffset() or timedelta()) // timedelta(milliseconds=1)
+
+
+def _list_local_starts(low: int, high: int, step: Step) -> Numbers:
+    """Return the local times from `low` to `high` at which steps begin."""
+    if step.length is not None:
+        return np.arange(low + (step.origin - low) % step.length, high + 1, step.length)
+    first, last = np.array([low, high], "M8[ms]").astype("M8[M]")
+    return np.arange(first, last + 1).astype("M8[ms]").astype(np.int64)
+
+
+def _convert_to_instants(starts: Numbers, periods: Sequence[_Period], shortest: int) -> Numbers:
+    """Return the instants at which the local clock first reaches or skips local times.
+
+    Where it is set back by at least `shortest`, also those at which it reaches them again.
+    """
+    found = []
+    before = periods[0].start + periods[0].offset
+    for start, end, offset in periods:
+        local = start + offset
+        first = starts.searchsorted(local)
+        is_repeated, is_skipped = before - local >= shortest, starts.searchsorted(before) < first
+        if local < before and not is_repeated:
+            first = starts.searchsorted(before)
+        elif (is_repeated or is_skipped) and local not in starts[first : first + 1]:
+            found.append(np.array([start]))
+        found.append(starts[first : starts.searchsorted(end + offset)] - offset)
+        before = end + offset
+    return np.concatenate(found)
+
+
+class Steps(NamedTuple):
+    """Step `i` of a window is `[edges[i], edges[i + 1])`, as far as it is in the window.
+
+    The first edge can be before the window, and the last one after it. Without observations, a
+    window of all of them has no step, and no edges.
+    """
+
+    edges: Numbers
+    window: Window
+
+    @property
+    def step_count(self) -> int:
+        """The number of steps."""
+        return max(len(self.edges) - 1, 0)
+
+    def iter_times(self) -> Iterator[tuple[int, int]]:
+        """Return the start and the end of each step, cut to the window."""
+        return pairwise(self.edges.clip(*self.window).tolist())
+
+    def locate(self, instants: Numbers) -> Numbers:
+        """Return the positions of the steps: step `i` has `instants[found[i] : found[i + 1]]`.
+
+        The instants are those of the window.
+        """
+        found = instants.searchsorted(self.edges)
+        found[:1], found[-1:] = 0, len(instants)
+        return found
+
+
+def divide_window(
+    snapshot: Snapshot, servers: Iterable[ServerRow], window: Window, step: Step, zone: ZoneInfo
+) -> Steps:
+    """Return the steps of a window.
+
+    A window of all observations begins with the step of the first observation of the servers.
+
+    Raises UsageError for too many steps, SnapshotError.
+    """
+    start, end = window
+    if start == BEFORE_ALL:
+        first = find_first_instant(snapshot, servers)
+        if first > end:
+            return Steps(np.array([], np.int64), window)
+        edges = list_step_edges(min(first, end - 1), end - 1, step, zone)
+        return Steps(edges, Window(int(edges[0]) - 1, end))
+    # A window that ends where a step begins includes this instant in the step before.
+    edges = list_step_edges(min(start + 1, end - 1), end - 1, step, zone)
+    return Steps(edges, window)
+
+
+def find_first_instant(snapshot: Snapshot, servers: Iterable[ServerRow]) -> int:
+    """Return the instant of the first observation of servers; LATEST if they have none.
+
+    Raises SnapshotError.
+    """
+    with snapshot.convert_decode_errors("the servers"):
+        firsts = [one.first_observed_at for one in servers]
+        first = min((at for at in firsts if at is not None), default=LATEST)
+        if not 0 <= first <= LATEST:
+            raise ForgedRowError("not an instant")
+    return first
+
+
+def read_lasting(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Numbers:
+    """Return the instants of a window, after that of the observation that lasts into it, if any.
+
+    The window has at least two observations.
+
+    Raises SnapshotError.
+    """
+    instants, start = figures.observations.instants, figures.window.start
+    first, usual = server.first_observed_at, figures.usual_interval
+    if first is None or first > start or usual is None:
+        return instants
+    before = Window(max(start - int(3 * usual) - 1, BEFORE_ALL), start)
+    return np.append(read_observations(snapshot, server, before).instants[-1:], instants)
+
+
+def find_unobserved(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Numbers:
+    """Return the starts and the ends of the intervals of a window in which no observation lasts.
+
+    They are in half milliseconds. An observation before the window may last into it. Without a
+    usual interval, nothing is observed.
+
+    Raises SnapshotError.
+    """
+    (start, end), usual = figures.window, figures.usual_interval
+    if start == BEFORE_ALL:
+        start -= 366 * DAY_MS  # in some time zones, the first step begins before 1970
+    if usual is None:
+        return np.array([[2 * start], [2 * end]])
+    edges = np.append(read_lasting(snapshot, server, figures), end)
+    is_long = np.diff(edges) > 3 * usual
+    starts = np.append(2 * start, 2 * edges[:-1][is_long] + 3 * int(2 * usual))
+    ends = 2 * np.append(edges[0], edges[1:][is_long])
+    np.maximum(starts, 2 * start, out=starts)
+    return np.stack((starts, ends))[:, starts < ends]
+
+
+def compute_shares(steps: Steps, unobserved: Numbers) -> Doubles:
+    """Return the part of each step's calendar length that observations cover, from 0 to 1.
+
+    `unobserved` are the intervals of the window that `find_unobserved` returns. The time outside of
+    the window is not observed.
+    """
+    if not steps.step_count:
+        return np.array([])
+    edges = 2 * steps.edges
+    window_start, window_end = 2 * steps.window.start, 2 * steps.window.end
+    starts = np.concatenate(([edges[0]], unobserved[0], [window_end])).clip(edges[0], edges[-1])
+    ends = np.concatenate(([window_start], unobserved[1], [edges[-1]])).clip(edges[0], edges[-1])
+    # How much is unobserved before each edge: whole intervals, less what is after the edge.
+    before = starts.searchsorted(edges, "right")
+    missing = np.append(0, np.cumsum(ends - starts))[before]
+    missing -= np.maximum(ends[before - 1] - edges, 0)
+    lengths = np.diff(edges)
+    shares: Doubles = (lengths - np.diff(missing)) / lengths
+    return shares
+
+
+def check_server_count(count: int) -> None:
+    """Check that the number of servers to draw is from 1 to the most that a comparison has.
+
+    Raises UsageError.
+    """
+    if not count:
+        raise UsageError("no server; give IDENTIFIER…")
+    if count > MAX_SERVERS:
+        raise UsageError(f"servers: {count:,} given, at most {MAX_SERVERS} can be drawn")
+
+
+def bound_window(snapshot: Snapshot, servers: Sequence[ServerRow], window: Window) -> Window:
+    """Return a window, from just before the first observation of servers if it has no beginning.
+
+    Raises SnapshotError.
+    """
+    if window.start != BEFORE_ALL:
+        return window
+    return Window(min(find_first_instant(snapshot, servers), window.end) - 1, window.end)
