@@ -22,8 +22,7 @@ from fleet.engine_runs import (
 )
 from srvstat.contract.errors import EngineError, SourceError, UsageError
 from srvstat.fleet.engine import Job, open_engine
-from srvstat.sources.batch import read_batches
-from srvstat.sources.source import Source
+from srvstat.sources.source import Source, read_batches
 
 ROWS = [("a", NOON + shift % 5, shift) for shift in range(2_000)]
 

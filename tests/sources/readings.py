@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sources.tables import list_rows, read_table
-from srvstat.sources.batch import read_batches
 from srvstat.sources.mapping import STRICT, ColumnMapping
-from srvstat.sources.source import Block, Source
+from srvstat.sources.source import Block, Source, read_batches
 
 
 class Reading(NamedTuple):

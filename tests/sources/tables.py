@@ -3,8 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from srvstat.sources.batch import Batch, read_batches
-from srvstat.sources.source import Source
+from srvstat.sources.source import Batch, Source, read_batches
 
 
 @dataclass

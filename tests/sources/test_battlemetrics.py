@@ -10,8 +10,7 @@ import pytest
 from conftest import AS_OF
 from sources.readings import read_rows
 from srvstat.contract.errors import SourceError
-from srvstat.sources.batch import read_batches
-from srvstat.sources.source import Source
+from srvstat.sources.source import Source, read_batches
 
 TIME = "2026-03-01T12:00:00.000Z"
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from srvstat.contract.errors import SourceError
-from srvstat.sources.cfx import read_records
-from srvstat.sources.server_records import PartialRecord
+from srvstat.sources.servers import PartialRecord
 from srvstat.sources.source import Source
+from srvstat.sources.trackers import read_cfx_records
 
 FULL: dict[str, Any] = {
     "EndPoint": "abc123",
@@ -61,7 +61,7 @@ def test_a_file_has_an_array_of_answers_or_one_after_the_other(text: str, tmp_pa
     path = tmp_path / "servers.json"
     path.write_text(text, "utf-8")
 
-    assert read_records(Source(str(path), "cfx")) == RECORDS
+    assert read_cfx_records(Source(str(path), "cfx")) == RECORDS
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_another_answer_is_refused_with_its_number(
     path.write_text(f"{json.dumps(SMALL)}\n{answer}", "utf-8")
 
     with pytest.raises(SourceError) as caught:
-        read_records(Source(str(path), "cfx"))
+        read_cfx_records(Source(str(path), "cfx"))
 
     place, _, rest = caught.value.reason.removeprefix(str(path)).partition(" ")
     assert place in (",", ":")

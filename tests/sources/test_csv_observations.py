@@ -12,7 +12,7 @@ from conftest import AS_OF
 from sources.readings import Reading, read_file
 from srvstat.contract.errors import SourceError
 from srvstat.contract.time import NO_TIME_ZONE
-from srvstat.sources import csv_observations, plain_csv, source
+from srvstat.sources import csv, source
 from srvstat.sources.source import Block, Source
 
 BLOCK_BYTES = source._BLOCK_BYTES  # noqa: SLF001 - boundaries of blocks are the subject here
@@ -305,7 +305,7 @@ def test_plain_rows_are_parsed_like_quoted_ones_and_keep_only_the_text_they_need
 
     assert read_file(path, HEADER + "\n".join([*rows, ""]).encode()) == expected
     blocks: list[Block] = []
-    list(csv_observations.read(Source(str(path), "csv", keep_text=blocks.append)))
+    list(csv.read(Source(str(path), "csv", keep_text=blocks.append)))
     assert len(blocks) == ("Z" in rows[0])
 
 
@@ -324,5 +324,5 @@ def test_identifiers_with_one_hash_are_told_apart(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "_BLOCK_BYTES", 300)
         # The hash of an identifier is the sum of its words, in any order.
-        patch.setattr(plain_csv, "_FACTORS", np.ones(16, np.uint64))
+        patch.setattr(csv, "_FACTORS", np.ones(16, np.uint64))
         assert read_file(path, data).kept == expected

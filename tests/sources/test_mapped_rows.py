@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from sources.tables import list_rows
 from srvstat.contract.errors import SourceError
 from srvstat.contract.time import format_instant
-from srvstat.sources.batch import NO_COUNT, read_batches
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.source import Source
+from srvstat.sources.source import NO_COUNT, Source, read_batches
 
 LONG = ColumnMapping(id="name", at="time", players="online")
 WIDE = ColumnMapping(at="time", is_wide=True)

@@ -11,8 +11,7 @@ import pytest
 from conftest import AS_OF, SHARED_DATA, Cli, Ran
 from sources.readings import read_rows
 from srvstat.contract.errors import SourceError
-from srvstat.sources.batch import read_batches
-from srvstat.sources.source import Source
+from srvstat.sources.source import Source, read_batches
 
 REAL = SHARED_DATA / "minetrack" / "database_copy_1-8-2021.sql"
 SCHEMA = "timestamp BIGINT NOT NULL, ip TINYTEXT, playerCount MEDIUMINT"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF
 from sources.readings import read_file
 from srvstat.contract.time import LATEST, InstantError, parse_instant
-from srvstat.sources.times_and_counts import parse_number
+from srvstat.sources.values import parse_number
 
 LARGEST = 2**53 - 1
 HEADER = "serverId,observedAt,players\n"

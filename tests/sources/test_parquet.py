@@ -21,10 +21,9 @@ from conftest import few_examples
 from sources.tables import Table, read_table
 from srvstat.contract.errors import SourceError
 from srvstat.contract.time import LATEST, YEAR_2001
-from srvstat.sources.arrow_columns import choose_columns, read_record_batches
-from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT, read_batches
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.source import Source
+from srvstat.sources.parquet import choose_columns, read_record_batches
+from srvstat.sources.source import COUNT_RULE, MAX_PLAYERS, NO_COUNT, Source, read_batches
 
 NAMES = ["serverId", "observedAt", "players"]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -16,9 +16,8 @@ from pyarrow import parquet
 from conftest import AS_OF, Cli
 from sources.tables import read_table
 from srvstat.contract.errors import SourceError
-from srvstat.sources.batch import check_sources, split_folder
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.source import Source
+from srvstat.sources.source import Source, check_sources, split_folder
 
 Write = Callable[..., None]
 

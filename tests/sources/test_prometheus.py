@@ -9,9 +9,8 @@ import pytest
 from conftest import AS_OF
 from sources.readings import read_rows
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.sources.batch import read_batches
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.source import Source
+from srvstat.sources.source import Source, read_batches
 
 SECONDS = AS_OF // 1000
 BY_SERVER = ColumnMapping(id="server")

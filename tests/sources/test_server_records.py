@@ -10,7 +10,7 @@ import pytest
 from conftest import AS_OF, ndjson, server
 from srvstat.contract.errors import SourceError
 from srvstat.sources import servers
-from srvstat.sources.server_records import PartialRecord
+from srvstat.sources.servers import PartialRecord
 from srvstat.sources.source import Source
 
 Read = Callable[[bytes], list[PartialRecord]]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.sources.batch import IDENTIFIER
-from srvstat.sources.server_records import SlugError, make_slug
+from srvstat.sources.servers import SlugError, make_slug
+from srvstat.sources.source import IDENTIFIER
 
 
 @pytest.mark.parametrize(

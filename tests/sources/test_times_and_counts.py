@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srvstat.contract.time import InstantError
-from srvstat.sources.batch import RowError
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.times_and_counts import ValueParser
+from srvstat.sources.source import RowError
+from srvstat.sources.values import ValueParser
 
 PLAIN = ValueParser(ColumnMapping())
 SECONDS = ValueParser(ColumnMapping(time_unit="s"))

@@ -38,6 +38,7 @@ from srvstat.cli.sources import (
 from srvstat.contract.errors import SourceError
 from srvstat.contract.parameters import Parameter, Without
 from srvstat.contract.requests import parse_range
+from srvstat.contract.responses import GAMES
 from srvstat.contract.time import Window, find_window
 from srvstat.documents.document import import_pyarrow
 from srvstat.documents.snapshot import DryRun
@@ -62,7 +63,6 @@ from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.snapshot.write.update import update as update_snapshot
 from srvstat.sources.mapping import MappingOptions
 from srvstat.sources.registry import KINDS
-from srvstat.sources.server_records import GAMES
 from srvstat.sources.servers import format_records
 from srvstat.sources.source import Source
 

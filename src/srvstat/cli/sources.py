@@ -10,13 +10,13 @@ from srvstat.cli.output import report, show_progress
 from srvstat.cli.output_file import check_ending, write_file
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.parameters import Parameter
+from srvstat.contract.responses import GAMES
 from srvstat.documents.snapshot import BuildSummary
 from srvstat.files.atomic import check_name, check_target
 from srvstat.files.reading import STDIN
 from srvstat.render.summary import format_dropped_rows
 from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.sources import registry
-from srvstat.sources.batch import split_folder
 from srvstat.sources.mapping import (
     ColumnMapping,
     MappingOptions,
@@ -26,8 +26,7 @@ from srvstat.sources.mapping import (
     parse_columns,
     read_mapping_file,
 )
-from srvstat.sources.server_records import GAMES
-from srvstat.sources.source import IN_MEMORY, Source, check_stdin_once
+from srvstat.sources.source import IN_MEMORY, Source, check_stdin_once, split_folder
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Define the responses, with fields in the order of the specification's tables (section 2)."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, WithJsonSchema
 
@@ -12,6 +12,7 @@ from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
 from srvstat.contract.time import Range
 
 Game = Literal["game_a", "game_b"]
+GAMES: tuple[str, ...] = get_args(Game)
 
 # Our values are integers (D5, D6); the published schema says number, as the specification does.
 CountOrNull = Annotated[int | None, WithJsonSchema({"type": ["number", "null"]})]

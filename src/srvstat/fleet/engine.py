@@ -35,10 +35,15 @@ from srvstat.fleet.rows import (
     judge_rows,
     read_rows,
 )
-from srvstat.sources.batch import MAX_PLAYERS, read_batches
 from srvstat.sources.parquet import read_metadata
-from srvstat.sources.source import Source
-from srvstat.sources.sql import is_utf8, quote_identifier, quote_text
+from srvstat.sources.source import (
+    MAX_PLAYERS,
+    Source,
+    is_utf8,
+    quote_identifier,
+    quote_text,
+    read_batches,
+)
 
 Progress = Callable[[str, float, str], None]
 """Called with the name of a step, the share of it that is done, and a detail."""

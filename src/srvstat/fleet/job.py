@@ -17,7 +17,7 @@ from srvstat.snapshot.write import rules
 from srvstat.snapshot.write.intake import AFTER_AS_OF
 from srvstat.snapshot.write.rejects import Reason, find_column
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
-from srvstat.sources.server_records import ServerRecord, count_completed
+from srvstat.sources.servers import ServerRecord, count_completed
 from srvstat.sources.source import Source
 
 _NO_OBSERVATION = Statistics(0, None, None, None, None, Growth(None, None))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow.parquet import FileMetaData
 
 from srvstat.contract.time import LATEST, YEAR_2001
-from srvstat.sources.arrow_columns import (
+from srvstat.sources.parquet import (
     Columns,
     choose_columns,
     get_value_type,
@@ -18,11 +18,9 @@ from srvstat.sources.arrow_columns import (
     is_text,
     read_record_batches,
 )
-from srvstat.sources.batch import Batch, Reject, read_batches
 from srvstat.sources.registry import KINDS
-from srvstat.sources.source import Source
-from srvstat.sources.sql import quote_identifier
-from srvstat.sources.times_and_counts import SECONDS
+from srvstat.sources.source import Batch, Reject, Source, quote_identifier, read_batches
+from srvstat.sources.values import SECONDS
 
 Conflicts = Literal["first", "lowest"]
 """How to resolve unequal observations of a server at one instant (D16).

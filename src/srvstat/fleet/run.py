@@ -12,8 +12,7 @@ from srvstat.fleet.request import FleetRequest, count_processes, find_extension
 from srvstat.fleet.results import write_results
 from srvstat.fleet.snapshots import ShardedDraft
 from srvstat.snapshot.write.roster import read_roster
-from srvstat.sources.batch import check_sources
-from srvstat.sources.source import list_stored_names
+from srvstat.sources.source import check_sources, list_stored_names
 
 
 def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:

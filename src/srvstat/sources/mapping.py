@@ -7,11 +7,11 @@ from typing import Any, Literal, Self, get_args
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, SrvstatError
+from srvstat.contract.responses import GAMES
 from srvstat.contract.time import load_zone
 from srvstat.files.reading import format_title, open_input
 from srvstat.files.toml import TomlError, find_line, read_toml
 from srvstat.sources.registry import KINDS
-from srvstat.sources.server_records import GAMES
 
 TimeUnit = Literal["s", "ms"]
 

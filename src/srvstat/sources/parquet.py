@@ -1,34 +1,60 @@
 """Read observations from Parquet files, alone or in a folder with Hive partitions."""
 
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import BinaryIO
+from decimal import Decimal
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
+from pyarrow import compute as pc
 from pyarrow.parquet import ColumnChunkMetaData, FileMetaData, ParquetFile
 
+from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError, UsageError
+from srvstat.contract.time import LATEST, OUTSIDE_YEARS, YEAR_2001, InstantError
 from srvstat.files.paths import compute_identity, convert_errors, identify_file
 from srvstat.files.reading import CHANGED, STDIN, is_url
-from srvstat.sources.arrow_columns import (
-    Columns,
-    build_sample,
-    choose_columns,
-    describe_values,
-    get_value_type,
-    read_record_batches,
-)
-from srvstat.sources.batch import Batch
-from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.mapping import NO_ZONE, ColumnMapping, describe_missing, describe_repeated
 from srvstat.sources.proposal import SAMPLE_ROWS, Sample
-from srvstat.sources.source import Source
+from srvstat.sources.source import (
+    COUNT_RULE,
+    MAX_PLAYERS,
+    NO_COUNT,
+    Batch,
+    Reject,
+    RowError,
+    Source,
+    renumber,
+)
+from srvstat.sources.values import ValueParser, convert_local_time
 
 EXTENSION = ".parquet"
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+class Columns(NamedTuple):
+    """The names of the columns to read; `id` is None in a wide table, whose counts are many."""
+
+    id: str | None
+    at: str
+    counts: Sequence[str]
+
+    @property
+    def names(self) -> list[str]:
+        """All names, in the order in which `read_record_batches` needs the columns."""
+        return [*([] if self.id is None else [self.id]), self.at, *self.counts]
+
+    @property
+    def rows_per_batch(self) -> int:
+        """The number of rows to read at a time, less for a table that is very wide."""
+        return max(1, min(_ROWS_PER_BATCH, _CELLS_PER_BATCH // len(self.names)))
 
 
 def read(source: Source) -> Iterator[Batch]:
@@ -220,3 +246,407 @@ def _read_columns(
 
 def _repeat(value: str | None, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, pa.string()), count)
+
+
+_MAX_INTEGER = (1 << 63) - 1
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+_ROWS_PER_BATCH = 1 << 16
+_CELLS_PER_BATCH = 1 << 20
+# pandas gives a name to an index that has none.
+_NO_NAME = re.compile("(?:__index_level_[0-9]+__)?")
+
+
+class Values(NamedTuple):
+    """The values of a column as 64-bit integers, which are null where a value is not valid.
+
+    `is_empty` is true for rows without any value, which are null, too.
+    """
+
+    integers: pa.Array
+    is_empty: pa.Array
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is one of text."""
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether a type is one of integers, decimals or floating-point numbers."""
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind)
+    )
+
+
+def is_calendar(kind: pa.DataType) -> bool:
+    """Return whether a type is one of timestamps or dates."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def has_no_zone(kind: pa.DataType) -> bool:
+    """Return whether a type is one of local times."""
+    return bool(is_calendar(kind) and (pa.types.is_date(kind) or kind.tz is None))
+
+
+def describe_values(kind: pa.DataType) -> str | None:
+    """Return what the values of a type are, for messages; None for a column of nulls."""
+    if is_calendar(kind):
+        return "times without a zone" if has_no_zone(kind) else "times with a zone"
+    if is_number(kind):
+        return "numbers"
+    return None if pa.types.is_null(kind) else "text"
+
+
+class ColumnConverter:
+    """Converts columns to integers in the form that a mapping declares."""
+
+    def __init__(self, mapping: ColumnMapping) -> None:
+        self._mapping = mapping
+        self._parser = ValueParser(mapping)
+
+    def convert_instants(self, column: pa.Array) -> Values:
+        """Convert times to Unix milliseconds; digits beyond milliseconds are cut."""
+        if is_calendar(column.type):
+            return Values(self._convert_calendar(column), column.is_null())
+        if pa.types.is_integer(column.type):
+            unit = self._mapping.time_unit
+            instants = _scale(column.cast(pa.int64(), safe=False), unit or "ms")
+            is_early = pc.less(instants, YEAR_2001)
+            if unit != "s" and pc.any(is_early).as_py():
+                early = _map_distinct(_keep_if(is_early, instants), self._parse_instant)
+                instants = pc.if_else(is_early, early.integers, instants)
+            return Values(instants, column.is_null())
+        return _map_distinct(column, self._parse_instant)
+
+    def convert_counts(self, column: pa.Array) -> Values:
+        """Convert player counts."""
+        if pa.types.is_integer(column.type):
+            return Values(
+                _keep_between(column.cast(pa.int64(), safe=False), MAX_PLAYERS), column.is_null()
+            )
+        return _map_distinct(column, self._parse_count)
+
+    def explain_instant(self, cell: pa.Array) -> str:
+        """Return why the only value of a column is no instant."""
+        value = cell[0]
+        if not value.is_valid:
+            return "missing"
+        try:
+            if has_no_zone(cell.type):
+                # Local times outside the years are found first, so the zone is not needed.
+                local = _scale_calendar(cell)[0].as_py()
+                zone = self._mapping.time_zone
+                if local is not None and zone is not None:
+                    convert_local_time(local, zone)
+            elif not is_calendar(cell.type):
+                self._parse_instant(value.as_py())
+        except InstantError as error:
+            return str(error)
+        return OUTSIDE_YEARS
+
+    def _convert_calendar(self, column: pa.Array) -> pa.Array:
+        local = _scale_calendar(column)
+        zone = self._mapping.time_zone
+        if zone in {None, "UTC"} or not has_no_zone(column.type):
+            return local
+        return _map_distinct(local, lambda at: convert_local_time(at, zone)).integers
+
+    def _parse_instant(self, value: Any) -> int:
+        return self._parser.parse_instant(_format_number(value))
+
+    def _parse_count(self, value: Any) -> int | None:
+        return self._parser.parse_count(_format_number(value))
+
+
+def _scale_calendar(column: pa.Array) -> pa.Array:
+    """Return the milliseconds of times on their own clock; null if outside the years."""
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("s" if column.type == pa.date32() else "ms"))
+    return _scale(column.cast(pa.int64()), column.type.unit)
+
+
+def _scale(integers: pa.Array, unit: str) -> pa.Array:
+    """Convert integers of a unit to milliseconds; those outside the years become null."""
+    per_second = _PER_SECOND[unit]
+    latest = (LATEST + 1) * per_second // 1000 - 1
+    kept = _keep_between(integers, min(latest, _MAX_INTEGER))
+    if per_second < _PER_SECOND["ms"]:
+        return pc.multiply(kept, 1000)
+    return kept if unit == "ms" else pc.divide(kept, per_second // 1000)
+
+
+def _keep_between(integers: pa.Array, greatest: int) -> pa.Array:
+    """Replace integers below 0 or above the greatest by null."""
+    ends = pc.min_max(integers).as_py()
+    if ends["min"] is None or (ends["min"] >= 0 and ends["max"] <= greatest):
+        return integers
+    is_kept = pc.and_(pc.greater_equal(integers, 0), pc.less_equal(integers, greatest))
+    return _keep_if(is_kept, integers)
+
+
+def _keep_if(is_kept: pa.Array, integers: pa.Array) -> pa.Array:
+    return pc.if_else(is_kept, integers, pa.scalar(None, pa.int64()))
+
+
+def format_cell(value: pa.Scalar) -> str:
+    """Return the text of a value, empty for null, for messages."""
+    if not value.is_valid:
+        return ""
+    try:
+        return str(value)
+    except (ArithmeticError, LookupError, ValueError):
+        # Python has no such date, no such zone, or no nanoseconds.
+        return str(value.value)
+
+
+def _map_distinct(column: pa.Array, convert: Callable[[Any], int | None]) -> Values:
+    """Convert each distinct value of a column once; None is an empty one."""
+    if pa.types.is_decimal32(column.type) or pa.types.is_decimal64(column.type):
+        # These can't be encoded.
+        column = column.cast(pa.decimal128(column.type.precision, column.type.scale))
+    coded = column.dictionary_encode()
+    integers: list[int | None] = []
+    is_empty: list[bool] = []
+    for value in coded.dictionary.to_pylist():
+        try:
+            integers.append(convert(value))
+            is_empty.append(integers[-1] is None)
+        except (InstantError, RowError):
+            integers.append(None)
+            is_empty.append(False)
+    return Values(
+        pa.array(integers, pa.int64()).take(coded.indices),
+        pc.fill_null(pa.array(is_empty, pa.bool_()).take(coded.indices), fill_value=True),
+    )
+
+
+def _format_number(value: Any) -> str:
+    """Return the decimal text of a number, without an exponent; other values as they are.
+
+    Numbers have no zeros after the point, which could be read as thousands.
+    """
+    if isinstance(value, float):
+        value = Decimal(repr(value + 0.0))  # without the sign of -0.0
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        value = value.to_integral_value()
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def choose_columns(source: Source, schema: pa.Schema, *, any_case: bool = False) -> Columns:
+    """Return the columns of a table that the mapping of a source names.
+
+    With `any_case`, a name is also found in other capitals, because databases fold identifiers.
+
+    Raises SourceError if a column is missing, repeated, or of a type that can't be read.
+    """
+    mapping = source.mapping
+    wanted = [mapping.at] if mapping.is_wide else [mapping.id, mapping.at, mapping.players]
+    found = _find_columns(source, schema, wanted, any_case=any_case)
+    if mapping.is_wide:
+        (at,) = found
+        columns = Columns(None, at, _list_servers(source, schema, at))
+    else:
+        server_id, at, count = found
+        columns = Columns(server_id, at, [count])
+        _check_type(source, schema, server_id, "text or integers", is_id=True)
+    for name, times in Counter(schema.names).items():
+        if times > 1 and name in columns.names:
+            raise SourceError(f"{source.title}: {describe_repeated(name)}")
+    _check_times(source, schema, at)
+    for name in columns.counts:
+        _check_type(source, schema, name, "player counts")
+    return columns
+
+
+def _find_columns(
+    source: Source, schema: pa.Schema, wanted: Sequence[str], *, any_case: bool
+) -> list[str]:
+    names = schema.names
+    folded = {name.lower(): name for name in reversed(names)} if any_case else {}
+    found = [name if name in names else folded.get(name.lower()) for name in wanted]
+    missing = [name for name, column in zip(wanted, found, strict=True) if column is None]
+    if missing or (source.mapping.is_wide and len(names) == 1):
+        reason = describe_missing(source.mapping, missing or wanted, [names])
+        raise SourceError(f"{source.title}: {reason}")
+    return [column for column in found if column is not None]
+
+
+def _list_servers(source: Source, schema: pa.Schema, at: str) -> list[str]:
+    """Return the columns of a wide table that are servers, and warn of those without a name."""
+    names = [name for name in schema.names if name != at]
+    unnamed = [name for name in names if _NO_NAME.fullmatch(name)]
+    if unnamed and source.on_warning:
+        place = schema.names.index(unnamed[0]) + 1
+        source.on_warning(f"{source.title}: column {place} has no name, so it is ignored")
+    return [name for name in names if name not in unnamed]
+
+
+def _check_type(
+    source: Source, schema: pa.Schema, name: str, wanted: str, *, is_id: bool = False
+) -> None:
+    kind = get_value_type(schema, name)
+    is_read = pa.types.is_integer(kind) if is_id else is_number(kind)
+    if not (is_read or is_text(kind) or pa.types.is_null(kind)):
+        raise SourceError(f"{source.title}: column {name} is of type {kind}, not {wanted}")
+
+
+def _check_times(source: Source, schema: pa.Schema, name: str) -> None:
+    kind = get_value_type(schema, name)
+    if not (is_calendar(kind) or is_number(kind) or is_text(kind) or pa.types.is_null(kind)):
+        raise SourceError(f"{source.title}: column {name} is of type {kind}, not times")
+    if has_no_zone(kind) and source.mapping.time_zone is None:
+        raise SourceError(
+            f"{source.title}: column {name} {NO_ZONE}; add --time-zone UTC, or their zone"
+        )
+
+
+def get_value_type(schema: pa.Schema, name: str) -> pa.DataType:
+    """Return the type of the values of a column, also of one with a dictionary."""
+    kind = schema.field(name).type
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def read_record_batches(
+    source: Source, columns: Columns, record_batches: Iterable[pa.RecordBatch]
+) -> Iterator[Batch]:
+    """Convert record batches, whose columns are those of `columns.names` in this order.
+
+    Places are row numbers, counted from 1.
+    """
+    converter = ColumnConverter(source.mapping)
+    convert = _convert_wide if columns.id is None else _convert_long
+    first_place = 1
+    for record_batch in record_batches:
+        if record_batch.num_rows:
+            rows = _Rows(converter, columns.counts, record_batch.columns, first_place)
+            try:
+                yield convert(rows)
+            except UnicodeDecodeError:
+                end = first_place + record_batch.num_rows - 1
+                raise SourceError(
+                    f"{source.title}: rows {first_place} to {end} have text that is not UTF-8"
+                ) from None
+            first_place += record_batch.num_rows
+
+
+def build_sample(names: Sequence[str], rows: pa.RecordBatch | pa.Table) -> Sample:
+    """Return the sample of some rows, whose columns may have other names in Arrow."""
+    columns = (map(format_cell, column.slice(0, SAMPLE_ROWS)) for column in rows.columns)
+    return Sample.from_rows(list(names), zip(*columns, strict=True))
+
+
+class _Rows(NamedTuple):
+    """The rows of a record batch: its columns, and the place of the first row."""
+
+    converter: ColumnConverter
+    count_names: Sequence[str]
+    cells: Sequence[pa.Array]
+    first_place: int
+
+    def reject(
+        self,
+        row: int,
+        reason: str,
+        values: Sequence[pa.Scalar],
+        malformed: pa.Scalar,
+        column: str | None = None,
+    ) -> Reject:
+        """Return the reject of a row, with some of its values, of which one is malformed."""
+        text = ",".join(map(format_cell, values))
+        return Reject(self.first_place + row, reason, text, format_cell(malformed), column)
+
+
+def _convert_long(rows: _Rows) -> Batch:
+    ids, at, count = _encode(rows.cells[0]), _decode(rows.cells[1]), _decode(rows.cells[2])
+    instants, players = rows.converter.convert_instants(at), rows.converter.convert_counts(count)
+    is_known = pc.and_(ids.indices.is_valid(), instants.integers.is_valid())
+    is_kept = pc.and_(is_known, players.integers.is_valid())
+    is_skipped = pc.and_(is_known, players.is_empty)
+    rejects = []
+    for row in _list_true(pc.invert(pc.or_(is_kept, is_skipped))):
+        server_id = ids[row]
+        values = (server_id, at[row], count[row])
+        if not server_id.is_valid:
+            reason, malformed = "serverId: missing", server_id
+        elif not instants.integers[row].is_valid:
+            reason = f"observedAt: {rows.converter.explain_instant(at.slice(row, 1))}"
+            malformed = at[row]
+        else:
+            reason, malformed = f"players: {COUNT_RULE}", count[row]
+        rejects.append(rows.reject(row, reason, values, malformed))
+    kept = pc.indices_nonzero(is_kept)
+    used, codes = renumber(_to_numpy(ids.indices.take(kept)))
+    skipped = pc.sum(is_skipped).as_py()
+    return Batch(
+        ids.dictionary.take(used).to_pylist(),
+        codes,
+        _to_numpy(instants.integers.take(kept)),
+        _to_numpy(players.integers.take(kept)),
+        _to_numpy(kept) + rows.first_place,
+        rejects,
+        skipped={NO_COUNT: skipped} if skipped else {},
+    )
+
+
+def _convert_wide(rows: _Rows) -> Batch:
+    at = _decode(rows.cells[0])
+    instants = rows.converter.convert_instants(at)
+    is_timed = instants.integers.is_valid()
+    rejects = []
+    for row in _list_true(pc.invert(is_timed)):
+        reason = f"observedAt: {rows.converter.explain_instant(at.slice(row, 1))}"
+        lost = sum(cells[row].is_valid for cells in rows.cells[1:]) or 1
+        rejects.append(rows.reject(row, reason, [at[row]], at[row])._replace(rows=lost))
+    counts, is_kept = [], []
+    for name, cells in zip(rows.count_names, rows.cells[1:], strict=True):
+        count = _decode(cells)
+        players = rows.converter.convert_counts(count)
+        is_malformed = pc.invert(pc.or_(players.integers.is_valid(), players.is_empty))
+        for row in _list_true(pc.and_(is_timed, is_malformed)):
+            reason, values = f"players: {COUNT_RULE}", (pa.scalar(name), at[row], count[row])
+            rejects.append(rows.reject(row, reason, values, count[row], name))
+        counts.append(_to_numpy(players.integers.fill_null(0)))
+        is_kept.append(pc.and_(is_timed, players.integers.is_valid()).to_numpy(False))
+    rejects.sort(key=lambda reject: reject.place)
+    shape = len(counts), len(at)  # there may be no columns
+    row_of, column_of = np.nonzero(np.reshape(is_kept, shape).T)
+    used, codes = renumber(column_of)
+    return Batch(
+        [rows.count_names[column] for column in used],
+        codes,
+        _to_numpy(instants.integers.fill_null(0))[row_of],
+        np.array(counts, np.int64).reshape(shape)[column_of, row_of],
+        row_of + rows.first_place,
+        rejects,
+    )
+
+
+def _encode(ids: pa.Array) -> pa.DictionaryArray:
+    """Return identifiers as codes of texts, of which no two are equal."""
+    if not pa.types.is_dictionary(ids.type):
+        ids = ids.dictionary_encode()
+    texts = ids.dictionary.cast(pa.string())
+    if texts.null_count or len(texts.unique()) < len(texts):
+        return ids.dictionary_decode().cast(pa.string()).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(ids.indices, texts)
+
+
+def _decode(column: pa.Array) -> pa.Array:
+    """Return a column without a dictionary, and its text in the usual type."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(pa.string()) if is_text(column.type) else column
+
+
+def _list_true(values: pa.Array) -> list[int]:
+    """Return the positions of true values."""
+    return list(pc.indices_nonzero(values).to_pylist())
+
+
+def _to_numpy(integers: pa.Array) -> Numbers:
+    """Return integers without nulls."""
+    return np.asarray(integers.to_numpy(), np.int64)

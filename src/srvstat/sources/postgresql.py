@@ -14,11 +14,9 @@ from pyarrow import csv
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import is_url
-from srvstat.sources.arrow_columns import choose_columns, read_record_batches
-from srvstat.sources.batch import Batch
+from srvstat.sources.parquet import choose_columns, read_record_batches
 from srvstat.sources.proposal import SAMPLE_ROWS, Sample
-from srvstat.sources.source import Source
-from srvstat.sources.sql import NO_TABLE, build_query
+from srvstat.sources.source import NO_TABLE, Batch, Source, build_query
 
 _CONNECT_SECONDS = 10
 _BLOCK_BYTES = 1 << 20

@@ -4,16 +4,15 @@ A dry run shows the proposal to a person, and a build never uses it on its own.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from srvstat.contract.time import YEAR_2001, InstantError
-from srvstat.sources.batch import RowError
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.registry import load_reader
-from srvstat.sources.source import Source
-from srvstat.sources.times_and_counts import ValueParser
+from srvstat.sources.registry import KINDS, load_function
+from srvstat.sources.source import RowError, Source
+from srvstat.sources.values import ValueParser
 
 SAMPLE_ROWS = 200
 
@@ -75,11 +74,11 @@ def propose_columns(source: Source) -> Proposal | None:
 
     Raises SourceError if the source can't be read.
     """
-    read_sample: Callable[[Source], Sample] | None
-    read_sample = getattr(load_reader(source.kind), "read_sample", None)
+    read_sample = KINDS[source.kind].sample
     if read_sample is None:
         return None
-    return choose_columns(read_sample(source), source.mapping)
+    sample: Sample = load_function(source.kind, read_sample)(source)
+    return choose_columns(sample, source.mapping)
 
 
 def choose_columns(sample: Sample, mapping: ColumnMapping) -> Proposal | None:

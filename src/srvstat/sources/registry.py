@@ -3,30 +3,28 @@
 A package above this one adds its kinds when it is imported.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from srvstat.contract.errors import MissingLibraryError
 
 
 class Kind(NamedTuple):
-    """The file extensions of a kind of source, and the modules that read it.
+    """The file extensions of a kind of source, and the functions that read it.
 
-    The module `observations` has `read(source)`, which yields batches. The module `records` has
-    `read_records(source)`, which returns server records. None means that sources of this kind
-    have no such data. `needs_library` says that the extra `bulk` has the library of the modules.
-    `is_fixed` says that the observations are read without the options of a mapping. `uses_slugs`
-    says that identifiers never have the contract's form, so that slugs of them are used. `is_whole`
-    says that a source has the records of all its servers. `takes_query` says that observations
-    can be the rows of an SQL query.
+    A function is written as `module:name`; None means that sources of this kind have no such data.
+    `observations` yields batches, `records` returns server records, and `sample` returns the first
+    rows. `is_fixed` says that the observations are read without the options of a mapping.
+    `uses_slugs` says that identifiers never have the contract's form, so that slugs of them are
+    used. `is_whole` says that a source has the records of all its servers. `takes_query` says that
+    observations can be the rows of an SQL query.
     """
 
-    extensions: tuple[str, ...]
-    observations: str | None
+    extensions: tuple[str, ...] = ()
+    observations: str | None = None
     records: str | None = None
-    needs_library: bool = False
+    sample: str | None = None
     is_fixed: bool = False
     uses_slugs: bool = False
     is_whole: bool = False
@@ -34,25 +32,40 @@ class Kind(NamedTuple):
 
 
 KINDS: dict[str, Kind] = {
-    "csv": Kind((".csv",), "srvstat.sources.csv_observations"),
+    "csv": Kind((".csv",), "srvstat.sources.csv:read", sample="srvstat.sources.csv:read_sample"),
     "ndjson": Kind(
-        (".ndjson", ".jsonl"), "srvstat.sources.ndjson_observations", "srvstat.sources.servers"
+        (".ndjson", ".jsonl"),
+        "srvstat.sources.json:read",
+        "srvstat.sources.servers:read_records",
+        "srvstat.sources.json:read_sample",
     ),
-    "cfx": Kind((), None, "srvstat.sources.cfx"),
-    "parquet": Kind((".parquet",), "srvstat.sources.parquet", needs_library=True),
+    "cfx": Kind(records="srvstat.sources.trackers:read_cfx_records"),
+    "parquet": Kind(
+        (".parquet",),
+        "srvstat.sources.parquet:read",
+        sample="srvstat.sources.parquet:read_sample",
+    ),
     "duckdb": Kind(
-        (".duckdb",), "srvstat.sources.duckdb_source", needs_library=True, takes_query=True
+        (".duckdb",),
+        "srvstat.sources.duckdb:read",
+        sample="srvstat.sources.duckdb:read_sample",
+        takes_query=True,
     ),
-    "postgresql": Kind((), "srvstat.sources.postgresql", needs_library=True, takes_query=True),
+    "postgresql": Kind(
+        (),
+        "srvstat.sources.postgresql:read",
+        sample="srvstat.sources.postgresql:read_sample",
+        takes_query=True,
+    ),
     "minetrack": Kind(
         (),
-        "srvstat.sources.minetrack",
-        "srvstat.sources.minetrack",
+        "srvstat.sources.trackers:read_minetrack",
+        "srvstat.sources.trackers:read_minetrack_records",
         is_fixed=True,
         uses_slugs=True,
     ),
-    "battlemetrics": Kind((), "srvstat.sources.battlemetrics", is_fixed=True),
-    "prometheus": Kind((), "srvstat.sources.prometheus"),
+    "battlemetrics": Kind((), "srvstat.sources.trackers:read_battlemetrics", is_fixed=True),
+    "prometheus": Kind((), "srvstat.sources.trackers:read_prometheus"),
 }
 """The kinds by the names that `--from` takes. Each module is imported on first use."""
 
@@ -77,29 +90,35 @@ EXTENSIONS: Mapping[str, str] = {
 INSTALL_BULK = "run pip install 'srvstat[bulk]'"
 
 
-def load_reader(kind: str) -> ModuleType:
-    """Return the module that reads the observations of a kind.
+def load_reader(kind: str) -> Callable[..., Any]:
+    """Return the function that reads the observations of a kind.
 
     Raises MissingLibraryError.
     """
-    return _load(kind, KINDS[kind].observations)
+    return load_function(kind, KINDS[kind].observations)
 
 
-def load_record_reader(kind: str) -> ModuleType:
-    """Return the module that reads the server records of a kind.
+def load_record_reader(kind: str) -> Callable[..., Any]:
+    """Return the function that reads the server records of a kind.
 
     Raises MissingLibraryError.
     """
-    return _load(kind, KINDS[kind].records)
+    return load_function(kind, KINDS[kind].records)
 
 
-def _load(kind: str, module: str | None) -> ModuleType:
-    assert module, f"{kind} has no such data"  # noqa: S101 - callers check what a kind has
+def load_function(kind: str, name: str | None) -> Callable[..., Any]:
+    """Return the function with a name such as `module:function`.
+
+    Raises MissingLibraryError for a library that the extra `bulk` installs.
+    """
+    assert name, f"{kind} has no such data"  # noqa: S101 - callers check what a kind has
+    module, _, function = name.partition(":")
     try:
-        return import_module(module)
+        found: Callable[..., Any] = getattr(import_module(module), function)
     except ImportError as error:
-        if not KINDS[kind].needs_library or (error.name or "").startswith("srvstat"):
+        if (error.name or "").startswith("srvstat"):
             raise
         # psycopg without libpq raises an error without a name.
         needed = f"needs the library {error.name}" if error.name else " ".join(str(error).split())
         raise MissingLibraryError(f"{kind}: {needed}; {INSTALL_BULK}") from None
+    return found

@@ -7,18 +7,30 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import Self
+from types import MappingProxyType
+from typing import NamedTuple, Self
 
+import numpy as np
+
+from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError, UsageError
+from srvstat.contract.wire import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH, MAX_SAFE_INTEGER
 from srvstat.files.paths import convert_errors
 from srvstat.files.reading import STDIN, Input, format_title, is_url, open_input
 from srvstat.sources.mapping import STRICT, ColumnMapping
-from srvstat.sources.registry import EXTENSIONS, FOLDER_KIND, SCHEMES, TEXT_KINDS, load_reader
+from srvstat.sources.registry import (
+    EXTENSIONS,
+    FOLDER_KIND,
+    SCHEMES,
+    TEXT_KINDS,
+    load_function,
+    load_reader,
+)
 
 # A process substitution such as <(zcat week.gz), or another descriptor that a shell opened.
 _DESCRIPTOR_NAME = re.compile("/dev/fd/[0-9]+|/proc/(self|[0-9]+)/fd/[0-9]+")
@@ -286,3 +298,167 @@ class _CountedInput(io.RawIOBase):
         if self._on_bytes:
             self._on_bytes(count)
         return count
+
+
+MAX_PLAYERS = MAX_SAFE_INTEGER
+"""The largest player count accepted."""
+
+IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
+IDENTIFIER_RULE = f"must be 1 to {MAX_IDENTIFIER_LENGTH} letters, digits and hyphens"
+COUNT_RULE = f"must be a whole number from 0 to {MAX_PLAYERS}"
+
+_MAX_VALUE_LENGTH = 100
+"""The characters of a malformed value that are kept for messages."""
+
+NO_COUNT = "without a player count"
+"""The reason to skip a row whose count is empty or null: it is no observation."""
+
+
+class RowError(ValueError):
+    """A row is malformed. The message gives the reason and does not quote the row.
+
+    `value` is the text of the value that is malformed; None if the row as a whole is.
+    """
+
+    def __init__(self, reason: str, value: str | None = None) -> None:
+        super().__init__(reason)
+        self.value = value
+
+
+class Reject(NamedTuple):
+    """A malformed row.
+
+    `value` is the text of the value that is malformed, and `column` its column; None if the row as
+    a whole is malformed. The column is also None if the mapping names it, or if there is none.
+    `rows` is the number of rows that are lost, which are the counts of a wide row.
+    """
+
+    place: int
+    reason: str
+    text: str
+    value: str | None = None
+    column: str | None = None
+    rows: int = 1
+
+    def find_value(self) -> tuple[str, str | None]:
+        """Return the value for messages and its column: the text of the row without a value."""
+        if self.value is None:
+            return cut_value(self.text), ""
+        return cut_value(self.value), self.column
+
+
+def cut_value(value: str) -> str:
+    """Return the beginning of a value as text that can be stored: JSON can have lone surrogates."""
+    return value[:_MAX_VALUE_LENGTH].encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Consecutive observations of a source in reading order, as columns of equal length.
+
+    Row i is of the server `names[codes[i]]`; names are the identifiers as the source writes them,
+    in the order in which they appear. `instants` are Unix milliseconds. A place is the number of a
+    line or row in its source; places never descend, also from batch to batch, and only observations
+    of different servers share one. `skipped` counts, by reason, the rows that are well-formed but
+    no observations, such as a failed ping.
+    """
+
+    names: Sequence[str]
+    codes: Numbers
+    instants: Numbers
+    players: Numbers
+    places: Numbers
+    rejects: Sequence[Reject] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_rows(
+        cls,
+        rows: Iterable[tuple[str, int, int, int]],
+        rejects: Sequence[Reject] = (),
+        skipped: Mapping[str, int] = MappingProxyType({}),
+    ) -> Self:
+        """Return a batch of rows, each an identifier, an instant, a player count and a place."""
+        codes: dict[str, int] = {}
+        numbers = [(codes.setdefault(name, len(codes)), *row) for name, *row in rows]
+        of_codes, instants, players, places = np.array(numbers, np.int64).reshape(-1, 4).T.copy()
+        return cls(list(codes), of_codes, instants, players, places, rejects, skipped)
+
+    def count_rows(self) -> int:
+        """Return the number of rows that were read: observations, and rows that are none."""
+        return len(self.places) + self.count_rejected() + sum(self.skipped.values())
+
+    def count_rejected(self) -> int:
+        """Return the number of rows that are malformed."""
+        return sum(reject.rows for reject in self.rejects)
+
+
+def renumber(codes: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the codes that occur, in ascending order, and each code's position among them."""
+    is_used = np.bincount(codes) > 0
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[codes]
+
+
+def read_batches(source: Source) -> Iterator[Batch]:
+    """Read the observations of a source, a batch at a time.
+
+    Raises SourceError if the source can't be read or is not of its kind.
+    """
+    batches: Iterator[Batch] = load_reader(source.kind)(source)
+    return batches
+
+
+def check_sources(sources: Sequence[Source]) -> None:
+    """Check files, before any of them is read: that they may be read, and that folders fit.
+
+    Raises SourceError.
+    """
+    check_readable(sources)
+    in_folders = [source for source in sources if source.folder is not None]
+    for (kind, _), files in groupby(in_folders, key=attrgetter("kind", "folder")):
+        load_function(kind, "srvstat.sources.parquet:check_types")(files)
+
+
+def split_folder(source: Source) -> list[Source]:
+    """Return the files of a folder as sources, and any other source as it is.
+
+    Raises SourceError.
+    """
+    if source.kind != FOLDER_KIND or not os.path.isdir(source.name):
+        return [source]
+    found: list[Source] = load_function(FOLDER_KIND, "srvstat.sources.parquet:list_files")(source)
+    return found
+
+
+TABLE = "observations"
+"""The table that is read if there is no query."""
+
+NO_TABLE = f"no table {TABLE}; choose other rows with --query"
+"""The reason to refuse a database without that table."""
+
+
+def build_query(source: Source) -> str:
+    """Return the query of a source, for use as a subquery; it may end in a comment.
+
+    Raises SourceError for bytes that are not UTF-8, which Python keeps as lone surrogates.
+    """
+    if source.query is None:
+        return f"SELECT * FROM {TABLE}"  # noqa: S608 - a constant
+    if not is_utf8(source.query):
+        raise SourceError(f"{source.title}: the query is not UTF-8")
+    return source.query.rstrip("; \t\r\n")
+
+
+def is_utf8(text: str) -> bool:
+    """Return whether UTF-8 can encode a text, as databases need."""
+    return not any("\ud800" <= each <= "\udfff" for each in text)
+
+
+def quote_identifier(name: str) -> str:
+    """Return a name as an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"

@@ -23,7 +23,7 @@ from pyspark.sql.types import IntegralType, StringType, TimestampType
 from srvstat.contract import time
 from srvstat.contract.errors import EngineError, SourceError, SrvstatError, UsageError
 from srvstat.contract.requests import parse_range
-from srvstat.contract.responses import GrowthFields, ServerResult
+from srvstat.contract.responses import GAMES, GrowthFields, ServerResult
 from srvstat.contract.time import DEFAULT_RANGE
 from srvstat.files.atomic import atomic_write, check_target
 from srvstat.files.paths import convert_write_errors
@@ -33,9 +33,7 @@ from srvstat.fleet.results import write_results
 from srvstat.snapshot.write.intake import AFTER_AS_OF
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
 from srvstat.snapshot.write.rules import RejectLimit, SourceRows
-from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS
-from srvstat.sources.server_records import GAMES
-from srvstat.sources.source import Source
+from srvstat.sources.source import COUNT_RULE, MAX_PLAYERS, Source
 from srvstat.spark import compute, read_all_rows
 
 _CORRUPT = "_corrupt"

@@ -9,7 +9,7 @@ from pyarrow import parquet
 from conftest import AS_OF, Cli, csv, ndjson, server
 from srvstat.contract.errors import OutputError
 from srvstat.snapshot.write.build import Shard, build_shard
-from srvstat.sources.server_records import ServerRecord
+from srvstat.sources.servers import ServerRecord
 from support.snapshots import read_root
 
 ROWS = [(name, AS_OF - at, at) for name in ("a", "b") for at in range(100)]

@@ -2,5 +2,10 @@
 
 from srvstat.sources.registry import KINDS, Kind
 
-_MODULE = f"{__name__}.from_snapshot"
-KINDS["snapshot"] = Kind((), _MODULE, _MODULE, is_fixed=True, is_whole=True)
+KINDS["snapshot"] = Kind(
+    (),
+    f"{__name__}.from_snapshot:read",
+    f"{__name__}.from_snapshot:read_records",
+    is_fixed=True,
+    is_whole=True,
+)

@@ -37,10 +37,15 @@ from srvstat.snapshot.write.rules import (
 )
 from srvstat.snapshot.write.server_rows import encode_texts, fill_fallbacks
 from srvstat.snapshot.write.store import Stored, store
-from srvstat.sources.batch import check_sources, split_folder
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.server_records import ServerRecord, count_completed
-from srvstat.sources.source import Source, check_stdin_once, list_stored_names
+from srvstat.sources.servers import ServerRecord, count_completed
+from srvstat.sources.source import (
+    Source,
+    check_sources,
+    check_stdin_once,
+    list_stored_names,
+    split_folder,
+)
 
 
 def check_names(

@@ -22,8 +22,7 @@ from srvstat.snapshot.write.database import (
     store_servers,
 )
 from srvstat.snapshot.write.server_rows import build_record
-from srvstat.sources.server_records import ServerRecord
-from srvstat.sources.servers import format_records
+from srvstat.sources.servers import ServerRecord, format_records
 
 REDACTED_TEXT = "redacted"
 REDACTED_URL = "https://redacted.invalid/"

@@ -12,9 +12,8 @@ from srvstat.contract.errors import SourceError
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, create_open_roster
 from srvstat.snapshot.write.rules import describe_reasons, list_reasons
-from srvstat.sources.batch import Batch, check_sources, read_batches
-from srvstat.sources.server_records import ServerRecord
-from srvstat.sources.source import Source
+from srvstat.sources.servers import ServerRecord
+from srvstat.sources.source import Batch, Source, check_sources, read_batches
 
 
 class Draft(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srvstat.contract.errors import OutputError, SourceError
+from srvstat.contract.responses import GAMES
 from srvstat.contract.time import NOT_MILLISECONDS
 from srvstat.documents.snapshot import DroppedRows, DryRun, UnderstoodRow
 from srvstat.files.reading import is_url
@@ -21,15 +22,14 @@ from srvstat.snapshot.write import rules
 from srvstat.snapshot.write.intake import Intake, Progress
 from srvstat.snapshot.write.rejects import Reason, Rejects
 from srvstat.snapshot.write.roster import read_roster
-from srvstat.sources.batch import COUNT_RULE, Batch, check_sources
+from srvstat.sources.json import OTHER_KEYS
 from srvstat.sources.mapping import COLUMNS, STRICT, MappingOptions
-from srvstat.sources.ndjson_observations import OTHER_KEYS
-from srvstat.sources.prometheus import LabelError
 from srvstat.sources.proposal import Proposal, propose_columns, propose_label
 from srvstat.sources.registry import KINDS, TEXT_KINDS
-from srvstat.sources.server_records import GAMES, count_completed
-from srvstat.sources.source import Source, check_stdin_once
-from srvstat.sources.times_and_counts import LOOKS_LIKE_THOUSANDS, NOT_AN_INSTANT
+from srvstat.sources.servers import count_completed
+from srvstat.sources.source import COUNT_RULE, Batch, Source, check_sources, check_stdin_once
+from srvstat.sources.trackers import LabelError
+from srvstat.sources.values import LOOKS_LIKE_THOUSANDS, NOT_AN_INSTANT
 
 _MAX_ROWS = 6
 _MAX_EXAMPLES = 2

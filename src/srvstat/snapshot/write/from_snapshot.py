@@ -14,9 +14,8 @@ from srvstat.files.reading import STDIN
 from srvstat.snapshot.read.observations import iter_observations
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.write.server_rows import build_record
-from srvstat.sources.batch import Batch
-from srvstat.sources.server_records import ServerRecord
-from srvstat.sources.source import Source
+from srvstat.sources.servers import ServerRecord
+from srvstat.sources.source import Batch, Source
 
 _ALL = Window(BEFORE_ALL, LATEST)
 

@@ -15,8 +15,7 @@ from srvstat.contract.errors import SourceError
 from srvstat.snapshot.blocks import Observations, join
 from srvstat.snapshot.write.rejects import Conflicts, Rejects
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
-from srvstat.sources.batch import Batch, read_batches
-from srvstat.sources.source import Source
+from srvstat.sources.source import Batch, Source, read_batches
 
 _MAX_IN_MEMORY = 1_000_000
 """Number of observations after which those in memory move to disk; each takes 32 bytes."""

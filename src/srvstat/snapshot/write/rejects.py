@@ -8,8 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from srvstat.contract.arrays import Numbers
-from srvstat.sources.batch import Batch, cut_value
-from srvstat.sources.source import Block, Source
+from srvstat.sources.source import Batch, Block, Source, cut_value
 
 # Conflicts are found last, once the observations are sorted. Until then, the
 # temporary database stores the rejects and the text of rows.

@@ -7,10 +7,9 @@ from types import MappingProxyType
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.sources.batch import IDENTIFIER, IDENTIFIER_RULE
+from srvstat.contract.responses import GAMES
 from srvstat.sources.registry import load_record_reader
-from srvstat.sources.server_records import (
-    GAMES,
+from srvstat.sources.servers import (
     PartialRecord,
     ServerRecord,
     SlugError,
@@ -18,7 +17,7 @@ from srvstat.sources.server_records import (
     complete_records,
     make_slug,
 )
-from srvstat.sources.source import Source
+from srvstat.sources.source import IDENTIFIER, IDENTIFIER_RULE, Source
 
 NOT_LISTED = 0
 NOT_PUBLISHABLE = -1
@@ -219,7 +218,7 @@ def read_roster(
     """
     if source is None:
         return create_open_roster(uses_slugs=uses_slugs, game=game)
-    read = load_record_reader(source.kind).read_records
+    read = load_record_reader(source.kind)
     records: list[PartialRecord] = read(replace(source, on_warning=warn))
     return Roster(
         complete_records(source.title, records, game),

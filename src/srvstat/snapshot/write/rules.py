@@ -20,14 +20,12 @@ from srvstat.snapshot.write.intake import AFTER_AS_OF, Intake
 from srvstat.snapshot.write.rejects import Reason, Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS, Roster
 from srvstat.snapshot.write.store import Stored
-from srvstat.sources.batch import RowError
+from srvstat.sources.json import AS_INTEGER, OTHER_KEYS
 from srvstat.sources.mapping import NO_ZONE, ColumnMapping
-from srvstat.sources.ndjson_observations import AS_INTEGER, OTHER_KEYS
 from srvstat.sources.registry import KINDS
-from srvstat.sources.server_records import SlugError, make_slug
-from srvstat.sources.source import Source
-from srvstat.sources.sql import quote_identifier
-from srvstat.sources.times_and_counts import (
+from srvstat.sources.servers import SlugError, make_slug
+from srvstat.sources.source import RowError, Source, quote_identifier
+from srvstat.sources.values import (
     BEFORE_2001,
     DIGITS_ONLY,
     LOOKS_LIKE_MILLISECONDS,

@@ -6,7 +6,7 @@ from dataclasses import fields
 from srvstat.contract import wire
 from srvstat.snapshot.read.verified_rows import read_texts
 from srvstat.snapshot.rows import ServerRow
-from srvstat.sources.server_records import ServerRecord
+from srvstat.sources.servers import ServerRecord
 
 _RECORD = {field.name for field in fields(ServerRecord)} & {*ServerRow._fields}
 _DERIVED = tuple(ServerRow._field_defaults)

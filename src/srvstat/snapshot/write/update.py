@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from srvstat.contract.errors import SnapshotError, UsageError
+from srvstat.contract.responses import GAMES
 from srvstat.contract.time import format_instant
 from srvstat.documents.snapshot import UpdateSummary
 from srvstat.files.atomic import atomic_write, copy_in_background, lock_file
@@ -28,16 +29,9 @@ from srvstat.snapshot.write.roster import NOT_IN_SNAPSHOT, NOT_LISTED, Roster
 from srvstat.snapshot.write.rules import RejectLimit, check_update, open_rejects
 from srvstat.snapshot.write.server_rows import build_record, encode_texts
 from srvstat.snapshot.write.store import store
-from srvstat.sources.batch import check_sources
 from srvstat.sources.registry import load_record_reader
-from srvstat.sources.server_records import (
-    GAMES,
-    SlugError,
-    check_identifiers,
-    complete_records,
-    make_slug,
-)
-from srvstat.sources.source import Source
+from srvstat.sources.servers import SlugError, check_identifiers, complete_records, make_slug
+from srvstat.sources.source import Source, check_sources
 
 _MAX_WAITING = 2_000
 """Blocks in memory while the file is copied: about 40 MB."""
@@ -90,7 +84,7 @@ def read_base(
             how_to_add = f"add the servers with --game {' or --game '.join(games)}"
     else:
         how_to_add = f"add the records to {source.title}"
-        read_records = load_record_reader(source.kind).read_records
+        read_records = load_record_reader(source.kind)
         partial_records = read_records(replace(source, on_warning=warn))
         given = complete_records(source.title, partial_records, game)
         found_by_slug -= {record.id for record in given if record.source_id is not None}

@@ -20,18 +20,19 @@ from srvstat.contract.time import (
     InstantError,
     parse_instant,
 )
-from srvstat.sources.batch import (
+from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.source import (
     COUNT_RULE,
     IDENTIFIER,
     IDENTIFIER_RULE,
     MAX_PLAYERS,
     NO_COUNT,
     Batch,
+    Block,
     Reject,
     RowError,
+    Source,
 )
-from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.source import Block, Source
 
 BEFORE_2001 = "before 2001 as milliseconds"
 LOOKS_LIKE_SECONDS = f"{BEFORE_2001}, so it looks like seconds"

@@ -16,17 +16,15 @@ import pyarrow as pa
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.paths import convert_errors
-from srvstat.sources.arrow_columns import (
+from srvstat.sources.mapping import describe_repeated
+from srvstat.sources.parquet import (
     Columns,
     build_sample,
     choose_columns,
     read_record_batches,
 )
-from srvstat.sources.batch import Batch
-from srvstat.sources.mapping import describe_repeated
 from srvstat.sources.proposal import SAMPLE_ROWS, Sample
-from srvstat.sources.source import Source
-from srvstat.sources.sql import NO_TABLE, build_query, is_utf8, quote_identifier
+from srvstat.sources.source import NO_TABLE, Batch, Source, build_query, is_utf8, quote_identifier
 
 _MEMORY_LIMIT = "512MB"
 """Sorting more rows than fit uses temporary files."""

@@ -1,0 +1,570 @@
+"""Read what trackers store: Minetrack, BattleMetrics, Prometheus, and Cfx.re's server records.
+
+Minetrack's database has the table `pings`, with a row for each ping: Unix milliseconds, the address
+of the server, and its player count, which is NULL if the ping failed. Its servers.json is an array
+of objects with a name and an address (`ip`).
+
+A response of BattleMetrics is the player count history of one server, and does not name it. So the
+file does: `1234567.json` is of the server 1234567.
+
+A response of Prometheus to `query_range` or `query` has series, which are servers; a label names
+the server of each.
+
+Cfx.re returns the record of a single server, whose texts have color codes such as `^1`. They stay:
+a response of srvstat has them as the API's has.
+
+A JSON file can have several responses, one after the other.
+"""
+
+import os
+import re
+import sqlite3
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from decimal import ROUND_DOWN, Context, Decimal
+from itertools import chain
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from srvstat.contract import wire
+from srvstat.contract.errors import SourceError, UsageError
+from srvstat.contract.time import LATEST, YEAR_2001, InstantError
+from srvstat.files.json_stream import Events, Problem, read_items, read_keys, read_value, skip_value
+from srvstat.files.paths import convert_errors, identify_file
+from srvstat.files.reading import STDIN
+from srvstat.sources.json import Point, collect_batches, read_events
+from srvstat.sources.mapping import STRICT, ColumnMapping
+from srvstat.sources.servers import (
+    FieldError,
+    PartialRecord,
+    check_count,
+    check_identifier,
+    check_source_id,
+    check_text,
+    get_field,
+    require_field,
+)
+from srvstat.sources.source import (
+    COUNT_RULE,
+    MAX_PLAYERS,
+    NO_COUNT,
+    Batch,
+    Reject,
+    RowError,
+    Source,
+)
+from srvstat.sources.values import ValueParser
+
+FAILED_PING = "failed ping"
+"""The reason to skip a ping without a player count."""
+
+_TIME, _ADDRESS, _COUNT, _OLD_COUNT = "timestamp", "ip", "playerCount", "player"
+"""The columns; the last one is the name of the player count in 2015."""
+
+_ROWS_PER_BATCH = 10_000
+_MAX_VALUE_BYTES = 1 << 20
+_MAGIC = b"SQLite format 3\x00"
+_WAL_MODE = b"\x02\x02"
+
+_Ping = tuple[Any, Any, Any]
+
+
+_SERVER = {"name": None, "ip": None}
+
+
+def read_minetrack(source: Source) -> Iterator[Batch]:
+    """Read the pings of a database, in the order of its rows.
+
+    All rows are read in one transaction, so they are of one state even while Minetrack writes.
+
+    Raises SourceError if the source can't be read or is no database of Minetrack.
+    """
+    with _open_database(source) as connection:
+        count = _find_count_column(source, connection)
+        query = f"SELECT {_TIME}, {_ADDRESS}, {count} FROM pings NOT INDEXED"  # noqa: S608 - our own names
+        # Exact unless rows were deleted, and found without reading all rows.
+        ((total,),) = connection.execute("SELECT max(rowid) FROM pings").fetchall()
+        cursor, done = connection.execute(query), 0
+        while rows := cursor.fetchmany(_ROWS_PER_BATCH):
+            yield _build_pings(rows, done + 1)
+            source.report_rows(done, len(rows), total)
+            done += len(rows)
+
+
+@contextmanager
+def _open_database(source: Source) -> Iterator[sqlite3.Connection]:
+    """Open a database for reading.
+
+    Raises SourceError, also for SQLite's errors in the block.
+    """
+    uri = f"file:{quote(os.fsencode(source.name), safe='/')}?mode=ro"
+    identity = identify_file(source.name)
+    is_idle = _is_idle_log(source)
+    if is_idle:
+        # Opening such a database would create the files of the log.
+        uri += "&immutable=1"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            connection.execute("PRAGMA trusted_schema = 0")
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+            yield connection
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise SourceError(
+            f"{source.title}: can't be read as a SQLite database: {error}; if Minetrack writes to"
+            " it, read a copy"
+        ) from None
+    if is_idle and identify_file(source.name) != identity:
+        raise SourceError(f"{source.title}: changed while it was read; read a copy")
+
+
+def _is_idle_log(source: Source) -> bool:
+    """Check the beginning of a file; return whether it is in WAL mode and no log exists.
+
+    Raises SourceError if the file can't be read or is not of SQLite.
+    """
+    if source.name == STDIN:
+        raise SourceError(f"{source.title}: a database can't be read from a pipe; name a file")
+    with convert_errors(source.title, SourceError):
+        if not os.path.isfile(source.name) and os.path.exists(source.name):
+            raise SourceError(f"{source.title}: not a file; name the database of Minetrack")
+        with open(source.name, "rb") as file:
+            header = file.read(100)
+    if not header.startswith(_MAGIC):
+        raise SourceError(f"{source.title}: not a SQLite database")
+    # SQLite keeps the log beside the file that a symbolic link names.
+    log = f"{os.path.realpath(source.name)}-wal"
+    return header[18:20] == _WAL_MODE and not os.path.exists(log)
+
+
+def _find_count_column(source: Source, connection: sqlite3.Connection) -> str:
+    """Return the name of the column of player counts.
+
+    Raises SourceError if the table or a column is missing.
+    """
+    # A view could compute endlessly, and a virtual table is what a module makes of it.
+    query = (
+        "SELECT name FROM pragma_table_list"
+        " WHERE schema = 'main' AND type = 'table' AND name <> 'sqlite_schema' ORDER BY name"
+    )
+    tables = [name for (name,) in connection.execute(query)]
+    if "pings" not in tables:
+        raise SourceError(
+            f"{source.title}: no table pings (views and virtual tables are not read); the tables"
+            f" are: {', '.join(tables) or 'none'}"
+        )
+    columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(pings)")]
+    count = _COUNT if _COUNT in columns else _OLD_COUNT
+    if missing := {_TIME, _ADDRESS, count} - {*columns}:
+        names = ", ".join(sorted(missing)).replace(_OLD_COUNT, _COUNT)
+        raise SourceError(
+            f"{source.title}: the table pings has no {names}; its columns are {', '.join(columns)}"
+        )
+    return count
+
+
+def _build_pings(rows: Sequence[_Ping], first_place: int) -> Batch:
+    kept: list[tuple[str, int, int, int]] = []
+    rejects: list[Reject] = []
+    failed = 0
+    for place, (instant, address, count) in enumerate(rows, first_place):
+        if fault := _find_ping_fault(instant, address, count):
+            reason, value = fault
+            rejects.append(Reject(place, reason, f"{instant},{address},{count}", str(value)))
+        elif count is None:
+            failed += 1
+        else:
+            kept.append((address, instant, count, place))
+    return Batch.from_rows(kept, rejects, skipped={FAILED_PING: failed} if failed else {})
+
+
+def _find_ping_fault(instant: Any, address: Any, count: Any) -> tuple[str, Any] | None:
+    """Return why a row is malformed, and the value that is; None if the row is well-formed."""
+    if type(address) is not str:
+        return f"{_ADDRESS}: must be text", address
+    if type(instant) is not int or not YEAR_2001 <= instant <= LATEST:
+        return f"{_TIME}: must be Unix milliseconds in the years 2001 to 9999", instant
+    if count is not None and (type(count) is not int or not 0 <= count <= MAX_PLAYERS):
+        return f"{_COUNT}: {COUNT_RULE}", count
+    return None
+
+
+def read_minetrack_records(source: Source) -> list[PartialRecord]:
+    """Read all server records: the name is the hostname, and the address the source's identifier.
+
+    Raises SourceError if the source can't be read, or for a server without name or address.
+    """
+    records = []
+    events = read_events(source)
+    found = read_value(events, _read_servers)
+    if not isinstance(found, list) or next(events, None):
+        raise SourceError(
+            f"{source.title}: must be an array of servers, as in Minetrack's servers.json"
+        )
+    for number, server in enumerate(found, 1):
+        try:
+            records.append(_build_minetrack_record(server))
+        except FieldError as error:
+            raise SourceError(f"{source.title}, server {number}: {error}") from None
+    return records
+
+
+def _read_servers(events: Events) -> list[Any]:
+    return [read_value(item, _SERVER) for item in read_items(events)]
+
+
+def _build_minetrack_record(server: Any) -> PartialRecord:
+    if isinstance(server, Problem):
+        raise FieldError(server.reason)
+    return PartialRecord(
+        source_id=require_field(server, "ip", check_source_id),
+        hostname=require_field(server, "name", check_text),
+    )
+
+
+_POINT = {"attributes": {"timestamp": None, "value": None}}
+_ERROR = {"title": None, "detail": None}
+
+
+def read_battlemetrics(source: Source) -> Iterator[Batch]:
+    """Read the data points of a source.
+
+    Raises SourceError if the source can't be read, has no name, or is no answer with data points.
+    """
+    return collect_batches(_read_battlemetrics_points(source, _find_server_id(source)))
+
+
+def _find_server_id(source: Source) -> str:
+    """Return the name of the file without directory and extensions."""
+    if source.name == STDIN:
+        raise SourceError(
+            f"{source.title}: the answers of BattleMetrics don't name their server; name a file"
+            " like the server's identifier, such as 1234567.json"
+        )
+    stem = os.path.basename(source.title)
+    for extension in (".gz", ".json"):
+        if stem.lower().endswith(extension):
+            stem = stem[: -len(extension)]
+    return stem
+
+
+def _read_battlemetrics_points(source: Source, server_id: str) -> Iterator[Point | Reject | str]:
+    events, parser = read_events(source), ValueParser(source.mapping)
+    for event, _ in events:
+        if event != "start_map":
+            raise _build_battlemetrics_error(source)
+        has_data = False
+        for key in read_keys(events):
+            if key == "data":
+                has_data = True
+                if next(events)[0] != "start_array":
+                    raise _build_battlemetrics_error(source)
+                for item in read_items(events):
+                    yield _build_point(parser, server_id, read_value(item, _POINT))
+            elif key == "errors":
+                raise SourceError(
+                    f"{source.title}: an error of BattleMetrics: {_describe_error(events)}"
+                )
+            else:
+                skip_value(events)
+        if not has_data:
+            raise _build_battlemetrics_error(source)
+
+
+def _describe_error(events: Events) -> str:
+    """Return the text of the first error of an answer."""
+    errors = read_value(
+        events, lambda rest: [read_value(item, _ERROR) for item in read_items(rest)]
+    )
+    first = errors[0] if isinstance(errors, list) and errors else None
+    texts = first.values() if isinstance(first, dict) else ()
+    return ": ".join(text for text in texts if isinstance(text, str)) or "unknown"
+
+
+def _build_point(parser: ValueParser, server_id: str, item: Any) -> Point | Reject | str:
+    attributes = item.get("attributes") if isinstance(item, dict) else None
+    if not isinstance(attributes, dict) or attributes.keys() != {"timestamp", "value"}:
+        return Reject(0, "must have the attributes timestamp and value", "")
+    if any(isinstance(value, Problem) for value in attributes.values()):
+        return Reject(0, "timestamp and value must be plain values", "")
+    observed_at, value = map(str, (attributes["timestamp"], attributes["value"]))
+    try:
+        instant, players = parser.parse_instant(observed_at), parser.parse_count(value)
+    except InstantError as error:
+        return Reject(0, f"observedAt: {error}", f"{observed_at},{value}", observed_at, "timestamp")
+    except RowError as error:
+        return Reject(0, str(error), f"{observed_at},{value}", value, "value")
+    return NO_COUNT if players is None else Point(server_id, instant, players)
+
+
+def _build_battlemetrics_error(source: Source) -> SourceError:
+    return SourceError(
+        f"{source.title}: must be an answer of BattleMetrics to player-count-history, an object"
+        " with an array of data points as `data`"
+    )
+
+
+NOT_A_NUMBER = "not a number (NaN)"
+HISTOGRAM = "native histogram"
+"""The reasons to skip a sample."""
+
+_Sample = Point | Reject | str
+
+_METRIC_NAME = "__name__"
+_SAMPLE_KEYS = ("value", "values", "histogram", "histograms")
+_SAMPLE_COUNT = re.compile(r"0|[1-9][0-9]{0,15}")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?")
+_CUT = Context(rounding=ROUND_DOWN, traps=[])
+"""Cuts digits beyond milliseconds, and has infinity for numbers that are too large."""
+
+
+def read_prometheus(source: Source) -> Iterator[Batch]:
+    """Read the samples of a source.
+
+    Raises SourceError if the source can't be read, is no answer with series, or is an error that
+    Prometheus reports, or if no label names the server of each series; UsageError if the mapping
+    has more than the label.
+    """
+    if source.mapping not in (STRICT, ColumnMapping(id=source.mapping.id)):
+        raise UsageError(
+            "--from prometheus: takes --columns id=LABEL only; leave out --wide, --time-zone,"
+            " --time-unit and other columns"
+        )
+    return collect_batches(_read_prometheus_answers(source))
+
+
+def _read_prometheus_answers(source: Source) -> Iterator[_Sample]:
+    events = read_events(source)
+    for event, _ in events:
+        if event != "start_map":
+            raise _build_prometheus_error(source)
+        has_result, message = False, None
+        for key in read_keys(events):
+            if key == "data":
+                has_result = yield from _read_data(source, events)
+            elif key == "error":
+                message = read_value(events, None)
+            elif key == "warnings":
+                _report_warnings(source, events)
+            else:
+                skip_value(events)
+        if message is not None:
+            reason = message if isinstance(message, str) else "unknown"
+            raise SourceError(f"{source.title}: an error of Prometheus: {reason}")
+        if not has_result:
+            raise _build_prometheus_error(source)
+
+
+def _read_data(source: Source, events: Events) -> Generator[_Sample, None, bool]:
+    """Yield the samples of an answer's `data`; return whether it has a `result`."""
+    if next(events)[0] != "start_map":
+        raise _build_prometheus_error(source)
+    has_result = False
+    for key in read_keys(events):
+        if key != "result":
+            skip_value(events)
+            continue
+        has_result = True
+        if next(events)[0] != "start_array":
+            raise _build_prometheus_error(source)
+        numbers: dict[str, int] = {}
+        for number, item in enumerate(read_items(events), 1):
+            if next(item)[0] != "start_map":
+                raise _build_prometheus_error(source)
+            yield from _read_series(_Series(source, number, numbers), item)
+    return has_result
+
+
+class LabelError(SourceError):
+    """A series has no label that names its server; `labels` are the names of those that it has."""
+
+    def __init__(self, reason: str, labels: Sequence[str]) -> None:
+        super().__init__(reason)
+        self.labels = labels
+
+
+class _Series(NamedTuple):
+    """A series: its number, from 1, and the numbers of earlier ones by their servers."""
+
+    source: Source
+    number: int
+    numbers: dict[str, int]
+
+    def find_server_id(self, labels: Mapping[str, Any]) -> str:
+        """Return the label that names the server, by default the only one."""
+        wanted = self.source.mapping.id
+        names = sorted(labels.keys() - {_METRIC_NAME})
+        if wanted not in labels and wanted == STRICT.id and len(names) == 1:
+            wanted = names[0]
+        if wanted not in labels:
+            listed = f"its labels are {', '.join(names)}" if names else "it has no labels"
+            reason = f"no label {wanted}; {listed}; --columns id=LABEL names that of the server"
+            raise LabelError(self.build_error(reason).reason, names)
+        server_id = labels[wanted]
+        if not isinstance(server_id, str):
+            raise self.build_error(f"the label {wanted} must be a string")
+        first = self.numbers.setdefault(server_id, self.number)
+        if first != self.number:
+            raise self.build_error(
+                f"{wanted} is {wire.quote_value(server_id)}, as in series {first}; name another"
+                " label with --columns id=LABEL, or add the series up in the query"
+            )
+        return server_id
+
+    def build_error(self, reason: str) -> SourceError:
+        """Return the error for a series that makes the source unusable."""
+        return SourceError(f"{self.source.title}, series {self.number}: {reason}")
+
+
+def _read_series(series: _Series, events: Events) -> Iterator[_Sample]:
+    server_id = None
+    for key in read_keys(events):
+        if key == "metric":
+            server_id = series.find_server_id(_read_labels(series, events))
+        elif key not in _SAMPLE_KEYS:
+            skip_value(events)
+        elif server_id is None:
+            raise series.build_error("must begin with `metric`")
+        elif key in ("value", "histogram"):
+            yield _build_sample(key, server_id, read_value(events, _read_list))
+        elif next(events)[0] == "start_array":
+            for item in read_items(events):
+                yield _build_sample(key, server_id, read_value(item, _read_list))
+        else:
+            raise series.build_error(f"`{key}` must be an array")
+
+
+def _read_labels(series: _Series, events: Events) -> dict[str, Any]:
+    if next(events)[0] != "start_map":
+        raise series.build_error("`metric` must be an object")
+    labels: dict[str, Any] = {}
+    for name in read_keys(events):
+        if name in labels:
+            raise series.build_error(f"the label {name} is repeated")
+        labels[name] = read_value(events, None)
+    return labels
+
+
+def _read_list(events: Events) -> list[Any]:
+    return [read_value(item, None) for item in read_items(events)]
+
+
+def _build_sample(key: str, server_id: str, sample: Any) -> _Sample:
+    """Return the point of a sample: Unix seconds as a number, and the value as text."""
+    if key.startswith("histogram"):
+        return HISTOGRAM
+    is_pair = isinstance(sample, list) and len(sample) == len(("time", "value"))
+    if not is_pair or any(isinstance(each, Problem) for each in sample):
+        return Reject(0, "must be an array of a time and a value", "")
+    seconds, value = sample
+    text = f"{server_id},{seconds},{value}"
+    is_number = type(seconds) in (int, Decimal)
+    milliseconds = _CUT.multiply(seconds, 1000) if is_number else Decimal(-1)
+    if not 0 <= milliseconds < LATEST + 1:
+        reason = "observedAt: must be a number of Unix seconds up to the year 9999"
+        return Reject(0, reason, text, str(seconds))
+    if value == "NaN":
+        return NOT_A_NUMBER
+    players = _parse_count(value)
+    if players is None:
+        return Reject(0, f"players: {COUNT_RULE}", text, str(value), "value")
+    return Point(server_id, int(milliseconds), players)
+
+
+def _parse_count(value: Any) -> int | None:
+    """Return the whole number that a text is, such as `12`, `12.0` or `1.2e1`; else None."""
+    if not isinstance(value, str):
+        return None
+    if _SAMPLE_COUNT.fullmatch(value):
+        count = int(value)
+    elif not _NUMBER.fullmatch(value) or (number := Decimal(value)) != number.to_integral_value():
+        return None
+    else:
+        count = int(number)
+    return count if 0 <= count <= MAX_PLAYERS else None
+
+
+def _report_warnings(source: Source, events: Events) -> None:
+    """Report the warnings of Prometheus, such as one about an answer that lacks data."""
+    warnings = read_value(events, _read_list)
+    for warning in warnings if isinstance(warnings, list) else ():
+        if source.on_warning and isinstance(warning, str):
+            source.on_warning(f"{source.title}: a warning of Prometheus: {warning}")
+
+
+def _build_prometheus_error(source: Source) -> SourceError:
+    return SourceError(
+        f"{source.title}: must be an answer of Prometheus to query_range or query, an object with"
+        " an array of series as `data.result`"
+    )
+
+
+_CFX_ANSWER = {
+    "EndPoint": None,
+    "Data": {
+        "clients": None,
+        "sv_maxclients": None,
+        "svMaxclients": None,
+        "hostname": None,
+        "vars": {"sv_projectName": None, "sv_projectDesc": None, "tags": None},
+    },
+    "error": None,
+}
+
+
+def read_cfx_records(source: Source) -> list[PartialRecord]:
+    """Read all server records. They have no game, because Cfx.re does not name it.
+
+    Raises SourceError if the source can't be read, or for an answer that is not one of Cfx.re about
+    a server.
+    """
+    records = []
+    for number, answer in enumerate(_read_cfx_answers(source), 1):
+        try:
+            records.append(_build_cfx_record(answer))
+        except FieldError as error:
+            raise SourceError(f"{source.title}, server {number}: {error}") from None
+    return records
+
+
+def _read_cfx_answers(source: Source) -> Iterator[Any]:
+    """Yield the parts of each answer that a record needs, or a Problem."""
+
+    def read_array(events: Events) -> list[Any]:
+        return [read_value(item, _CFX_ANSWER) for item in read_items(events)]
+
+    events = read_events(source)
+    for first in events:
+        if first[0] == "start_array":
+            yield from read_array(events)
+        else:
+            yield read_value(chain([first], events), _CFX_ANSWER)
+
+
+def _build_cfx_record(answer: Any) -> PartialRecord:
+    given = _check_part("the answer", answer)
+    if "Data" not in given and isinstance(given.get("error"), str):
+        raise FieldError(f"an error of Cfx.re: {given['error']}")
+    data = _check_part("Data", given.get("Data"))
+    texts = _check_part("vars", {} if data.get("vars") is None else data["vars"])
+    server_id = require_field(given, "EndPoint", check_identifier)
+    most = "sv_maxclients" if data.get("sv_maxclients") is not None else "svMaxclients"
+    return PartialRecord(
+        id=server_id,
+        cfx_id=server_id,
+        hostname=get_field(data, "hostname", check_text),
+        project_name=get_field(texts, "sv_projectName", check_text) or "",
+        project_description=get_field(texts, "sv_projectDesc", check_text) or "",
+        players_current=get_field(data, "clients", check_count),
+        players_max=get_field(data, most, check_count) or 0,
+        tags=_split_tags(get_field(texts, "tags", check_text) or ""),
+    )
+
+
+def _check_part(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise FieldError(f"{name}: must be an object, as Cfx.re returns it for a single server")
+    return value
+
+
+def _split_tags(text: str) -> tuple[str, ...]:
+    return tuple(tag for part in text.split(",") if (tag := part.strip()))
