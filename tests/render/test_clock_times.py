@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from srvstat.contract.time import LATEST, parse_instant
-from srvstat.render.local_time import format_local_date, format_local_month, format_local_time
+from srvstat.render.text import format_local_date, format_local_month, format_local_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -11,7 +11,7 @@ from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResu
 from srvstat.contract.time import Window
 from srvstat.documents.analysis import ComparedServer, Comparison, StepCell
 from srvstat.render.screen import Screen
-from srvstat.render.tables.comparison import render_comparison
+from srvstat.render.tables.servers import render_comparison
 
 BAR = "│"
 NONE = "–"  # noqa: RUF001 - the dash of a table

@@ -21,9 +21,8 @@ from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.documents.analysis import Report
 from srvstat.documents.document import Part, is_silent, remove_color_codes
 from srvstat.render.figures import format_first_last
-from srvstat.render.local_time import format_local_time
 from srvstat.render.report import render_report
-from srvstat.render.text import escape_text, format_share, format_span_length
+from srvstat.render.text import escape_text, format_local_time, format_share, format_span_length
 from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 from support.markdown import Node, Page
 

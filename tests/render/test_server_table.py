@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from srvstat.render.screen import Screen
-from srvstat.render.tables.server_table import build_server_table, escape_server
+from srvstat.render.screen import Screen, build_server_table, escape_server
 from srvstat.render.text import format_span_length
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000

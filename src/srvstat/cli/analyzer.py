@@ -47,8 +47,7 @@ from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.time import Window
 from srvstat.documents.analysis import Aggregate, GrowthStepName, HistoryNotes, HistoryQuery, TopKey
 from srvstat.documents.snapshot import SortKey
-from srvstat.render.local_time import format_zoned_time
-from srvstat.render.text import format_count, format_span
+from srvstat.render.text import format_count, format_span, format_zoned_time
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.rows import ServerRow
 

@@ -9,8 +9,7 @@ from srvstat.contract.errors import UsageError
 from srvstat.documents.document import WindowPart
 from srvstat.files.atomic import atomic_write, check_name, check_target
 from srvstat.files.paths import convert_write_errors
-from srvstat.render.local_time import format_local_window
-from srvstat.render.text import format_count, format_size
+from srvstat.render.text import format_count, format_size, format_window
 
 STDOUT_NAME = "-"
 
@@ -60,7 +59,7 @@ def check_snapshot_is_kept(path: str, snapshot: str) -> None:
 def describe_contents(server_count: int, window: WindowPart, zone: ZoneInfo) -> str:
     """Return a few words about what a file shows."""
     servers = format_count(server_count, "server")
-    return f"{servers}, {format_local_window(window, zone)} ({zone.key})"
+    return f"{servers}, {format_window(window.from_, window.to, zone)} ({zone.key})"
 
 
 def write_output(path: str, data: bytes, *, contents: str, overwrite: bool) -> Outcome:

@@ -13,16 +13,16 @@ from srvstat.render.figures import (
     describe_step,
     find_highest,
     find_trend_line,
-    format_rounded,
+    format_brief_average,
+    format_median,
     format_step,
     format_trend,
     join_cells,
     list_growth_cells,
     list_whole,
 )
-from srvstat.render.local_time import WEEKDAYS
 from srvstat.render.screen import Screen
-from srvstat.render.text import NOTHING, format_count
+from srvstat.render.text import NOTHING, WEEKDAYS, format_count
 
 USUAL_WIDTH = 80
 """The width of a chart where there is no limit."""
@@ -488,7 +488,7 @@ def _describe_quartiles(server: analysis.ServerDistribution) -> str:
     if server.median_players is None:
         return "no observation"
     figures = (server.median_players, server.lower_quartile, server.upper_quartile)
-    median, lower, upper = (format_rounded(one, 1) for one in figures)
+    median, lower, upper = (format_median(one) for one in figures)
     return f"median {median}, quartiles {lower} and {upper}"
 
 
@@ -727,7 +727,7 @@ def _describe_cells(cells: Sequence[analysis.StepCell]) -> str:
         "highest": max(whole, default=None),
         "last": whole[-1] if whole else None,
     }
-    return ", ".join(f"{name} {format_rounded(value, 1)}" for name, value in figures.items())
+    return ", ".join(f"{name} {format_brief_average(value)}" for name, value in figures.items())
 
 
 def _describe_chart(table: analysis.StepTable, lines: Sequence[analysis.StepLine]) -> Iterator[str]:

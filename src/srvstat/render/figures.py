@@ -16,12 +16,13 @@ from srvstat.documents.analysis import (
     StepCell,
 )
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, WindowPart, is_silent
-from srvstat.render.local_time import UTC, format_day
 from srvstat.render.screen import Screen
 from srvstat.render.text import (
     NOTHING,
+    UTC,
     format_count,
     format_date,
+    format_day,
     format_exact_duration,
     format_share,
 )
@@ -137,12 +138,19 @@ ChangingServer = ServerStatistics | ServerGrowth
 """A server with the change of its average."""
 
 
-def format_rounded(value: float | None, digits: int) -> str:
-    """Format a value with 2 digits after the point, or with 1 that is left out if it is 0."""
-    if value is None:
-        return NOTHING
-    text = f"{value:,.{digits}f}"
-    return text.removesuffix(".0") if digits == 1 else text
+def format_average(value: float | None) -> str:
+    """Format an average."""
+    return NOTHING if value is None else f"{value:,.2f}"
+
+
+def format_median(value: float | None) -> str:
+    """Format a median or another quantile. A whole number has no decimals."""
+    return NOTHING if value is None else f"{value:,.1f}".removesuffix(".0")
+
+
+def format_brief_average(value: float | None) -> str:
+    """Format an average of a drawing, where it is short rather than precise."""
+    return format_median(value)
 
 
 def format_whole(value: int | None) -> str:
@@ -305,9 +313,8 @@ def describe_drawings(
         if top is not None:
             whole = list_whole(cells)
             has_partial |= len(whole) not in {0, sum(cell.players is not None for cell in cells)}
-            shown = (
-                f"{screen.escape(server_id).plain} {format_rounded(top, 2 if 0 < top < 1 else 1)}"
-            )
+            shown_top = format_average(top) if 0 < top < 1 else format_brief_average(top)
+            shown = f"{screen.escape(server_id).plain} {shown_top}"
             tops.append(shown if whole else f"{shown} (part of {step})")
     meaning = f"each mark is the average of {step}; ▁ is 0, blank is no observation"
     if has_partial:

@@ -7,10 +7,9 @@ from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
 from srvstat.contract.time import format_instant
-from srvstat.render.figures import format_rounded, format_whole
-from srvstat.render.local_time import format_local_time
+from srvstat.render.figures import format_average, format_median, format_whole
 from srvstat.render.svg import NamedServer, Size, name_servers
-from srvstat.render.text import NOTHING, escape_text
+from srvstat.render.text import NOTHING, escape_text, format_local_time
 
 Child = Element | str
 Children = Sequence[Child]
@@ -59,9 +58,14 @@ def build_figure(value: float | None, format_value: Callable[[float], str]) -> E
     return build_number(value, "" if value is None else format_value(value))
 
 
-def build_rounded(value: float | None, digits: int) -> Element:
-    """Build a figure with at most `digits` digits after the point."""
-    return build_number(value, format_rounded(value, digits))
+def build_average(value: float | None) -> Element:
+    """Build an average."""
+    return build_number(value, format_average(value))
+
+
+def build_median(value: float | None) -> Element:
+    """Build a median or another quantile."""
+    return build_number(value, format_median(value))
 
 
 def build_whole(value: int | None) -> Element:

@@ -30,15 +30,24 @@ from srvstat.render.figures import (
     find_highest,
     find_level,
     find_trend_line,
+    format_average,
+    format_brief_average,
     format_change,
-    format_rounded,
+    format_median,
     format_step,
     format_trend,
     format_window_length,
     list_growth_cells,
 )
-from srvstat.render.local_time import WEEKDAYS, format_hour, format_local_time, format_zoned_time
-from srvstat.render.text import NOTHING, format_count, format_share
+from srvstat.render.text import (
+    NOTHING,
+    WEEKDAYS,
+    format_count,
+    format_hour,
+    format_local_time,
+    format_share,
+    format_zoned_time,
+)
 from srvstat.render.timeline import draw_timeline
 
 
@@ -244,7 +253,7 @@ def _list_quartiles(server: ServerDistribution) -> Iterator[str]:
         yield "no observation"
         return
     median, lower, upper = (
-        format_rounded(value, 1)
+        format_median(value)
         for value in (server.median_players, server.lower_quartile, server.upper_quartile)
     )
     yield f"median {median}"
@@ -327,7 +336,7 @@ def _draw_steps(
         place = {"x": left + space / 2, "y": top}
         size = {"width": right - left - space, "height": up.start - top}
         bar = svg.add(group, "rect", css, **place, **size)
-        average = format_rounded(step.average_players, 2)
+        average = format_average(step.average_players)
         count = format_count(step.sample_count, "observation")
         partial = f", part of a {growth.step}" if step.is_partial else ""
         name = format_step(step.from_, zone, growth.step)
@@ -376,7 +385,7 @@ def _list_growth_figures(server: ServerGrowth, window: WindowPart) -> Iterator[s
     if server.average_players is None:
         yield _describe_trend(server)
         return
-    yield f"average {format_rounded(server.average_players, 1)}"
+    yield f"average {format_brief_average(server.average_players)}"
     if server.change is None:
         yield explain_missing_change(window, server.coverage, server.previous_coverage)
     else:
@@ -483,7 +492,7 @@ def _draw_cell(picture: Element, box: svg.Box, cell: HourCellPart, levels: _Rang
     else:
         css = f"cell level-{levels.find_level(cell.average_players)}"
         element = svg.add(picture, "rect", css, **spot.rectangle)
-        figures = f"average {format_rounded(cell.average_players, 2)}"
+        figures = f"average {format_average(cell.average_players)}"
     count = format_count(cell.sample_count, "observation")
     svg.add_tooltip(element, f"{format_hour(cell.weekday, cell.hour)}: {figures}, {count}")
 
@@ -510,7 +519,7 @@ def _draw_key(picture: Element, at: tuple[float, float], width: int, key: _Key) 
 def _draw_scale(picture: Element, at: tuple[float, float], levels: _Range, right: float) -> float:
     """Draw the colors with the averages at their ends, and return the place after them."""
     x, y = at
-    low, high = (format_rounded(value, 1) for value in levels)
+    low, high = (format_brief_average(value) for value in levels)
     words = f"players {low}"
     svg.add_text(picture, "unit", (x, y), words)
     room = right - x - svg.measure_text(words) - svg.measure_text(high) - 2 * _KEY_SPACE
@@ -532,7 +541,7 @@ def _describe(server: ServerPeakHours, busiest: HourPart | None) -> Iterator[str
         return
     if busiest is not None:
         for name, hour in (("Busiest", busiest), ("Quietest", server.quietest)):
-            average = format_rounded(server.get_cell(hour).average_players, 2)
+            average = format_average(server.get_cell(hour).average_players)
             yield f"{name}: {format_hour(hour.weekday, hour.hour)}, average {average}."
     known = [cell.average_players for cell in server.cells if cell.average_players is not None]
     if len(set(known)) == 1:

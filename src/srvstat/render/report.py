@@ -16,6 +16,7 @@ from srvstat.render.figures import (
     choose_class,
     describe_shortage,
     explain_missing_change,
+    format_brief_average,
     format_change,
     format_first_last,
     format_last_seen,
@@ -27,26 +28,20 @@ from srvstat.render.html import (
     Labels,
     append,
     build,
+    build_average,
     build_details,
     build_drawing,
     build_fields,
     build_figure,
     build_list,
+    build_median,
     build_number,
     build_raw,
-    build_rounded,
     build_section,
     build_table,
     build_time,
     build_whole,
     join_words,
-)
-from srvstat.render.local_time import (
-    WEEKDAYS,
-    format_hour,
-    format_local_date,
-    format_local_month,
-    format_local_window,
 )
 from srvstat.render.pictures import (
     draw_distribution,
@@ -59,11 +54,16 @@ from srvstat.render.svg import Size
 from srvstat.render.tables.integrity import MEANING, RULES, describe_evidence
 from srvstat.render.text import (
     NOTHING,
+    WEEKDAYS,
     escape_text,
     format_count,
+    format_hour,
     format_interval,
+    format_local_date,
+    format_local_month,
     format_share,
     format_span_length,
+    format_window,
 )
 from srvstat.render.timeline import draw_timeline
 from srvstat.render.web import CHART_SCRIPTS, read_asset
@@ -222,9 +222,9 @@ def _list_rows(stats: analysis.Stats, labels: Labels) -> Iterator[Children]:
             for one in servers
         ),
     ]
-    yield ["Average", *(build_rounded(one.average_players, 2) for one in servers)]
+    yield ["Average", *(build_average(one.average_players) for one in servers)]
     yield ["Change", *(build_change(one, stats.window) for one in servers)]
-    yield ["Median", *(build_rounded(one.median_players, 1) for one in servers)]
+    yield ["Median", *(build_median(one.median_players) for one in servers)]
     yield ["Peak", *(_build_peak(one, labels) for one in servers)]
     yield ["Lowest", *(build_whole(one.lowest_players) for one in servers)]
     yield [FIRST_LAST, *map(build_first_last, servers)]
@@ -233,7 +233,7 @@ def _list_rows(stats: analysis.Stats, labels: Labels) -> Iterator[Children]:
         yield ["Quantiles"]
     for values in quantiles:
         percent = (Decimal(wire.format_number(values[0].quantile)) * 100).normalize()
-        yield [f"{percent:f}%", *(build_rounded(one.players, 1) for one in values)]
+        yield [f"{percent:f}%", *(build_median(one.players) for one in values)]
     yield ["Observations"]
     yield ["Count", *(build_whole(one.sample_count) for one in servers)]
     yield [
@@ -318,10 +318,10 @@ def _compare_windows(
 def _list_cells(
     server: analysis.ServerGrowth, figures: analysis.ServerStatistics, stats: analysis.Stats
 ) -> Iterator[Child]:
-    yield build_rounded(server.average_players, 2)
+    yield build_average(server.average_players)
     if stats.previous_window is not None:
         previous = figures.previous
-        yield build_rounded(None if previous is None else previous.average_players, 2)
+        yield build_average(None if previous is None else previous.average_players)
     yield build_change(figures, stats.window)
     trend, _ = format_trend(server.players_per_week, server.average_players, server.coverage)
     yield build_number(None if trend == NOTHING else server.players_per_week, trend)
@@ -329,7 +329,7 @@ def _list_cells(
 
 
 def _build_average(step: analysis.GrowthStepPart, part: str) -> Element:
-    average = build_rounded(step.average_players, 2)
+    average = build_average(step.average_players)
     if not step.is_partial or step.average_players is None:
         return average
     # The figure is at the end, below the others of its column.
@@ -449,8 +449,7 @@ def _build_map(server: analysis.ServerPeakHours, name: str, coverage: float) -> 
     picture = build("div", drawing, class_="drawing")
     headers = ("Hour", *(day[:3] for day in WEEKDAYS))
     rows: Iterator[Children] = (
-        (f"{at:02}:00", *(build_rounded(cell.average_players, 1) for cell in server.cells[at::24]))
-        for at in range(24)
+        (f"{at:02}:00", *map(_build_brief_average, server.cells[at::24])) for at in range(24)
     )
     table = build_table(
         f"Average players of {name} by hour and weekday",
@@ -462,8 +461,12 @@ def _build_map(server: analysis.ServerPeakHours, name: str, coverage: float) -> 
     return build("div", heading, figure, build_details("Figures of this map", table), class_="map")
 
 
+def _build_brief_average(cell: analysis.HourCellPart) -> Element:
+    return build_number(cell.average_players, format_brief_average(cell.average_players))
+
+
 def _describe_hour(hour: analysis.HourPart, server: analysis.ServerPeakHours) -> Children:
-    average = build_rounded(server.get_cell(hour).average_players, 2)
+    average = build_average(server.get_cell(hour).average_players)
     return [format_hour(hour.weekday, hour.hour), ", average ", average]
 
 
@@ -641,7 +644,7 @@ def build_origin(report: analysis.Report, labels: Labels) -> Element:
             {
                 "Snapshot as of": labels.build_time(report.as_of),
                 "Root": build("span", root, " (SHA-256 of the snapshot's content)"),
-                "Window": format_local_window(report.window, labels.zone),
+                "Window": format_window(report.window.from_, report.window.to, labels.zone),
                 "Time zone": report.time_zone,
                 "Program": report.program,
                 "Command": build("code", report.command),

@@ -6,8 +6,8 @@ from srvstat.documents.analysis import HourPart, Report, ServerStatistics
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GapPart
 from srvstat.render.figures import (
     explain_missing_change,
+    format_average,
     format_change,
-    format_rounded,
     format_window_length,
 )
 from srvstat.render.html import (
@@ -15,16 +15,15 @@ from srvstat.render.html import (
     Children,
     Labels,
     build,
+    build_average,
     build_figure,
     build_number,
-    build_rounded,
     build_whole,
     join_words,
 )
-from srvstat.render.local_time import format_hour
 from srvstat.render.pictures import find_busiest
 from srvstat.render.tables.integrity import RULES
-from srvstat.render.text import format_count, format_share, format_span_length
+from srvstat.render.text import format_count, format_hour, format_share, format_span_length
 
 _LEAST_CHANGE = 0.01
 """An average that changes by a smaller share of it hardly changed."""
@@ -72,7 +71,7 @@ def _describe_size(report: Report, labels: Labels, observed: Sequence[int]) -> C
     if len(ranked) < 2:  # noqa: PLR2004 - one has no rank
         ranked = []
     figures: list[Children] = [
-        [_build_lead(labels, at), " has ", build_rounded(averages[at], 2)]
+        [_build_lead(labels, at), " has ", build_average(averages[at])]
         for at in observed
         if at not in ranked
     ]
@@ -89,13 +88,13 @@ def _rank(averages: Mapping[int, float], ranked: Sequence[int], labels: Labels) 
     leaders = [at for at in ranked if averages[at] == greatest]
     others = sorted((at for at in ranked if at not in leaders), key=lambda at: -averages[at])
     yield from join_words([[_build_lead(labels, at)] for at in leaders])
-    average = build_rounded(greatest, 2)
+    average = build_average(greatest)
     if not others:
         yield from (" each have ", average, " players on average.")
         return
     yield " have the most players, each " if len(leaders) > 1 else " has the most players, "
     followers: list[Children] = [
-        [labels.build_name(at), " (", build_rounded(averages[at], 2), ")"] for at in others
+        [labels.build_name(at), " (", build_average(averages[at]), ")"] for at in others
     ]
     yield from (average, " on average, followed by ", *join_words(followers), ".")
 
@@ -163,12 +162,12 @@ def _describe_change(server: ServerStatistics, change: ChangePart) -> tuple[str,
     now = server.average_players or 0
     before = 0 if server.previous is None else server.previous.average_players or 0
     if now == before:
-        return "did not change", ["(", build_rounded(now, 2), ")"]
-    figures: list[Child] = ["(from ", build_rounded(before, 2), " to ", build_rounded(now, 2)]
+        return "did not change", ["(", build_average(now), ")"]
+    figures: list[Child] = ["(from ", build_average(before), " to ", build_average(now)]
     for text in format_change(change, now)[1:]:
         figures += [", ", build_number(change.percentage, text)]
     is_small = abs(now - before) < _LEAST_CHANGE * before
-    if is_small or format_rounded(now, 2) == format_rounded(before, 2):
+    if is_small or format_average(now) == format_average(before):
         return "hardly changed", [*figures, ")"]
     return "rose" if now > before else "fell", [*figures, ")"]
 

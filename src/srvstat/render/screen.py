@@ -1,13 +1,18 @@
-"""Render text for a screen: for its width, its colors and its character set."""
+"""Lay out text for a screen: for its width, its colors and its character set.
+
+Rich builds the lines of tables, except for tables of servers. There the figures of all servers
+share columns, while the lines below them, with identifiers and notes, have columns of their own.
+"""
 
 import io
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 from rich.box import SIMPLE_HEAD
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
@@ -133,3 +138,285 @@ def start_table(*names: str, right: Collection[str] = (), header_style: str = "b
 
 Renderers = Mapping[type, Callable[[Any, Screen], str]]
 """The functions that render documents, by their type."""
+
+
+GAP = 2
+"""The space between two columns, and the indentation of the lines below an id."""
+
+MIN_NAME_WIDTH = 12
+USUAL_NAME_WIDTH = 24
+MIN_TABLE_WIDTH = 80
+"""The least width at which the column of ids may be as narrow as MIN_NAME_WIDTH."""
+
+_CARD_GAP = 3
+_MIN_NOTE_WIDTH = 40
+"""The least width of notes beside names; narrower ones are below them."""
+
+
+class ServerCells(NamedTuple):
+    """The parts of one server as text for a screen. The id is the title: people type ids.
+
+    `hostname` is None if it equals the id, or was shown already. `names` are other identifiers.
+    Notes are short texts without line breaks, shown in their order, as many on a line as fit.
+    """
+
+    title: Text
+    hostname: Text | None
+    names: tuple[Text, ...]
+    figures: tuple[Text, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def names_width(self) -> int:
+        """The width of the hostname and the other identifiers on one line."""
+        return _join_names(self._list_all()).cell_len
+
+    def list_names(self, width: int, screen: Screen) -> list[Text]:
+        """Return lines with the hostname and the other identifiers. Only a hostname is cut."""
+        if self.names_width <= width:
+            return [_join_names(self._list_all())] if self._list_all() else []
+        if self.hostname is None:
+            return [*self.names]
+        room = width - (GAP + _join_names(self.names).cell_len if self.names else 0)
+        if room < MIN_NAME_WIDTH:
+            return [screen.truncate(self.hostname, width), *self.names]
+        return [_join_names((screen.truncate(self.hostname, room), *self.names))]
+
+    def build_card_head(self, width: int) -> Iterator[Text]:
+        """Yield the first lines of a card: the id, then the hostname and other identifiers."""
+        names = self._list_all()
+        joined = (_join_names(names),) if names and self.names_width <= width else names
+        # Rich would break a line after the rank, even at a no-break space.
+        yield from self.title.divide(range(width, len(self.title), width))
+        for line in joined:
+            line.overflow = "fold"
+            yield line
+
+    def build_figures(
+        self, name_width: int, widths: Sequence[int], screen: Screen
+    ) -> tuple[list[Text], "ServerCells"]:
+        """Return the lines with the id and the figures, and the parts that are not on them.
+
+        An id is never cut. One that is too wide has a line of its own, above the hostname.
+        """
+        if self.title.cell_len <= name_width:
+            return [build_line(self.title, self.figures, name_width, widths)], self
+        beside = Text(" " * GAP)
+        if self.hostname is not None:
+            beside.append_text(screen.truncate(self.hostname, name_width - GAP))
+        line = build_line(beside, self.figures, name_width, widths)
+        return [join_at_columns((0, self.title)), line], self._replace(hostname=None)
+
+    def _list_all(self) -> tuple[Text, ...]:
+        return self.names if self.hostname is None else (self.hostname, *self.names)
+
+
+def _join_names(names: Iterable[Text]) -> Text:
+    return Text(" " * GAP).join(names)
+
+
+def build_server_table(
+    headers: Sequence[str], rows: Sequence[ServerCells], screen: Screen
+) -> list[RenderableType]:
+    """Return the lines of a table: id and figures, and below them hostname, cfxId and notes.
+
+    `headers` are the names of the figures. Where the table does not fit, there is a card for each
+    server instead, with a blank line between them. No server: no line.
+    """
+    if not rows:
+        return []
+    widths = measure_columns(headers, rows)
+    name_width = _find_name_width(rows, widths, screen)
+    if name_width is None:
+        return list(_build_cards(headers, rows, screen))
+    header = build_line(Text("server"), map(Text, headers), name_width, widths)
+    header.stylize("bold")
+    lines: list[RenderableType] = [header]
+    notes_at = _find_notes(rows, screen)
+    for row in rows:
+        figures, rest = row.build_figures(name_width, widths, screen)
+        lines += [*figures, *_build_details(rest, notes_at, screen)]
+    return lines
+
+
+def fits(headers: Sequence[str], rows: Sequence[ServerCells], screen: Screen) -> bool:
+    """Check whether a table of servers fits a screen, so that it needs no cards."""
+    return _find_name_width(rows, measure_columns(headers, rows), screen) is not None
+
+
+def escape_server(
+    screen: Screen,
+    names: tuple[str, ...],
+    figures: tuple[Text, ...] = (),
+    notes: tuple[str, ...] = (),
+    rank: str = "",
+) -> ServerCells:
+    """Return the parts of a server as text for a screen. Equal ones are shown once.
+
+    `names` are the hostname, the id and other identifiers, as foreign text. `rank` is a text before
+    the id.
+    """
+    hostname = screen.escape_name(names[0])
+    identifier, *others = (screen.escape(name).plain for name in names[1:])
+    shown = {identifier, hostname.plain}
+    return ServerCells(
+        Text(rank).append(identifier, "bold"),
+        None if hostname.plain == identifier else hostname,
+        tuple(Text(other, "dim") for other in dict.fromkeys(others) if other not in shown),
+        figures,
+        notes,
+    )
+
+
+def measure_columns(
+    headers: Sequence[str], rows: Iterable[ServerCells], least: Sequence[int] | None = None
+) -> tuple[int, ...]:
+    """Return the width of each column of figures, but at least that in `least`, if given."""
+    columns = zip(headers, *(row.figures for row in rows), strict=True)
+    widths = (max(map(len, column)) for column in columns)
+    return tuple(map(max, widths, least or map(len, headers)))
+
+
+def measure_figures(widths: Sequence[int]) -> int:
+    """Return the width of all columns of figures with the gaps between them."""
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def build_line(
+    title: Text, figures: Iterable[Text], name_width: int, widths: Sequence[int]
+) -> Text:
+    """Return a line with a title and the figures, right-aligned in their columns."""
+    parts = [(0, title)]
+    end = name_width
+    for cell, width in zip(figures, widths, strict=True):
+        end += GAP + width
+        parts.append((end - len(cell), cell))
+    return join_at_columns(*parts)
+
+
+def join_at_columns(*parts: tuple[int, Text]) -> Text:
+    """Return one line with each text at its column, counted from 0."""
+    line = Text(no_wrap=True, overflow="ignore")
+    for start, part in parts:
+        line.append(" " * (start - line.cell_len))
+        line.append_text(part)
+    return line
+
+
+def build_card_figures(
+    headers: Sequence[str], rows: Sequence[ServerCells], width: int
+) -> list[list[Text]]:
+    """Return the lines of figures of each card, in equal columns: three a line, or fewer.
+
+    Needs at least one row and one figure.
+    """
+    cards: list[list[Text]] = []
+    for count in (3, 2, 1):
+        cards = _build_card_figures(headers, rows, count)
+        if len(cards[0][0]) <= width:
+            break
+    return cards
+
+
+def get_width(screen: Screen) -> int:
+    """Return the width of a screen; without a limit, one that is wider than any line."""
+    return NATURAL_WIDTH if screen.width is None else screen.width
+
+
+def _find_name_width(
+    rows: Sequence[ServerCells], widths: Sequence[int], screen: Screen
+) -> int | None:
+    """Return the width of the column of ids; None if the table does not fit."""
+    width = get_width(screen)
+    room = width - measure_figures(widths) - GAP
+    least = MIN_NAME_WIDTH if width >= MIN_TABLE_WIDTH else USUAL_NAME_WIDTH
+    longest_name = max((name.cell_len for row in rows for name in row.names), default=0)
+    longest_title = max(row.title.cell_len for row in rows)
+    if room < least or max(longest_title, GAP + longest_name) > width:
+        return None
+    return min(room, max(USUAL_NAME_WIDTH, longest_title))
+
+
+def _find_notes(rows: Sequence[ServerCells], screen: Screen) -> int | None:
+    """Return the column of notes beside names; None if notes must be below them."""
+    width = get_width(screen)
+    most = min(width - _MIN_NOTE_WIDTH, max(_MIN_NOTE_WIDTH, width // 2)) - 2 * GAP
+    if most < USUAL_NAME_WIDTH or not any(row.notes for row in rows):
+        return None
+    lines = (line.cell_len for row in rows for line in row.list_names(most, screen))
+    longest = max(lines, default=0)
+    return GAP + longest + GAP if longest <= most else None
+
+
+def _build_details(row: ServerCells, notes_at: int | None, screen: Screen) -> Iterator[Text]:
+    width = get_width(screen)
+    names = row.list_names(width - GAP if notes_at is None else notes_at - 2 * GAP, screen)
+    start = GAP if notes_at is None else notes_at
+    lines = [Text(line) for line in _flow(row.notes, width - start)]
+    if notes_at is None:
+        yield from (join_at_columns((GAP, line)) for line in [*names, *lines])
+        return
+    for name, line in zip_longest(names, lines, fillvalue=Text()):
+        yield join_at_columns((GAP, name), (start, line))
+
+
+def _flow(notes: Iterable[str], width: int) -> list[str]:
+    """Join notes to lines of at most a width. Only a note that is wider is divided."""
+    lines: list[str] = []
+    for note in notes:
+        if lines and cell_len(f"{lines[-1]}; {note};") <= width:
+            lines[-1] += f"; {note}"
+            continue
+        if lines:
+            lines[-1] += ";"
+        lines += _divide(note, width)
+    return lines
+
+
+def _divide(note: str, width: int) -> Iterator[str]:
+    line = ""
+    for word in note.split(" "):
+        if line and cell_len(f"{line} {word};") > width:
+            yield line
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    yield line
+
+
+def _build_cards(
+    headers: Sequence[str], rows: Sequence[ServerCells], screen: Screen
+) -> Iterator[RenderableType]:
+    width = get_width(screen)
+    figures = build_card_figures(headers, rows, width)
+    for number, (row, lines) in enumerate(zip(rows, figures, strict=True)):
+        if number:
+            yield Text()
+        yield from row.build_card_head(width)
+        yield from lines
+        yield from (Text(line, overflow="fold") for line in _flow(row.notes, width))
+
+
+def _build_card_figures(
+    headers: Sequence[str], rows: Sequence[ServerCells], count: int
+) -> list[list[Text]]:
+    """Return the lines of figures of each card, `count` figures a line, in equal widths."""
+    name_widths = [max(map(len, headers[at::count]), default=0) for at in range(count)]
+    value_widths = [
+        max((len(value) for row in rows for value in row.figures[at::count]), default=0)
+        for at in range(count)
+    ]
+    cards = []
+    for row in rows:
+        lines = []
+        for start in range(0, len(headers), count):
+            line = Text(overflow="fold")
+            for at in range(min(count, len(headers) - start)):
+                value = row.figures[start + at]
+                line.append(" " * (_CARD_GAP if at else 0))
+                line.append(headers[start + at].ljust(name_widths[at] + GAP), "dim")
+                line.append(" " * (value_widths[at] - len(value)))
+                line.append_text(value)
+            lines.append(line)
+        cards.append(lines)
+    return cards

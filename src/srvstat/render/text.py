@@ -1,4 +1,4 @@
-"""Escape text from outside for a terminal, and format counts, times and durations.
+"""Escape text from outside for a terminal, and format counts, times and durations for people.
 
 Strangers choose hostnames. Unescaped, a hostname could move the cursor, recolor the screen, set the
 clipboard, reverse a line or be invisible; Rich does not prevent this.
@@ -6,6 +6,9 @@ clipboard, reverse a line or be invisible; Rich does not prevent this.
 
 import unicodedata
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from zoneinfo import ZoneInfo
 
 from srvstat.contract.time import format_instant
 from srvstat.contract.wire import UNSAFE_CATEGORIES
@@ -16,6 +19,8 @@ _INVISIBLE = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Characters that Unicode classes as letters or symbols, but that are blank."""
 
 NOTHING = "–"  # noqa: RUF001 - the dash that tables show for a missing value
+UTC = ZoneInfo("UTC")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
@@ -146,10 +151,12 @@ def format_time(at: int) -> str:
     return format_instant(at).replace("T", " ").replace(".000Z", "Z").replace("Z", " UTC")
 
 
-def format_window(
-    start: int | None, end: int, format_at: Callable[[int], str] = format_time
-) -> str:
-    """Format the interval `(start, end]`; None is before all observations."""
+def format_window(start: int | None, end: int, zone: ZoneInfo | None = None) -> str:
+    """Format the interval `(start, end]`; None is before all observations.
+
+    With a zone, its times are for a table that names it.
+    """
+    format_at = format_time if zone is None else partial(format_clock, zone=zone)
     first = "from the first observation" if start is None else f"after {format_at(start)}"
     return f"{first}, to {format_at(end)} inclusive"
 
@@ -166,3 +173,80 @@ def format_span(
 def format_date(at: int) -> str:
     """Format the UTC day of an instant: `2026-08-22`."""
     return format_instant(at)[:10]
+
+
+def format_local_time(at: int, zone: ZoneInfo) -> str:
+    """Format an instant to the minute: `Aug 22, 2026, 19:30`.
+
+    A time that the clock shows twice has its UTC offset: `Oct 25, 2026, 02:30 +01:00`.
+    """
+    moment = _convert(at, zone)
+    if moment is None:
+        return format_time(at)
+    return f"{_format_date(moment)}, {moment:%H:%M}{_format_repeated_offset(moment)}"
+
+
+def format_clock(at: int, zone: ZoneInfo, precision: str = "seconds") -> str:
+    """Format an instant for a table that names its zone: `2026-08-22 19:30:00`.
+
+    `precision` is that of `datetime.isoformat`. Milliseconds are shown where there are any, unless
+    it is `minutes`. A time that the clock shows twice has its UTC offset.
+    """
+    try:
+        moment = datetime.fromtimestamp(at // 1000, zone)
+    except (OverflowError, ValueError):  # after the year 9999
+        return format_time(at)
+    if at % 1000 and precision == "seconds":
+        moment, precision = moment.replace(microsecond=at % 1000 * 1000), "milliseconds"
+    text = moment.replace(tzinfo=None).isoformat(" ", precision)
+    return f"{text}{_format_repeated_offset(moment)}"
+
+
+def format_zoned_time(at: int, zone: ZoneInfo, precision: str = "seconds") -> str:
+    """Format an instant with its zone: `2026-08-22 19:30:00 Europe/Berlin`."""
+    text = format_clock(at, zone, precision)
+    return text if text.endswith(" UTC") else f"{text} {zone.key}"
+
+
+def format_day(at: int, today: int, zone: ZoneInfo) -> str:
+    """Format the local day of an instant, with the year only if it is another one: `May 31`."""
+    text = format_clock(at, zone)[:10]
+    if text[:4] != format_clock(today, zone)[:4]:
+        return text
+    return f"{MONTHS[int(text[5:7]) - 1]} {int(text[8:])}"
+
+
+def format_local_date(at: int, zone: ZoneInfo) -> str:
+    """Format the local day of an instant: `Aug 22, 2026`."""
+    moment = _convert(at, zone)
+    return format_time(at) if moment is None else _format_date(moment)
+
+
+def format_local_month(at: int, zone: ZoneInfo) -> str:
+    """Format the local month of an instant: `Aug 2026`."""
+    moment = _convert(at, zone)
+    return format_time(at) if moment is None else f"{MONTHS[moment.month - 1]} {moment.year}"
+
+
+def format_hour(weekday: int, hour: int) -> str:
+    """Format an hour of a weekday, which is 1 for Monday: `Sunday 14:00 to 15:00`."""
+    return f"{WEEKDAYS[weekday - 1]} {hour:02}:00 to {hour + 1:02}:00"
+
+
+def _convert(at: int, zone: ZoneInfo) -> datetime | None:
+    # A window of all observations begins 1 ms before the first one, not a minute.
+    try:
+        return datetime.fromtimestamp((at + 1) // 1000, zone)
+    except (OverflowError, ValueError):  # after the year 9999
+        return None
+
+
+def _format_repeated_offset(moment: datetime) -> str:
+    """Return the UTC offset after a space if the clock shows a time twice, else nothing."""
+    if moment.replace(fold=1 - moment.fold).utcoffset() == moment.utcoffset():
+        return ""
+    return f" {moment.isoformat(timespec='minutes')[16:]}"
+
+
+def _format_date(moment: datetime) -> str:
+    return f"{MONTHS[moment.month - 1]} {moment.day}, {moment.year}"

@@ -1,11 +1,10 @@
 """Answers and documents as tables, by subject. Figures are rounded; JSON is exact."""
 
 from srvstat.render.screen import Renderers, Screen
-from srvstat.render.tables import analysis, comparison, integrity, servers, support
+from srvstat.render.tables import analysis, integrity, servers, support
 
 _RENDERERS: Renderers = {
     **analysis.RENDERERS,
-    **comparison.RENDERERS,
     **integrity.RENDERERS,
     **servers.RENDERERS,
     **support.RENDERERS,

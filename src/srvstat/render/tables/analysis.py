@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import partial
 from itertools import groupby
 from zoneinfo import ZoneInfo
 
@@ -24,11 +23,12 @@ from srvstat.render.figures import (
     describe_step,
     draw_averages,
     find_level,
+    format_average,
     format_change,
     format_changes,
     format_current,
     format_first_last,
-    format_rounded,
+    format_median,
     format_step,
     format_trend,
     format_whole,
@@ -37,18 +37,22 @@ from srvstat.render.figures import (
     list_growth_cells,
     name_first_last,
 )
-from srvstat.render.local_time import WEEKDAYS, format_clock, format_local_window
-from srvstat.render.screen import Renderers, Screen, build_fields_grid, start_table
-from srvstat.render.tables.server_table import (
+from srvstat.render.screen import (
     MIN_TABLE_WIDTH,
+    Renderers,
+    Screen,
     ServerCells,
+    build_fields_grid,
     build_server_table,
     escape_server,
     fits,
     get_width,
+    start_table,
 )
 from srvstat.render.text import (
     NOTHING,
+    WEEKDAYS,
+    format_clock,
     format_count,
     format_share,
     format_span_length,
@@ -104,9 +108,9 @@ def _list_figures(
     ends = server.first_players, server.growth.players
     return (
         format_current(server.current_players, server.last_observed_at, as_of, zone),
-        Text(format_rounded(server.average_players, 2)),
+        Text(format_average(server.average_players)),
         change,
-        Text(format_rounded(server.median_players, 1)),
+        Text(format_median(server.median_players)),
         Text(format_whole(server.peak_players)),
         Text(format_whole(server.lowest_players)),
         Text(format_first_last(*ends, ascii_only=screen.ascii_only)),
@@ -122,14 +126,14 @@ def _list_notes(server: analysis.ServerStatistics, zone: ZoneInfo) -> Iterator[s
         first, last = (format_clock(at, zone, "minutes") for at in times)
         yield f"peak {first}" + ("" if first == last else f", last {last}")
     for one in server.quantiles:
-        yield f"{_format_quantile(one.quantile)} {format_rounded(one.players, 1)}"
+        yield f"{_format_quantile(one.quantile)} {format_median(one.players)}"
     if server.above is not None:
         hours = server.above.hours
         length = format_span_length(round(hours * _HOUR_MS)) if hours else "never"
         yield f"above {server.above.players:,}: {NOTHING if hours is None else length}"
     mean, weighted = server.average_players, server.time_weighted_average
     if mean is not None and weighted is not None and abs(weighted - mean) > mean / 100:
-        yield f"time-weighted average {format_rounded(weighted, 2)}"
+        yield f"time-weighted average {format_average(weighted)}"
     if server.previous is not None:
         yield _describe_previous(server.previous)
 
@@ -144,14 +148,13 @@ def _describe_previous(before: analysis.FiguresPart) -> str:
     if not before.sample_count:
         return "no observation in the previous window"
     figures = {
-        "average": format_rounded(before.average_players, 2),
-        "median": format_rounded(before.median_players, 1),
+        "average": format_average(before.average_players),
+        "median": format_median(before.median_players),
         "peak": format_whole(before.peak_players),
         "lowest": format_whole(before.lowest_players),
     }
     quantiles = (
-        f"{_format_quantile(one.quantile)} {format_rounded(one.players, 1)}"
-        for one in before.quantiles
+        f"{_format_quantile(one.quantile)} {format_median(one.players)}" for one in before.quantiles
     )
     shown = [*(f"{name} {figure}" for name, figure in figures.items()), *quantiles]
     return f"before: {', '.join(shown)}"
@@ -162,7 +165,7 @@ def _list_window(
 ) -> list[tuple[str, str]]:
     zone = ZoneInfo(document.time_zone)
     return [
-        ("window", format_local_window(document.window, zone)),
+        ("window", format_window(document.window.from_, document.window.to, zone)),
         ("as of", format_clock(document.as_of, zone)),
         ("times", zone.key),
     ]
@@ -172,7 +175,13 @@ def _build_fields(document: analysis.Stats | analysis.Top, screen: Screen) -> Ta
     zone = ZoneInfo(document.time_zone)
     fields = _list_window(document)
     if document.previous_window is not None:
-        fields.insert(1, ("previous", format_local_window(document.previous_window, zone)))
+        fields.insert(
+            1,
+            (
+                "previous",
+                format_window(document.previous_window.from_, document.previous_window.to, zone),
+            ),
+        )
     if isinstance(document, analysis.Top):
         shown = f"{len(document.servers):,} of {format_count(document.server_count, 'server')}"
         fields.append(("ranked", f"by {document.by}, the greatest first; {shown}"))
@@ -204,7 +213,7 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     """Render the growth of servers, and for a single server a list of its steps."""
     servers, is_ascii = document.servers, screen.ascii_only
     columns = {
-        "average": [Text(format_rounded(one.average_players, 2)) for one in servers],
+        "average": [Text(format_average(one.average_players)) for one in servers],
         "change": format_changes(servers),
         "trend": [
             Text(format_trend(one.players_per_week, one.average_players, one.coverage)[0])
@@ -263,7 +272,7 @@ def _list_steps(
     step_changes = align_changes(format_change(step.change, step.average_players) for step in shown)
     rows = []
     for step, change in zip(shown, step_changes, strict=True):
-        average = format_rounded(step.average_players, 2)
+        average = format_average(step.average_players)
         cells = (
             Text(format_step(step.from_, zone, document.step)),
             Text(f"{PARTIAL}{average}" if _is_part(step) else average),
@@ -369,15 +378,15 @@ def _describe_cell(cell: analysis.HourCellPart) -> str:
     observations = format_count(cell.sample_count, "observation")
     return (
         f"{WEEKDAYS[cell.weekday - 1][:3]} {cell.hour:02}:00 to {cell.hour + 1:02}:00, average"
-        f" {format_rounded(cell.average_players, 2)}, median"
-        f" {format_rounded(cell.median_players, 1)} of {observations}"
+        f" {format_average(cell.average_players)}, median"
+        f" {format_median(cell.median_players)} of {observations}"
     )
 
 
 def _describe_scale(lowest: float, highest: float) -> str:
     if lowest == highest:
-        return f"all averages are {format_rounded(lowest, 2)}"
-    low, high = format_rounded(lowest, 2), format_rounded(highest, 2)
+        return f"all averages are {format_average(lowest)}"
+    low, high = format_average(lowest), format_average(highest)
     return f"{' '.join(_SHADES)} from {low} to {high}, in equal parts"
 
 
@@ -542,7 +551,7 @@ def _create_step_clock(table: analysis.StepTable) -> _Clock:
 def _format_players(cell: analysis.StepCell, query: analysis.HistoryQuery) -> Text:
     if cell.players is None:
         return Text(NOTHING)
-    text = format_rounded(cell.players, 2 if query.aggregate == "mean" else 1)
+    text = (format_average if query.aggregate == "mean" else format_median)(cell.players)
     # Before the figure, so that the figures of a column stay aligned.
     return Text(PARTIAL + text, "dim") if cell.is_partial else Text(text)
 
@@ -585,7 +594,7 @@ def render_notes(notes: analysis.HistoryNotes, screen: Screen) -> str:
     start = None if window.start == BEFORE_ALL else window.start
     zone = ZoneInfo(notes.query.zone)
     fields: list[tuple[str, str]] = [
-        ("window", format_window(start, window.end, partial(format_clock, zone=zone))),
+        ("window", format_window(start, window.end, zone)),
         ("as of", format_clock(notes.as_of, zone)),
         ("times", zone.key),
     ]

@@ -9,10 +9,22 @@ from rich.text import Text
 
 from srvstat.documents import integrity as rules
 from srvstat.documents.integrity import AnyRule, Integrity, ServerIntegrity
-from srvstat.render.local_time import format_clock, format_local_window
-from srvstat.render.screen import Fields, Renderers, Screen, build_fields_grid
-from srvstat.render.tables.server_table import ServerCells, build_server_table, escape_server
-from srvstat.render.text import format_count, format_share, format_span_length
+from srvstat.render.screen import (
+    Fields,
+    Renderers,
+    Screen,
+    ServerCells,
+    build_fields_grid,
+    build_server_table,
+    escape_server,
+)
+from srvstat.render.text import (
+    format_clock,
+    format_count,
+    format_share,
+    format_span_length,
+    format_window,
+)
 
 
 class RuleWords(NamedTuple):
@@ -112,7 +124,7 @@ def _list_notes(integrity: Integrity, screen: Screen) -> Fields:
     passed = "." if screen.ascii_only else "·"
     fields: list[tuple[str, str | Text]] = [
         ("marks", f"{passed} pass, ! suspect, - not evaluated"),
-        ("window", format_local_window(integrity.window, zone)),
+        ("window", format_window(integrity.window.from_, integrity.window.to, zone)),
         ("times", zone.key),
     ]
     if len(integrity.servers) == 1:

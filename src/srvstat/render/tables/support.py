@@ -16,7 +16,7 @@ from srvstat.contract import wire
 from srvstat.contract.time import DAYS, parse_instant
 from srvstat.documents import support
 from srvstat.documents.document import GapPart, is_silent
-from srvstat.render.figures import format_last_seen
+from srvstat.render.figures import format_average, format_last_seen, format_median
 from srvstat.render.screen import (
     NATURAL_WIDTH,
     Fields,
@@ -504,8 +504,8 @@ def _describe_figures(
         return
     average = result["averagePlayers"]
     yield (
-        f"average: {average:,.2f} = {server.sum:,} / {count:,}, the sum of the counts divided"
-        f" by their number{_add_exact_value(average, 2)}"
+        f"average: {format_average(average)} = {server.sum:,} / {count:,}, the sum of the counts"
+        f" divided by their number{_add_exact_value(average, 2)}"
     )
     yield f"median: {_describe_median(server, result['medianPlayers'])}"
     yield f"peak: {peak.players:,}, first at {format_time(peak.first_at)}"
@@ -542,7 +542,7 @@ def _describe_others(server: support.ServerExplanation) -> str:
 
 
 def _describe_median(server: support.ServerExplanation, median: float) -> str:
-    shown = f"{median:,.1f}".removesuffix(".0")
+    shown = format_median(median)
     number = f"of {server.sample_count:,} values in ascending order"
     if server.sample_count == 1:
         return f"{shown}, the only value"
@@ -625,9 +625,9 @@ def _describe_distances(server: support.ServerExplanation) -> Iterator[str]:
 def _describe_weighted_mean(weighted: float, average: float) -> str:
     side = "higher" if weighted > average else "lower"
     return (
-        f"{weighted:,.2f}, {abs(weighted - average) / average:.1%} {side} than the average: each"
-        " observation counts for the time until the next one, the last until the end of the"
-        " window, but at most 3 usual intervals"
+        f"{format_average(weighted)}, {abs(weighted - average) / average:.1%} {side} than the"
+        " average: each observation counts for the time until the next one, the last until the end"
+        " of the window, but at most 3 usual intervals"
     )
 
 
