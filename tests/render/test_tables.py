@@ -1,11 +1,331 @@
-"""Tables in a real terminal and in a pipe."""
+"""Tables: their columns and cards, what partial steps change, terminals and pipes."""
 
 import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.text import Text
 
-from conftest import AS_OF, Build, Cli, server
+from conftest import AS_OF, DAY, Build, Cli, few_examples, server
+from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
+from srvstat.contract.time import Window
+from srvstat.documents.analysis import (
+    ComparedServer,
+    Comparison,
+    GrowthDocument,
+    GrowthStepPart,
+    HistoryQuery,
+    ServerGrowth,
+    ServerName,
+    StepCell,
+    StepLine,
+    StepTable,
+)
+from srvstat.documents.document import GrowthPart, WindowPart
+from srvstat.render.charts import render_chart
+from srvstat.render.screen import Screen, build_server_table, escape_server
+from srvstat.render.tables import render_table
+from srvstat.render.tables.servers import render_comparison
 from support.terminal import run_srvstat_in_terminal
+
+identifiers = st.text("abcXYZ019-", min_size=1, max_size=40)
+hostnames = st.text("aZ «夜勤»é\u0301|\x1b\u202e", max_size=60).map(lambda text: f"h{text}")
+notes = st.integers(0, 99).map(lambda number: f"note{number} of some words")
+
+
+ListedServer = tuple[tuple[str, ...], tuple[Text, ...], tuple[str, ...], str]
+"""The hostname and identifiers, the figures, the notes and the rank of a server."""
+
+
+@st.composite
+def listed_servers(draw: st.DrawFn) -> ListedServer:
+    figures = draw(st.tuples(st.integers(0, 99), st.integers(0, 2**53)))
+    return (
+        (draw(hostnames), draw(identifiers), draw(identifiers)),
+        tuple(Text(f"{figure:,}") for figure in figures),
+        tuple(draw(st.lists(notes, max_size=9))),
+        draw(st.sampled_from(["", "7 ", "10 "])),
+    )
+
+
+@given(
+    st.lists(listed_servers(), min_size=1, max_size=4), st.one_of(st.none(), st.integers(40, 160))
+)
+def test_all_parts_are_shown_within_the_width(shown: list[ListedServer], width: int | None) -> None:
+    screen = Screen(width)
+    text = screen.render(
+        *build_server_table(
+            ("current", "peak"), [escape_server(screen, *one) for one in shown], screen
+        )
+    )
+    words = text.replace(";", " ").split()
+
+    assert max(map(cell_len, text.split("\n"))) <= (width or 10_000)
+    for (_, *identifiers), _, of_notes, _ in shown:
+        assert {*identifiers, *(word for note in of_notes for word in note.split())} <= {*words}
+    header, *lines = text.split("\n")
+    if not header.startswith("server "):
+        return
+    places = [at for at, line in enumerate(lines) if line and not line.startswith("  ")]
+    for ((_, identifier, _), figures, _, rank), at in zip(shown, places, strict=True):
+        title = f"{rank}{identifier}"
+        # An id that is too wide has a line of its own.
+        row = lines[at + 1] if lines[at] == title else lines[at]
+        assert lines[at] == title or row.startswith(f"{title} ")
+        assert row.endswith(f" {figures[1]}")
+        assert cell_len(row) == len(header)
+
+
+def test_notes_are_beside_identifiers_where_there_is_room() -> None:
+    lines = [
+        (("A", "a", "x-a"), (Text("1"),), ("one", "two"), "1 "),
+        (("long-name", "long-name", "x"), (Text("20"),), ("three",), "2 "),
+    ]
+    shown = {
+        screen.width: screen.render(
+            *build_server_table(("peak",), [escape_server(screen, *one) for one in lines], screen)
+        )
+        for screen in map(Screen, (29, 40, 80))
+    }
+
+    assert shown == {
+        29: ("1 a\nA  x-a\npeak   1\none; two\n\n2 long-name\nx\npeak  20\nthree\n"),
+        40: (
+            "server                    peak\n"
+            "1 a                          1\n  A  x-a\n  one; two\n"
+            "2 long-name                 20\n  x\n  three\n"
+        ),
+        80: (
+            "server                    peak\n"
+            "1 a                          1\n  A  x-a  one; two\n"
+            "2 long-name                 20\n  x       three\n"
+        ),
+    }
+
+
+BAR = "│"
+NONE = "–"  # noqa: RUF001 - the dash of a table
+
+
+counts = st.one_of(st.integers(0, 9), st.integers(0, 9_999_999), st.integers(0, 2**53 - 1))
+
+
+@st.composite
+def compared_servers(draw: st.DrawFn) -> ComparedServer:
+    """Draw a server with statistics of any size, or without observations."""
+    name = draw(identifiers)
+    first, last, top = draw(counts), draw(counts), draw(counts)
+    seen = draw(st.booleans())
+    result = ServerResult(
+        serverId=name,
+        cfxId=draw(st.one_of(st.just(name), identifiers)),
+        range="30d",
+        currentPlayers=draw(counts),
+        averagePlayers=top / 3 if seen else None,
+        medianPlayers=top / 2 if seen else None,
+        peakPlayers=top if seen else None,
+        lowestPlayers=first if seen else None,
+        growth=GrowthFields(
+            players=last - first if seen else None,
+            percentage=100 * (last - first) / first if seen and first else None,
+        ),
+        sampleCount=draw(st.integers(1, 99_999)) if seen else 0,
+    )
+    return ComparedServer(
+        result,
+        draw(st.one_of(st.just(name), hostnames)),
+        tuple(
+            StepCell(1, 1, draw(st.floats(0, top)), draw(st.floats(0, 1)))
+            if seen
+            else StepCell(0, 1, None, 0.0)
+            for _ in range(30)
+        ),
+        draw(st.integers(1, 30)) if seen else 0,
+        first if seen else None,
+        AS_OF - draw(st.sampled_from([0, 3 * DAY])) if seen else None,
+    )
+
+
+def build_comparison(*shown: ComparedServer) -> Comparison:
+    """Return a comparison of servers over 30 days."""
+    response = CompareResponse(range="30d", data=tuple(one.result for one in shown))
+    return Comparison(response, shown, Window(AS_OF - 30 * DAY, AS_OF), AS_OF, "day", DAY)
+
+
+def expand_wide_characters(line: str) -> str:
+    """Repeat each character by its number of cells on the screen."""
+    return "".join(character * cell_len(character) for character in line)
+
+
+def format_expected(shown: ComparedServer) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each figure except the first and the last count."""
+    result = shown.result
+    silent = "not seen" if shown.last_observed_at is None else "last seen Feb 26"
+    yield "current", f"{result.currentPlayers:,}" if shown.last_observed_at == AS_OF else silent
+    average, median = result.averagePlayers, result.medianPlayers
+    yield "average", NONE if average is None else f"{average:,.2f}"
+    yield "median", NONE if median is None else f"{median:,.1f}".removesuffix(".0")
+    for name, count in (("peak", result.peakPlayers), ("lowest", result.lowestPlayers)):
+        yield name, NONE if count is None else f"{count:,}"
+
+
+@given(
+    st.lists(compared_servers(), min_size=2, max_size=5), st.one_of(st.none(), st.integers(60, 220))
+)
+def test_figures_end_below_their_names(shown: list[ComparedServer], width: int | None) -> None:
+    text = render_comparison(build_comparison(*shown), Screen(width))
+    header, *lines = map(expand_wide_characters, text.split("\n\n", maxsplit=1)[0].split("\n"))
+
+    assert max(map(cell_len, text.split("\n"))) <= (width or 1_000)
+    for name in {name for one in shown for name in (one.result.serverId, one.result.cfxId)}:
+        assert name in text
+    if not header.startswith("server "):
+        return
+    places = [at for at, line in enumerate(lines) if not line.startswith("  ")]
+    for one, at in zip(shown, places, strict=True):
+        # An id that is too wide has a line of its own.
+        row = lines[at + 1] if lines[at] == one.result.serverId else lines[at]
+        for name, value in format_expected(one):
+            assert row[: header.index(name) + len(name)].endswith(f" {value}")
+    assert width is None or width >= 80
+    assert len({line.index(BAR) for line in lines if BAR in line}) == 1
+
+
+MIDNIGHT = AS_OF - AS_OF % DAY
+
+
+# A law: whatever partial steps have, nothing changes but their own marks.
+
+shares = st.one_of(st.floats(0.9, 1), st.floats(0, 0.899))
+steps = st.lists(
+    st.tuples(st.one_of(st.none(), st.floats(0, 99)), shares, st.floats(0, 9e6)),
+    min_size=1,
+    max_size=60,
+)
+Steps = Sequence[tuple[float | None, float, float]]
+
+
+def build_cells(drawn: Steps, *, is_changed: bool) -> tuple[StepCell, ...]:
+    """Return the cells of steps; if `is_changed`, partial ones have their other value."""
+    return tuple(
+        StepCell(
+            int(value is not None),
+            1,
+            other if is_changed and value is not None and share < 0.9 else value,
+            share,
+        )
+        for value, share, other in drawn
+    )
+
+
+def render_step_chart(cells: Sequence[StepCell], screen: Screen) -> str:
+    start = MIDNIGHT - len(cells) * DAY
+    lines = tuple(
+        StepLine(start + at * DAY, start + (at + 1) * DAY, (cell,)) for at, cell in enumerate(cells)
+    )
+    query = HistoryQuery(Window(start, MIDNIGHT), "UTC", step="day")
+    return render_chart(
+        StepTable(query, (ServerName("a", "a", "a"),), lines, (), len(lines)), screen
+    )
+
+
+def build_growth(cells: Sequence[StepCell]) -> GrowthDocument:
+    start, none = MIDNIGHT - len(cells) * DAY, GrowthPart(players=None, percentage=None)
+    parts = tuple(
+        GrowthStepPart(
+            start + at * DAY,
+            start + (at + 1) * DAY,
+            cell.is_partial,
+            cell.observed_share,
+            cell.observations,
+            cell.players,
+            None,
+            none,
+        )
+        for at, cell in enumerate(cells)
+    )
+    one = ServerGrowth(
+        server_id="a",
+        cfx_id="a",
+        hostname="a",
+        sample_count=sum(cell.observations for cell in cells),
+        average_players=9.0,
+        change=None,
+        coverage=1.0,
+        previous_coverage=0.5,
+        first_players=1,
+        last_players=2,
+        growth=none,
+        previous_growth=None,
+        players_per_week=1.5,
+        steps=parts,
+    )
+    return GrowthDocument(
+        as_of=MIDNIGHT,
+        root="",
+        step="day",
+        time_zone="UTC",
+        window=WindowPart(from_=start, to=MIDNIGHT),
+        previous_window=None,
+        servers=(one, one.model_copy(update={"server_id": "b"})),
+    )
+
+
+def render_compared(cells: tuple[StepCell, ...], screen: Screen) -> str:
+    result = ServerResult(
+        serverId="a",
+        cfxId="a",
+        range="30d",
+        currentPlayers=0,
+        averagePlayers=1.0,
+        medianPlayers=1.0,
+        peakPlayers=1,
+        lowestPlayers=1,
+        growth=GrowthFields(players=1, percentage=50.0),
+        sampleCount=3,
+    )
+    one = ComparedServer(result, "a", cells, 1, 2, MIDNIGHT)
+    response = CompareResponse(range="30d", data=(result, result))
+    window = Window(MIDNIGHT - 30 * DAY, MIDNIGHT)
+    return render_table(
+        Comparison(response, (one, replace(one, hostname="b")), window, MIDNIGHT, "day", DAY),
+        screen,
+    )
+
+
+def keep_words(text: str) -> list[str]:
+    """Return the lines of a chart without what is drawn: titles, labels of axes and captions."""
+    return [re.split("[┤│└]", line)[0] for line in text.split("\n")]
+
+
+SURFACES: dict[str, Callable[[tuple[StepCell, ...], Screen], list[str]]] = {
+    "chart of steps": lambda cells, screen: keep_words(render_step_chart(cells, screen)),
+    "chart of growth": lambda cells, screen: [
+        line.replace("░", " ").rstrip()
+        for line in render_chart(build_growth(cells), screen).split("\n")
+    ],
+    "table of a comparison": lambda cells, screen: [render_compared(cells, screen)],
+    "table of growth": lambda cells, screen: [render_table(build_growth(cells), screen)],
+}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@settings(max_examples=few_examples())
+@given(steps, st.sampled_from([40, 80, 120]))
+def test_the_values_of_partial_steps_change_no_figure_and_no_scale(
+    surface: str, drawn: Steps, width: int
+) -> None:
+    before, after = (build_cells(drawn, is_changed=changed) for changed in (False, True))
+    if not any(cell.players is not None and not cell.is_partial for cell in before):
+        return
+    show = SURFACES[surface]
+
+    assert show(after, Screen(width)) == show(before, Screen(width))
+
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 HOSTILE = "\x1b[2J\x1b]0;x\x07[red]A[/] [/x]\u202eb\n" + "z" + "\u0301" * 200 + "\x9b1m"

@@ -1,19 +1,30 @@
-"""Foreign text escaped for a terminal; counts, times and durations."""
+"""Foreign text, escaped and without color codes; counts, times and durations."""
 
+import json
 import sys
 import unicodedata
+from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from conftest import AS_OF, DAY, Cli, build_in, server
+from srvstat.contract.time import LATEST, parse_instant
+from srvstat.documents.document import remove_color_codes
 from srvstat.render.text import (
     escape_non_ascii,
     escape_text,
     format_duration,
     format_exact_duration,
+    format_local_date,
+    format_local_month,
+    format_local_time,
     format_ordinal,
     format_share,
+    format_span_length,
 )
 
+SECOND, MINUTE, HOUR = 1000, 60_000, 3_600_000
 DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
@@ -79,6 +90,21 @@ def test_an_exact_duration_has_all_units() -> None:
     assert format_exact_duration(0) == "0 seconds"
 
 
+def test_a_length_is_rounded_to_two_units() -> None:
+    lengths = {
+        0: "0 seconds",
+        999: "999 milliseconds",
+        59_999: "59 seconds 999 milliseconds",
+        HOUR - 1: "1 hour",
+        HOUR + 29 * SECOND: "1 hour",
+        HOUR + 30 * SECOND: "1 hour 1 minute",
+        12 * DAY + 4 * HOUR + 29 * MINUTE: "12 days 4 hours",
+        12 * DAY + 23 * HOUR + 30 * MINUTE: "13 days",
+    }
+
+    assert {length: format_span_length(length) for length in lengths} == lengths
+
+
 @pytest.mark.parametrize(
     ("share", "text"),
     [(0, "0%"), (0.5, "50%"), (0.9951, "99.5%"), (0.999_999, "99.9%"), (1.0, "100%")],
@@ -96,3 +122,108 @@ def test_only_a_whole_is_a_hundred_percent(share: float, text: str) -> None:
 )
 def test_a_rank_is_an_ordinal_number(number: int, shown: str) -> None:
     assert format_ordinal(number) == shown
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("instant", "shown"),
+    [
+        ("2026-08-22T17:30:00Z", "Aug 22, 2026, 19:30"),
+        ("2026-10-25T00:30:00Z", "Oct 25, 2026, 02:30 +02:00"),
+        ("2026-10-25T01:30:00Z", "Oct 25, 2026, 02:30 +01:00"),
+        ("2026-10-25T02:30:00Z", "Oct 25, 2026, 03:30"),
+        ("2026-03-29T01:30:00Z", "Mar 29, 2026, 03:30"),
+        ("2026-01-01T12:00:59.998Z", "Jan 1, 2026, 13:00"),
+    ],
+)
+def test_a_time_has_an_offset_only_where_the_clock_shows_it_twice(instant: str, shown: str) -> None:
+    assert format_local_time(parse_instant(instant), BERLIN) == shown
+
+
+def test_a_day_and_a_month_are_local() -> None:
+    at = parse_instant("2025-12-31T23:00:00Z")
+
+    assert format_local_date(at, BERLIN) == "Jan 1, 2026"
+    assert format_local_month(at, BERLIN) == "Jan 2026"
+    assert format_local_time(LATEST, BERLIN) == "9999-12-31 23:59:59.999 UTC"
+
+
+RAW = "^1Harbor ^5City^0"
+IDS = ["a", "b"]
+TABLES = [
+    ["get", "a"],
+    ["compare", *IDS],
+    ["compare", *IDS, "--explain"],
+    ["compare", *IDS, "--chart"],
+    ["servers", "harbor city"],
+    ["snapshot", "info"],
+    ["stats", *IDS],
+    ["stats", *IDS, "--chart"],
+    ["top"],
+    ["growth", *IDS, "--chart"],
+    ["growth", "a"],
+    ["peak-hours", *IDS],
+    ["peak-hours", "a", "--chart"],
+    ["history", *IDS, "--step", "1d"],
+    ["history", "a", "--chart", "--step", "1d"],
+    ["integrity", *IDS],
+    ["integrity", "a"],
+]
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Build two servers with color codes in their names."""
+    servers = [
+        server(name, hostname=f"{RAW} {name}", projectName="^3Harbor^7", tags=["^2cars"])
+        for name in IDS
+    ]
+    rows = [(name, AS_OF - day * DAY, 5 + day) for name in IDS for day in range(5)]
+    return str(build_in(tmp_path_factory.mktemp("colors"), servers, rows))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (RAW, "Harbor City"),
+        ("plain ^ text ^x ^", "plain ^ text ^x ^"),
+        ("^^11", "^1"),
+        ("^1 ^2", "^1 ^2"),
+        ("^1", "^1"),
+        ("", ""),
+    ],
+)
+def test_color_codes_are_removed_unless_nothing_else_is_there(text: str, shown: str) -> None:
+    assert remove_color_codes(text) == shown
+
+
+@pytest.mark.parametrize("command", TABLES, ids=" ".join)
+def test_no_table_shows_color_codes(command: list[str], snapshot: str, cli: Cli) -> None:
+    ran = cli(*command, "--snapshot", snapshot, *([] if "--chart" in command else ["--table"]))
+
+    assert ran.exit_code == 0, ran.stderr
+    shown = ran.stdout.decode()
+    assert "Harbor City" in shown
+    assert "^" not in shown
+
+
+def test_pictures_and_reports_show_no_color_codes(snapshot: str, tmp_path: Path, cli: Cli) -> None:
+    for command, name in (("plot", "one.svg"), ("report", "one.html")):
+        path = tmp_path / name
+        assert cli(command, *IDS, "--snapshot", snapshot, "-o", str(path)).exit_code == 0
+        text = path.read_text("utf-8")
+        # The data of a report, and its commands, have the names unchanged.
+        shown = text.partition('<script type="application/json"')[0]
+        assert "Harbor City" in shown
+        assert "^1" not in shown
+        assert "^5" not in shown
+
+
+def test_answers_and_documents_keep_color_codes(snapshot: str, cli: Cli) -> None:
+    answer = cli("get", "a", "--snapshot", snapshot).json["data"]
+    found = cli("servers", "--snapshot", snapshot, "--json").json["servers"]
+
+    assert (answer["hostname"], answer["projectName"]) == (f"{RAW} a", "^3Harbor^7")
+    assert json.dumps(found).count(RAW) == len(IDS)
