@@ -1,14 +1,39 @@
 """A small snapshot, a service that serves it, and its expected answers."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from hashlib import sha256
+from itertools import cycle, islice
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
 
-from conftest import AS_OF, DAY, build_in, server
-from support.http import ERRORS, Expected
+import httpx
+
+from conftest import AS_OF, DAY, Cli, build_in, server
+from srvstat.asgi import Settings, app
+from srvstat.asgi.log import Log
+from srvstat.asgi.snapshots import Work
+from srvstat.contract.errors import ApiError
+from srvstat.contract.time import DAYS
+from support.http import (
+    ERRORS,
+    Answer,
+    Client,
+    Exchange,
+    Expected,
+    compare,
+    request,
+    request_target,
+    send_request,
+)
 from support.process import Service, serve
 
 
@@ -104,3 +129,186 @@ NOT_FOUND = Expected(404, ERRORS["SERVER_NOT_FOUND"])
 UNKNOWN_PATH = Expected(404, ERRORS["INVALID_REQUEST"])
 GET_ONLY = Expected(405, ERRORS["INVALID_REQUEST"], headers={"allow": "GET, HEAD"})
 POST_ONLY = Expected(405, ERRORS["INVALID_REQUEST"], headers={"allow": "POST"})
+
+
+SERVERS = "/explore/data/servers"
+STATS = "/explore/data/stats"
+TIMELINE = "/explore/data/timeline"
+
+
+def ask_page(
+    service: Service,
+    target: str,
+    *headers: bytes,
+    method: str = "GET",
+    host: str | None = None,
+    key: str | None = "k",
+) -> Answer:
+    """Send a request as a browser does and return the answer; None leaves the key out."""
+    keys = [] if key is None else [b"X-Gateway-Key: " + key.encode()]
+    host = host or f"127.0.0.1:{service.port}"
+    sent = request(
+        f"{method} {target} HTTP/1.1".encode(), f"Host: {host}".encode(), *keys, *headers
+    )
+    with Client(service) as client:
+        client.send(sent)
+        return client.read_any_answer(to_head=method == "HEAD")
+
+
+def search(text: str) -> str:
+    """Return the target of a search."""
+    return f"{SERVERS}?text={quote(text, safe='')}"
+
+
+class InProcess:
+    """A service in this process, and its workers."""
+
+    def __init__(self, path: Path, *, explore: bool = False) -> None:
+        self.app = app.Service(Settings(os.fspath(path), explore=explore), Log())
+        self.snapshot = self.app.snapshot
+
+    @asynccontextmanager
+    async def client(self, base: str = "http://x/gateway/v1") -> AsyncIterator[httpx.AsyncClient]:
+        """Return a client that uses no sockets."""
+        headers = {"X-Gateway-Key": "k", "Content-Type": "application/json"}
+        transport = httpx.ASGITransport(self.app)
+        async with httpx.AsyncClient(transport=transport, base_url=base, headers=headers) as client:
+            yield client
+
+    async def ask(self, question: Callable[[Any], Any], work: Work = Work.GET_SERVER) -> Any:
+        """Call a function in a worker."""
+        return await self.snapshot.ask(await self.snapshot.get_generation(), question, work)
+
+    def run(self, work: Coroutine[Any, Any, None], *, closes: bool = False) -> None:
+        """Run a coroutine for at most a minute; `closes` tells whether it closes the service."""
+
+        async def run() -> None:
+            async with asyncio.timeout(60):
+                await work
+            for worker, file in (await self.snapshot.get_generation()).files.items():
+                worker.submit(file.close).result()
+                worker.shutdown()
+            if not closes:
+                self.app.close()
+
+        asyncio.run(run())
+
+
+def wait_for_entries(service: Service, number: int, after: int = 0) -> list[dict[str, Any]]:
+    """Wait for a number of entries, check that no more come, and return them."""
+    deadline = time.monotonic() + 5
+    while len(service.read_log()) < after + number and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.07)  # longer than the log collects lines
+    found = service.read_log()[after:]
+    assert len(found) == number, found
+    return found
+
+
+def wait_for_events(service: Service, number: int) -> list[dict[str, Any]]:
+    """Wait for a number of entries about something other than requests, and return them."""
+    deadline = time.monotonic() + 5
+    while len(list_events(service)) < number and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.07)
+    found = list_events(service)
+    assert len(found) == number, found
+    return found
+
+
+def list_events(service: Service) -> list[dict[str, Any]]:
+    """Return the entries so far about something other than requests."""
+    return [entry for entry in service.read_log() if "event" in entry]
+
+
+def empty_log(service: Service, sent: bytes) -> None:
+    """Send a request, wait for its entry, which follows all earlier ones, and empty the log."""
+    log_request(service, sent)
+    os.truncate(service.log_path, 0)
+
+
+def log_request(service: Service, sent: bytes) -> dict[str, Any]:
+    """Send a request, and return its only entry; its reason is that of the answer, if any."""
+    answer = send_request(service, sent, to_head=sent.startswith(b"HEAD"))
+    deadline = time.monotonic() + 5
+    while not (found := _find_entries(service, answer.headers["x-request-id"])):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    (entry,) = found
+    assert entry["status"] == answer.status
+    assert entry["bytes"] == len(answer.body)
+    explained = answer.headers.get("x-srvstat-reason")
+    assert explained in (None, entry.get("reason", "").replace("…", "..."))
+    return entry
+
+
+def _find_entries(service: Service, request_id: str) -> list[dict[str, Any]]:
+    return [entry for entry in service.read_log() if entry.get("id") == request_id]
+
+
+def wait_for_records(path: Path, number: int, after: int = 0) -> list[dict[str, Any]]:
+    """Wait for a number of lines, check that no more come, and return them."""
+    deadline = time.monotonic() + 5
+    while len(read_records(path)) < after + number and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.07)  # longer than lines are collected
+    found = read_records(path)[after:]
+    assert len(found) == number, found
+    return found
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """Return the lines so far, which must be whole."""
+    lines = path.read_bytes().split(b"\n")
+    assert lines.pop() == b""
+    return [json.loads(line) for line in lines]
+
+
+_STATUSES = {error.code: error.http_status for error in ApiError.__subclasses__()}
+_REFUSED = (
+    b"",
+    b"{",
+    b'{"servers":[{"identifier":"a","by":"id"}]}',
+    b'{"servers":[{"identifier":"a","by":"id"},{"identifier":"b"}]}',
+    b'{"servers":[{"identifier":"a","by":"id"},{"identifier":"b","by":"id"}],"range":"8d"}',
+)
+"""Invalid request bodies."""
+_KNOWN = (("a", "id"), ("b", "id"), ("x-a", "cfxId"), ("x-b", "cfxId"))
+_UNKNOWN = (("unknown", "id"), ("hidden", "id"), ("x-a", "id"), ("no_identifier", "id"))
+
+
+def list_comparisons(snapshot: Path, cli: Cli) -> list[Exchange]:
+    """Return comparisons over all ranges, and refused ones."""
+    rng = Random(1)  # noqa: S311 - drawn again with each run
+    bodies = [*(_draw_body(rng, length) for length in islice(cycle(DAYS), 40)), *_REFUSED]
+    batch = snapshot.with_name("bodies")
+    batch.write_bytes(b"".join(body + b"\n" for body in bodies))
+    answers = cli("compare", "--batch", str(batch), "--snapshot", str(snapshot)).stdout
+    return [
+        Exchange(compare(body), _find_status(answer), answer)
+        for body, answer in zip(bodies, answers.splitlines(), strict=True)
+    ]
+
+
+def list_gets(snapshot: Path, cli: Cli, *, known: bool) -> list[Exchange]:
+    """Return a GET and a HEAD for known or unknown servers."""
+    found = []
+    for name, by in _KNOWN if known else _UNKNOWN:
+        ran = cli("get", name, "--by", by, "--json", "--snapshot", str(snapshot))
+        answer = ran.stdout.removesuffix(b"\n")
+        target, status = f"/gateway/v1/servers/{name}?by={by}", _find_status(answer)
+        found.append(Exchange(request_target(target), status, answer))
+        found.append(Exchange(request_target(target, method="HEAD"), status, b""))
+    return found
+
+
+def _draw_body(rng: Random, length: str) -> bytes:
+    servers = [{"identifier": name, "by": by} for name, by in rng.sample(_KNOWN, 2)]
+    if rng.random() < 1 / 8:
+        servers.append({"identifier": "unknown", "by": "id"})
+    return json.dumps({"servers": servers, "range": length}).encode("ascii")
+
+
+def _find_status(answer: bytes) -> int:
+    error = json.loads(answer).get("error")
+    return _STATUSES[error["code"]] if error else 200

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from asgi.log_entries import empty_log, wait_for_events
-from asgi.small_service import build_small, format_access
+from asgi.small_service import build_small, empty_log, format_access, wait_for_events
 from conftest import Cli
 from support.http import COMPARE, HOST, JSON, TWO, A, request, send_request
 from support.process import Service, serve

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from asgi.log_entries import log_request
-from asgi.small_service import serve_small
+from asgi.small_service import log_request, serve_small
 from srvstat.render.web import DOCS_ASSETS, find_asset, read_asset
 from support.http import HEALTH, HOST, Client, request
 from support.process import Service

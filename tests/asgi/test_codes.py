@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from asgi.in_process import InProcess
-from asgi.log_entries import log_request
 from asgi.small_service import (
     INVALID_REQUEST,
     NOT_FOUND,
     POST_ONLY,
+    InProcess,
     build_small,
     format_access,
+    log_request,
 )
 from srvstat.asgi import snapshots
 from srvstat.asgi.snapshots import WORKERS

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from asgi.in_process import InProcess
 from asgi.small_service import (
     COMPARED,
     COMPARISON,
@@ -16,6 +15,7 @@ from asgi.small_service import (
     SERVER_A,
     SERVER_FOUND,
     UNAUTHORIZED,
+    InProcess,
     build_small,
     serve_small,
 )

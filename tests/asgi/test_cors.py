@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from asgi.log_entries import empty_log, wait_for_entries
-from asgi.small_service import SERVER_A, serve_small
+from asgi.small_service import SERVER_A, empty_log, serve_small, wait_for_entries
 from conftest import Cli
 from support.http import HEALTH, HOST, TWO, A, Answer, Client, compare, get, request, send_request
 from support.process import Service

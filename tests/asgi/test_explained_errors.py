@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from asgi.log_entries import log_request
-from asgi.small_service import serve_small
+from asgi.small_service import log_request, serve_small
 from srvstat.asgi.headers import build_reason_header
 from support.http import (
     COMPARE,

@@ -8,8 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from asgi.explored import SERVERS, STATS, TIMELINE, ask, search
-from asgi.small_service import SERVER_A, build_small
+from asgi.small_service import SERVER_A, SERVERS, STATS, TIMELINE, ask_page, build_small, search
 from srvstat.analysis.pictures import compute_timeline
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.servers import list_servers
@@ -67,7 +66,7 @@ class Links(HTMLParser):
 def test_the_page_and_its_files_are_served_with_types_and_a_strict_policy(
     service: Service,
 ) -> None:
-    page = ask(service, "/", key=None)
+    page = ask_page(service, "/", key=None)
     links = Links(page.body)
     types = {"/": "text/html; charset=utf-8"}
     for path in links.paths:
@@ -78,13 +77,13 @@ def test_the_page_and_its_files_are_served_with_types_and_a_strict_policy(
     assert not links.forms
     assert len(types) > 6
     for path, media_type in types.items():
-        answer = ask(service, path, key=None)
+        answer = ask_page(service, path, key=None)
         assert answer.status == 200
         assert answer.body
         assert POLICY.items() <= answer.headers.items()
         assert answer.headers["content-type"] == media_type
         assert not [name for name in answer.headers if name.startswith("access-control")]
-        head = ask(service, path, key=None, method="HEAD")
+        head = ask_page(service, path, key=None, method="HEAD")
         assert (head.status, head.body) == (200, b"")
         assert head.stable_parts[2] == answer.stable_parts[2]
 
@@ -118,7 +117,7 @@ def test_the_page_and_its_files_are_served_with_types_and_a_strict_policy(
 def test_other_requests_get_an_error_of_the_api(
     service: Service, target: str, method: str, expected: tuple[int, bytes]
 ) -> None:
-    answer = ask(service, target, method=method)
+    answer = ask_page(service, target, method=method)
 
     assert (answer.status, answer.body) == expected
     assert answer.headers["content-type"] == "application/json"
@@ -136,22 +135,22 @@ def test_a_request_must_name_this_machine_as_its_host(service: Service) -> None:
         *(f"127.0.0.1.:{port}", f"1.2.3:{port}", f"a@localhost:{port}", f"localhost:{port}, x"),
     ]
     for target in ("/", "/explore/explore.js", search("a")):
-        assert {ask(service, target, host=host).status for host in allowed} == {200}
+        assert {ask_page(service, target, host=host).status for host in allowed} == {200}
         for host in refused:
-            answer = ask(service, target, host=host)
+            answer = ask_page(service, target, host=host)
             assert (answer.status, answer.body) == INVALID, host
     # The API does not look at the host.
-    assert ask(service, "/gateway/v1/servers/a", host="evil.example").body == SERVER_A
+    assert ask_page(service, "/gateway/v1/servers/a", host="evil.example").body == SERVER_A
 
 
 def test_a_search_is_a_document_of_the_analyzer(service: Service, snapshot: Path) -> None:
     with closing(open_file(str(snapshot))) as file:
         for text, limit in (("", 20), ("", 1), ("X-B", 20), ("hidden", 20), (HOSTILE, 20)):
             found = list_servers(file, FilterOptions([text]), sort="current", limit=limit)
-            answer = ask(service, f"{search(text)}&limit={limit}")
+            answer = ask_page(service, f"{search(text)}&limit={limit}")
             assert (answer.status, answer.body) == (200, found.to_json())
-    assert [one["id"] for one in ask(service, SERVERS).json["servers"]] == ["b", "a"]
-    assert ask(service, search("hidden")).json["matched"] == 0
+    assert [one["id"] for one in ask_page(service, SERVERS).json["servers"]] == ["b", "a"]
+    assert ask_page(service, search("hidden")).json["matched"] == 0
 
 
 def test_timelines_and_statistics_are_documents_of_the_analyzer(
@@ -166,9 +165,12 @@ def test_timelines_and_statistics_are_documents_of_the_analyzer(
             documents = {TIMELINE: timeline, STATS: compute_stats(file, servers, window)}
             for path, document in documents.items():
                 target = f"{path}?{''.join(f'id={one}&' for one in ids)}range=7d"
-                answer = ask(service, target)
+                answer = ask_page(service, target)
                 assert (answer.status, answer.body) == (200, document.to_json())
-                assert ask(service, target, method="HEAD").headers["content-length"] == str(
+                assert ask_page(service, target, method="HEAD").headers["content-length"] == str(
                     len(answer.body)
                 )
-        assert ask(service, f"{TIMELINE}?id=a").json["window"]["from"] == "2026-01-30T12:00:00.000Z"
+        assert (
+            ask_page(service, f"{TIMELINE}?id=a").json["window"]["from"]
+            == "2026-01-30T12:00:00.000Z"
+        )

@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from asgi.explored import SERVERS, STATS, TIMELINE, ask, search
-from asgi.in_process import InProcess
-from asgi.log_entries import wait_for_entries
-from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
+from asgi.small_service import (
+    COMPARED,
+    SERVER_A,
+    SERVERS,
+    STATS,
+    TIMELINE,
+    InProcess,
+    ask_page,
+    build_small,
+    format_access,
+    search,
+    wait_for_entries,
+)
 from srvstat.asgi import snapshots
 from support.http import ERRORS, TWO
 from support.process import serve
@@ -37,18 +46,22 @@ def test_a_plan_limits_what_the_page_shows(tmp_path: Path) -> None:
     access.write_text(WITH_HISTORY + format_access(keys), encoding="utf-8")
     forbidden, found = (403, ERRORS["FEATURE_NOT_AVAILABLE"]), 200
     with serve(build_small(tmp_path), "--explore", "--access", str(access)) as service:
-        page = ask(service, "/", key=None, host="stats.example")
+        page = ask_page(service, "/", key=None, host="stats.example")
         assert (page.status, page.body.count(b"<form ")) == (200, 1)
-        assert ask(service, "/explore/explore.js", key=None).status == 200
+        assert ask_page(service, "/explore/explore.js", key=None).status == 200
         for target in (search("a"), f"{TIMELINE}?id=a"):
-            assert ask(service, target).status == ask(service, target, key=None).status == 401
+            assert (
+                ask_page(service, target).status
+                == ask_page(service, target, key=None).status
+                == 401
+            )
 
         # Short steps are as good as observations, so they need raw history.
-        answer = ask(service, f"{TIMELINE}?id=a&range=7d", key="key-of-all")
+        answer = ask_page(service, f"{TIMELINE}?id=a&range=7d", key="key-of-all")
         assert (answer.status, answer.body) == forbidden
         for span, expected in (("7d", found), ("30d", 403), ("90d", 403)):
             target = f"{TIMELINE}?id=a&range={span}"
-            assert ask(service, target, key="key-of-history").status == expected
+            assert ask_page(service, target, key="key-of-history").status == expected
         # A change also tells the average of the time before.
         for key, span, expected in (
             ("key-of-history", "7d", found),
@@ -56,17 +69,17 @@ def test_a_plan_limits_what_the_page_shows(tmp_path: Path) -> None:
             ("key-of-month", "30d", 403),
             ("key-of-all", "7d", 403),
         ):
-            assert ask(service, f"{STATS}?id=a&range={span}", key=key).status == expected
-        assert ask(service, f"{TIMELINE}?id=a&range=30d", key="key-of-month").status == found
+            assert ask_page(service, f"{STATS}?id=a&range={span}", key=key).status == expected
+        assert ask_page(service, f"{TIMELINE}?id=a&range=30d", key="key-of-month").status == found
         # An invalid question comes before the plan, and an unknown server after it.
-        assert ask(service, f"{TIMELINE}?id=!&range=30d", key="key-of-all").status == 400
-        assert ask(service, f"{TIMELINE}?id=nobody", key="key-of-all").status == 403
-        answer = ask(service, TIMELINE, key="key-of-all", method="POST")
+        assert ask_page(service, f"{TIMELINE}?id=!&range=30d", key="key-of-all").status == 400
+        assert ask_page(service, f"{TIMELINE}?id=nobody", key="key-of-all").status == 403
+        answer = ask_page(service, TIMELINE, key="key-of-all", method="POST")
         assert answer.headers["allow"] == "GET, HEAD"
 
-        statuses = [ask(service, search("a"), key="key-of-three").status for _ in range(2)]
-        statuses += [ask(service, "/gateway/v1/servers/a", key="key-of-three").status]
-        refused = ask(service, search("a"), key="key-of-three")
+        statuses = [ask_page(service, search("a"), key="key-of-three").status for _ in range(2)]
+        statuses += [ask_page(service, "/gateway/v1/servers/a", key="key-of-three").status]
+        refused = ask_page(service, search("a"), key="key-of-three")
         assert [*statuses, refused.status] == [200, 200, 200, 429]
         assert 1 <= int(refused.headers["retry-after"]) <= 60
 
@@ -77,8 +90,8 @@ def test_the_log_names_the_question_but_neither_the_key_nor_the_text(tmp_path: P
     targets += [f"{STATS}?id={key}"]
     with serve(build_small(tmp_path), "--explore", "--record", str(path)) as service:
         for target in targets:
-            ask(service, target, key=key)
-        ask(service, "/gateway/v1/servers/a", key=key)
+            ask_page(service, target, key=key)
+        ask_page(service, "/gateway/v1/servers/a", key=key)
         entries = wait_for_entries(service, 7)
         service.stop()
         assert "secret" not in service.log_path.read_text(encoding="utf-8")
@@ -102,14 +115,14 @@ def test_the_data_report_damage_and_follow_the_snapshot(tmp_path: Path) -> None:
     timeline, stats = (f"{target}?id=a&range=7d" for target in (TIMELINE, STATS))
     with serve(path, "--explore") as service:
         for target in (SERVERS, timeline, stats):
-            answer = ask(service, target)
+            answer = ask_page(service, target)
             assert (answer.status, answer.body) == (500, ERRORS["INTERNAL_ERROR"])
-        assert ask(service, "/").status == 200
+        assert ask_page(service, "/").status == 200
 
         os.replace(build_small(tmp_path, "new.db", players=9), path)
-        found = ask(service, SERVERS).json
+        found = ask_page(service, SERVERS).json
         assert [one["currentPlayers"] for one in found["servers"]] == [9, 7]
-        assert ask(service, timeline).json["root"] == found["root"]
+        assert ask_page(service, timeline).json["root"] == found["root"]
 
 
 def test_searches_leave_the_workers_to_the_api(

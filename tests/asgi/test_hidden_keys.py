@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from asgi.log_entries import log_request
-from asgi.small_service import format_access, serve_small
+from asgi.small_service import format_access, log_request, serve_small
 from support.http import COMPARE, HOST, JSON, TWO, A, get, request, send_request
 from support.process import Service
 

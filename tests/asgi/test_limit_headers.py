@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from asgi import explored
-from asgi.small_service import build_small, format_access
+from asgi.small_service import TIMELINE, ask_page, build_small, format_access
 from support.http import HOST, JSON, TWO, Answer, request, send_request
 from support.process import Service, serve
 from support.snapshots import change
@@ -41,14 +40,14 @@ def test_every_answer_to_a_caller_with_a_limit_says_what_remains(tmp_path: Path)
             ask(service, get + b"zz"),
             ask(service, b"GET /nowhere"),
             ask(service, b"DELETE /gateway/v1/compare"),
-            explored.ask(service, f"{explored.TIMELINE}?id=!", key="a"),
-            explored.ask(service, f"{explored.TIMELINE}?id=a", key="a", method="HEAD"),
+            ask_page(service, f"{TIMELINE}?id=!", key="a"),
+            ask_page(service, f"{TIMELINE}?id=a", key="a", method="HEAD"),
         ]
         others = [
             ask(service, get + b"a", key=b"b"),
             ask(service, get + b"a", key=b"unknown"),
             ask(service, b"GET /healthz"),
-            explored.ask(service, "/", key="a"),
+            ask_page(service, "/", key="a"),
         ]
         answers += [ask(service, get + b"b") for _ in range(3)]
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from asgi.exchanges import list_comparisons, list_gets
-from asgi.small_service import build_small
+from asgi.small_service import build_small, list_comparisons, list_gets
 from conftest import Cli
 from srvstat.asgi.server import STOP_SECONDS
 from support.http import rotate, run_load

@@ -15,8 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from asgi.log_entries import log_request, wait_for_entries
-from asgi.small_service import SERVER_A, build_small
+from asgi.small_service import SERVER_A, build_small, log_request, wait_for_entries
 from support.http import (
     ERRORS,
     HOST,

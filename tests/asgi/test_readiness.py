@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from asgi.in_process import InProcess
-from asgi.log_entries import log_request
-from asgi.small_service import SERVER_A, build_small
-from srvstat.asgi import sites
+from asgi.small_service import SERVER_A, InProcess, build_small, log_request
+from srvstat.asgi import app
 from srvstat.snapshot.digests import name_shard
 from srvstat.snapshot.read.verify import SpotCheck
 from support.http import HEALTH, READY, UNAVAILABLE, get, send_request
@@ -109,7 +107,7 @@ def test_a_request_gets_the_result_that_it_waited_for(
     service: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another request can start the next check before it has the result."""
-    monkeypatch.setattr(sites, "SECONDS_BETWEEN_CHECKS", 0.0)
+    monkeypatch.setattr(app, "SECONDS_BETWEEN_CHECKS", 0.0)
 
     async def ask_one_after_another() -> None:
         async with service.client() as client:
@@ -125,8 +123,8 @@ def test_a_request_gets_the_result_that_it_waited_for(
 def test_a_service_whose_workers_are_all_busy_is_not_ready(
     service: InProcess, release: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sites, "READY_SECONDS", 0.1)
-    monkeypatch.setattr(sites, "SECONDS_BETWEEN_CHECKS", 0.0)
+    monkeypatch.setattr(app, "READY_SECONDS", 0.1)
+    monkeypatch.setattr(app, "SECONDS_BETWEEN_CHECKS", 0.0)
 
     async def ask_three_times() -> None:
         for worker in (await service.snapshot.get_generation()).files:

@@ -14,8 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asgi.records import read_records, wait_for_records
-from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
+from asgi.small_service import (
+    COMPARED,
+    SERVER_A,
+    build_small,
+    format_access,
+    read_records,
+    wait_for_records,
+)
 from conftest import AS_OF, Cli
 from srvstat.contract.time import format_instant
 from support.http import COMPARE, ERRORS, HEALTH, HOST, JSON, TWO, Client, request, send_request

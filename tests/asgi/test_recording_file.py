@@ -12,14 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from asgi.log_entries import list_events, wait_for_events
-from asgi.records import read_records, wait_for_records
-from asgi.small_service import build_small
+from asgi.small_service import (
+    build_small,
+    list_events,
+    read_records,
+    wait_for_events,
+    wait_for_records,
+)
 from conftest import Cli
-from srvstat.asgi.log import Log, Recorder
+from srvstat.asgi.log import Log, Recorder, ServedExchange
 from srvstat.contract.http import Head
-from srvstat.operations.key_filter import KeyFilter
-from srvstat.support.recordings import ServedExchange
+from srvstat.operations.redaction import KeyFilter
 from support.http import Client, get
 from support.process import Service, serve
 

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asgi.log_entries import wait_for_entries
-from asgi.small_service import COMPARED, SERVER_A, serve_small
+from asgi.small_service import COMPARED, SERVER_A, serve_small, wait_for_entries
+from srvstat.asgi import MAX_DELAY_SECONDS, RehearsalSettings
 from srvstat.asgi.rehearsal import draw_fate
 from srvstat.asgi.server import FINISH_SECONDS
-from srvstat.asgi.settings import MAX_DELAY_SECONDS, RehearsalSettings
 from support.http import (
     COMPARE,
     HEALTH,

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from asgi.log_entries import empty_log, wait_for_events
-from asgi.small_service import build_small
+from asgi.small_service import build_small, empty_log, wait_for_events
 from srvstat.snapshot.digests import find_shard, name_shard
 from support.http import compare, get, send_request
 from support.process import Service, limit_descriptors, serve

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asgi.log_entries import empty_log, wait_for_events
-from asgi.small_service import build_small
+from asgi.small_service import build_small, empty_log, wait_for_events
 from support.http import Client, compare, get, send_request
 from support.process import Service, serve
 from support.snapshots import change

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from asgi.in_process import InProcess
-from asgi.small_service import COMPARED, SERVER_A, build_small
+from asgi.small_service import COMPARED, SERVER_A, InProcess, build_small
 from srvstat.asgi import snapshots
 from srvstat.asgi.snapshots import WORKERS, Cache, Work
 from srvstat.operations import answers as operations

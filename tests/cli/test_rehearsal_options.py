@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import Cli
-from srvstat.asgi.settings import MAX_DELAY_SECONDS, RehearsalSettings
+from srvstat.asgi import MAX_DELAY_SECONDS, RehearsalSettings
 from srvstat.cli.serve import RehearsalOptions, describe_rehearsal
 
 SECONDS = st.integers(1, MAX_DELAY_SECONDS * 1_000).map(lambda ms: ms / 1_000)

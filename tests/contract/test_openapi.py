@@ -1,18 +1,19 @@
-"""Check that the OpenAPI document is valid, complete and matches the models and the answers."""
+"""Check that the OpenAPI document is valid, complete and matches models, answers and errors."""
 
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from random import Random
 from typing import Any
 
 import jsonschema_rs
 import pytest
+from pydantic import ValidationError
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from campaigns.requests import draw_body
-from contract.openapi_parts import DOCUMENT, OPERATIONS, SCHEMAS, build_validator, resolve, walk
 from srvstat.contract import CONTRACT_VERSION, wire
 from srvstat.contract.errors import ApiError, InvalidRequestError
 from srvstat.contract.http import (
@@ -21,6 +22,7 @@ from srvstat.contract.http import (
     KEY_HEADER,
     READY_PATH,
     SERVERS_PATH,
+    read_openapi,
 )
 from srvstat.contract.models import ContractModel
 from srvstat.contract.requests import (
@@ -32,14 +34,25 @@ from srvstat.contract.requests import (
 from srvstat.contract.responses import (
     CompareResponse,
     ErrorResponse,
+    GrowthFields,
     HealthResponse,
     ServerResponse,
+    ServerResult,
     UnavailableResponse,
 )
 from srvstat.contract.time import format_instant
 from srvstat.operations.answers import compare, get_server
 from srvstat.snapshot.read.snapshot import open_file
 
+DOCUMENT = json.loads(read_openapi())
+SCHEMAS = DOCUMENT["components"]["schemas"]
+METHODS = ("get", "head", "post")
+OPERATIONS = {
+    operation["operationId"]: operation
+    for path in DOCUMENT["paths"].values()
+    for method, operation in path.items()
+    if method in METHODS
+}
 CONTRACT_OPERATIONS = ("getServer", "headServer", "compareServers")
 MODELS: list[tuple[type[ContractModel], JsonSchemaMode]] = [
     (CompareRequest, "validation"),
@@ -56,6 +69,32 @@ MODELS: list[tuple[type[ContractModel], JsonSchemaMode]] = [
 ]
 FORMATS = {"integer": "int64", "number": "double"}
 """The formats of number types. Without them, some generators use 32 bits."""
+
+
+def resolve(part: Any) -> Any:
+    """Return a part of the document, after following references."""
+    while "$ref" in part:
+        root, *steps = part["$ref"].split("/")
+        assert root == "#"
+        part = DOCUMENT
+        for step in steps:
+            part = part[step]
+    return part
+
+
+def build_validator(schema: Any) -> jsonschema_rs.Draft202012Validator:
+    """Return a validator for a schema of the document."""
+    whole = {"allOf": [schema], "components": DOCUMENT["components"]}
+    return jsonschema_rs.Draft202012Validator(whole, validate_formats=True)
+
+
+def walk(value: Any, path: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the path and the value of every object in a document."""
+    if isinstance(value, dict):
+        yield path, value
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(part, dict | list):
+            yield from walk(part, f"{path}/{key}")
 
 
 def test_the_schemas_are_those_of_the_models() -> None:
@@ -294,3 +333,39 @@ def test_the_invalid_examples_are_invalid() -> None:
         assert body
         assert not is_accepted(body[1].encode())
         assert not schema.is_valid(json.loads(body[1]))
+
+
+RESULT: dict[str, Any] = {
+    "serverId": "srv-1",
+    "cfxId": "abc123",
+    "range": "7d",
+    "currentPlayers": 12,
+    "averagePlayers": 100 / 3,
+    "medianPlayers": 33.5,
+    "peakPlayers": 64,
+    "lowestPlayers": 0,
+    "growth": GrowthFields(players=-4, percentage=-12.5),
+    "sampleCount": 3,
+}
+
+
+@pytest.mark.parametrize("uptime", [0, 1, 99.9, "", "null", False, [], {}])
+def test_uptime_accepts_only_null(uptime: Any) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ServerResult(**RESULT, uptime=uptime)
+
+    assert [error["loc"] for error in caught.value.errors()] == [("uptime",)]
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_nan_and_infinity_are_never_encoded(number: float) -> None:
+    result = ServerResult(**RESULT | {"averagePlayers": number})
+
+    with pytest.raises(ValueError, match="not a JSON number: NaN or infinite"):
+        CompareResponse(range="7d", data=(result, result)).to_json()
+
+
+def test_pythons_json_reads_a_response_as_its_value() -> None:
+    response = CompareResponse(range="7d", data=(ServerResult(**RESULT),) * 5)
+
+    assert json.loads(response.to_json()) == response.model_dump(mode="json")

@@ -1,15 +1,36 @@
-"""Parse the bodies of Compare Servers, and report why one is invalid (D8, D9)."""
+"""Parse requests from bodies, command lines and HTTP heads, and say why one is invalid."""
 
 import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from srvstat.contract.errors import InvalidRequestError
+from srvstat.contract.errors import GatewayUnauthorizedError, InvalidRequestError
+from srvstat.contract.http import (
+    Head,
+    Headers,
+    Target,
+    UnknownPathError,
+    WrongMethodError,
+    check_compare_head,
+    check_method,
+    find_key,
+    find_target,
+    has_ambiguous_length,
+    parse_get_server,
+)
 from srvstat.contract.requests import (
     CompareRequest,
+    ServerReference,
+    build_compare_request,
+    build_server_reference,
     parse_compare_request,
+    parse_server_reference,
 )
 
 A = {"identifier": "a", "by": "id"}
@@ -19,6 +40,8 @@ WHOLE = b"{%b}" % AB
 
 NOT_A_RANGE = "is not one of 24h, 7d, 30d, 90d, 1y"
 NOT_A_NAMESPACE = "is not one of id, cfxId"
+WRONG_CHARACTER = "may only contain letters, digits and hyphens"
+SURROGATE = "not Unicode text (a lone surrogate)"
 
 
 def body(**properties: Any) -> bytes:
@@ -26,9 +49,10 @@ def body(**properties: Any) -> bytes:
     return json.dumps(properties).encode("ascii")
 
 
-def refer_to(*identifiers: str) -> bytes:
+def refer_to(*identifiers: str, **properties: Any) -> bytes:
     """Return a request body that refers to servers by id."""
-    return body(servers=[{"identifier": identifier, "by": "id"} for identifier in identifiers])
+    servers = [{"identifier": identifier, "by": "id"} for identifier in identifiers]
+    return body(servers=servers, **properties)
 
 
 def view(request: CompareRequest) -> tuple[list[tuple[str, str]], str]:
@@ -36,11 +60,15 @@ def view(request: CompareRequest) -> tuple[list[tuple[str, str]], str]:
     return [(server.by, server.identifier) for server in request.servers], request.range
 
 
-def find_problem(request_body: bytes) -> str:
-    """Return the reason why a body is invalid."""
+def find_problem(check: Callable[..., object], *arguments: Any, **options: Any) -> str:
+    """Return the reason why a request is invalid."""
     with pytest.raises(InvalidRequestError) as caught:
-        parse_compare_request(request_body)
+        check(*arguments, **options)
     return caught.value.reason
+
+
+def find_body_problem(request_body: bytes) -> str:
+    return find_problem(parse_compare_request, request_body)
 
 
 def test_properties_may_have_any_order_and_white_space() -> None:
@@ -124,7 +152,7 @@ INVALID_BODIES = [
     ("request_body", "problem"), INVALID_BODIES, ids=[problem for _, problem in INVALID_BODIES]
 )
 def test_the_reason_names_the_first_invalid_property(request_body: bytes, problem: str) -> None:
-    assert find_problem(request_body) == problem
+    assert find_body_problem(request_body) == problem
 
 
 def test_a_body_may_have_at_most_16384_bytes() -> None:
@@ -132,21 +160,21 @@ def test_a_body_may_have_at_most_16384_bytes() -> None:
 
     assert len(full) == 16_384
     assert view(parse_compare_request(full)) == ([("id", "a"), ("id", "b")], "30d")
-    assert find_problem(full + b" ") == "body: more than 16,384 bytes"
-    assert find_problem(b"\xff" * 16_385) == "body: more than 16,384 bytes"
+    assert find_body_problem(full + b" ") == "body: more than 16,384 bytes"
+    assert find_body_problem(b"\xff" * 16_385) == "body: more than 16,384 bytes"
 
 
 def test_a_deeply_nested_value_is_an_invalid_request() -> None:
     # The few depths that can be parsed but not quoted depend on the stack.
     for depth in (*range(900, 1000), *range(1, 8000, 500)):
         nested = b"[" * depth + b"]" * depth
-        problem = find_problem(b'{%b,"range":%b}' % (AB, nested))
+        problem = find_body_problem(b'{%b,"range":%b}' % (AB, nested))
         assert problem == "body: nested too deeply" or problem.endswith(NOT_A_RANGE)
 
 
 @pytest.mark.parametrize("key", ["a\nb", "\n", "servers\nerror: SERVER_NOT_FOUND"])
 def test_the_reason_is_one_line_for_any_name_of_an_unknown_property(key: str) -> None:
-    problem = find_problem(body(servers=[A, B], **{key: 1}))
+    problem = find_body_problem(body(servers=[A, B], **{key: 1}))
 
     assert problem.endswith(": unknown property")
     assert "\n" not in problem
@@ -154,7 +182,8 @@ def test_the_reason_is_one_line_for_any_name_of_an_unknown_property(key: str) ->
 
 def test_the_reason_quotes_only_the_start_of_a_long_value() -> None:
     assert (
-        find_problem(body(servers=[A, B], range="y" * 9000)) == f'range: "{"y" * 59}… {NOT_A_RANGE}'
+        find_body_problem(body(servers=[A, B], range="y" * 9000))
+        == f'range: "{"y" * 59}… {NOT_A_RANGE}'
     )
 
 
@@ -173,7 +202,8 @@ DUPLICATES = [
 @pytest.mark.parametrize(("request_body", "second", "first"), DUPLICATES)
 def test_equal_references_are_invalid(request_body: bytes, second: int, first: int) -> None:
     assert (
-        find_problem(request_body) == f"servers[{second}]: the same reference as servers[{first}]"
+        find_body_problem(request_body)
+        == f"servers[{second}]: the same reference as servers[{first}]"
     )
 
 
@@ -202,3 +232,259 @@ def test_an_error_keeps_no_reference_to_the_validation_error(request_body: bytes
     while error:
         assert not isinstance(error, ValidationError)
         error = error.__context__
+
+
+def view_reference(reference: ServerReference) -> tuple[str, str]:
+    return reference.by, reference.identifier
+
+
+@given(
+    identifier=st.from_regex(r"[A-Za-z0-9-]{1,128}", fullmatch=True)
+    | st.text(min_size=1).filter(lambda text: ":" not in text)
+)
+@example("-")
+@example("--a")
+@example("x" * 128)
+@example("x" * 129)
+@example("a\n")
+@example("a\x00")
+@example("%61")
+@example("\u0661")
+@example("\uff41")
+@example("\u212a")
+@example("a\u0301")
+def test_identifiers_are_1_to_128_letters_digits_and_hyphens(identifier: str) -> None:
+    if re.fullmatch(r"[A-Za-z0-9-]{1,128}", identifier):
+        expected = ("id", identifier)
+        assert view_reference(parse_server_reference(identifier)) == expected
+        assert view_reference(build_server_reference(identifier)) == expected
+        other = "x" if identifier != "x" else "y"
+        for request in (
+            build_compare_request([other, identifier]),
+            parse_compare_request(refer_to(other, identifier)),
+        ):
+            assert view_reference(request.servers[1]) == expected
+    else:
+        problem = find_problem(parse_server_reference, identifier)
+        assert problem.startswith("identifier: ")
+        assert find_problem(build_server_reference, identifier) == problem
+        assert find_problem(build_compare_request, ["a", identifier]) == f"servers[1].{problem}"
+        assert find_body_problem(refer_to("a", identifier)) == f"servers[1].{problem}"
+
+
+@pytest.mark.parametrize(
+    ("identifier", "problem"),
+    [
+        ("", "empty"),
+        ("x" * 5000, "5000 characters, at most 128 allowed"),
+        ("a\n", f'"a\\n" {WRONG_CHARACTER}'),
+        ("a b", f'"a b" {WRONG_CHARACTER}'),
+        ("\U0001f680", f'"\U0001f680" {WRONG_CHARACTER}'),
+        ("\ud800", SURROGATE),
+        ("a\udcff", SURROGATE),
+    ],
+)
+def test_the_reason_quotes_an_invalid_identifier(identifier: str, problem: str) -> None:
+    assert find_body_problem(refer_to("a", identifier)) == f"servers[1].identifier: {problem}"
+    assert find_problem(build_server_reference, identifier, by="id") == f"identifier: {problem}"
+    assert (
+        find_problem(build_compare_request, [identifier, "b"], by="cfxId")
+        == f"servers[0].identifier: {problem}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "by", "expected"),
+    [
+        ("x", "id", ("id", "x")),
+        ("x", "cfxId", ("cfxId", "x")),
+        ("id:x", "cfxId", ("id", "x")),
+        ("cfxId:x", "id", ("cfxId", "x")),
+        ("cfxId:x", "cfxId", ("cfxId", "x")),
+        ("id", "cfxId", ("cfxId", "id")),
+        ("cfxId", "id", ("id", "cfxId")),
+        ("cfxId:" + "x" * 128, "id", ("cfxId", "x" * 128)),
+    ],
+)
+def test_a_namespace_prefix_overrides_by(text: str, by: str, expected: tuple[str, str]) -> None:
+    assert view_reference(build_server_reference(text, by=by)) == expected
+    request = build_compare_request([text, "id:other"], by=by)
+    assert list(map(view_reference, request.servers)) == [expected, ("id", "other")]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("id:", "empty"),
+        ("cfxId:", "empty"),
+        ("id:id:x", f'"id:x" {WRONG_CHARACTER}'),
+        ("cfxId:id:x", f'"id:x" {WRONG_CHARACTER}'),
+        ("id::x", f'":x" {WRONG_CHARACTER}'),
+        ("ID:x", f'"ID:x" {WRONG_CHARACTER}'),
+        ("cfxid:x", f'"cfxid:x" {WRONG_CHARACTER}'),
+        ("id: x", f'" x" {WRONG_CHARACTER}'),
+        (":", f'":" {WRONG_CHARACTER}'),
+        ("id\uff1ax", f'"id\uff1ax" {WRONG_CHARACTER}'),
+        (f"cfxId:{'x' * 129}", "129 characters, at most 128 allowed"),
+    ],
+)
+def test_one_namespace_prefix_is_removed_and_other_colons_are_invalid(
+    text: str, problem: str
+) -> None:
+    assert find_problem(build_server_reference, text, by="cfxId") == f"identifier: {problem}"
+    assert (
+        find_problem(build_compare_request, ["a", text], by="id")
+        == f"servers[1].identifier: {problem}"
+    )
+
+
+def test_a_request_body_has_no_namespace_prefixes() -> None:
+    problem = find_body_problem(refer_to("a", "id:b"))
+
+    assert problem == f'servers[1].identifier: "id:b" {WRONG_CHARACTER}'
+
+
+@pytest.mark.parametrize("by", ["ID", "cfxid", "", "id:"])
+@pytest.mark.parametrize("identifiers", [["id:a", "cfxId:b"], ["a", "b"], ["id:", "id:"], []])
+def test_an_unknown_namespace_is_invalid_even_if_unused(by: str, identifiers: list[str]) -> None:
+    problem = f'by: "{by}" {NOT_A_NAMESPACE}'
+
+    assert find_problem(build_compare_request, identifiers, by=by, range="8d") == problem
+    assert find_problem(build_server_reference, "id:a", by=by) == problem
+
+
+def test_a_command_line_and_a_body_give_equal_requests() -> None:
+    assert build_compare_request(["a", "b"]) == parse_compare_request(refer_to("a", "b"))
+    assert build_compare_request(["a", "b"], range="1y") == parse_compare_request(
+        refer_to("a", "b", range="1y")
+    )
+
+
+JSON = (b"content-type", b"application/json")
+
+
+def build_compare_head(*headers: tuple[bytes, bytes], query: bytes = b"") -> Head:
+    return Head("POST", b"/gateway/v1/compare", query, [JSON, *headers])
+
+
+def find_head_problem(head: Head) -> str:
+    return find_problem(check_compare_head, head)
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        (b"/healthz", None),
+        (b"/gateway/v1/compare", Target("compareServers")),
+        (b"/gateway/v1/servers/%61", Target("getServer", b"%61")),
+        (b"/gateway/v1/servers/", Target("getServer", b"")),
+        (b"https://host:1/gateway/v1/compare", Target("compareServers")),
+        (b"http://host", None),
+        (b"/gateway/v1/servers/a/b", None),
+        (b"/gateway/v1/servers", None),
+        (b"", None),
+    ],
+)
+def test_a_path_selects_an_operation(path: bytes, target: Target | None) -> None:
+    assert find_target(path) == target
+
+
+def test_a_method_must_be_one_of_the_operation() -> None:
+    get_server = Target("getServer", b"a")
+
+    assert check_method("HEAD", get_server) == get_server
+    with pytest.raises(WrongMethodError) as refused:
+        check_method("POST", get_server)
+    assert refused.value.allowed == "GET, HEAD"
+    with pytest.raises(UnknownPathError):
+        check_method("GET", None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [
+        ([], "missing or empty"),
+        ([(b"x-gateway-key", b"")], "missing or empty"),
+        ([(b"x-gateway-key", b"a"), (b"x-gateway-key", b"a")], "sent 2 times"),
+    ],
+)
+def test_a_request_has_exactly_one_key(headers: Headers, reason: str) -> None:
+    with pytest.raises(GatewayUnauthorizedError) as refused:
+        find_key(headers)
+    assert refused.value.reason == f"X-Gateway-Key: {reason}"
+
+
+def test_the_key_is_returned_as_sent() -> None:
+    assert find_key([(b"x-gateway-key", b"a key")]) == b"a key"
+
+
+def test_a_request_of_get_server_is_parsed() -> None:
+    head = Head("GET", b"/gateway/v1/servers/%61", b"by=cfxId", [])
+
+    reference = parse_get_server(head, b"%61")
+
+    assert (reference.by, reference.identifier) == ("cfxId", "a")
+
+
+@pytest.mark.parametrize(
+    ("identifier", "query", "headers", "reason"),
+    [
+        (b"a", b"by=id&by=id", [], "query: by is repeated"),
+        (b"a", b"to=id", [], 'query: unknown parameter "to"'),
+        (b"a", b"by=%4", [], "query: a broken percent-escape"),
+        (b"%zz", b"", [], "identifier: a broken percent-escape"),
+        (b"%ff", b"", [], "identifier: not UTF-8"),
+        (b"a", b"", [(b"content-length", b"1")], "body: Get Server has no body"),
+        (b"a", b"", [(b"transfer-encoding", b"chunked")], "body: Get Server has no body"),
+    ],
+)
+def test_an_invalid_request_of_get_server_is_refused(
+    identifier: bytes, query: bytes, headers: Headers, reason: str
+) -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        parse_get_server(Head("GET", b"/gateway/v1/servers/a", query, headers), identifier)
+    assert refused.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [
+        ([], "content-type: 0 given, exactly one needed"),
+        ([JSON, JSON], "content-type: 2 given, exactly one needed"),
+        ([(b"content-type", b"text/plain")], 'content-type: "text/plain" is not application/json'),
+        ([JSON, (b"content-encoding", b"gzip")], "content-encoding: not supported"),
+    ],
+)
+def test_a_comparison_is_json_without_an_encoding(headers: Headers, reason: str) -> None:
+    assert find_head_problem(Head("POST", b"/gateway/v1/compare", b"", headers)) == reason
+
+
+@pytest.mark.parametrize("length", [b"0", b"16384", b"0" * 5_000 + b"1"])
+def test_a_content_length_up_to_the_limit_is_accepted(length: bytes) -> None:
+    check_compare_head(build_compare_head((b"content-length", length)))
+
+
+@pytest.mark.parametrize(
+    ("length", "reason"),
+    [
+        (b"16385", "body: more than 16,384 bytes"),
+        (b"9" * 5_000, "body: more than 16,384 bytes"),
+        (b"-1", "content-length: not a number"),
+        (b"\xb2", "content-length: not a number"),
+    ],
+)
+def test_any_other_content_length_is_refused(length: bytes, reason: str) -> None:
+    assert find_head_problem(build_compare_head((b"content-length", length))) == reason
+
+
+def test_two_ways_to_delimit_a_body_are_refused() -> None:
+    head = build_compare_head((b"content-length", b"2"), (b"transfer-encoding", b"chunked"))
+
+    assert has_ambiguous_length(head.headers)
+    assert find_head_problem(head) == "headers: both Content-Length and Transfer-Encoding"
+
+
+def test_the_size_of_the_head_is_checked_first() -> None:
+    head = build_compare_head((b"x", b"y" * 16_384), query=b"%")
+
+    assert find_head_problem(head) == "target and headers: more than 16,384 bytes"

@@ -4,11 +4,21 @@ import math
 from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
+from statistics import median
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from srvstat.contract.arrays import (
+    compute_double_medians,
+    divide,
+    dot_exactly,
+    sort_groups,
+    sum_exactly,
+    sum_groups,
+)
 from srvstat.contract.stats import (
     Growth,
     Statistics,
@@ -190,3 +200,36 @@ def test_the_quantile_of_a_half_is_the_median(count: int) -> None:
     assert find_quantile_ranks(count, Fraction(1, 2)) == find_middle_ranks(count)
     assert find_quantile_ranks(count, Fraction(0)) == (0, 0)
     assert find_quantile_ranks(count, Fraction(1)) == (count - 1, count - 1)
+
+
+values = st.integers(0, 3) | st.integers(LARGEST - 3, LARGEST)
+
+
+@given(st.lists(st.lists(values, max_size=3), min_size=1), st.sampled_from([1, 700]))
+def test_groups_are_summed_divided_and_sorted_exactly(groups: list[list[int]], times: int) -> None:
+    groups = [group * times for group in groups]
+    flat = np.array([value for group in groups for value in group], np.int64)
+    counts = np.array(list(map(len, groups)), np.int64)
+    edges = np.append(0, counts.cumsum())
+
+    sums = sum_groups(flat, edges)
+
+    assert sums.tolist() == list(map(sum, groups))
+    assert sum_exactly(flat) == sum(map(sum, groups))
+    for sign in (1, -1):
+        assert dot_exactly(sign * flat, flat) == sign * sum(
+            value * value for value in flat.tolist()
+        )
+    filled = counts > 0
+    assert divide(sums[filled], counts[filled]).tolist() == [
+        sum(group) / len(group) for group in groups if group
+    ]
+    found, doubles = compute_double_medians(np.repeat(np.arange(len(groups)), counts), flat)
+    assert found.tolist() == [len(group) for group in groups[: len(found)]]
+    for group, double in zip(groups, doubles.tolist(), strict=False):
+        if group:
+            assert double == 2 * median(map(Fraction, group))
+    for shift in (0, 2**40):  # groups and values of more than 63 bits
+        numbers = np.repeat(np.arange(len(groups)) + shift, counts)
+        ranked = sort_groups(numbers[::-1], flat[::-1]).tolist()
+        assert [ranked[start:end] for start, end in pairwise(edges)] == list(map(sorted, groups))

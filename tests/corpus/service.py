@@ -7,9 +7,9 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 
+from srvstat.asgi import RehearsalSettings, Settings
 from srvstat.asgi.app import Service as App
 from srvstat.asgi.log import Log
-from srvstat.asgi.settings import RehearsalSettings, Settings
 from support.process import replace_descriptor
 
 _OPTIONS = ArgumentParser("serve")

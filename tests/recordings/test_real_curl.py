@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from srvstat.support.exchange import JUDGED_HEADERS, Exchange, Unreadable, keep_judged
+from srvstat.contract.http import JUDGED_HEADERS
+from srvstat.support.exchange import Exchange, Unreadable, keep_judged
 from srvstat.support.recordings import read_recording
 
 pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")

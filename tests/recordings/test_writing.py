@@ -2,9 +2,9 @@
 
 import json
 
+from srvstat.asgi.log import ServedExchange, encode_line
 from srvstat.contract.http import Head
-from srvstat.operations.key_filter import KeyFilter
-from srvstat.support.recordings import ServedExchange, encode_line
+from srvstat.operations.redaction import KeyFilter
 
 
 def test_a_key_that_begins_inside_a_character_of_the_answer_is_hidden() -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn, Self, TypeVar, get_args
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, parse_steps, read_history
 from srvstat.analysis.integrity import check_integrity
+from srvstat.analysis.parameters import check_choice
 from srvstat.analysis.pictures import (
     MOST_BINS,
     compute_distribution,
@@ -38,7 +39,6 @@ from srvstat.analysis.windows import (
     find_zone,
 )
 from srvstat.contract.errors import UsageError
-from srvstat.contract.parameters import check_choice
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
 from srvstat.contract.responses import CompareResponse, ServerResponse
 from srvstat.contract.time import Range, Window, format_instant, parse_instant

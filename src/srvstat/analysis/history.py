@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from srvstat.analysis.parameters import check_choice
 from srvstat.analysis.windows import (
     Step,
     Steps,
@@ -24,7 +25,6 @@ from srvstat.analysis.windows import (
 )
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, sort_groups, sum_groups
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.parameters import check_choice
 from srvstat.contract.time import DAY_MS, Window
 from srvstat.documents.analysis import (
     Aggregate,

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Annotated, NamedTuple
 
+from srvstat.analysis.parameters import By, Parameter
 from srvstat.contract import wire
 from srvstat.contract.errors import (
     InvalidRequestError,
@@ -14,7 +15,6 @@ from srvstat.contract.errors import (
     ServerNotFoundError,
     UsageError,
 )
-from srvstat.contract.parameters import By, Parameter
 from srvstat.contract.requests import NAMESPACES, ServerReference, build_server_reference
 from srvstat.documents.document import is_silent, remove_color_codes
 from srvstat.operations.answers import NotInBundleError, build_unknown_error

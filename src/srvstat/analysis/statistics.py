@@ -8,11 +8,11 @@ from heapq import nsmallest
 from itertools import islice
 from typing import Annotated, Literal
 
+from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.selection import FilterOptions, find_matches
 from srvstat.analysis.windows import LONGEST_MS, find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.parameters import Parameter
 from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents.analysis import (

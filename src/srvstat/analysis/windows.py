@@ -19,10 +19,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from srvstat.analysis.parameters import Parameter
 from srvstat.contract import wire
 from srvstat.contract.arrays import Doubles, Numbers
 from srvstat.contract.errors import ParameterError, UsageError
-from srvstat.contract.parameters import Parameter
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.time import (
     BEFORE_ALL,

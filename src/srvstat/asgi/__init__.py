@@ -1,1 +1,48 @@
-"""The HTTP service, the only package that imports Starlette and uvicorn."""
+"""Serve the API over HTTP: the settings of the service.
+
+Starlette and uvicorn are optional. Only the other files of this package import them, so that a
+command line without them works.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MAX_DELAY_SECONDS = 15
+"""The longest rehearsed delay: less than the deadline of an answer, which would close the
+connection."""
+
+EVERY_ORIGIN = "*"
+"""In place of an origin: pages of every origin may call the API."""
+
+
+class RehearsalSettings(NamedTuple):
+    """Which failures are rehearsed; all are off by default."""
+
+    delay: tuple[float, float] | None = None
+    """The shortest and the longest delay, in seconds, at most MAX_DELAY_SECONDS."""
+    fail: float = 0
+    """The share of requests that get a 500, from 0 to 1."""
+    drop: float = 0
+    """The share of requests whose connection is closed, from 0 to 1."""
+    seed: int = 1
+    allows_prefer: bool = False
+    """Whether a request may select its answer by `Prefer: code=429`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a service serves, and with which options."""
+
+    snapshot: str
+    """Path of the snapshot."""
+    access: str | None = None
+    """Path of the access file; None accepts every key."""
+    record: str | None = None
+    """Path of the recording."""
+    explore: bool = False
+    """Whether there is an explore page."""
+    cors: tuple[str, ...] = ()
+    """Origins whose pages may call the API, as browsers send them, or EVERY_ORIGIN."""
+    rehearsal: RehearsalSettings | None = None
+    explains_errors: bool = False
+    """Whether answers have the reason of an error."""

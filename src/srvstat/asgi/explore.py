@@ -16,8 +16,7 @@ from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.windows import find_previous
 from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.headers import Progress
-from srvstat.asgi.sites import Site, SiteAnswer
+from srvstat.asgi.headers import Progress, Site, SiteAnswer
 from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
 from srvstat.contract import http, wire
 from srvstat.contract.errors import InvalidRequestError

@@ -3,21 +3,22 @@
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from srvstat.asgi import EVERY_ORIGIN
 from srvstat.asgi.auth import TooManyRequestsError
-from srvstat.asgi.settings import EVERY_ORIGIN
 from srvstat.asgi.snapshots import Generation
 from srvstat.contract import http
 from srvstat.contract.errors import ApiError, GatewayUnauthorizedError
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.responses import ErrorResponse
-from srvstat.operations.key_filter import HIDDEN, KeyFilter
+from srvstat.operations.redaction import HIDDEN, KeyFilter
 
 REASON_HEADER = "X-Srvstat-Reason"
 
@@ -46,6 +47,18 @@ _PERMISSION = {
     "access-control-allow-headers": _REQUEST_HEADERS,
     "access-control-max-age": "600",  # the seconds that a browser may remember this
 }
+PAGE_HEADERS = MappingProxyType(
+    {
+        "content-security-policy": (
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+            " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
+        "cross-origin-resource-policy": "same-origin",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+    }
+)
+"""Headers of pages and their files. A page loads nothing from elsewhere, and has no inline code."""
 
 
 def build_error_response(error: ApiError, headers: dict[str, str]) -> Response:
@@ -128,6 +141,34 @@ def format_references(references: tuple[ServerReference, ...], key_filter: KeyFi
         f"{each.by}:{HIDDEN if key_filter.has_key(each.identifier) else each.identifier}"
         for each in references
     ]
+
+
+class SiteAnswer(NamedTuple):
+    """An answer to a path outside the contract."""
+
+    body: bytes
+    media_type: str
+    status: int = 200
+    reason: str | None = None
+    """Why the status is an error; for the log."""
+
+
+class Site(Protocol):
+    """Answers some paths. They need no key, and are outside the order of D11."""
+
+    headers: ClassVar[Mapping[str, str]] = PAGE_HEADERS
+    """Headers of all its answers, errors included."""
+    allows_cors: ClassVar[bool] = False
+    """Whether `--cors` also lets pages of other origins read the answers."""
+
+    def has_path(self, path: bytes) -> bool:
+        """Return whether a path, as sent, belongs to the site."""
+
+    async def answer(self, progress: Progress) -> SiteAnswer:
+        """Return the answer; add to its headers and its log entry.
+
+        Raises ApiError, SnapshotError.
+        """
 
 
 class Cors:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 
+from srvstat.asgi import RehearsalSettings
 from srvstat.asgi.auth import TooManyRequestsError
 from srvstat.asgi.headers import Progress
-from srvstat.asgi.settings import RehearsalSettings
 from srvstat.contract.errors import (
     ApiError,
     FeatureNotAvailableError,

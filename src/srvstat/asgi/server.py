@@ -16,9 +16,9 @@ import uvicorn
 from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from srvstat.asgi import Settings
 from srvstat.asgi.app import Service
 from srvstat.asgi.log import Log
-from srvstat.asgi.settings import Settings
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.http import MAX_HEAD_BYTES
 

@@ -18,6 +18,7 @@ from srvstat.analysis.history import (
     parse_steps,
     read_history,
 )
+from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours
 from srvstat.analysis.selection import (
     TEXT_HELP,
@@ -42,7 +43,6 @@ from srvstat.cli.output import (
     show,
     show_tables,
 )
-from srvstat.contract.parameters import Parameter
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.time import Window
 from srvstat.documents.analysis import Aggregate, GrowthStepName, HistoryNotes, HistoryQuery, TopKey

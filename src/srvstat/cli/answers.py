@@ -5,6 +5,7 @@ from contextlib import closing, contextmanager, suppress
 from io import BufferedReader
 from typing import TYPE_CHECKING, Annotated
 
+from srvstat.analysis.parameters import By, Parameter
 from srvstat.cli import options
 from srvstat.cli.output import (
     ChartForm,
@@ -24,7 +25,6 @@ from srvstat.contract.errors import (
     SourceError,
     SrvstatError,
 )
-from srvstat.contract.parameters import By, Parameter
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
     CompareRequest,

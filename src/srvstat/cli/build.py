@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
+from srvstat.analysis.parameters import Parameter, Without
 from srvstat.analysis.selection import NamedServers, find_references
 from srvstat.cli.answers import add_hint
 from srvstat.cli.options import (
@@ -36,7 +37,6 @@ from srvstat.cli.sources import (
     show_build_progress,
 )
 from srvstat.contract.errors import SourceError
-from srvstat.contract.parameters import Parameter, Without
 from srvstat.contract.requests import parse_range
 from srvstat.contract.responses import GAMES
 from srvstat.contract.time import Window, find_window

@@ -9,9 +9,9 @@ from typer.completion import (  # type: ignore[attr-defined] # imported there wi
     get_completion_script,
 )
 
+from srvstat.analysis.parameters import Parameter
 from srvstat.cli.output import Outcome
 from srvstat.contract.errors import UsageError
-from srvstat.contract.parameters import Parameter
 
 _VARIABLE = "_SRVSTAT_COMPLETE"
 

@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 from typing import Annotated, Literal
 
+from srvstat.analysis.parameters import Parameter, Without
 from srvstat.cli.options import (
     OUTPUT,
     AsOfOption,
@@ -23,7 +24,6 @@ from srvstat.cli.sources import (
     parse_sources,
 )
 from srvstat.contract.errors import MissingLibraryError, UsageError
-from srvstat.contract.parameters import Parameter, Without
 from srvstat.contract.requests import parse_range
 from srvstat.contract.time import DEFAULT_RANGE
 from srvstat.files.atomic import check_name, check_target

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
+from srvstat.analysis.parameters import Completion, Parameter, Without
 from srvstat.cli.output import Form, FormOptions, Outcome, report, show_error
 from srvstat.contract.errors import (
     ApiError,
@@ -25,7 +26,6 @@ from srvstat.contract.errors import (
     SrvstatError,
     UsageError,
 )
-from srvstat.contract.parameters import Completion, Parameter, Without
 from srvstat.contract.requests import NAMESPACES, CompareRequest, Namespace, ServerReference
 from srvstat.contract.time import DEFAULT_RANGE, YEAR_2001, InstantError, Range, parse_instant
 from srvstat.contract.wire import quote_value

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+from srvstat.analysis.parameters import Parameter, Without
 from srvstat.cli.process import allow_cleanup
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, OutputError, ParameterError
-from srvstat.contract.parameters import Parameter, Without
 from srvstat.contract.responses import ErrorResponse, Response
 from srvstat.render.text import escape_non_ascii, escape_text
 

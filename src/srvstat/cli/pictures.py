@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis.growth import compute_growth
+from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
 from srvstat.analysis.report import (
     MOST_STEPS,
@@ -21,7 +22,6 @@ from srvstat.cli.analyzer import check_window, open_question
 from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption
 from srvstat.cli.output import Form, JsonOption, Outcome, show, show_error
 from srvstat.contract.errors import ApiError, ParameterError, UsageError
-from srvstat.contract.parameters import Parameter
 from srvstat.contract.time import Window
 from srvstat.documents.analysis import GrowthDocument
 from srvstat.render.pictures import PictureDocument, draw_sheet

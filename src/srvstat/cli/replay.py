@@ -6,10 +6,10 @@ from decimal import Decimal
 from itertools import chain, islice
 from typing import Annotated, get_args
 
+from srvstat.analysis.parameters import Parameter
 from srvstat.cli import options
 from srvstat.cli.output import Outcome, PlainForm, report, show
 from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
-from srvstat.contract.parameters import Parameter
 from srvstat.contract.time import DAY_MS
 from srvstat.documents.support import Replay
 from srvstat.files.reading import STDIN

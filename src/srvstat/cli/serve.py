@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from srvstat.asgi.settings import EVERY_ORIGIN, MAX_DELAY_SECONDS, RehearsalSettings, Settings
+from srvstat.analysis.parameters import Parameter
+from srvstat.asgi import EVERY_ORIGIN, MAX_DELAY_SECONDS, RehearsalSettings, Settings
 from srvstat.cli.options import AccessOption, SnapshotOption, find_snapshot
 from srvstat.cli.output import Outcome, write
 from srvstat.cli.process import start_serving
 from srvstat.contract.errors import ParameterError, SnapshotError, UsageError
-from srvstat.contract.parameters import Parameter
 from srvstat.contract.wire import MAX_SAFE_INTEGER, quote_value
 from srvstat.operations.access import read_access
 from srvstat.render.text import escape_text

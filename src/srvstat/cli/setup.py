@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import closing
 from typing import Annotated
 
+from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.servers import describe_comparison
 from srvstat.cli import demo as files_of_demo
 from srvstat.cli.options import ACCESS, PLAN
@@ -16,7 +17,6 @@ from srvstat.cli.process import allow_cleanup
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
 from srvstat.contract.http import read_openapi
-from srvstat.contract.parameters import Parameter
 from srvstat.contract.requests import build_compare_request
 from srvstat.documents import load_documents
 from srvstat.documents.support import AccessCheck, PlanPermissions

@@ -4,6 +4,7 @@ import re
 from contextlib import closing
 from typing import Annotated
 
+from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.selection import (
     FilterOptions,
     Name,
@@ -16,7 +17,6 @@ from srvstat.cli import options
 from srvstat.cli.answers import add_hint
 from srvstat.cli.output import Outcome, PlainForm, report, show, show_progress
 from srvstat.contract.errors import DifferenceError, ParameterError
-from srvstat.contract.parameters import Parameter
 from srvstat.contract.requests import ServerReference, build_server_reference
 from srvstat.render.text import format_time
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot

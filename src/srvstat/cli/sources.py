@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal, NamedTuple
 
 import srvstat.snapshot.write  # noqa: F401 - adds the kind "snapshot"
+from srvstat.analysis.parameters import Parameter
 from srvstat.cli.output import report, show_progress
 from srvstat.cli.output_file import check_ending, write_file
 from srvstat.contract.errors import ParameterError, UsageError
-from srvstat.contract.parameters import Parameter
 from srvstat.contract.responses import GAMES
 from srvstat.documents.snapshot import BuildSummary
 from srvstat.files.atomic import check_name, check_target

@@ -37,6 +37,17 @@ KEY_CHALLENGE = f'ApiKey header="{KEY_HEADER.lower()}"'
 """The `WWW-Authenticate` of a 401."""
 JSON_TYPE = "application/json"
 
+JUDGED_HEADERS = frozenset(
+    {
+        KEY_HEADER.lower().encode(),
+        b"content-encoding",
+        b"content-length",
+        b"content-type",
+        b"transfer-encoding",
+    }
+)
+"""The headers that an answer depends on. A recording has no others."""
+
 MAX_HEAD_BYTES = 16_384
 """Bytes of a request's target and headers."""
 

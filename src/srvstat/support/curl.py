@@ -13,9 +13,8 @@ from typing import NamedTuple
 from urllib.parse import quote_plus
 
 from srvstat.contract.errors import SourceError
-from srvstat.contract.http import KEY_HEADER, Headers
+from srvstat.contract.http import JUDGED_HEADERS, KEY_HEADER, Headers
 from srvstat.support.exchange import (
-    JUDGED_HEADERS,
     Exchange,
     Unreadable,
     UnreadableError,

@@ -4,21 +4,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from srvstat.contract.http import KEY_HEADER, MAX_HEAD_BYTES, Head, Headers, find_target
+from srvstat.contract.http import JUDGED_HEADERS, MAX_HEAD_BYTES, Head, Headers, find_target
 
 STATUSES = range(100, 600)
 NOT_A_STATUS = "must be from 100 to 599"
-
-JUDGED_HEADERS = frozenset(
-    {
-        KEY_HEADER.lower().encode(),
-        b"content-encoding",
-        b"content-length",
-        b"content-type",
-        b"transfer-encoding",
-    }
-)
-"""The headers that an answer depends on. All others are dropped when a recording is read."""
 
 _ORIGIN = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
 _SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*:(?![^/?#]*@)", re.IGNORECASE)

@@ -32,7 +32,7 @@ from srvstat.documents.support import (
 from srvstat.operations import answers as operations
 from srvstat.operations.access import Access, Plan
 from srvstat.operations.answers import NotInBundleError
-from srvstat.operations.key_filter import HIDDEN_PART, KeyFilter
+from srvstat.operations.redaction import HIDDEN_PART, KeyFilter
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.support.comparing import (
     EXACT,

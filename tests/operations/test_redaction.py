@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.operations.key_filter import HIDDEN, KeyFilter
+from srvstat.operations.redaction import HIDDEN, KeyFilter
 
 GENERATED = "srvstat_" + "Ab3_-cD4" * 5 + "xyz"
 FILTER = KeyFilter(["the-own-key", "short"], lambda key: key == b"registered-key")
