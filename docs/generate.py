@@ -32,9 +32,8 @@ from typer.models import Context
 import manual_pages
 from srvstat.cli import demo
 from srvstat.cli.app import app
-from srvstat.cli.main import main as run_srvstat
+from srvstat.cli.app import main as run_srvstat
 from srvstat.cli.options import DEFAULT_SNAPSHOT, SNAPSHOT_VARIABLE
-from srvstat.cli.setup import write_demo
 from srvstat.contract.errors import ApiError, SrvstatError
 
 ROOT = Path(__file__).parent.parent
@@ -84,7 +83,7 @@ def _draw_pictures() -> Iterator[tuple[Path, bytes]]:
     """Yield the pictures that the examples of docs/pictures.md write."""
     text = (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as directory:
-        snapshot = write_demo(directory)
+        snapshot = demo.write_demo(directory)
         for words, name in _PLOT.findall(text):
             path = Path(directory) / name
             run_srvstat(["plot", *shlex.split(words), "--snapshot", snapshot, "-o", str(path)])

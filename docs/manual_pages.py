@@ -16,7 +16,7 @@ from typer.main import get_command
 
 import srvstat
 from srvstat.cli.app import app
-from srvstat.cli.completion import completion
+from srvstat.cli.options import completion
 
 ROOT = Path(__file__).parent.parent
 COMPLETIONS: Mapping[Literal["bash", "zsh", "fish"], str] = {

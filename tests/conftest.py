@@ -21,7 +21,7 @@ import pytest
 from hypothesis import settings
 
 from srvstat.cli import demo
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 from support.process import replace_descriptor, start_quick_srvstat, stop_quick_srvstat
 from support.records import AS_OF, DAY, csv, ndjson, server
 

@@ -25,7 +25,7 @@ def run() -> None:
     from srvstat.cli.process import start_lean  # noqa: PLC0415 - see above
 
     start_lean()
-    from srvstat.cli.main import main  # noqa: PLC0415 - see above
+    from srvstat.cli.app import main  # noqa: PLC0415 - see above
 
     exit_code = main(sys.argv[1:])
     # Skip the interpreter's own clean-up: it takes time and changes nothing.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 
 START = 1_772_323_200_000
 """2026-03-01T00:00:00Z, the instant of the first observation."""

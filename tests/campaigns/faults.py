@@ -35,7 +35,7 @@ from campaigns.build_directory import (
     UpdateDirectory,
 )
 from campaigns.campaign import MEMORY, Campaign, Result
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 from support.process import replace_descriptor
 
 NEEDS = ("gcc",)

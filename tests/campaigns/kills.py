@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from campaigns.build_directory import NOTHING, OLD, BuildDirectory
 from campaigns.campaign import Campaign, Result
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 from support.process import restore_signals
 
 MANY = 60_000

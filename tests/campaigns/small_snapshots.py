@@ -8,7 +8,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 from srvstat.snapshot.write.build import build
 from srvstat.sources.source import Source
 from support.process import replace_descriptor

@@ -130,7 +130,7 @@ srvstat.__main__.run()
 
     assert list_imported("get", "harbor-city") == "0\n"
     assert list_imported("get", "harbor-city", *STARTER) == (
-        "0 srvstat.operations.access srvstat.files.toml tomllib\n"
+        "0 srvstat.files.toml srvstat.operations.access tomllib\n"
     )
 
 

@@ -145,7 +145,7 @@ def watched():
         yield
         print("IMPORTED", *set(sys.modules) - before, file=sys.stderr)
 process.allow_cleanup = watched
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -197,7 +197,7 @@ def test_a_swallowed_interruption_still_sets_the_exit_code() -> None:
     code = """
 import os, signal
 from srvstat.cli.process import take_over_signals, allow_cleanup
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 take_over_signals()
 try:
     with allow_cleanup():

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from srvstat.cli import demo
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 from support.process import replace_descriptor
 from support.records import AS_OF, DAY, csv, ndjson, server
 

@@ -18,7 +18,7 @@ from conftest import ROOT
 from corpus.fleets import prepare_files
 from corpus.service import Service
 from srvstat import __version__
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 from support.process import replace_descriptor
 from support.terminal import PLAIN, replace_environment, run_srvstat_in_terminal
 

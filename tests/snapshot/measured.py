@@ -18,7 +18,7 @@ _FORKS = """
 import gc, json, os, resource, sys, time
 from srvstat.cli.process import start_lean
 start_lean()
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 
 MAX_SECONDS = 30
 UNITS_PER_MIB = 1 << 20 if sys.platform == "darwin" else 1 << 10

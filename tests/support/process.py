@@ -22,7 +22,7 @@ from typing import IO, Any, NamedTuple, NoReturn, Self
 
 import srvstat
 from srvstat.__main__ import run
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 from srvstat.cli.process import start_lean
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from conftest import Ran, csv, ndjson
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 from srvstat.contract.time import BEFORE_ALL, LATEST, Window
 from srvstat.documents.snapshot import Manifest, ManifestShard, seal_manifest
 from srvstat.snapshot.digests import (

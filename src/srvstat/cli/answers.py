@@ -274,7 +274,7 @@ def add_name_hint(
 def _find_hint(snapshots: Iterable[Snapshot], unknown: str, by: Namespace) -> str:
     """Return a hint after a semicolon, or nothing."""
     # Only an error pays for this import.
-    from srvstat.analysis.hints import suggest_servers  # noqa: PLC0415 - see above
+    from srvstat.cli.hints import suggest_servers  # noqa: PLC0415 - see above
 
     hints = (suggest_servers(snapshot, unknown, by) for snapshot in snapshots)
     return next((f"; {hint}" for hint in hints if hint), "")

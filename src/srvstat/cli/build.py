@@ -14,17 +14,19 @@ from srvstat.analysis.parameters import Parameter, Without
 from srvstat.analysis.selection import NamedServers, find_references
 from srvstat.cli.answers import add_hint
 from srvstat.cli.options import (
+    NDJSON_ENDINGS,
     OUTPUT,
     RANGE,
+    SNAPSHOT_ENDINGS,
     AsOfOption,
     OverwriteOption,
     QuietOption,
     SnapshotOption,
+    check_ending,
     find_snapshot,
     parse_instant_option,
 )
 from srvstat.cli.output import STDERR, Form, Outcome, report, show
-from srvstat.cli.output_file import NDJSON_ENDINGS, SNAPSHOT_ENDINGS, check_ending
 from srvstat.cli.process import allow_cleanup
 from srvstat.cli.sources import (
     RejectOptions,

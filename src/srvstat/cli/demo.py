@@ -1,14 +1,29 @@
-"""Generate the small fleet of the demo and the fixtures, with the same bytes on every machine.
+"""`demo`: a small fleet with the same bytes on every machine, and a snapshot of it.
 
 All arithmetic uses integers, because the last bit of a float may differ between machines.
 """
 
 import os
+import shlex
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from typing import Annotated
 
+from srvstat.analysis.parameters import Parameter
+from srvstat.analysis.servers import describe_comparison
+from srvstat.cli.output import Form, Outcome, report, show
+from srvstat.cli.process import allow_cleanup
 from srvstat.contract import wire
+from srvstat.contract.errors import OutputError, SnapshotError, UsageError
+from srvstat.contract.requests import build_compare_request
 from srvstat.contract.time import format_instant, parse_instant
+from srvstat.files.atomic import write_atomically
+from srvstat.files.paths import convert_errors, convert_write_errors
+from srvstat.snapshot.read.snapshot import open_snapshot
+from srvstat.snapshot.write.build import build
+from srvstat.sources.registry import load_reader, load_record_reader
+from srvstat.sources.source import Source
 
 AS_OF = parse_instant("2026-03-01T12:00Z")
 HOURS = 75 * 24
@@ -190,3 +205,117 @@ def _format_observations() -> Iterator[bytes]:
                 at = AS_OF - (HOURS - hour) * _HOUR_MS + delay
                 line = f"{server.id},{format_instant(at)},{min(players, server.max_players)}\n"
                 yield line.encode("ascii")
+
+
+_DirectoryArgument = Annotated[
+    str, Parameter("The directory for the four files of the demo.", "DIRECTORY", is_argument=True)
+]
+
+
+def demo(directory: _DirectoryArgument = "srvstat-demo") -> Outcome:
+    """Create a small example snapshot.
+
+    Compares three of its servers and shows what to try next. Never replaces a file.
+
+    Example: srvstat demo && export SRVSTAT_SNAPSHOT=srvstat-demo/snapshot.db
+    """
+    if not directory:
+        raise UsageError("DIRECTORY: the name is empty; name a directory")
+    # Import the reader now: nothing may be imported while the demo can be interrupted.
+    load_reader("csv")
+    load_record_reader("ndjson")
+    with allow_cleanup():
+        path = write_demo(directory)
+    request = build_compare_request(
+        ["harbor-city", "new-frontier", "night-shift"], by="id", range="7d"
+    )
+    with closing(open_snapshot(path)) as snapshot:
+        comparison = describe_comparison(snapshot, request)
+    table = show(comparison, Form.TABLE)
+    text = _suggest_commands(path, os.path.join(directory, "access.toml"))
+    return Outcome([*table.pieces, text.encode("utf-8", "backslashreplace")])
+
+
+def _suggest_commands(path: str, access: str) -> str:
+    snapshot, access = shlex.quote(path), shlex.quote(access)
+    return (
+        "\nTry next:\n"
+        f"  export SRVSTAT_SNAPSHOT={snapshot}\n"
+        "  srvstat get flaky-arena\n"
+        "  srvstat compare harbor-city old-guard cfxId:nf8q1z --range 90d\n"
+        "  srvstat compare harbor-city new-frontier --json | jq '.data[].medianPlayers'\n"
+        f"  srvstat access check --access {access}\n"
+        "\nOver HTTP, with any key:\n"
+        f"  srvstat serve --snapshot {snapshot}\n"
+        "  curl -H 'X-Gateway-Key: any' http://127.0.0.1:8000/gateway/v1/servers/flaky-arena\n"
+        "\nIn a browser, http://127.0.0.1:8000/docs shows the API. For pages of your own:\n"
+        f"  srvstat serve --snapshot {snapshot} --cors http://localhost:5173 --explain-errors\n"
+    )
+
+
+def write_demo(directory: str) -> str:
+    """Write the missing files of the demo, and return the path of its snapshot.
+
+    Raises UsageError if one of the names is taken by another file, OutputError.
+    """
+    with convert_write_errors(directory):
+        os.makedirs(directory, exist_ok=True)
+    servers, observations, access, snapshot = (
+        os.path.join(directory, name)
+        for name in ("servers.ndjson", "observations.csv", "access.toml", "snapshot.db")
+    )
+    contents = {
+        servers: build_servers_file(),
+        observations: build_observations_file(),
+        access: build_access_file(),
+    }
+    written = [path for path, content in contents.items() if not _is_present(path, content)]
+    has_snapshot = os.path.lexists(snapshot)
+    if has_snapshot:
+        _check_snapshot(snapshot)
+    for path in written:
+        write_atomically(path, contents[path], overwrite=False)
+    if not has_snapshot:
+        build(
+            snapshot,
+            servers_source=Source(servers, "ndjson"),
+            observation_sources=[Source(observations, "csv")],
+        )
+        written.append(snapshot)
+    if written:
+        report(f"wrote {' and '.join(filter(None, (', '.join(written[:-1]), written[-1])))}")
+    return snapshot
+
+
+def _is_present(path: str, content: bytes) -> bool:
+    """Return whether a file of the demo already exists.
+
+    The access file may be longer: users add keys to it.
+
+    Raises UsageError if the file has other content, OutputError.
+    """
+    if not os.path.lexists(path):
+        return False
+    with convert_errors(path, OutputError), open(path, "rb") as file:
+        found = file.read(len(content))
+        has_more = bool(file.read(1)) and not path.endswith(".toml")
+    if found != content or has_more:
+        raise _build_exists_error(path)
+    return True
+
+
+def _check_snapshot(path: str) -> None:
+    try:
+        with closing(open_snapshot(path)) as snapshot:
+            identifiers = list(snapshot.iter_identifiers("id"))
+            is_ours = (snapshot.as_of, identifiers) == (AS_OF, IDS)
+    except SnapshotError:
+        is_ours = False
+    if not is_ours:
+        raise _build_exists_error(path)
+
+
+def _build_exists_error(path: str) -> UsageError:
+    return UsageError(
+        f"{path}: exists and is not of this version's demo; remove it, or name another directory"
+    )

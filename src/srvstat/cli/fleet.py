@@ -12,10 +12,10 @@ from srvstat.cli.options import (
     OverwriteOption,
     QuietOption,
     RangeOption,
+    check_ending,
     parse_instant_option,
 )
 from srvstat.cli.output import Outcome, report, show_progress
-from srvstat.cli.output_file import check_ending
 from srvstat.cli.sources import (
     RejectOptions,
     SourceOptions,

@@ -17,20 +17,25 @@ from srvstat.analysis.report import (
 )
 from srvstat.analysis.selection import NamedServers
 from srvstat.analysis.windows import LongWindowQuery, WindowQuery, bound_window, check_server_count
-from srvstat.cli import output_file
 from srvstat.cli.analyzer import check_window, open_question
-from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption
+from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption, check_ending
 from srvstat.cli.output import Form, JsonOption, Outcome, show, show_error
+from srvstat.cli.output import report as report_lines
+from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import ApiError, ParameterError, UsageError
 from srvstat.contract.time import Window
 from srvstat.documents.analysis import GrowthDocument
+from srvstat.documents.document import WindowPart
+from srvstat.files.atomic import check_name, check_target, write_atomically
 from srvstat.render.pictures import PictureDocument, draw_sheet
 from srvstat.render.report import render_report
 from srvstat.render.svg import Theme, encode_png, encode_svg
+from srvstat.render.text import format_count, format_size, format_window
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 
 _ENDINGS = (".svg", ".png")
+_STDOUT_NAME = "-"
 
 _Compute = Callable[[Snapshot, list[ServerRow], Window, ZoneInfo], PictureDocument]
 
@@ -62,25 +67,25 @@ def report(
     """
     if output is None and not json:
         raise ParameterError("give -o FILE for the page, or {json} for the data that it shows")
-    output_file.check_ending(output, *((".json",) if json else (".html", ".htm")))
+    check_ending(output, *((".json",) if json else (".html", ".htm")))
     zone = check_window(window)
     check_title(title)
     check_server_count(len(set(named.identifiers or ())))
-    target = output_file.STDOUT_NAME if output is None else output
-    output_file.check_output(target, overwrite=overwrite)
+    target = _STDOUT_NAME if output is None else output
+    check_output(target, overwrite=overwrite)
     try:
         with open_question(snapshot, named, window) as (file, found, interval):
-            output_file.check_snapshot_is_kept(target, file.path)
+            check_snapshot_is_kept(target, file.path)
             chosen = list(found)
             origin = describe_origin(chosen, window, title)
             document = build_report(file, chosen, interval, zone, origin)
     except ApiError as error:
         return show_error(error, Form.JSON if json else Form.TABLE)
-    if json and target == output_file.STDOUT_NAME:
+    if json and target == _STDOUT_NAME:
         return show(document, Form.JSON)
     data = document.to_json() + b"\n" if json else render_report(document)
-    contents = output_file.describe_contents(len(chosen), document.window, zone)
-    return output_file.write_output(target, data, contents=contents, overwrite=overwrite)
+    contents = describe_contents(len(chosen), document.window, zone)
+    return write_output(target, data, contents=contents, overwrite=overwrite)
 
 
 def _compute_growth(
@@ -137,14 +142,14 @@ def plot(
     encode = _choose_encoder(output)
     zone = check_window(window)
     check_server_count(len(set(named.identifiers or ())))
-    output_file.check_output(output, overwrite=overwrite)
+    check_output(output, overwrite=overwrite)
     with open_question(snapshot, named, window) as (file, found, interval):
-        output_file.check_snapshot_is_kept(output, file.path)
+        check_snapshot_is_kept(output, file.path)
         drawn = list(found)
         document = _KINDS[kind](file, drawn, interval, zone)
     data = encode(draw_sheet(document, width, zone), theme)
-    contents = output_file.describe_contents(len(drawn), document.window, zone)
-    return output_file.write_output(output, data, contents=contents, overwrite=overwrite)
+    contents = describe_contents(len(drawn), document.window, zone)
+    return write_output(output, data, contents=contents, overwrite=overwrite)
 
 
 def _choose_encoder(path: str) -> Callable[[Any, Theme], bytes]:
@@ -153,8 +158,48 @@ def _choose_encoder(path: str) -> Callable[[Any, Theme], bytes]:
     Raises UsageError.
     """
     ending = os.path.splitext(path)[1].lower()
-    if path == output_file.STDOUT_NAME or ending == ".svg":
+    if path == _STDOUT_NAME or ending == ".svg":
         return encode_svg
     if ending != ".png":
         raise UsageError(f"{path}: not a picture; the name must end with {' or '.join(_ENDINGS)}")
     return encode_png
+
+
+def check_output(path: str, *, overwrite: bool) -> None:
+    """Check, before an answer is computed, that it may be written to a file.
+
+    Raises UsageError if the file may not be written, OutputError.
+    """
+    if path != _STDOUT_NAME:
+        check_name("-o", path)
+        check_target(path, overwrite=overwrite)
+
+
+def check_snapshot_is_kept(path: str, snapshot: str) -> None:
+    """Check that a file to write is not the snapshot to read.
+
+    Raises UsageError.
+    """
+    if path != _STDOUT_NAME and os.path.realpath(path) == os.path.realpath(snapshot):
+        raise UsageError(f"{path}: is the snapshot to read; name another file")
+
+
+def describe_contents(server_count: int, window: WindowPart, zone: ZoneInfo) -> str:
+    """Return a few words about what a file shows."""
+    servers = format_count(server_count, "server")
+    return f"{servers}, {format_window(window.from_, window.to, zone)} ({zone.key})"
+
+
+def write_output(path: str, data: bytes, *, contents: str, overwrite: bool) -> Outcome:
+    """Write all bytes to a file or not at all, and say so on standard error.
+
+    `-` is standard output. `contents` describes the data in a few words.
+
+    Raises UsageError if the file may not be replaced, OutputError.
+    """
+    if path == _STDOUT_NAME:
+        return Outcome([data])
+    with allow_cleanup():
+        write_atomically(path, data, overwrite=overwrite)
+    report_lines(f"wrote {path}: {contents}, {format_size(len(data))}")
+    return Outcome()

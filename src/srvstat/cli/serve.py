@@ -1,7 +1,9 @@
-"""`serve`: the API over HTTP."""
+"""The service: serve the API, create its keys, and print what clients are generated from."""
 
+import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +12,15 @@ import typer
 
 from srvstat.analysis.parameters import Parameter
 from srvstat.asgi import EVERY_ORIGIN, MAX_DELAY_SECONDS, RehearsalSettings, Settings
-from srvstat.cli.options import AccessOption, SnapshotOption, find_snapshot
-from srvstat.cli.output import Outcome, write
-from srvstat.cli.process import start_serving
-from srvstat.contract.errors import ParameterError, SnapshotError, UsageError
+from srvstat.cli.options import ACCESS, PLAN, AccessOption, SnapshotOption, find_snapshot
+from srvstat.cli.output import Outcome, PlainForm, ReaderGoneError, report, show, write
+from srvstat.cli.process import allow_cleanup, start_serving
+from srvstat.contract.errors import OutputError, ParameterError, SnapshotError, UsageError
+from srvstat.contract.http import read_openapi
 from srvstat.contract.wire import MAX_SAFE_INTEGER, quote_value
-from srvstat.operations.access import read_access
+from srvstat.documents import load_documents
+from srvstat.documents.support import AccessCheck, PlanPermissions
+from srvstat.operations.access import Access, add_key, generate_key, read_access
 from srvstat.render.text import escape_text
 
 if TYPE_CHECKING:
@@ -333,3 +338,96 @@ def _parse_share(name: str, text: str | None) -> float:
 
 def _format_time(seconds: float) -> str:
     return f"{seconds:.9g}s" if seconds >= 1 else f"{1_000 * seconds:.9g}ms"
+
+
+_ACCESS_FILE = "access.toml"
+_DOCUMENTS = load_documents()
+
+
+def new_key(
+    plan: Annotated[str, PLAN, "The plan of the key."],
+    access: Annotated[str, ACCESS] = _ACCESS_FILE,
+) -> Outcome:
+    """Create a key and print it once.
+
+    Appends its digest and its plan to the access file.
+
+    Example: srvstat access new-key --plan starter
+    """
+    read_access(access).get_plan(plan)
+    key = generate_key()
+    with allow_cleanup():
+        add_key(access, plan, key)
+    _print_key(key, plan, access)
+    return Outcome()
+
+
+def _print_key(key: str, plan: str, access: str) -> None:
+    """Print a key. If that fails, report its digest, so that the user can remove it.
+
+    Raises OutputError, ReaderGoneError.
+    """
+    try:
+        write(f"{key}\n".encode())
+    except (OutputError, ReaderGoneError):
+        digest = f'sha256 = "{hashlib.sha256(key.encode()).hexdigest()}"'
+        report(f"{access}: the key was added but not printed; remove the one with {digest}")
+        raise
+    report(f"a new key of the plan {plan}, shown only once: {access} has only its digest")
+
+
+def check(form: PlainForm, access: Annotated[str, ACCESS] = _ACCESS_FILE) -> Outcome:
+    """Show what each plan of an access file allows.
+
+    Example: srvstat access check --access access.toml
+    """
+    return show(summarize_access(read_access(access)), form.choose())
+
+
+def summarize_access(access: Access) -> AccessCheck:
+    """Return what each plan of an access file allows, in the order of the file."""
+    keys = Counter(customer.plan.name for customer in access.customers)
+    plans = tuple(
+        PlanPermissions(
+            name=plan.name,
+            operations=plan.operations,
+            ranges=plan.ranges,
+            raw_history_days=plan.raw_history_days,
+            requests_per_minute=plan.requests_per_minute,
+            keys=keys[plan.name],
+        )
+        for plan in access.plans.values()
+    )
+    return AccessCheck(plans=plans, keys=len(access.customers))
+
+
+def schema(
+    name: Annotated[
+        str,
+        Parameter(
+            f"A document: {', '.join(_DOCUMENTS)}.",
+            "NAME",
+            completes=tuple(_DOCUMENTS),
+            is_argument=True,
+        ),
+    ],
+) -> Outcome:
+    """Print the JSON Schema of a document.
+
+    Documents are the JSON that commands print besides the API's answers.
+
+    Example: srvstat schema replay
+    """
+    if name not in _DOCUMENTS:
+        raise UsageError(f"no document {quote_value(name)}; choose {', '.join(_DOCUMENTS)}")
+    return Outcome([_DOCUMENTS[name].encode_schema() + b"\n"])
+
+
+def openapi() -> Outcome:
+    """Print the OpenAPI document of the service.
+
+    Its examples are answers of the demo snapshot.
+
+    Example: srvstat openapi > openapi.json
+    """
+    return Outcome([read_openapi()])

@@ -7,12 +7,13 @@ from typing import Annotated, Literal, NamedTuple
 
 import srvstat.snapshot.write  # noqa: F401 - adds the kind "snapshot"
 from srvstat.analysis.parameters import Parameter
+from srvstat.cli.options import check_ending
 from srvstat.cli.output import report, show_progress
-from srvstat.cli.output_file import check_ending, write_file
+from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.responses import GAMES
 from srvstat.documents.snapshot import BuildSummary
-from srvstat.files.atomic import check_name, check_target
+from srvstat.files.atomic import check_name, check_target, write_atomically
 from srvstat.files.reading import STDIN
 from srvstat.render.summary import format_dropped_rows
 from srvstat.snapshot.write.rules import RejectLimit
@@ -222,7 +223,9 @@ def save_mapping(sources: Sources) -> None:
     Raises UsageError if the file exists, OutputError.
     """
     if sources.save_mapping is not None:
-        write_file(sources.save_mapping, format_mapping_file(sources.options), overwrite=False)
+        data = format_mapping_file(sources.options)
+        with allow_cleanup():
+            write_atomically(sources.save_mapping, data, overwrite=False)
 
 
 def _parse_mapping_options(options: SourceOptions) -> MappingOptions:

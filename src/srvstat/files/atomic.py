@@ -168,6 +168,19 @@ def atomic_write(path: str, *, overwrite: bool, replaced: Identity = None) -> It
             os.fsync(directory)
 
 
+def write_atomically(path: str, data: bytes, *, overwrite: bool) -> None:
+    """Write all bytes to a file or not at all.
+
+    Raises UsageError if the file may not be replaced, OutputError.
+    """
+    with (
+        atomic_write(path, overwrite=overwrite) as draft,
+        convert_write_errors(path),
+        open(draft, "wb") as file,
+    ):
+        file.write(data)
+
+
 def check_name(option: str, path: str) -> str:
     """Check the name of an output, and return its real path.
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, Cli, csv, few_examples, ndjson, server
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 from srvstat.sources.servers import make_slug
 from support.snapshots import parse_summary, read_observations, read_rejects, read_root
 

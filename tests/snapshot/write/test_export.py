@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY, Cli, build_in, few_examples, server
 from snapshot.observed import Observed, draw_fleets
 from srvstat import open_snapshot
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 from srvstat.contract.time import format_instant
 from support.snapshots import change
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF, csv, few_examples, ndjson, server
 from snapshot.observed import Observed, draw_fleets
 from srvstat import open_snapshot
-from srvstat.cli.main import main
+from srvstat.cli.app import main
 from srvstat.snapshot.rows import BLOCK_SIZE, BLOCKS_PER_SERVER
 
 Row = tuple[str, int, int]

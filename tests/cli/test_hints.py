@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from conftest import AS_OF, Build, server
-from srvstat.analysis import hints as suggestions
-from srvstat.analysis.hints import suggest_servers
+from srvstat.cli import hints as suggestions
+from srvstat.cli.hints import suggest_servers
 from srvstat.snapshot.read import snapshot as reader
 from srvstat.snapshot.read.connection import open_connection
 from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
