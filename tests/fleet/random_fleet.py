@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from srvstat.contract.time import format_instant
-from srvstat.sources.source import MAX_PLAYERS
+from srvstat.sources.values import MAX_PLAYERS
 from support.records import AS_OF, DAY, ndjson, server
 
 HOSTILE = (

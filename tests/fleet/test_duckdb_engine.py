@@ -26,7 +26,8 @@ from srvstat.contract.time import BEFORE_ALL, LATEST, Window
 from srvstat.fleet.engine import Job, open_engine
 from srvstat.fleet.rows import Conflicts
 from srvstat.sources.mapping import STRICT, ColumnMapping
-from srvstat.sources.source import MAX_PLAYERS, Source
+from srvstat.sources.source import Source
+from srvstat.sources.values import MAX_PLAYERS
 
 ALL = Window(BEFORE_ALL, LATEST)
 ANY_FORM = ColumnMapping(time_zone="UTC")

@@ -16,7 +16,8 @@ from sources.tables import list_rows
 from srvstat.contract.errors import SourceError
 from srvstat.contract.time import format_instant
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.source import NO_COUNT, Source, read_batches
+from srvstat.sources.source import Source, read_batches
+from srvstat.sources.values import NO_COUNT
 
 LONG = ColumnMapping(id="name", at="time", players="online")
 WIDE = ColumnMapping(at="time", is_wide=True)

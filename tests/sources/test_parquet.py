@@ -23,7 +23,8 @@ from srvstat.contract.errors import SourceError
 from srvstat.contract.time import LATEST, YEAR_2001
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.parquet import choose_columns, read_record_batches
-from srvstat.sources.source import COUNT_RULE, MAX_PLAYERS, NO_COUNT, Source, read_batches
+from srvstat.sources.source import Source, read_batches
+from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS, NO_COUNT
 
 NAMES = ["serverId", "observedAt", "players"]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srvstat.sources.servers import SlugError, make_slug
-from srvstat.sources.source import IDENTIFIER
+from srvstat.sources.values import IDENTIFIER
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,13 @@ from srvstat.sources import registry
 from srvstat.sources.mapping import (
     ColumnMapping,
     MappingOptions,
-    TimeUnit,
     build_options,
     format_mapping_file,
     parse_columns,
     read_mapping_file,
 )
 from srvstat.sources.source import IN_MEMORY, Source, check_stdin_once, split_folder
+from srvstat.sources.values import TimeUnit
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import os
 import re
 import select
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from srvstat.contract import wire
@@ -47,8 +47,13 @@ def format_title(name: str) -> str:
 
 
 @contextmanager
-def open_input(name: str) -> Iterator["Input"]:
+def open_input(
+    name: str, on_bytes: Callable[[int], None] | None = None, *, fills_buffer: bool = False
+) -> Iterator["Input"]:
     """Open a file, a FIFO, a device or standard input for reading.
+
+    `on_bytes` is called with the number of bytes after each read. A pipe returns at most 64 KiB at
+    a time; with `fills_buffer`, a read waits for the rest of its buffer.
 
     Raises SourceError.
     """
@@ -56,7 +61,7 @@ def open_input(name: str) -> Iterator["Input"]:
     with convert_errors(format_title(name), SourceError):
         raw = io.FileIO(0 if is_stdin else name, closefd=not is_stdin)
     with raw:
-        yield Input(raw, name)
+        yield Input(raw, name, on_bytes, fills_buffer=fills_buffer)
 
 
 def split_lines(chunks: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
@@ -82,9 +87,18 @@ class Input(io.RawIOBase):
     had, or if the name now refers to another file.
     """
 
-    def __init__(self, raw: io.FileIO, name: str) -> None:
+    def __init__(
+        self,
+        raw: io.FileIO,
+        name: str,
+        on_bytes: Callable[[int], None] | None,
+        *,
+        fills_buffer: bool,
+    ) -> None:
         self._raw = raw
         self._name = name
+        self._on_bytes = on_bytes
+        self._fills_buffer = fills_buffer
         self._bytes_read = 0
         self._status = os.fstat(raw.fileno())
         self._is_regular = stat.S_ISREG(self._status.st_mode)
@@ -100,11 +114,20 @@ class Input(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # narrower than typeshed's buffer
         """Fill a buffer with the available bytes, at least one; return 0 at the end."""
         with convert_errors(format_title(self._name), SourceError):
-            while (count := self._raw.readinto(buffer)) is None:  # no byte is available yet
-                select.select([self._raw], [], [])
+            count = more = self._read_available(buffer)
+            while more and count < len(buffer) and self._fills_buffer and not self._is_regular:
+                more = self._read_available(buffer[count:])
+                count += more
             self._bytes_read += count
             if not count and self._is_regular and not self._is_unchanged():
                 raise SourceError(f"{format_title(self._name)}: {CHANGED}")
+        if self._on_bytes:
+            self._on_bytes(count)
+        return count
+
+    def _read_available(self, buffer: memoryview) -> int:
+        while (count := self._raw.readinto(buffer)) is None:  # no byte is available yet
+            select.select([self._raw], [], [])
         return int(count)
 
     def _is_unchanged(self) -> bool:

@@ -20,7 +20,7 @@ from srvstat.snapshot.digests import (
 from srvstat.snapshot.rows import FileRow, find_observed_span
 from srvstat.snapshot.write.build import Shard, build_shard
 from srvstat.snapshot.write.processes import WorkerError, do_jobs
-from srvstat.sources.source import is_utf8
+from srvstat.sources.values import is_utf8
 
 _ROWS = "rows"
 """The folder of the resolved rows, which is removed when all shards are built."""

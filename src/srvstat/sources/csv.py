@@ -19,10 +19,9 @@ from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
 from srvstat.contract.time import DAY_MS, LATEST, YEAR_2001, InstantError
 from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
-from srvstat.sources.mapping import ColumnMapping, describe_missing, list_names
-from srvstat.sources.proposal import Sample
-from srvstat.sources.source import IDENTIFIER, NO_COUNT, Batch, Block, RowError, Source, renumber
-from srvstat.sources.values import SECONDS, Row, convert_local_times, parse_records
+from srvstat.sources.mapping import ColumnMapping, Sample, describe_missing, list_names
+from srvstat.sources.source import Batch, Block, Row, Source, parse_records, renumber
+from srvstat.sources.values import IDENTIFIER, NO_COUNT, SECONDS, RowError, convert_local_times
 
 # No valid field contains a line break, so a quote open for longer is an error.
 _LONGEST_RECORD = 65_536

@@ -16,15 +16,15 @@ import pyarrow as pa
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.paths import convert_errors
-from srvstat.sources.mapping import describe_repeated
+from srvstat.sources.mapping import SAMPLE_ROWS, Sample, describe_repeated
 from srvstat.sources.parquet import (
     Columns,
     build_sample,
     choose_columns,
     read_record_batches,
 )
-from srvstat.sources.proposal import SAMPLE_ROWS, Sample
-from srvstat.sources.source import NO_TABLE, Batch, Source, build_query, is_utf8, quote_identifier
+from srvstat.sources.source import NO_TABLE, Batch, Source, build_query
+from srvstat.sources.values import is_utf8, quote_identifier
 
 _MEMORY_LIMIT = "512MB"
 """Sorting more rows than fit uses temporary files."""

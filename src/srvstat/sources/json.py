@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
 from srvstat.files.json_stream import CutOffError, Events, NotJsonError, parse_events
-from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.proposal import SAMPLE_ROWS, Sample
-from srvstat.sources.source import COUNT_RULE, IDENTIFIER_RULE, Batch, Reject, RowError, Source
-from srvstat.sources.values import Row, parse_records
+from srvstat.sources.mapping import SAMPLE_ROWS, ColumnMapping, Sample
+from srvstat.sources.source import Batch, Reject, Row, Source, parse_records
+from srvstat.sources.values import COUNT_RULE, IDENTIFIER_RULE, RowError
 
 _KEYS = ("serverId", "observedAt", "players")
 

@@ -21,19 +21,24 @@ from srvstat.contract.errors import SourceError, UsageError
 from srvstat.contract.time import LATEST, OUTSIDE_YEARS, YEAR_2001, InstantError
 from srvstat.files.paths import compute_identity, convert_errors, identify_file
 from srvstat.files.reading import CHANGED, STDIN, is_url
-from srvstat.sources.mapping import NO_ZONE, ColumnMapping, describe_missing, describe_repeated
-from srvstat.sources.proposal import SAMPLE_ROWS, Sample
-from srvstat.sources.source import (
+from srvstat.sources.mapping import (
+    NO_ZONE,
+    SAMPLE_ROWS,
+    ColumnMapping,
+    Sample,
+    describe_missing,
+    describe_repeated,
+)
+from srvstat.sources.source import Batch, Reject, Source, renumber
+from srvstat.sources.values import (
     COUNT_RULE,
     MAX_PLAYERS,
     NO_COUNT,
-    Batch,
-    Reject,
     RowError,
-    Source,
-    renumber,
+    convert_local_time,
+    parse_count,
+    parse_time,
 )
-from srvstat.sources.values import ValueParser, convert_local_time
 
 EXTENSION = ".parquet"
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -306,7 +311,6 @@ class ColumnConverter:
 
     def __init__(self, mapping: ColumnMapping) -> None:
         self._mapping = mapping
-        self._parser = ValueParser(mapping)
 
     def convert_instants(self, column: pa.Array) -> Values:
         """Convert times to Unix milliseconds; digits beyond milliseconds are cut."""
@@ -316,11 +320,12 @@ class ColumnConverter:
             unit = self._mapping.time_unit
             instants = _scale(column.cast(pa.int64(), safe=False), unit or "ms")
             is_early = pc.less(instants, YEAR_2001)
-            if unit != "s" and pc.any(is_early).as_py():
-                early = _map_distinct(_keep_if(is_early, instants), self._parse_instant)
+            is_own = self._mapping.is_strict and unit is not None
+            if unit != "s" and not is_own and pc.any(is_early).as_py():
+                early = _map_distinct(_keep_if(is_early, instants), self._parse_time)
                 instants = pc.if_else(is_early, early.integers, instants)
             return Values(instants, column.is_null())
-        return _map_distinct(column, self._parse_instant)
+        return _map_distinct(column, self._parse_time)
 
     def convert_counts(self, column: pa.Array) -> Values:
         """Convert player counts."""
@@ -328,7 +333,7 @@ class ColumnConverter:
             return Values(
                 _keep_between(column.cast(pa.int64(), safe=False), MAX_PLAYERS), column.is_null()
             )
-        return _map_distinct(column, self._parse_count)
+        return _map_distinct(column, lambda value: parse_count(_format_number(value)))
 
     def explain_instant(self, cell: pa.Array) -> str:
         """Return why the only value of a column is no instant."""
@@ -343,7 +348,7 @@ class ColumnConverter:
                 if local is not None and zone is not None:
                     convert_local_time(local, zone)
             elif not is_calendar(cell.type):
-                self._parse_instant(value.as_py())
+                self._parse_time(value.as_py())
         except InstantError as error:
             return str(error)
         return OUTSIDE_YEARS
@@ -355,11 +360,8 @@ class ColumnConverter:
             return local
         return _map_distinct(local, lambda at: convert_local_time(at, zone)).integers
 
-    def _parse_instant(self, value: Any) -> int:
-        return self._parser.parse_instant(_format_number(value))
-
-    def _parse_count(self, value: Any) -> int | None:
-        return self._parser.parse_count(_format_number(value))
+    def _parse_time(self, value: Any) -> int:
+        return parse_time(_format_number(value), self._mapping.time_unit, self._mapping.time_zone)
 
 
 def _scale_calendar(column: pa.Array) -> pa.Array:

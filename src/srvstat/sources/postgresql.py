@@ -14,8 +14,8 @@ from pyarrow import csv
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import is_url
+from srvstat.sources.mapping import SAMPLE_ROWS, Sample
 from srvstat.sources.parquet import choose_columns, read_record_batches
-from srvstat.sources.proposal import SAMPLE_ROWS, Sample
 from srvstat.sources.source import NO_TABLE, Batch, Source, build_query
 
 _CONNECT_SECONDS = 10

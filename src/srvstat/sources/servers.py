@@ -18,7 +18,8 @@ from srvstat.contract.responses import GAMES, Players, ServerDetail
 from srvstat.contract.time import format_instant, parse_instant
 from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
 from srvstat.files.json_stream import Problem
-from srvstat.sources.source import COUNT_RULE, IDENTIFIER, IDENTIFIER_RULE, MAX_PLAYERS, Source
+from srvstat.sources.source import Source
+from srvstat.sources.values import COUNT_RULE, IDENTIFIER, IDENTIFIER_RULE, MAX_PLAYERS
 
 MAX_SOURCE_ID_LENGTH = 512
 """The most characters of a server's identifier in its source."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import NamedTuple, Self
 
@@ -19,18 +19,19 @@ import numpy as np
 
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.contract.wire import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH, MAX_SAFE_INTEGER
 from srvstat.files.paths import convert_errors
-from srvstat.files.reading import STDIN, Input, format_title, is_url, open_input
-from srvstat.sources.mapping import STRICT, ColumnMapping
+from srvstat.files.reading import STDIN, format_title, is_url, open_input
+from srvstat.sources.mapping import STRICT, ColumnMapping, Proposal, Sample, choose_columns
 from srvstat.sources.registry import (
     EXTENSIONS,
     FOLDER_KIND,
+    KINDS,
     SCHEMES,
     TEXT_KINDS,
     load_function,
     load_reader,
 )
+from srvstat.sources.values import NO_COUNT, RowError, check_identifier, is_utf8
 
 # A process substitution such as <(zcat week.gz), or another descriptor that a shell opened.
 _DESCRIPTOR_NAME = re.compile("/dev/fd/[0-9]+|/proc/(self|[0-9]+)/fd/[0-9]+")
@@ -206,9 +207,8 @@ class Source:
 
     @contextmanager
     def _open(self) -> Iterator[io.BufferedIOBase]:
-        with open_input(self.name) as stored:
-            counted = _CountedInput(stored, self.on_bytes, is_pipe=self.get_size() is None)
-            buffered = io.BufferedReader(counted, _BLOCK_BYTES)
+        with open_input(self.name, self.on_bytes, fills_buffer=True) as stored:
+            buffered = io.BufferedReader(stored, _BLOCK_BYTES)
             is_gzip = buffered.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
             yield gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
 
@@ -255,74 +255,8 @@ def check_stdin_once(names: Iterable[str]) -> None:
         raise UsageError("standard input (-) can be read only once")
 
 
-def check_readable(sources: Iterable[Source]) -> None:
-    """Check that files exist and may be read, before any of them is read.
-
-    Raises SourceError.
-    """
-    for source in sources:
-        is_file = source.name != STDIN and not source.is_in_memory and not is_url(source.name)
-        # A server's name in another form than a URL could have a password.
-        if is_file and source.kind != "postgresql":
-            with convert_errors(source.title, SourceError):
-                os.stat(source.name)
-                if not os.access(source.name, os.R_OK):
-                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-
-class _CountedInput(io.RawIOBase):
-    """The bytes of a file as stored; reports how many each read returns."""
-
-    def __init__(
-        self, stored: Input, on_bytes: Callable[[int], None] | None, *, is_pipe: bool
-    ) -> None:
-        self._stored = stored
-        self._is_pipe = is_pipe
-        self._on_bytes = on_bytes
-
-    def readable(self) -> bool:
-        """Return True, as io.BufferedReader requires."""
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # narrower than typeshed's buffer
-        """Read from a file once, but from a pipe until the buffer is full or the pipe ends.
-
-        A pipe returns at most 64 KiB at a time, and larger blocks take less time for each row.
-        """
-        count = self._stored.readinto(buffer)
-        while 0 < count < len(buffer) and self._is_pipe:
-            more = self._stored.readinto(buffer[count:])
-            if not more:
-                break
-            count += more
-        if self._on_bytes:
-            self._on_bytes(count)
-        return count
-
-
-MAX_PLAYERS = MAX_SAFE_INTEGER
-"""The largest player count accepted."""
-
-IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
-IDENTIFIER_RULE = f"must be 1 to {MAX_IDENTIFIER_LENGTH} letters, digits and hyphens"
-COUNT_RULE = f"must be a whole number from 0 to {MAX_PLAYERS}"
-
 _MAX_VALUE_LENGTH = 100
 """The characters of a malformed value that are kept for messages."""
-
-NO_COUNT = "without a player count"
-"""The reason to skip a row whose count is empty or null: it is no observation."""
-
-
-class RowError(ValueError):
-    """A row is malformed. The message gives the reason and does not quote the row.
-
-    `value` is the text of the value that is malformed; None if the row as a whole is.
-    """
-
-    def __init__(self, reason: str, value: str | None = None) -> None:
-        super().__init__(reason)
-        self.value = value
 
 
 class Reject(NamedTuple):
@@ -393,6 +327,64 @@ class Batch:
         return sum(reject.rows for reject in self.rejects)
 
 
+class Row(NamedTuple):
+    """The time of a record, and the player counts of servers, which are one unless it is wide.
+
+    All are text.
+    """
+
+    observed_at: str
+    players: Sequence[tuple[str, str]]
+
+
+def parse_records(
+    source: Source,
+    block: Block,
+    records: Iterable[tuple[int, str]],
+    split_record: Callable[[str], Row],
+) -> Batch:
+    """Parse the records of a block one by one, and keep the block's text if it has observations.
+
+    Each record comes with the number of its first line; empty records are skipped. `split_record`
+    returns the fields of a record or raises RowError.
+
+    A malformed time of a wide record rejects all its counts, and a malformed count only itself.
+    Empty counts of a wide record are no rows, and its text is not kept.
+    """
+    mapping = source.mapping
+    found: list[tuple[str, int, int, int]] = []
+    rejects: list[Reject] = []
+    without_count = 0
+    texts = ((line, text.removesuffix("\r")) for line, text in records)
+    for line, record in filter(itemgetter(1), texts):
+        lost = 1
+        try:
+            observed_at, players = split_record(record)
+            if mapping.is_wide:
+                lost = sum(bool(written.strip()) for _, written in players) or 1
+            elif mapping.is_strict and not source.accepts_any_id:
+                check_identifier(players[0][0])
+            instant = mapping.parse_time(observed_at)
+        except RowError as error:
+            rejects.append(Reject(line, str(error), record, error.value, rows=lost))
+            continue
+        for server_id, written in players:
+            try:
+                count = mapping.parse_count(written)
+            except RowError as error:
+                cell = f"{server_id},{observed_at},{written}" if mapping.is_wide else record
+                column = server_id if mapping.is_wide else None
+                rejects.append(Reject(line, str(error), cell, error.value, column))
+                continue
+            if count is not None:
+                found.append((server_id, instant, count, line))
+            elif not mapping.is_wide:
+                without_count += 1
+    if found and source.keep_text and not mapping.is_wide:
+        source.keep_text(block)
+    return Batch.from_rows(found, rejects, {NO_COUNT: without_count} if without_count else {})
+
+
 def renumber(codes: Numbers) -> tuple[Numbers, Numbers]:
     """Return the codes that occur, in ascending order, and each code's position among them."""
     is_used = np.bincount(codes) > 0
@@ -413,7 +405,14 @@ def check_sources(sources: Sequence[Source]) -> None:
 
     Raises SourceError.
     """
-    check_readable(sources)
+    for source in sources:
+        is_file = source.name != STDIN and not source.is_in_memory and not is_url(source.name)
+        # A server's name in another form than a URL could have a password.
+        if is_file and source.kind != "postgresql":
+            with convert_errors(source.title, SourceError):
+                os.stat(source.name)
+                if not os.access(source.name, os.R_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     in_folders = [source for source in sources if source.folder is not None]
     for (kind, _), files in groupby(in_folders, key=attrgetter("kind", "folder")):
         load_function(kind, "srvstat.sources.parquet:check_types")(files)
@@ -428,6 +427,18 @@ def split_folder(source: Source) -> list[Source]:
         return [source]
     found: list[Source] = load_function(FOLDER_KIND, "srvstat.sources.parquet:list_files")(source)
     return found
+
+
+def propose_columns(source: Source) -> Proposal | None:
+    """Return the likeliest columns of a source; None if it has none or its names do not tell.
+
+    Raises SourceError if the source can't be read.
+    """
+    read_sample = KINDS[source.kind].sample
+    if read_sample is None:
+        return None
+    sample: Sample = load_function(source.kind, read_sample)(source)
+    return choose_columns(sample, source.mapping)
 
 
 TABLE = "observations"
@@ -447,18 +458,3 @@ def build_query(source: Source) -> str:
     if not is_utf8(source.query):
         raise SourceError(f"{source.title}: the query is not UTF-8")
     return source.query.rstrip("; \t\r\n")
-
-
-def is_utf8(text: str) -> bool:
-    """Return whether UTF-8 can encode a text, as databases need."""
-    return not any("\ud800" <= each <= "\udfff" for each in text)
-
-
-def quote_identifier(name: str) -> str:
-    """Return a name as an identifier of SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def quote_text(text: str) -> str:
-    """Return a text as a literal of SQL."""
-    return "'" + text.replace("'", "''") + "'"

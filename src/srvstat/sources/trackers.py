@@ -28,7 +28,7 @@ from urllib.parse import quote
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.contract.time import LATEST, YEAR_2001, InstantError
+from srvstat.contract.time import LATEST, YEAR_2001
 from srvstat.files.json_stream import Events, Problem, read_items, read_keys, read_value, skip_value
 from srvstat.files.paths import convert_errors, identify_file
 from srvstat.files.reading import STDIN
@@ -44,16 +44,8 @@ from srvstat.sources.servers import (
     get_field,
     require_field,
 )
-from srvstat.sources.source import (
-    COUNT_RULE,
-    MAX_PLAYERS,
-    NO_COUNT,
-    Batch,
-    Reject,
-    RowError,
-    Source,
-)
-from srvstat.sources.values import ValueParser
+from srvstat.sources.source import Batch, Reject, Source
+from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS, NO_COUNT, RowError
 
 FAILED_PING = "failed ping"
 """The reason to skip a ping without a player count."""
@@ -223,6 +215,7 @@ def _build_minetrack_record(server: Any) -> PartialRecord:
 
 _POINT = {"attributes": {"timestamp": None, "value": None}}
 _ERROR = {"title": None, "detail": None}
+_LENIENT = ColumnMapping()
 
 
 def read_battlemetrics(source: Source) -> Iterator[Batch]:
@@ -248,7 +241,7 @@ def _find_server_id(source: Source) -> str:
 
 
 def _read_battlemetrics_points(source: Source, server_id: str) -> Iterator[Point | Reject | str]:
-    events, parser = read_events(source), ValueParser(source.mapping)
+    events = read_events(source)
     for event, _ in events:
         if event != "start_map":
             raise _build_battlemetrics_error(source)
@@ -259,7 +252,7 @@ def _read_battlemetrics_points(source: Source, server_id: str) -> Iterator[Point
                 if next(events)[0] != "start_array":
                     raise _build_battlemetrics_error(source)
                 for item in read_items(events):
-                    yield _build_point(parser, server_id, read_value(item, _POINT))
+                    yield _build_point(server_id, read_value(item, _POINT))
             elif key == "errors":
                 raise SourceError(
                     f"{source.title}: an error of BattleMetrics: {_describe_error(events)}"
@@ -280,19 +273,20 @@ def _describe_error(events: Events) -> str:
     return ": ".join(text for text in texts if isinstance(text, str)) or "unknown"
 
 
-def _build_point(parser: ValueParser, server_id: str, item: Any) -> Point | Reject | str:
+def _build_point(server_id: str, item: Any) -> Point | Reject | str:
     attributes = item.get("attributes") if isinstance(item, dict) else None
     if not isinstance(attributes, dict) or attributes.keys() != {"timestamp", "value"}:
         return Reject(0, "must have the attributes timestamp and value", "")
     if any(isinstance(value, Problem) for value in attributes.values()):
         return Reject(0, "timestamp and value must be plain values", "")
     observed_at, value = map(str, (attributes["timestamp"], attributes["value"]))
+    column = "timestamp"
     try:
-        instant, players = parser.parse_instant(observed_at), parser.parse_count(value)
-    except InstantError as error:
-        return Reject(0, f"observedAt: {error}", f"{observed_at},{value}", observed_at, "timestamp")
+        instant = _LENIENT.parse_time(observed_at)
+        column = "value"
+        players = _LENIENT.parse_count(value)
     except RowError as error:
-        return Reject(0, str(error), f"{observed_at},{value}", value, "value")
+        return Reject(0, str(error), f"{observed_at},{value}", error.value, column)
     return NO_COUNT if players is None else Point(server_id, instant, players)
 
 

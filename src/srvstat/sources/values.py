@@ -1,11 +1,9 @@
-"""Parse rows of text, and times and player counts, in the strict forms or in those of a mapping."""
+"""Parse times and player counts from text: in the strict forms of our own files, or in others."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from operator import itemgetter
-from typing import NamedTuple
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -20,19 +18,21 @@ from srvstat.contract.time import (
     InstantError,
     parse_instant,
 )
-from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.source import (
-    COUNT_RULE,
-    IDENTIFIER,
-    IDENTIFIER_RULE,
-    MAX_PLAYERS,
-    NO_COUNT,
-    Batch,
-    Block,
-    Reject,
-    RowError,
-    Source,
-)
+from srvstat.contract.wire import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH, MAX_SAFE_INTEGER
+
+TimeUnit = Literal["s", "ms"]
+
+MAX_PLAYERS = MAX_SAFE_INTEGER
+"""The largest player count accepted."""
+
+IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
+IDENTIFIER_RULE = f"must be 1 to {MAX_IDENTIFIER_LENGTH} letters, digits and hyphens"
+COUNT_RULE = f"must be a whole number from 0 to {MAX_PLAYERS}"
+DIGITS_ONLY = "in digits only"
+"""How the reason for a count ends in the strict form."""
+
+NO_COUNT = "without a player count"
+"""The reason to skip a row whose count is empty or null: it is no observation."""
 
 BEFORE_2001 = "before 2001 as milliseconds"
 LOOKS_LIKE_SECONDS = f"{BEFORE_2001}, so it looks like seconds"
@@ -40,14 +40,16 @@ LOOKS_LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like mill
 LOOKS_LIKE_THOUSANDS = "a point before three zeros could separate thousands"
 NOT_AN_INSTANT = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
 
-# As seconds, these are the instants from 2001 to 9999.
 SECONDS = range(YEAR_2001 // 1000, LATEST // 1000 + 1)
+"""The instants from 2001 to 9999 as seconds."""
 
 # How spreadsheets, databases and data frames write a missing number, in lower case.
 _EMPTY = frozenset({"", "na", "nan", "null", "none", r"\n"})
 
+_STRICT_COUNT = re.compile(r"0|[1-9][0-9]{0,15}")
 _COUNT = re.compile(r"([0-9]{1,16})(?:\.0*)?")
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2}\.000")
+_STRICT_NUMBER = re.compile(r"[0-9]+")
 _NUMBER = re.compile(r"([0-9]+)(?:\.([0-9]*))?")
 _CALENDAR = re.compile(
     r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -58,71 +60,94 @@ _CALENDAR = re.compile(
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-DIGITS_ONLY = "in digits only"
-"""How the reason for a count ends in the strict forms."""
-_INTEGER = re.compile(r"[0-9]+")
-_PLAYERS = re.compile(r"0|[1-9][0-9]{0,15}")
+class RowError(ValueError):
+    """A row is malformed. The message gives the reason and does not quote the row.
+
+    `value` is the text of the value that is malformed; None if the row as a whole is.
+    """
+
+    def __init__(self, reason: str, value: str | None = None) -> None:
+        super().__init__(reason)
+        self.value = value
 
 
-class ValueParser:
-    """Parses times and player counts in the forms that a mapping declares."""
+def check_identifier(text: str) -> None:
+    """Raise RowError if the contract does not allow a server's identifier."""
+    if not IDENTIFIER.fullmatch(text):
+        raise RowError(f"serverId: {IDENTIFIER_RULE}", text)
 
-    def __init__(self, mapping: ColumnMapping) -> None:
-        self._unit = mapping.time_unit
-        # A column in milliseconds may have seconds among them, which would be in 1970.
-        self._invalid = SECONDS if mapping.time_unit == "ms" and not mapping.is_strict else range(0)
-        self._zone = mapping.time_zone
 
-    def parse_instant(self, text: str) -> int:
-        """Return an instant in Unix milliseconds; digits beyond milliseconds are cut.
+def parse_strict_time(text: str) -> int:
+    """Return an instant in Unix milliseconds from a number or a time with its zone.
 
-        Accepts a number in the unit of the mapping, or `YYYY-MM-DD`, optionally with a clock time
-        and a zone. Without a zone it is a local time of the mapping's zone, and without a clock
-        time it is midnight. Without a unit, `YYYYMMDD` is a date, too.
+    Raises InstantError.
+    """
+    return parse_number(text) if _STRICT_NUMBER.fullmatch(text) else parse_instant(text)
 
-        Raises InstantError.
-        """
-        text = text.strip()
-        if number := _NUMBER.fullmatch(text):
-            return self._convert_number(number[1], number[2] or "")
-        match = _CALENDAR.fullmatch(text)
-        if match is None:
-            raise InstantError(NOT_AN_INSTANT)
-        written = f"{match['day']}T{match['clock'] or '00:00'}"
-        if match["utc"]:
-            return parse_instant(f"{written}Z")
-        if match["hours"]:
-            return parse_instant(f"{written}{match['hours']}:{match['minutes'] or '00'}")
-        return _parse_local(written, self._zone)
 
-    def parse_count(self, text: str) -> int | None:
-        """Return a player count, or None for an empty value.
+def parse_strict_count(text: str) -> int:
+    """Return a player count from digits without leading zeros.
 
-        Raises RowError.
-        """
-        text = text.strip()
-        if _THOUSANDS.fullmatch(text):
-            raise RowError(f"players: {LOOKS_LIKE_THOUSANDS}", text)
-        if match := _COUNT.fullmatch(text):
-            count = int(match[1])
-            if count <= MAX_PLAYERS:
-                return count
-        elif text.lower() in _EMPTY:
-            return None
-        raise RowError(f"players: {COUNT_RULE}", text)
+    Raises RowError.
+    """
+    if not _STRICT_COUNT.fullmatch(text) or int(text) > MAX_PLAYERS:
+        raise RowError(f"players: {COUNT_RULE}, {DIGITS_ONLY}", text)
+    return int(text)
 
-    def _convert_number(self, digits: str, fraction: str) -> int:
-        if self._unit is None:
-            return parse_number(digits, fraction, self._zone)
-        if self._unit == "s":
-            # A longer number is no instant in milliseconds either.
-            if len(digits) <= len(str(LATEST)) and int(digits) > LATEST // 1000:
-                raise InstantError(LOOKS_LIKE_MILLISECONDS)
-            return parse_instant(digits + f"{fraction}000"[:3])
-        at = parse_instant(digits)
-        if at in self._invalid:
-            raise InstantError(LOOKS_LIKE_SECONDS)
-        return at
+
+def parse_time(text: str, unit: TimeUnit | None = None, zone: str | None = None) -> int:
+    """Return an instant in Unix milliseconds; digits beyond milliseconds are cut.
+
+    Accepts a number in the unit, or `YYYY-MM-DD`, optionally with a clock time and a zone. Without
+    a zone it is a local time of the given zone, and without a clock time it is midnight. Without a
+    unit, `YYYYMMDD` is a date, too.
+
+    Raises InstantError.
+    """
+    text = text.strip()
+    if number := _NUMBER.fullmatch(text):
+        return _convert_number(number[1], number[2] or "", unit, zone)
+    match = _CALENDAR.fullmatch(text)
+    if match is None:
+        raise InstantError(NOT_AN_INSTANT)
+    written = f"{match['day']}T{match['clock'] or '00:00'}"
+    if match["utc"]:
+        return parse_instant(f"{written}Z")
+    if match["hours"]:
+        return parse_instant(f"{written}{match['hours']}:{match['minutes'] or '00'}")
+    return _parse_local(written, zone)
+
+
+def parse_count(text: str) -> int | None:
+    """Return a player count, or None for an empty value.
+
+    Raises RowError.
+    """
+    text = text.strip()
+    if _THOUSANDS.fullmatch(text):
+        raise RowError(f"players: {LOOKS_LIKE_THOUSANDS}", text)
+    if match := _COUNT.fullmatch(text):
+        count = int(match[1])
+        if count <= MAX_PLAYERS:
+            return count
+    elif text.lower() in _EMPTY:
+        return None
+    raise RowError(f"players: {COUNT_RULE}", text)
+
+
+def _convert_number(digits: str, fraction: str, unit: TimeUnit | None, zone: str | None) -> int:
+    if unit is None:
+        return parse_number(digits, fraction, zone)
+    if unit == "s":
+        # A longer number is no instant in milliseconds either.
+        if len(digits) <= len(str(LATEST)) and int(digits) > LATEST // 1000:
+            raise InstantError(LOOKS_LIKE_MILLISECONDS)
+        return parse_instant(digits + f"{fraction}000"[:3])
+    at = parse_instant(digits)
+    # A column in milliseconds may have seconds among them, which would be in 1970.
+    if at in SECONDS:
+        raise InstantError(LOOKS_LIKE_SECONDS)
+    return at
 
 
 def parse_number(digits: str, fraction: str = "", zone: str | None = None) -> int:
@@ -206,84 +231,16 @@ def _find_offset_of_day(day: int, zone: str) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-class Row(NamedTuple):
-    """The time of a record, and the player counts of servers, which are one unless it is wide.
-
-    All are text.
-    """
-
-    observed_at: str
-    players: Sequence[tuple[str, str]]
+def is_utf8(text: str) -> bool:
+    """Return whether UTF-8 can encode a text, as databases need."""
+    return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
-class _StrictParser:
-    """Parses times and player counts in the strict forms, as ValueParser does others."""
-
-    def parse_instant(self, text: str) -> int:
-        return parse_number(text) if _INTEGER.fullmatch(text) else parse_instant(text)
-
-    def parse_count(self, text: str) -> int:
-        if not _PLAYERS.fullmatch(text) or int(text) > MAX_PLAYERS:
-            raise RowError(f"players: {COUNT_RULE}, {DIGITS_ONLY}", text)
-        return int(text)
+def quote_identifier(name: str) -> str:
+    """Return a name as an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
 
 
-def parse_records(
-    source: Source,
-    block: Block,
-    records: Iterable[tuple[int, str]],
-    split_record: Callable[[str], Row],
-) -> Batch:
-    """Parse the records of a block one by one, and keep the block's text if it has observations.
-
-    Each record comes with the number of its first line; empty records are skipped. `split_record`
-    returns the fields of a record or raises RowError.
-
-    A malformed time of a wide record rejects all its counts, and a malformed count only itself.
-    Empty counts of a wide record are no rows, and its text is not kept.
-    """
-    mapping = source.mapping
-    parser = _StrictParser() if mapping.is_strict else ValueParser(mapping)
-    found: list[tuple[str, int, int, int]] = []
-    rejects: list[Reject] = []
-    without_count = 0
-    texts = ((line, text.removesuffix("\r")) for line, text in records)
-    for line, record in filter(itemgetter(1), texts):
-        lost = 1
-        try:
-            observed_at, players = split_record(record)
-            if mapping.is_wide:
-                lost = sum(bool(written.strip()) for _, written in players) or 1
-            elif mapping.is_strict and not source.accepts_any_id:
-                _check_id(players[0][0])
-            instant = _parse_instant(parser, observed_at)
-        except RowError as error:
-            rejects.append(Reject(line, str(error), record, error.value, rows=lost))
-            continue
-        for server_id, written in players:
-            try:
-                count = parser.parse_count(written)
-            except RowError as error:
-                cell = f"{server_id},{observed_at},{written}" if mapping.is_wide else record
-                column = server_id if mapping.is_wide else None
-                rejects.append(Reject(line, str(error), cell, error.value, column))
-                continue
-            if count is not None:
-                found.append((server_id, instant, count, line))
-            elif not mapping.is_wide:
-                without_count += 1
-    if found and source.keep_text and not mapping.is_wide:
-        source.keep_text(block)
-    return Batch.from_rows(found, rejects, {NO_COUNT: without_count} if without_count else {})
-
-
-def _check_id(text: str) -> None:
-    if not IDENTIFIER.fullmatch(text):
-        raise RowError(f"serverId: {IDENTIFIER_RULE}", text)
-
-
-def _parse_instant(parser: ValueParser | _StrictParser, text: str) -> int:
-    try:
-        return parser.parse_instant(text)
-    except InstantError as error:
-        raise RowError(f"observedAt: {error}", text) from None
+def quote_text(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"

@@ -33,7 +33,8 @@ from srvstat.fleet.results import write_results
 from srvstat.snapshot.write.intake import AFTER_AS_OF
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
 from srvstat.snapshot.write.rules import RejectLimit, SourceRows
-from srvstat.sources.source import COUNT_RULE, MAX_PLAYERS, Source
+from srvstat.sources.source import Source
+from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS
 from srvstat.spark import compute, read_all_rows
 
 _CORRUPT = "_corrupt"

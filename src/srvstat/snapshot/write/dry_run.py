@@ -23,13 +23,12 @@ from srvstat.snapshot.write.intake import Intake, Progress
 from srvstat.snapshot.write.rejects import Reason, Rejects
 from srvstat.snapshot.write.roster import read_roster
 from srvstat.sources.json import OTHER_KEYS
-from srvstat.sources.mapping import COLUMNS, STRICT, MappingOptions
-from srvstat.sources.proposal import Proposal, propose_columns, propose_label
+from srvstat.sources.mapping import COLUMNS, STRICT, MappingOptions, Proposal, propose_label
 from srvstat.sources.registry import KINDS, TEXT_KINDS
 from srvstat.sources.servers import count_completed
-from srvstat.sources.source import COUNT_RULE, Batch, Source, check_sources, check_stdin_once
+from srvstat.sources.source import Batch, Source, check_sources, check_stdin_once, propose_columns
 from srvstat.sources.trackers import LabelError
-from srvstat.sources.values import LOOKS_LIKE_THOUSANDS, NOT_AN_INSTANT
+from srvstat.sources.values import COUNT_RULE, LOOKS_LIKE_THOUSANDS, NOT_AN_INSTANT
 
 _MAX_ROWS = 6
 _MAX_EXAMPLES = 2

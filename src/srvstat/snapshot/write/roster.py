@@ -17,7 +17,8 @@ from srvstat.sources.servers import (
     complete_records,
     make_slug,
 )
-from srvstat.sources.source import IDENTIFIER, IDENTIFIER_RULE, Source
+from srvstat.sources.source import Source
+from srvstat.sources.values import IDENTIFIER, IDENTIFIER_RULE
 
 NOT_LISTED = 0
 NOT_PUBLISHABLE = -1

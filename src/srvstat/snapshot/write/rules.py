@@ -21,16 +21,18 @@ from srvstat.snapshot.write.rejects import Reason, Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS, Roster
 from srvstat.snapshot.write.store import Stored
 from srvstat.sources.json import AS_INTEGER, OTHER_KEYS
-from srvstat.sources.mapping import NO_ZONE, ColumnMapping
+from srvstat.sources.mapping import NO_ZONE
 from srvstat.sources.registry import KINDS
 from srvstat.sources.servers import SlugError, make_slug
-from srvstat.sources.source import RowError, Source, quote_identifier
+from srvstat.sources.source import Source
 from srvstat.sources.values import (
     BEFORE_2001,
     DIGITS_ONLY,
     LOOKS_LIKE_MILLISECONDS,
     LOOKS_LIKE_SECONDS,
-    ValueParser,
+    RowError,
+    parse_count,
+    quote_identifier,
 )
 
 _MAX_LISTED = 3
@@ -170,7 +172,7 @@ def _find_remedy_of_count(reason: Reason, value: str) -> Remedy | None:
 def _is_count(value: str) -> bool:
     """Return whether a value is a count, or none, in a form that a mapping reads."""
     try:
-        ValueParser(ColumnMapping()).parse_count(value)
+        parse_count(value)
     except RowError:
         return False
     return True
