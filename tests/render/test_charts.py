@@ -33,7 +33,6 @@ from srvstat.documents.analysis import (
 from srvstat.documents.document import GrowthPart, WindowPart
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.charts import (
-    Columns,
     choose_frame,
     choose_layout,
     choose_scale,
@@ -147,7 +146,8 @@ def test_columns_are_as_high_as_their_values(
     values: list[float | None], panels: int, ascii_only: bool
 ) -> None:
     scale = choose_scale(max(value or 0 for value in values), panels)
-    rows = draw_columns(values, scale, ascii_only=ascii_only)
+    cells = [StepCell(1, 1, value, 1.0) for value in values]
+    rows = draw_columns(cells, scale, ascii_only=ascii_only)
     marks = " .:#" if ascii_only else " ▁▂▃▄▅▆▇█"
     heights = [sum(map(marks.index, column)) for column in zip(*rows, strict=True)]
 
@@ -166,14 +166,14 @@ def test_columns_are_as_high_as_their_values(
 def test_columns_and_axis_fit_the_screen(
     count: int, high: float | None, width: int, has_gaps: bool
 ) -> None:
-    def merge(length: int) -> list[Columns]:
-        return [Columns([high] * -(-count // length))]
-
-    frame = choose_frame(merge, Screen(width), has_gaps=has_gaps)
+    cell = StepCell(1, 1, high, 1.0)
+    frame = choose_frame(
+        lambda length: [[cell] * -(-count // length)], Screen(width), has_gaps=has_gaps
+    )
     smaller = choose_layout(count, frame.width, has_gaps=has_gaps)
 
     assert frame.label_width + len(" │") + frame.width <= width
-    assert frame.column_count * frame.layout.merged >= count
+    assert len(frame.columns[0]) * frame.layout.merged >= count
     assert smaller == frame.layout
 
 

@@ -1,13 +1,14 @@
 """Draw documents as charts for a terminal: panels of columns or areas, on common axes."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from rich.text import Text
 
 from srvstat.documents import analysis
+from srvstat.documents.document import ServerPart
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.figures import (
     describe_step,
@@ -24,40 +25,49 @@ from srvstat.render.figures import (
 from srvstat.render.screen import Screen
 from srvstat.render.text import NOTHING, WEEKDAYS, format_count
 
-USUAL_WIDTH = 80
+_USUAL_WIDTH = 80
 """The width of a chart where there is no limit."""
-
-AXIS_WIDTH = 2
+_AXIS_WIDTH = 2
 """The vertical axis and the space before it."""
-
-STYLE, AXIS_STYLE = "cyan", "dim"
-
 _MIN_NAME_WIDTH = 12
 """A hostname that would be cut to fewer cells than this is left out."""
+_MOST_LABEL_WIDTH = len("9,999,999")
+_LABEL_WIDTHS = range(2, 13)
+_MIN_ROOM = 12
+_LEAST_LABEL_DISTANCE = 9
+"""The usual distance of labels on the horizontal axis, in cells."""
 
+_HEIGHTS = {1: 10, 2: 8, 3: 6, 4: 5}
+"""The usual rows of a panel, by the number of panels."""
+_LEAST_HEIGHT = 4
+_FEW_ROWS = 5
+_MAX_PITCH = 7
+_MIN_PITCH_WITH_GAP = 3
 
-def get_chart_width(screen: Screen) -> int:
-    """Return the width of charts on a screen."""
-    return screen.width or USUAL_WIDTH
+_EIGHTHS, _THIRDS = " ▁▂▃▄▅▆▇█", " .:#"
+_LIGHT, _LIGHT_IN_ASCII = "░", "o"
+_OVERDRAWN = frozenset({" ", _EIGHTHS[-1], _THIRDS[-1], _LIGHT, _LIGHT_IN_ASCII})
+"""The characters that are not the upper end of a column."""
+_LEAST_DASH_DISTANCE = 3
+_STYLE, _AXIS_STYLE, _MARK_STYLE = "cyan", "dim", "bold yellow"
 
+_MOST_SMALL = 4
+"""With more areas, each is as high as with this many."""
+_MOST_TIMES_HIGHER = 4
+"""Areas whose highest values differ by a greater factor have scales of their own."""
+_ROW_DOTS, _COLUMN_DOTS = 4, 2
+"""The dots of a cell, one above the other and side by side."""
+_BLANK = 0x2800
+"""The Braille pattern without dots. Each dot is a bit of the others."""
+_LEFT_DOTS = (0, 0x40, 0x44, 0x46, 0x47, 0x40, 0x04, 0x02, 0x01)
+_RIGHT_DOTS = (0, 0x80, 0xA0, 0xB0, 0xB8, 0x80, 0x20, 0x10, 0x08)
+"""The dots of a column by its pattern.
 
-def build_title(hostname: str, identifier: str, note: str, screen: Screen) -> Text:
-    """Return the line above a chart: the id, the hostname, which may be cut, and a note.
+A pattern is a number of dots from below or, above `_ROW_DOTS`, a single dot at a height from 1 on.
+"""
 
-    The id identifies the server, so the note has room before the hostname.
-    """
-    width = get_chart_width(screen)
-    title, name = screen.escape(identifier, "bold"), screen.escape_name(hostname)
-    rest = f"  {note}" if title.cell_len + 2 + len(note) <= width else ""
-    room = width - title.cell_len - 2 - len(rest)
-    if name.plain != title.plain and room >= min(_MIN_NAME_WIDTH, name.cell_len):
-        title = Text.assemble(title, "  ", screen.truncate(name, room))
-    return Text.assemble(title, rest)
-
-
-def render_nothing(reason: str, screen: Screen) -> str:
-    """Render what is there in place of a chart without any value."""
-    return screen.render(Text(f"nothing to draw: {reason} in the window"))
+Cells = Sequence[analysis.StepCell]
+"""The values of a server. A value of a partial step is pale, and does not determine the scale."""
 
 
 class Tick(NamedTuple):
@@ -71,30 +81,6 @@ class Tick(NamedTuple):
     def start(self) -> int:
         """The cell at which the label starts."""
         return max(self.at - len(self.label) // 2, 0) if self.is_centered else self.at
-
-
-def select_ticks(ticks: Iterable[Tick], width: int) -> list[Tick]:
-    """Return the ticks whose labels fit, one beside the other."""
-    kept: list[Tick] = []
-    end = 0
-    for tick in ticks:
-        if tick.start >= end and tick.start + len(tick.label) <= width:
-            kept.append(tick)
-            end = tick.start + len(tick.label) + 1
-    return kept
-
-
-_EIGHTHS, _THIRDS = " ▁▂▃▄▅▆▇█", " .:#"
-_LIGHT, _LIGHT_IN_ASCII = "░", "o"
-_OVERDRAWN = frozenset({" ", _EIGHTHS[-1], _THIRDS[-1], _LIGHT, _LIGHT_IN_ASCII})
-"""The characters that are not the upper end of a column."""
-
-_MAX_PITCH = 7
-_MIN_PITCH_WITH_GAP = 3
-_HEIGHTS = {1: 10, 2: 8, 3: 6, 4: 5}
-"""The usual rows of a panel, by the number of panels."""
-_LEAST_HEIGHT = 4
-_FEW_ROWS = 5
 
 
 class Layout(NamedTuple):
@@ -130,6 +116,45 @@ class Scale(NamedTuple):
         return f"{label:>{label_width}} {axis}" if label_width else axis
 
 
+class Frame(NamedTuple):
+    """What all panels share, and the columns and the scale of each.
+
+    `label_width` is 0 if labels do not fit.
+    """
+
+    layout: Layout
+    label_width: int
+    width: int
+    columns: Sequence[Cells]
+    scales: Sequence[Scale]
+
+
+class Panel(NamedTuple):
+    """What is drawn for a server: rows, the uppermost first, or only an axis.
+
+    `note` is beside the name of the server, and `below` a line of text below the axis.
+    """
+
+    server: ServerPart | analysis.ServerName
+    note: str
+    rows: Sequence[Text]
+    below: str = ""
+
+
+Merge = Callable[[int], Sequence[Cells]]
+"""Returns the columns of each server; each column stands for the given number of values."""
+
+
+def count_values(screen: Screen) -> int:
+    """Return how many values fit side by side, however long the labels of the scale are."""
+    width = _get_width(screen) - _MOST_LABEL_WIDTH - _AXIS_WIDTH
+    return max(width, 1) * _COLUMN_DOTS
+
+
+def _get_width(screen: Screen) -> int:
+    return screen.width or _USUAL_WIDTH
+
+
 def choose_layout(count: int, room: int, *, has_gaps: bool = False, period: int = 0) -> Layout:
     """Return the widest layout of `count` values, at least one, in `room` cells.
 
@@ -161,128 +186,179 @@ def _build_scale(ticks: Sequence[float], rows: int, unit: str) -> Scale:
     return Scale(ticks[-1], each * steps, labels)
 
 
-def draw_columns(
-    values: Sequence[float | None], scale: Scale, *, ascii_only: bool, light: Collection[int] = ()
-) -> list[str]:
-    """Return the rows of columns, the uppermost first, with one character for each value.
-
-    Heights are rounded to eighths of a row, in ASCII to thirds. None is blank, and 0 the lowest
-    mark, which then no other value has. The columns `light` consist of a lighter character, in
-    whole rows. A value above the scale fills all rows.
-    """
-    marks = _THIRDS if ascii_only else _EIGHTHS
-    full = len(marks) - 1
-    levels = _round_heights(values, scale.height * full / scale.top)
-    for at in light:
-        levels[at] = min(max((levels[at] + full // 2) // full, levels[at] > 0), scale.height) * full
-    rows = []
-    for row in reversed(range(scale.height)):
-        cells = [marks[min(max(level - row * full, 0), full)] for level in levels]
-        for at in light:
-            if cells[at] == marks[-1]:
-                cells[at] = get_light_mark(ascii_only=ascii_only)
-        rows.append("".join(cells))
-    return rows
-
-
-def get_light_mark(*, ascii_only: bool) -> str:
-    """Return the character that fills lighter columns."""
-    return _LIGHT_IN_ASCII if ascii_only else _LIGHT
-
-
-def _round_heights(values: Sequence[float | None], parts_of_one: float) -> list[int]:
-    """Return the height of each value in parts of a row: 0 only for None."""
-    least = 2 if 0 in values else 1
-    return [
-        0 if value is None else max(round(value * parts_of_one), least if value else 1)
-        for value in values
-    ]
-
-
-_MARK_STYLE = "bold yellow"
-_LABEL_WIDTHS = range(2, 13)
-_LEAST_DASH_DISTANCE = 3
-_MIN_ROOM = 12
-
-
-class Columns(NamedTuple):
-    """The values of the columns of a server, and which of them are light.
-
-    Beside others, a light column takes no part in the scale.
-    """
-
-    values: Sequence[float | None]
-    light: frozenset[int] = frozenset()
-
-    @property
-    def highest(self) -> float:
-        """The highest value of the scale; 0 without any."""
-        known = {at: value for at, value in enumerate(self.values) if value is not None}
-        full = [value for at, value in known.items() if at not in self.light]
-        return max(full or known.values(), default=0)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no column to draw."""
-        return all(value is None for value in self.values)
-
-
-class Panel(NamedTuple):
-    """What is drawn for a server below its title: rows, the uppermost first, or only an axis.
-
-    `below` is a line of text below the axis.
-    """
-
-    title: Text
-    rows: Sequence[Text]
-    below: str = ""
-
-
-class Frame(NamedTuple):
-    """What all panels share, and the scale of each. `label_width` is 0 if labels do not fit."""
-
-    layout: Layout
-    label_width: int
-    column_count: int
-    scales: Sequence[Scale]
-
-    @property
-    def width(self) -> int:
-        """The width of all columns, in cells."""
-        return self.column_count * self.layout.pitch
-
-
-Merge = Callable[[int], Sequence[Columns]]
-"""Returns the columns of each server; each column stands for the given number of values."""
-
-
 def choose_frame(
     merge: Merge, screen: Screen, *, unit: str = "", has_gaps: bool = False, period: int = 0
 ) -> Frame:
-    """Return the frame of panels for at least one server; see choose_layout for the options."""
-    count = len(merge(1)[0].values)
-    width = get_chart_width(screen) - AXIS_WIDTH
+    """Return the frame of columns for at least one server; see choose_layout for the options."""
+    count = len(merge(1)[0])
+    width = _get_width(screen) - _AXIS_WIDTH
     for label_width in (*_LABEL_WIDTHS, 0):
         room = max(width - label_width, 1)
         layout = choose_layout(count, room, has_gaps=has_gaps, period=period)
         columns = merge(layout.merged)
-        scales = [choose_scale(one.highest, len(columns), unit) for one in columns]
+        scales = [choose_scale(find_highest(one) or 0, len(columns), unit) for one in columns]
         fits = max(scale.label_width for scale in scales) <= label_width
         if fits and room >= _MIN_ROOM:
             break
-    return Frame(layout, label_width, len(columns[0].values), scales)
+    return Frame(layout, label_width, len(columns[0]) * layout.pitch, columns, scales)
 
 
-def list_notes(columns: Iterable[Columns], blank: str, screen: Screen) -> Iterator[str]:
-    """Yield what the lowest mark and a blank mean, if there are any."""
-    values = {value for one in columns if not one.is_empty for value in one.values}
-    if 0 in values:
-        yield f"{(_THIRDS if screen.ascii_only else _EIGHTHS)[1]} is 0"
-    if None in values:
-        yield f"blank is {blank}"
+def _fit_areas(screen: Screen, columns: Sequence[Cells]) -> Frame:
+    """Return the frame of areas as wide as the screen.
+
+    A common scale shows which server is larger. If the area of a server would be flat on it, each
+    has a scale of its own.
+    """
+    highs = [find_highest(cells) or 0 for cells in columns]
+    least = min(filter(None, highs), default=0)
+    if least * _MOST_TIMES_HIGHER >= max(highs):
+        highs = [max(highs)] * len(highs)
+    scales = [choose_scale(high, min(len(highs), _MOST_SMALL)) for high in highs]
+    label_width = max(scale.label_width for scale in scales)
+    width = max(_get_width(screen) - label_width - _AXIS_WIDTH, 1)
+    return Frame(Layout(1, 1, 0), label_width, width, columns, scales)
 
 
-def render_panels(
+def _build_title(panel: Panel, screen: Screen) -> Text:
+    """Return the line above a panel: the id, the hostname, which may be cut, and a note.
+
+    The id identifies the server, so the note has room before the hostname.
+    """
+    width = _get_width(screen)
+    title = screen.escape(panel.server.server_id, "bold")
+    name = screen.escape_name(panel.server.hostname)
+    rest = f"  {panel.note}" if title.cell_len + 2 + len(panel.note) <= width else ""
+    room = width - title.cell_len - 2 - len(rest)
+    if name.plain != title.plain and room >= min(_MIN_NAME_WIDTH, name.cell_len):
+        title = Text.assemble(title, "  ", screen.truncate(name, room))
+    return Text.assemble(title, rest)
+
+
+def _draw_rows(
+    frame: Frame, screen: Screen, lines: Sequence[Sequence[int | None]] = ()
+) -> list[list[Text]]:
+    """Return the rows of each panel with columns, the uppermost first; none without any value.
+
+    Each of `lines` has the row, counted from below, of a dashed line in each cell.
+    """
+    drawn = zip(frame.columns, frame.scales, lines or [()] * len(frame.columns), strict=True)
+    return [
+        [] if _is_empty(cells) else _draw_panel(cells, scale, frame.layout, screen, line)
+        for cells, scale, line in drawn
+    ]
+
+
+def draw_columns(cells: Cells, scale: Scale, *, ascii_only: bool) -> list[str]:
+    """Return the rows of columns, the uppermost first, with one character for each value.
+
+    Heights are rounded to eighths of a row, in ASCII to thirds. None is blank, and 0 the lowest
+    mark, which then no other value has. Partial values consist of a lighter character, in whole
+    rows. A value above the scale fills all rows.
+    """
+    marks = _THIRDS if ascii_only else _EIGHTHS
+    full = len(marks) - 1
+    parts_of_one = scale.height * full / scale.top
+    least = 2 if any(cell.players == 0 for cell in cells) else 1
+    levels = []
+    for cell in cells:
+        level = 0
+        if cell.players is not None:
+            level = max(round(cell.players * parts_of_one), least if cell.players else 1)
+        if cell.is_partial:
+            rows = (level + full // 2) // full
+            level = min(max(rows, level > 0), scale.height) * full
+        levels.append(level)
+    lines = []
+    for row in reversed(range(scale.height)):
+        drawn = [marks[min(max(level - row * full, 0), full)] for level in levels]
+        for at, cell in enumerate(cells):
+            if cell.is_partial and drawn[at] == marks[-1]:
+                drawn[at] = _get_light_mark(ascii_only=ascii_only)
+        lines.append("".join(drawn))
+    return lines
+
+
+def _get_light_mark(*, ascii_only: bool) -> str:
+    """Return the character that fills the columns of partial values."""
+    return _LIGHT_IN_ASCII if ascii_only else _LIGHT
+
+
+def _draw_panel(
+    cells: Cells, scale: Scale, layout: Layout, screen: Screen, line: Sequence[int | None]
+) -> list[Text]:
+    width, blank = layout.pitch - layout.gap, " " * layout.gap
+    distance = max(layout.pitch, _LEAST_DASH_DISTANCE)
+    rows = []
+    drawn = draw_columns(cells, scale, ascii_only=screen.ascii_only)
+    for number, marks in zip(reversed(range(scale.height)), drawn, strict=True):
+        characters = [*"".join(mark * width + blank for mark in marks)]
+        dashes = [
+            at
+            for at, place in enumerate(line)
+            # A dash is never over the upper end of a column.
+            if place == number and not (at + 1) % distance and characters[at] in _OVERDRAWN
+        ]
+        for at in dashes:
+            characters[at] = "─"
+        row = Text("".join(characters), _STYLE)
+        for at, cell in enumerate(cells):
+            if cell.is_partial and cell.players is not None:
+                row.stylize("dim", at * layout.pitch, (at + 1) * layout.pitch)
+        for at in dashes:
+            row.stylize(_MARK_STYLE, at, at + 1)
+        rows.append(row)
+    return rows
+
+
+def _is_empty(cells: Cells) -> bool:
+    return all(cell.players is None for cell in cells)
+
+
+def _draw_area(cells: Cells, scale: Scale) -> list[Text]:
+    """Return the rows of an area of Braille dots, filled from 0 to each value.
+
+    A line of text has two values a character. None is blank, while 0 has one dot. Of a partial
+    value, only the upper edge is drawn, at most at the upper end of the scale.
+    """
+    height = scale.height * _ROW_DOTS
+    dots = [
+        0 if cell.players is None else min(max(round(cell.players / scale.top * height), 1), height)
+        for cell in cells
+    ]
+    rows = []
+    for row in range(scale.height - 1, -1, -1):
+        patterns = [
+            _find_pattern(one - row * _ROW_DOTS, is_edge=cell.is_partial)
+            for one, cell in zip(dots, cells, strict=True)
+        ]
+        rows.append(_draw_row(patterns))
+    return rows
+
+
+def _find_pattern(dots: int, *, is_edge: bool) -> int:
+    """Return the pattern of a column in a row, filled or only with the edge that is in it."""
+    if is_edge:
+        return _ROW_DOTS + dots if 0 < dots <= _ROW_DOTS else 0
+    return min(max(dots, 0), _ROW_DOTS)
+
+
+def _draw_row(patterns: Sequence[int]) -> Text:
+    """Return a row of characters, each with the patterns of its left and its right column."""
+    pairs = list(zip(patterns[::2], patterns[1::2], strict=True))
+    cells = "".join(chr(_BLANK | _LEFT_DOTS[left] | _RIGHT_DOTS[right]) for left, right in pairs)
+    row = Text(cells.replace(chr(_BLANK), " "), _STYLE)
+    for at, pair in enumerate(pairs):
+        if max(pair) > _ROW_DOTS and not any(0 < one <= _ROW_DOTS for one in pair):
+            row.stylize("dim", at, at + 1)
+    return row
+
+
+def _render_nothing(reason: str, screen: Screen) -> str:
+    """Render what is there in place of a chart without any value."""
+    return screen.render(Text(f"nothing to draw: {reason} in the window"))
+
+
+def _render_panels(
     panels: Sequence[Panel],
     frame: Frame,
     ticks: Iterable[Tick],
@@ -290,146 +366,42 @@ def render_panels(
     screen: Screen,
 ) -> str:
     """Render panels, at least one with rows, and below them labels and a caption of notes."""
-    shown = select_ticks(ticks, frame.width)
-    places = {tick.at for tick in shown}
+    labels, places = _place_labels(ticks, frame.width)
     axis = "".join("┬" if at in places else "─" for at in range(frame.width))
-    indent = " " * (frame.label_width + AXIS_WIDTH if frame.label_width else 1)
+    indent = " " * (frame.label_width + _AXIS_WIDTH if frame.label_width else 1)
     lines: list[Text] = []
     for panel, scale in zip(panels, frame.scales, strict=True):
-        lines.append(panel.title)
-        for number, row in enumerate([*panel.rows, Text(axis, AXIS_STYLE)], 1):
+        lines.append(_build_title(panel, screen))
+        for number, row in enumerate([*panel.rows, Text(axis, _AXIS_STYLE)], 1):
             row.rstrip()
             label = scale.format_axis(len(panel.rows) - number, frame.label_width)
-            lines.append(Text.assemble((label, AXIS_STYLE), row))
+            lines.append(Text.assemble((label, _AXIS_STYLE), row))
         if panel.below:
             lines.append(Text.assemble(indent, (panel.below, _MARK_STYLE)))
-    labels = ""
-    for tick in shown:
-        labels = labels.ljust(tick.start) + tick.label
-    lines.append(Text((indent + labels).rstrip(), AXIS_STYLE))
+    lines.append(Text((indent + labels).rstrip(), _AXIS_STYLE))
     tops = {scale.top for panel, scale in zip(panels, frame.scales, strict=True) if panel.rows}
     caption = "; ".join([*notes, *(["the scales differ"] if len(tops) > 1 else [])])
-    return screen.render(*lines, Text(caption, AXIS_STYLE, overflow="fold"))
+    return screen.render(*lines, Text(caption, _AXIS_STYLE, overflow="fold"))
 
 
-def draw_rows(
-    columns: Columns,
-    scale: Scale,
-    layout: Layout,
-    screen: Screen,
-    line: Sequence[int | None] = (),
-) -> list[Text]:
-    """Return the rows of a panel with columns, the uppermost first; none if all are None.
-
-    `line` has the row, counted from below, of a dashed line in each cell.
-    """
-    if columns.is_empty:
-        return []
-    values, light = columns
-    drawn = draw_columns(values, scale, ascii_only=screen.ascii_only, light=light)
-    width, blank = layout.pitch - layout.gap, " " * layout.gap
-    distance = max(layout.pitch, _LEAST_DASH_DISTANCE)
-    rows = []
-    for number, marks in zip(reversed(range(scale.height)), drawn, strict=True):
-        cells = [*"".join(mark * width + blank for mark in marks)]
-        dashes = [
-            at
-            for at, place in enumerate(line)
-            # A dash is never over the upper end of a column.
-            if place == number and not (at + 1) % distance and cells[at] in _OVERDRAWN
-        ]
-        for at in dashes:
-            cells[at] = "─"
-        row = Text("".join(cells), STYLE)
-        for at in light:
-            row.stylize("dim", at * layout.pitch, (at + 1) * layout.pitch)
-        for at in dashes:
-            row.stylize(_MARK_STYLE, at, at + 1)
-        rows.append(row)
-    return rows
+def _place_labels(ticks: Iterable[Tick], width: int) -> tuple[str, set[int]]:
+    """Return the labels that fit one beside the other, and the places of their ticks."""
+    labels, places = "", set()
+    for tick in ticks:
+        has_room = not labels or tick.start > len(labels)
+        if has_room and tick.start + len(tick.label) <= width:
+            labels = labels.ljust(tick.start) + tick.label
+            places.add(tick.at)
+    return labels, places
 
 
-_MOST_LABEL_WIDTH = len("9,999,999")
-_MOST_SMALL = 4
-"""With more areas, each is as high as with this many."""
-_MOST_TIMES_HIGHER = 4
-"""Areas whose highest values differ by a greater factor have scales of their own."""
-_ROW_DOTS, COLUMN_DOTS = 4, 2
-"""The dots of a cell, one above the other and side by side."""
-_BLANK = 0x2800
-"""The Braille pattern without dots. Each dot is a bit of the others."""
-_LEFT_DOTS = (0, 0x40, 0x44, 0x46, 0x47, 0x40, 0x04, 0x02, 0x01)
-_RIGHT_DOTS = (0, 0x80, 0xA0, 0xB0, 0xB8, 0x80, 0x20, 0x10, 0x08)
-"""The dots of a column by its pattern.
-
-A pattern is a number of dots from below or, above `_ROW_DOTS`, a single dot at a height from 1 on.
-"""
-
-
-class Point(NamedTuple):
-    """A value, and whether it is pale."""
-
-    value: float | None
-    is_pale: bool
-
-
-def draw_area(points: Sequence[Point], scale: Scale) -> list[Text]:
-    """Return the rows of an area of Braille dots, filled from 0 to each value.
-
-    There are two points a cell. None is blank, while 0 has one dot. Of a pale value, only the upper
-    edge is drawn, at most at the upper end of the scale.
-    """
-    height = scale.height * _ROW_DOTS
-    dots = [
-        0 if point.value is None else min(max(round(point.value / scale.top * height), 1), height)
-        for point in points
-    ]
-    rows = []
-    for row in range(scale.height - 1, -1, -1):
-        patterns = [
-            _find_edge(one - row * _ROW_DOTS)
-            if point.is_pale
-            else min(max(one - row * _ROW_DOTS, 0), _ROW_DOTS)
-            for one, point in zip(dots, points, strict=True)
-        ]
-        rows.append(_draw_row(patterns))
-    return rows
-
-
-def _find_edge(dots: int) -> int:
-    """Return the pattern with the upper edge of a column, if the edge is in the row."""
-    return _ROW_DOTS + dots if 0 < dots <= _ROW_DOTS else 0
-
-
-def _draw_row(patterns: Sequence[int]) -> Text:
-    """Return a row of cells, each with the patterns of its left and its right column."""
-    pairs = list(zip(patterns[::2], patterns[1::2], strict=True))
-    cells = "".join(chr(_BLANK | _LEFT_DOTS[left] | _RIGHT_DOTS[right]) for left, right in pairs)
-    row = Text(cells.replace(chr(_BLANK), " "), STYLE)
-    for at, pair in enumerate(pairs):
-        if max(pair) > _ROW_DOTS and not any(0 < one <= _ROW_DOTS for one in pair):
-            row.stylize("dim", at, at + 1)
-    return row
-
-
-def fit_areas(screen: Screen, highs: Sequence[float]) -> Frame:
-    """Return the frame of areas as wide as the screen, each for values from 0 to a highest one.
-
-    They have a common scale, unless a highest value would be small on it.
-    """
-    least = min(filter(None, highs), default=0)
-    if least * _MOST_TIMES_HIGHER >= max(highs):
-        highs = [max(highs)] * len(highs)
-    scales = [choose_scale(high, min(len(highs), _MOST_SMALL)) for high in highs]
-    label_width = max(scale.label_width for scale in scales)
-    width = max(get_chart_width(screen) - label_width - AXIS_WIDTH, 1)
-    return Frame(Layout(1, 1, 0), label_width, width, scales)
-
-
-def count_values(screen: Screen) -> int:
-    """Return how many values fit side by side, however long the labels of the scale are."""
-    width = get_chart_width(screen) - _MOST_LABEL_WIDTH - AXIS_WIDTH
-    return max(width, 1) * COLUMN_DOTS
+def _list_blank_notes(columns: Iterable[Cells], blank: str, screen: Screen) -> Iterator[str]:
+    """Yield what the lowest mark and a blank mean, if there are any."""
+    values = {cell.players for cells in columns if not _is_empty(cells) for cell in cells}
+    if 0 in values:
+        yield f"{(_THIRDS if screen.ascii_only else _EIGHTHS)[1]} is 0"
+    if None in values:
+        yield f"blank is {blank}"
 
 
 ChartDocument = (
@@ -438,57 +410,53 @@ ChartDocument = (
 
 
 def render_chart(document: ChartDocument, screen: Screen) -> str:
-    """Render a document as a chart for a screen. Figures are rounded."""
+    """Render a document as a chart.
+
+    Columns have eight levels a row, where Braille dots have four. Each server has a scale of its
+    own, because the shape counts: on a common scale, a small server beside a large one is flat.
+    """
     if isinstance(document, analysis.StepTable):
-        return render_step_chart(document, screen)
+        return _render_steps(document, screen)
     if isinstance(document, analysis.Distribution):
-        return render_distribution(document, screen)
+        return _render_distribution(document, screen)
     if isinstance(document, analysis.GrowthDocument):
-        return render_growth(document, screen)
-    return render_peak_hours(document, screen)
+        return _render_growth(document, screen)
+    return _render_peak_hours(document, screen)
 
 
-_PLAYER_TICK_WIDTH = 9
-"""The usual distance of ticks, in cells."""
-
-
-def render_distribution(document: analysis.Distribution, screen: Screen) -> str:
+def _render_distribution(document: analysis.Distribution, screen: Screen) -> str:
     """Render a histogram of the observations of each server, and below it its quartiles."""
     if not any(server.sample_count for server in document.servers):
-        return render_nothing("no observation", screen)
-
-    def merge(length: int) -> list[Columns]:
-        return [Columns(_merge_shares(server, length)) for server in document.servers]
-
-    frame = choose_frame(merge, screen, unit="%")
-    drawn = zip(document.servers, merge(frame.layout.merged), frame.scales, strict=True)
+        return _render_nothing("no observation", screen)
+    frame = choose_frame(
+        lambda length: [_merge_bins(server, length) for server in document.servers],
+        screen,
+        unit="%",
+    )
     panels = [
-        Panel(
-            build_title(server.hostname, server.server_id, _describe_quartiles(server), screen),
-            draw_rows(columns, scale, frame.layout, screen),
-            _draw_quartiles(server, document, frame),
-        )
-        for server, columns, scale in drawn
+        Panel(server, _describe_quartiles(server), rows, _draw_quartiles(server, document, frame))
+        for server, rows in zip(document.servers, _draw_rows(frame, screen), strict=True)
     ]
     players = format_count(document.bin_players * frame.layout.merged, "player")
     note = (
         f"share of observations by number of players, each column {players};"
         " the line below is from the lowest to the peak, ━ between the quartiles, ┃ at the median"
     )
-    return render_panels(panels, frame, _list_player_ticks(document, frame), [note], screen)
+    return _render_panels(panels, frame, _iter_player_ticks(document, frame), [note], screen)
 
 
-def _merge_shares(server: analysis.ServerDistribution, length: int) -> list[float | None]:
+def _merge_bins(server: analysis.ServerDistribution, length: int) -> list[analysis.StepCell]:
     """Return the share of each column in percent; None for 0, which is drawn as nothing."""
-    sums = (sum(server.counts[at : at + length]) for at in range(0, len(server.counts), length))
-    return [100 * count / server.sample_count if count else None for count in sums]
+    sums = [sum(server.counts[at : at + length]) for at in range(0, len(server.counts), length)]
+    shares = [100 * count / server.sample_count if count else None for count in sums]
+    return [analysis.StepCell(1, 1, share, 1) for share in shares]
 
 
 def _describe_quartiles(server: analysis.ServerDistribution) -> str:
     if server.median_players is None:
         return "no observation"
     figures = (server.median_players, server.lower_quartile, server.upper_quartile)
-    median, lower, upper = (format_median(one) for one in figures)
+    median, lower, upper = map(format_median, figures)
     return f"median {median}, quartiles {lower} and {upper}"
 
 
@@ -518,54 +486,38 @@ def _find_cell(players: float, document: analysis.Distribution, frame: Frame) ->
     return int((players + 0.5 - document.first_players) / players_per_cell)
 
 
-def _list_player_ticks(document: analysis.Distribution, frame: Frame) -> Iterator[Tick]:
+def _iter_player_ticks(document: analysis.Distribution, frame: Frame) -> Iterator[Tick]:
     first = document.first_players
     last = first + len(document.servers[0].counts) * document.bin_players - 1
-    ticks = choose_ticks(first, last, max(frame.width // _PLAYER_TICK_WIDTH, 3))
+    ticks = choose_ticks(first, last, max(frame.width // _LEAST_LABEL_DISTANCE, 3))
     for value, label in zip(ticks, format_ticks(ticks), strict=True):
         if first <= value <= last and float(value).is_integer():
             yield Tick(_find_cell(value, document, frame), label, is_centered=True)
 
 
-_LABEL_WIDTH = 9
-"""The usual distance of labels, in cells."""
 _LEAST_STEPS_BETWEEN = 3
 """From this distance on, ticks can be inside of steps."""
 
 
-def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
+def _render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     """Render the average of each step, of several where they do not fit, and the trend."""
     if not any(one.sample_count for one in document.servers):
-        return render_nothing("no observation", screen)
-
-    def merge(length: int) -> list[Columns]:
-        return [_build_columns(server, length) for server in document.servers]
-
-    frame = choose_frame(merge, screen, has_gaps=True)
-    columns = merge(frame.layout.merged)
+        return _render_nothing("no observation", screen)
+    steps = [list_growth_cells(server.steps) for server in document.servers]
+    frame = choose_frame(
+        lambda length: [join_cells(cells, length) for cells in steps], screen, has_gaps=True
+    )
     trends = [
-        list(_draw_trend(one, frame, scale))
-        for one, scale in zip(document.servers, frame.scales, strict=True)
+        list(_draw_trend(server, frame, scale))
+        for server, scale in zip(document.servers, frame.scales, strict=True)
     ]
     panels = [
-        Panel(
-            build_title(one.hostname, one.server_id, _describe_trend(one), screen),
-            draw_rows(drawn, scale, frame.layout, screen, trend),
-        )
-        for one, drawn, scale, trend in zip(
-            document.servers, columns, frame.scales, trends, strict=True
-        )
+        Panel(server, _describe_trend(server), rows)
+        for server, rows in zip(document.servers, _draw_rows(frame, screen, trends), strict=True)
     ]
-    notes = [*_list_growth_notes(document, columns, frame.layout.merged, screen)]
+    notes = [*_list_growth_notes(document, frame, screen)]
     notes += ["─ is the trend"] if any(trends) else []
-    return render_panels(panels, frame, _list_step_ticks(document, frame), notes, screen)
-
-
-def _build_columns(server: analysis.ServerGrowth, length: int) -> Columns:
-    """Return a column for each `length` steps; those of which too little was observed are light."""
-    cells = join_cells(list_growth_cells(server.steps), length)
-    light = (at for at, one in enumerate(cells) if one.is_partial and one.players is not None)
-    return Columns([one.players for one in cells], frozenset(light))
+    return _render_panels(panels, frame, _list_step_ticks(document, frame), notes, screen)
 
 
 def _describe_trend(server: analysis.ServerGrowth) -> str:
@@ -581,19 +533,18 @@ def _draw_trend(server: analysis.ServerGrowth, frame: Frame, scale: Scale) -> It
     if line is None:
         return
     for at in range(frame.width):
-        time = _find_time(server.steps, at, frame)
+        time = _find_time(server.steps, at, frame.layout)
         players = line.find_players(time)
         is_inside = line.start <= time <= line.end and 0 <= players < scale.top
         yield int(players / scale.top * scale.height) if is_inside else None
 
 
-def _find_time(steps: Sequence[analysis.GrowthStepPart], cell: int, frame: Frame) -> float:
+def _find_time(steps: Sequence[analysis.GrowthStepPart], cell: int, layout: Layout) -> float:
     """Return the instant at the middle of a cell."""
-    column, rest = divmod(cell, frame.layout.pitch)
-    length = frame.layout.merged
-    inside = steps[column * length : (column + 1) * length]
+    column, rest = divmod(cell, layout.pitch)
+    inside = steps[column * layout.merged : (column + 1) * layout.merged]
     start, end = inside[0].from_, inside[-1].to
-    return start + (end - start) * (rest + 0.5) / frame.layout.pitch
+    return start + (end - start) * (rest + 0.5) / layout.pitch
 
 
 def _list_step_ticks(document: analysis.GrowthDocument, frame: Frame) -> list[Tick]:
@@ -601,7 +552,7 @@ def _list_step_ticks(document: analysis.GrowthDocument, frame: Frame) -> list[Ti
     zone = ZoneInfo(document.time_zone)
     steps, layout = document.servers[0].steps, frame.layout
     starts = [step.from_ for step in steps]
-    most = max(frame.width // _LABEL_WIDTH, 2)
+    most = max(frame.width // _LEAST_LABEL_DISTANCE, 2)
     found = choose_time_ticks(starts[0], steps[-1].to - 1, most, zone)
     between = len(starts) / max(len(found), 1)
     if len(found) > 1 and (
@@ -614,50 +565,44 @@ def _list_step_ticks(document: analysis.GrowthDocument, frame: Frame) -> list[Ti
 
 
 def _list_growth_notes(
-    document: analysis.GrowthDocument, columns: Sequence[Columns], length: int, screen: Screen
+    document: analysis.GrowthDocument, frame: Frame, screen: Screen
 ) -> Iterator[str]:
-    step = document.step
+    step, length = document.step, frame.layout.merged
     steps = describe_step(step) if length == 1 else format_count(length, step)
     rest = len(document.servers[0].steps) % length
     last = f", the last one {rest}" if rest else ""
     yield f"average players, each column {steps}{last}, in {document.time_zone}"
-    yield from list_notes(columns, "no observation", screen)
-    if any(one.light for one in columns):
-        yield f"{get_light_mark(ascii_only=screen.ascii_only)} is part of {steps}"
+    yield from _list_blank_notes(frame.columns, "no observation", screen)
+    if any(cell.is_partial and cell.players is not None for one in frame.columns for cell in one):
+        yield f"{_get_light_mark(ascii_only=screen.ascii_only)} is part of {steps}"
 
 
 _MIN_DAY_WIDTH = 8
 """The least width of a day with a tick at noon."""
 
 
-def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
+def _render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
     """Render the average of each hour of the week, of several where they do not fit."""
-
-    def merge(length: int) -> list[Columns]:
-        cells = (
-            [analysis.StepCell(one.sample_count, 1, one.average_players, 1) for one in server.cells]
-            for server in document.servers
-        )
-        return [Columns([one.players for one in join_cells(each, length)]) for each in cells]
-
-    frame = choose_frame(merge, screen, period=24)
-    length = frame.layout.merged
-    columns = merge(length)
-    if all(one.is_empty for one in columns):
-        return render_nothing("too few observations", screen)
+    hours = [
+        [analysis.StepCell(one.sample_count, 1, one.average_players, 1) for one in server.cells]
+        for server in document.servers
+    ]
+    frame = choose_frame(
+        lambda length: [join_cells(cells, length) for cells in hours], screen, period=24
+    )
+    if all(map(_is_empty, frame.columns)):
+        return _render_nothing("too few observations", screen)
     panels = [
-        Panel(
-            build_title(one.hostname, one.server_id, _describe_busiest(one), screen),
-            draw_rows(drawn, scale, frame.layout, screen),
-        )
-        for one, drawn, scale in zip(document.servers, columns, frame.scales, strict=True)
+        Panel(server, _describe_busiest(server), rows)
+        for server, rows in zip(document.servers, _draw_rows(frame, screen), strict=True)
     ]
-    hours = "an hour" if length == 1 else format_count(length, "hour")
+    length = frame.layout.merged
+    each = "an hour" if length == 1 else format_count(length, "hour")
     notes = [
-        f"average players, each column {hours} of the week on the clock of {document.time_zone}",
-        *list_notes(columns, "fewer than 4 observations an hour", screen),
+        f"average players, each column {each} of the week on the clock of {document.time_zone}",
+        *_list_blank_notes(frame.columns, "fewer than 4 observations an hour", screen),
     ]
-    return render_panels(panels, frame, _list_day_ticks(frame), notes, screen)
+    return _render_panels(panels, frame, _iter_day_ticks(frame.layout), notes, screen)
 
 
 def _describe_busiest(server: analysis.ServerPeakHours) -> str:
@@ -668,18 +613,14 @@ def _describe_busiest(server: analysis.ServerPeakHours) -> str:
     return f"busiest {WEEKDAYS[server.busiest.weekday - 1][:3]} {server.busiest.hour:02}:00"
 
 
-def _list_day_ticks(frame: Frame) -> Iterator[Tick]:
+def _iter_day_ticks(layout: Layout) -> Iterator[Tick]:
     """Yield a tick at the start of each day, and at noon where it fits."""
-    layout = frame.layout
     for number, weekday in enumerate(WEEKDAYS):
         hours = 24 * number
         yield Tick(hours * layout.pitch // layout.merged, weekday[:3])
         if 24 * layout.pitch // layout.merged >= _MIN_DAY_WIDTH:
             yield Tick((hours + 12) * layout.pitch // layout.merged, "12")
 
-
-_TICK_WIDTH = 9
-"""The least distance of two ticks of the time axis."""
 
 _AGGREGATES = {
     "mean": "average players",
@@ -690,34 +631,34 @@ _AGGREGATES = {
 }
 
 
-def render_step_chart(table: analysis.StepTable, screen: Screen) -> str:
-    """Render aggregates of steps, of all that the table has: an area for each server or a sum."""
+def _render_steps(table: analysis.StepTable, screen: Screen) -> str:
+    """Render aggregates of steps, of all that the table has: an area for each server or a sum.
+
+    Lines of several servers in one area can't be followed without color, filled areas can be read.
+    """
     lines = (*table.first, *table.last)
     if not any(cell.observations for line in lines for cell in line.cells):
-        return render_nothing("no observation", screen)
+        return _render_nothing("no observation", screen)
     edges = _widen_ends([lines[0].start, *(line.end for line in lines)])
-    columns = list(zip(*(line.cells for line in lines), strict=True))
-    frame = fit_areas(screen, [find_highest(cells) or 0 for cells in columns])
-    steps = _assign_steps(edges, frame.width * COLUMN_DOTS)
+    frame = _fit_areas(screen, list(zip(*(line.cells for line in lines), strict=True)))
+    steps = _assign_steps(edges, frame.width * _COLUMN_DOTS)
     panels = []
-    for title, cells, scale in zip(_list_titles(table), columns, frame.scales, strict=True):
-        points = [Point(cell.players, cell.is_partial) for cell in cells]
+    for server, cells, scale in zip(_name_areas(table), frame.columns, frame.scales, strict=True):
         is_observed = any(cell.observations for cell in cells)
-        rows = draw_area([points[step] for step in steps], scale) if is_observed else []
-        panels.append(Panel(build_title(*title, _describe_cells(cells), screen), rows))
-    ticks = _iter_ticks(edges, frame.width, ZoneInfo(table.query.zone))
-    return render_panels(panels, frame, ticks, _describe_chart(table, lines), screen)
+        rows = _draw_area([cells[step] for step in steps], scale) if is_observed else []
+        panels.append(Panel(server, _describe_cells(cells), rows))
+    ticks = _iter_time_ticks(edges, frame.width, ZoneInfo(table.query.zone))
+    return _render_panels(panels, frame, ticks, _describe_chart(table, lines), screen)
 
 
-def _list_titles(table: analysis.StepTable) -> list[tuple[str, str]]:
-    """Return the hostname and the identifier of each area."""
-    if table.query.is_sum:
-        title = f"sum of {format_count(len(table.servers), 'server')}"
-        return [(title, title)]
-    return [(server.hostname, server.server_id) for server in table.servers]
+def _name_areas(table: analysis.StepTable) -> Sequence[analysis.ServerName]:
+    if not table.query.is_sum:
+        return table.servers
+    title = f"sum of {format_count(len(table.servers), 'server')}"
+    return [analysis.ServerName(title, title, title)]
 
 
-def _describe_cells(cells: Sequence[analysis.StepCell]) -> str:
+def _describe_cells(cells: Cells) -> str:
     """Return the figures of whole steps."""
     if not any(cell.observations for cell in cells):
         return "no observation"
@@ -761,10 +702,10 @@ def _assign_steps(edges: Sequence[int], count: int) -> list[int]:
     return [bisect_right(edges, middle) - 1 for middle in middles]
 
 
-def _iter_ticks(edges: Sequence[int], width: int, zone: ZoneInfo) -> Iterator[Tick]:
+def _iter_time_ticks(edges: Sequence[int], width: int, zone: ZoneInfo) -> Iterator[Tick]:
     start, end = edges[0], edges[-1]
-    length, parts = end - start, width * COLUMN_DOTS
-    for at, label in choose_time_ticks(start, end, max(width // _TICK_WIDTH, 1), zone):
+    length, parts = end - start, width * _COLUMN_DOTS
+    for at, label in choose_time_ticks(start, end, max(width // _LEAST_LABEL_DISTANCE, 1), zone):
         # The first part with its middle at the tick or after it, where a step from then on begins.
         part = -((length - 2 * parts * (at - start)) // (2 * length))
-        yield Tick(part // COLUMN_DOTS, label, is_centered=True)
+        yield Tick(part // _COLUMN_DOTS, label, is_centered=True)
