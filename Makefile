@@ -89,7 +89,7 @@ screenshots: $(EXTERNAL)/installed  ## Take the screenshots of docs/pictures.md 
 		$$(command -v $(CHROMIUM)) $(BIN)/srvstat docs/pictures
 
 recordings: $(EXTERNAL)/installed  ## Record the HAR files of docs/examples/recordings in Chromium
-	$(EXTERNAL)/bin/python tests/external/programs/record_examples.py \
+	$(EXTERNAL)/bin/python tests/external/programs/recordings.py examples \
 		$$(command -v $(CHROMIUM)) $(BIN)/srvstat docs/examples/recordings
 
 size:  ## Count the lines of each part, beside its budget

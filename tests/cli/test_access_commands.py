@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Cli
 from srvstat.operations.access import read_access
-from support.access import PLANS, format_key_table
+from support.records import PLANS, format_key_table
 
 STARTER = ["--plan", "starter", "--access", "access.toml"]
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srvstat.files.toml import find_line
-from support.access import AccessFile, access_files
+from support.records import AccessFile, access_files
 
 
 def _has_value(text: str, location: tuple[int | str, ...]) -> bool | None:

@@ -30,7 +30,7 @@ from srvstat.operations.access import (
     generate_key,
     read_access,
 )
-from support.access import PLANS, AccessFile, access_files, format_key_table
+from support.records import PLANS, AccessFile, access_files, format_key_table
 
 STARTER = Plan("starter", ("get-server", "compare-servers"), ("24h", "7d"), 0, 60)
 DETAILS = Plan("details", ("get-server",), (), 7, None)

@@ -22,7 +22,7 @@ from srvstat.operations.access import Access, read_access
 from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 from srvstat.support.exchange import Exchange, RecordedResponse, Unreadable
 from srvstat.support.replay import ReplaySettings, replay
-from support.access import PLANS, format_key_table
+from support.records import PLANS, format_key_table
 
 KEY = b"a-customers-own-key"
 SENT_KEY = [(b"x-gateway-key", KEY)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from conftest import AS_OF, Build, Cli, server
 from replay.recording_files import describe_exchange, write_har, write_ndjson
 from srvstat.contract.time import format_instant
-from support.access import PLANS, format_key_table
+from support.records import PLANS, format_key_table
 
 NOW = format_instant(AS_OF)
 COMPARE = "/gateway/v1/compare"

@@ -12,9 +12,9 @@ import pytest
 from conftest import AS_OF, DAY, ROOT, Build, Cli, server
 from replay.recording_files import describe_exchange, write_har, write_ndjson
 from srvstat.contract.time import format_instant
-from support.access import PLANS, format_key_table
 from support.http import KEY, Client, compare, get
 from support.process import serve
+from support.records import PLANS, format_key_table
 
 NOW = format_instant(AS_OF)
 BODY = '{"servers":[{"identifier":"a","by":"id"},{"identifier":"x-b","by":"cfxId"}],"range":"7d"}'

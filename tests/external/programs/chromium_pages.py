@@ -1,8 +1,11 @@
 """Open pages in headless Chromium, and note what a test must know: errors, requests, contrast."""
 
+import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
@@ -81,3 +84,15 @@ def open_front_end(page: Page) -> None:
     """Open an empty page of another origin than the service's."""
     page.route(FRONT_END, lambda route: route.fulfill(body="", content_type="text/html"))
     page.goto(FRONT_END)
+
+
+@contextmanager
+def serve(srvstat: Path, directory: str, *options: str) -> Iterator[str]:
+    """Serve the snapshot of the demo in a directory for a block, and yield the URL."""
+    command = ("serve", "--snapshot", "srvstat-demo/snapshot.db", "--port", "0", *options)
+    with subprocess.Popen(
+        [srvstat, *command], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as service:
+        assert service.stdout
+        yield re.findall(r"http://\S+", service.stdout.readline().decode())[0]
+        service.terminate()

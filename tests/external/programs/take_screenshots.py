@@ -9,10 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from chromium_pages import Notes, launch, open_page
+from chromium_pages import Notes, launch, open_page, serve
 from PIL import Image
 from playwright.sync_api import Browser
-from serving import serve
 
 REPORT = (
     *("report", "harbor-city", "old-guard", "new-frontier", "--range", "60d"),

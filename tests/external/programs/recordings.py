@@ -1,21 +1,57 @@
-"""Record the HAR files of docs/examples/recordings in Chromium: `make recordings`.
+"""Record requests in Chromium as HAR files, and play them; `make recordings` records the examples.
 
-Arguments: Chromium, srvstat, and the directory of the files, which has their access file. Prints
-the names of the files. Each has the answers of one status. What differs from one recording to the
-next is replaced, or left out if it is about the browser or the connection, so that the files change
-only if the answers do.
+Arguments: the name of a program below, the path of Chromium, and the arguments of its function.
 """
 
 import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from chromium_pages import FRONT_END, launch
-from record_har import record
-from serving import serve
+from chromium_pages import FRONT_END, launch, open_front_end, serve
+from playwright.sync_api import Browser
+
+SEND = """([method, url, key, body]) => fetch(url, {
+    method,
+    headers: {"X-Gateway-Key": key, ...(body && {"Content-Type": "application/json"})},
+    body: body ?? undefined,
+    signal: AbortSignal.timeout(10_000), // such as while Chromium asks for a permission
+}).then((response) => response.text())"""
+
+
+def record(
+    browser: Browser,
+    url: str,
+    path: str,
+    requests: Sequence[Sequence[str | None]],
+    *,
+    is_foreign: bool = False,
+    **options: Any,
+) -> None:
+    """Send requests, each a method, path, key and body, and write the HAR file.
+
+    The page is one of the service, or of the front end, which the service must allow. `options` are
+    those of `Browser.new_context`.
+    """
+    context = browser.new_context(record_har_path=path, **options)
+    page = context.new_page()
+    if is_foreign:
+        open_front_end(page)
+    else:
+        page.goto(f"{url}/healthz")
+    for method, target, *others in requests:
+        page.evaluate(SEND, [method, f"{url}{target}", *others])
+    context.close()  # writes the file
+
+
+def record_requests(chromium: str, url: str, path: str, requests: str) -> None:
+    """Send requests, given as JSON, from a page of the service, and write the HAR file."""
+    with launch(chromium) as browser:
+        record(browser, url, path, json.loads(requests))
+
 
 URL = "http://127.0.0.1:8000"
 """The address of the service in the files: its default."""
@@ -94,8 +130,14 @@ def normalize(har: Any, url: str, status: int) -> Any:
     return har
 
 
-def main() -> None:
-    chromium, srvstat, folder = sys.argv[1], Path(sys.argv[2]).resolve(), Path(sys.argv[3])
+def record_examples(chromium: str, command: str, path_of_folder: str) -> list[str]:
+    """Record the HAR files of docs/examples/recordings, and return their names.
+
+    The folder has their access file. Each file has the answers of one status. What differs from one
+    recording to the next is replaced, or left out if it is about the browser or the connection, so
+    that the files change only if the answers do.
+    """
+    srvstat, folder = Path(command).resolve(), Path(path_of_folder)
     always = ("--access", str(folder.resolve() / "access.toml"), "--cors", FRONT_END.rstrip("/"))
     with tempfile.TemporaryDirectory() as directory, launch(chromium) as browser:
         subprocess.run([srvstat, "demo"], cwd=directory, check=True, capture_output=True)
@@ -108,8 +150,42 @@ def main() -> None:
             har = normalize(json.loads(path.read_bytes()), url, status)
             text = json.dumps(har, indent=1, ensure_ascii=False)
             (folder / f"{status}.har").write_text(f"{text}\n", encoding="utf-8")
-    json.dump([f"{status}.har" for status in list_recordings()], sys.stdout)
+    return [f"{status}.har" for status in list_recordings()]
 
+
+FETCH = """async ([url, method, headers, body]) => {
+    const response = await fetch(url, {method, headers, body: body ?? undefined});
+    return [response.status, await response.text(), response.headers.get("Retry-After")];
+}"""
+
+
+def play_recordings(chromium: str, *paths: str) -> list[Any]:
+    """Send recorded requests from a page of another origin, answered from the HAR files.
+
+    Return what the page could read of each answer: the status, the body and Retry-After.
+    """
+    answers = []
+    with launch(chromium) as browser:
+        for path in paths:
+            page = browser.new_page()
+            page.route_from_har(path, url="**/gateway/v1/**")
+            open_front_end(page)
+            for entry in json.loads(Path(path).read_bytes())["log"]["entries"]:
+                request = entry["request"]
+                headers = {one["name"]: one["value"] for one in request["headers"]}
+                body = request.get("postData", {}).get("text")
+                answers.append(
+                    page.evaluate(FETCH, [request["url"], request["method"], headers, body])
+                )
+            page.close()
+    return answers
+
+
+PROGRAMS: dict[str, Callable[..., Any]] = {
+    "requests": record_requests,
+    "examples": record_examples,
+    "play": play_recordings,
+}
 
 if __name__ == "__main__":
-    main()
+    json.dump(PROGRAMS[sys.argv[1]](*sys.argv[2:]), sys.stdout)

@@ -1,4 +1,4 @@
-"""What the tests of pages in Chromium share."""
+"""Find the programs that `make external` installs, and look at pages in Chromium."""
 
 import json
 import shutil
@@ -22,16 +22,21 @@ HOSTILE_NAMES = (
 
 
 def require(*programs: str | Path) -> None:
-    """Skip a test unless all programs are there."""
+    """Skip the test if a program is missing or does not run."""
     for program in programs:
-        if not shutil.which(program):
+        found = shutil.which(program)
+        version = "version" if program == "go" else "-version" if program == "java" else "--version"
+        if (
+            not found
+            or subprocess.run([found, version], capture_output=True, check=False).returncode
+        ):
             pytest.skip(f"needs {program}; see `make external`")
 
 
-def browse(program: str, *arguments: str | Path) -> Any:
+def browse(program: str, function: str, *arguments: str | Path) -> Any:
     """Run a program that looks at a page in Chromium, and return what it found."""
     chromium = shutil.which("chromium") or "chromium"
     require(chromium, INSTALLED / "playwright")
-    command = (INSTALLED / "python", PROGRAMS / program, chromium, *arguments)
+    command = (INSTALLED / "python", PROGRAMS / program, function, chromium, *arguments)
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=300)
     return json.loads(done.stdout)

@@ -1,12 +1,68 @@
-"""Look at a report in Chromium, and print what a test must know as JSON."""
+"""Use the interactive chart and the report in Chromium, and print what a test must know as JSON.
+
+Arguments: `chart` or `report`, the path of Chromium, and the address or the path of the page.
+"""
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from chromium_pages import Notes, find_barriers, is_too_wide, launch, open_page
 from playwright.sync_api import Browser, Page
+
+READ_CHART = """root => ({
+    from: root.dataset.from,
+    caption: root.querySelector('caption').textContent,
+    announced: root.querySelector('[aria-live]').textContent,
+    label: root.querySelector('.cursor-label').textContent,
+    notes: root.querySelector('.unit').textContent,
+    ticks: [...root.querySelectorAll('line.grid, line.axis')]
+        .filter((line) => line.getAttribute('y1') === line.getAttribute('y2'))
+        .map((line) => [Number(line.getAttribute('y1')), line.nextSibling.textContent]),
+    rows: [...root.querySelectorAll('tr[data-server]')].map((row) => ({
+        average: row.dataset.average,
+        observations: row.dataset.observations,
+        texts: [...row.cells].map((cell) => cell.innerText.trim()),
+    })),
+    lines: [...root.querySelectorAll('.picture > .series')].map((series) => Object.fromEntries(
+        [...series.querySelectorAll('.line')].map((line) => [
+            line.getAttribute('class'), line.getAttribute('d')]))),
+    dots: Object.fromEntries([...root.querySelectorAll('.cursor ~ .series circle')].map((dot) => [
+        dot.parentNode.getAttribute('class'), {
+            name: dot.getAttribute('class'),
+            x: Number(dot.getAttribute('cx')),
+            y: Number(dot.getAttribute('cy')),
+        }])),
+})"""
+
+
+def walk(page: Page) -> list[dict[str, Any]]:
+    """Move the cursor through the steps in the picture."""
+    chart = page.locator(".chart")
+    page.keyboard.press("Home")
+    shown = [chart.evaluate(READ_CHART)]
+    while True:
+        page.keyboard.press("ArrowRight")
+        found = chart.evaluate(READ_CHART)
+        # It scrolls after the last step of the picture, and stays at the last one of the window.
+        if found["lines"] != shown[-1]["lines"] or found["from"] == shown[-1]["from"]:
+            return shown
+        shown.append(found)
+
+
+def browse_chart(chromium: str, url: str) -> Any:
+    """Move the cursor through the chart of a page, whole and zoomed, and return what it shows."""
+    notes = Notes()
+    with launch(chromium) as browser, open_page(browser, url, notes) as page:
+        page.locator(".chart-plot").focus()
+        views = [walk(page)]
+        for key in ("Escape", "+", "+", "+"):
+            page.keyboard.press(key)
+        views.append(walk(page))
+    return {"views": views, "console": notes.console, "errors": notes.errors}
+
 
 WIDTHS = (390, 1024, 1600)
 PAPER = {"width": 687, "height": 900}
@@ -39,10 +95,6 @@ def look_at_sizes(browser: Browser, url: str, notes: Notes) -> dict[str, Any]:
                     "tooWide": is_too_wide(page),
                     "background": page.evaluate("getComputedStyle(document.body).backgroundColor"),
                 }
-                if len(sys.argv) > 3:
-                    page.screenshot(
-                        path=f"{sys.argv[3]}/report-{width}-{scheme}.png", full_page=True
-                    )
     return found
 
 
@@ -110,8 +162,8 @@ def print_page(page: Page) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    chromium, path = sys.argv[1:3]
+def browse_report(chromium: str, path: str) -> Any:
+    """Look at a report at several sizes, with keys, mouse and on paper, and return what is seen."""
     url = Path(path).as_uri()
     notes = Notes()
     with launch(chromium) as browser:
@@ -131,7 +183,10 @@ def main() -> None:
         with open_page(browser, url, notes, java_script_enabled=False) as page:
             found["withoutScripts"] = page.eval_on_selector_all("svg.picture", COUNT_PICTURES)
     found |= {"console": notes.console, "errors": notes.errors, "requests": notes.requests}
-    sys.stdout.write(json.dumps(found))
+    return found
 
 
-main()
+PROGRAMS: dict[str, Callable[..., Any]] = {"chart": browse_chart, "report": browse_report}
+
+if __name__ == "__main__":
+    json.dump(PROGRAMS[sys.argv[1]](*sys.argv[2:]), sys.stdout)
