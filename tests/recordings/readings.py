@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from srvstat.support.exchange import Exchange, Unreadable
-from srvstat.support.recordings import read_recording
+from srvstat.support.recordings import Exchange, Unreadable
+from srvstat.support.replay import read_recording
 
 COMPARE = "https://api.example/gateway/v1/compare"
 SERVER = "https://api.example/gateway/v1/servers/a"

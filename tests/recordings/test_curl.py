@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from recordings.readings import find_reason, read_all, read_one
 from srvstat.contract.errors import SourceError
 from srvstat.support import curl
-from srvstat.support.exchange import Exchange, Unreadable
+from srvstat.support.recordings import Exchange, Unreadable
 
 URL = "http://h/gateway/v1/servers/a"
 

@@ -21,8 +21,7 @@ from recordings.readings import (
 from srvstat.contract.errors import InvalidRequestError, SourceError
 from srvstat.contract.http import MAX_HEAD_BYTES, Head, parse_get_server
 from srvstat.files import json_stream
-from srvstat.support.exchange import Exchange, RecordedResponse, Unreadable
-from srvstat.support.har import read_har
+from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable, read_har
 
 NOON = 1_772_366_400_123
 BODY = b'{"data":{"id":"a"}}'

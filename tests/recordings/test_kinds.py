@@ -14,9 +14,8 @@ from recordings.readings import build_entry, build_har, read_all
 from srvstat.contract.errors import SourceError
 from srvstat.files import json_stream
 from srvstat.support.curl import read_curl
-from srvstat.support.exchange import Exchange, Unreadable
-from srvstat.support.har import read_har
-from srvstat.support.recordings import Reader, read_ndjson
+from srvstat.support.recordings import Exchange, Unreadable, read_har, read_ndjson
+from srvstat.support.replay import Reader
 
 HAR = build_har(build_entry()).decode()
 LINE = '{"request":{"method":"GET","path":"/gateway/v1/servers/a"}}'

@@ -9,7 +9,7 @@ import pytest
 from recordings.readings import find_reason, read_all, read_one
 from srvstat.contract.http import Head
 from srvstat.documents.support import Recording, StoredRequest, StoredResponse
-from srvstat.support.exchange import Exchange, RecordedResponse, Unreadable
+from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable
 
 NOON = 1_772_366_400_000
 BODY = '{"servers":[]}'

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from srvstat.contract.http import JUDGED_HEADERS
-from srvstat.support.exchange import Exchange, Unreadable, keep_judged
-from srvstat.support.recordings import read_recording
+from srvstat.support.recordings import Exchange, Unreadable, keep_judged
+from srvstat.support.replay import read_recording
 
 pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
 

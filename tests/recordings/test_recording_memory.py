@@ -17,7 +17,7 @@ SIZE = 50 << 20
 
 READ = """
 import sys
-from srvstat.support.recordings import read_recording
+from srvstat.support.replay import read_recording
 assert sum(1 for _ in read_recording("case.har")) == int(sys.argv[1])
 """
 

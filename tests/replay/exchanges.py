@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from srvstat.contract.http import Head
-from srvstat.support.exchange import Exchange, RecordedResponse
+from srvstat.support.recordings import Exchange, RecordedResponse
 
 COMPARE = b"/gateway/v1/compare"
 JSON_HEADERS = ((b"content-type", b"application/json"),)

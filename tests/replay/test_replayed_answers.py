@@ -16,7 +16,7 @@ from srvstat.contract.time import DAYS, Range
 from srvstat.documents.support import ReplayedExchange
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
-from srvstat.support.exchange import Exchange
+from srvstat.support.recordings import Exchange
 from srvstat.support.replay import ReplaySettings, replay
 
 HOUR = DAY // 24

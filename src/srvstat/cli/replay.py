@@ -17,8 +17,7 @@ from srvstat.operations.access import Access, Plan, read_access
 from srvstat.render.text import format_count, format_time
 from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.support.comparing import EXACT
-from srvstat.support.recordings import read_recording
-from srvstat.support.replay import AtRule, ReplaySettings
+from srvstat.support.replay import AtRule, ReplaySettings, read_recording
 from srvstat.support.replay import replay as replay_exchanges
 
 _AT_RULES: tuple[AtRule, ...] = get_args(AtRule)

@@ -14,7 +14,7 @@ from urllib.parse import quote_plus
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.http import JUDGED_HEADERS, KEY_HEADER, Headers
-from srvstat.support.exchange import (
+from srvstat.support.recordings import (
     Exchange,
     Unreadable,
     UnreadableError,

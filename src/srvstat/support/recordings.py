@@ -1,14 +1,23 @@
-"""Read recordings of any kind."""
+"""Exchanges of a client and the API, and how HAR files and NDJSON record them."""
 
 import base64
-import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from itertools import chain
-from typing import Any
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from srvstat.contract import wire
+from srvstat.contract.errors import SourceError
+from srvstat.contract.http import (
+    JUDGED_HEADERS,
+    MAX_HEAD_BYTES,
+    Head,
+    Headers,
+    find_target,
+    find_values,
+)
 from srvstat.contract.models import InvalidValueError, validate
 from srvstat.contract.time import InstantError, parse_instant
 from srvstat.documents.support import (
@@ -17,32 +26,114 @@ from srvstat.documents.support import (
     Recording,
     StoredResponse,
 )
-from srvstat.files.reading import STDIN, format_title, open_input, split_lines
-from srvstat.support.curl import read_curl
-from srvstat.support.exchange import (
-    NOT_A_STATUS,
-    STATUSES,
-    Exchange,
-    RecordedResponse,
-    Unreadable,
-    UnreadableError,
-    build_exchange,
-    keep_judged,
-)
-from srvstat.support.har import read_har
+from srvstat.files import json_stream
+from srvstat.files.reading import split_lines
 
-Reader = Callable[[str, Iterator[bytes]], Iterator[Exchange | Unreadable]]
-"""Reads the exchanges of an input, given its title for places, and its bytes in chunks."""
+STATUSES = range(100, 600)
+NOT_A_STATUS = "must be from 100 to 599"
+
+_ORIGIN = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
+_SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*:(?![^/?#]*@)", re.IGNORECASE)
+_SLASH_IN_PASSWORD = re.compile(rb"https?://[^/?#@]*:[^/?#@]*/[^?#]*@", re.IGNORECASE)
+_HOST = re.compile(rb"(?:[^/?#]*@)?([A-Za-z0-9._-]+(?::[0-9]*)?|\[[0-9A-Fa-f:.]+\](?::[0-9]*)?)")
+_FILLER = b"x"
+"""The name of the header that stands for dropped ones: only their size is judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedResponse:
+    """A response. `body` is None if it was not recorded."""
+
+    status: int
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request and, if it was recorded, its response. Instants are Unix milliseconds.
+
+    `head` and `body` are as sent, so the head may hold a key: never print or store it. `host` is
+    that of the URL, with its port, or "" if only a path was recorded.
+    `is_from_service` means that srvstat's service recorded the exchange; then `plan` is that of the
+    caller, or None without one, and the head has no key.
+    """
+
+    place: str
+    head: Head = field(repr=False)
+    body: bytes = field(repr=False)
+    host: str = ""
+    requested_at: int | None = None
+    response: RecordedResponse | None = None
+    is_from_service: bool = False
+    plan: str | None = None
+    as_of: int | None = None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the request is not one to the API."""
+        return is_foreign_path(self.head.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A part of a recording that can't be read."""
+
+    place: str
+    reason: str
+
+
+class UnreadableError(ValueError):
+    """A part can't be read. The message gives the reason, without contents of the request."""
+
+
+def keep_judged(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Return the judged headers, and one that is as large as all others.
+
+    Names become lower case. Pseudo-headers of HTTP/2 (`:path`) are ignored.
+    """
+    kept: list[tuple[bytes, bytes]] = []
+    kept_bytes = dropped_bytes = 0
+    for given, padded in headers:
+        name, value = given.lower(), padded.strip(b" \t")
+        size = 0 if name.startswith(b":") else len(name) + len(value)
+        if name in JUDGED_HEADERS and kept_bytes + size <= MAX_HEAD_BYTES:
+            kept.append((name, value))
+            kept_bytes += size
+        else:
+            dropped_bytes += size
+    if not dropped_bytes:
+        return kept
+    # Any size above the limit is judged alike.
+    size = min(dropped_bytes, MAX_HEAD_BYTES + 1)
+    return [*kept, (_FILLER, b"." * (size - len(_FILLER)))]
+
+
+def is_foreign_path(path: bytes) -> bool:
+    """Return whether a path, as sent, is not one of the API."""
+    return find_target(path) is None
+
+
+def build_exchange(place: str, method: str, url: bytes, headers: Headers) -> Exchange:
+    """Build the exchange of a request for a URL, or for a path with its query.
+
+    The path has neither host nor fragment. If a URL is not of HTTP, the path is the scheme.
+    """
+    origin = _ORIGIN.match(url)
+    if not origin and (scheme := _SCHEME.match(url)):
+        return Exchange(place, Head(method, scheme[0], b"", ()), b"")
+    target = url[origin.end() :].partition(b"#")[0] if origin else url
+    path, _, query = target.partition(b"?")
+    # A part that may be a password is no host, whether it is a valid one or not.
+    named = b"" if not origin or _SLASH_IN_PASSWORD.match(url) else origin[0]
+    host = _HOST.fullmatch(named.partition(b"//")[2])
+    head = Head(method, path or b"/", query, headers)
+    return Exchange(place, head, b"", host[1].decode() if host else "")
+
 
 MAX_LINE_BYTES = 4 << 20
 
 _INSTANTS = ("asOf", "requestedAt")
 _MESSAGES = {"dict_type": "must be an object", "bool_type": "must be true or false"}
-_CHUNK_BYTES = 1 << 16
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_HAR_START = re.compile(rb'\{\s*"log"\s*:')
-_MAX_START_BYTES = 1 << 10
-"""An input that begins with more white space is not taken for JSON."""
 
 
 def read_ndjson(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
@@ -129,37 +220,242 @@ def _decode_body(text: str | None, encoded: str | None) -> bytes:
         raise UnreadableError("request.bodyBase64: not base64") from None
 
 
-_READERS: Mapping[str, Reader] = {
-    ".har": read_har,
-    ".ndjson": read_ndjson,
-    ".jsonl": read_ndjson,
-    ".sh": read_curl,
-    ".txt": read_curl,
-    ".curl": read_curl,
+_T = TypeVar("_T")
+
+MAX_BODY_BYTES = 4 << 20
+"""No body of the API comes near; more is refused instead of decompressed."""
+
+_ZLIB_START = b"\x78"
+_ANY_HEADER, _NO_HEADER = zlib.MAX_WBITS | 32, -zlib.MAX_WBITS
+_GZIP = (b"gzip", b"x-gzip")
+
+_NOT_HEADERS = "must have objects with a name and a value, which are strings"
+_KINDS: Mapping[type, str] = {str: "a string", int: "an integer"}
+
+
+class _NotHarError(ValueError):
+    """The JSON is not that of a HAR file."""
+
+
+def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
+    """Read the entries of a HAR file in their order.
+
+    Raises SourceError if it is not a HAR file, or not complete.
+    """
+    count = 0
+    try:
+        for count, entry in enumerate(_read_entries(json_stream.parse_events(chunks)), 1):
+            place = f"{title}, entry {count}"
+            try:
+                exchange = _build_har_exchange(place, entry)
+            except UnreadableError as error:
+                yield Unreadable(place, str(error))
+            else:
+                yield exchange
+    except json_stream.CutOffError:
+        problem = f"cut off after entry {count}; export it again"
+    except json_stream.NotJsonError:
+        problem = f"not JSON after entry {count}; export it again"
+    except _NotHarError:
+        problem = "not a HAR file: it has no array log.entries; export it as HAR 1.2"
+    else:
+        return
+    raise SourceError(f"{title}: {problem}")
+
+
+def _read_headers(events: json_stream.Events) -> Headers | json_stream.Problem:
+    """Read the rest of an array of headers."""
+    is_valid = True
+
+    def iter_pairs() -> Iterator[tuple[bytes, bytes]]:
+        nonlocal is_valid
+        for item in json_stream.read_items(events):
+            pair = json_stream.read_value(item, {"name": None, "value": None})
+            name, value = _get_member(pair, "name"), _get_member(pair, "value")
+            if isinstance(name, str) and isinstance(value, str):
+                yield _encode_header(name), _encode_header(value)
+            else:
+                is_valid = False
+
+    headers = keep_judged(iter_pairs())
+    return headers if is_valid else json_stream.Problem(_NOT_HEADERS)
+
+
+def _encode_header(text: str) -> bytes:
+    # One that was too long to read is still too long.
+    is_cut = text.startswith(json_stream.TOO_LONG)
+    return b"." * (MAX_HEAD_BYTES + 1) if is_cut else text.encode()
+
+
+_MESSAGE_BODY: json_stream.Shape = {"text": None, "encoding": None}
+_ENTRY: json_stream.Shape = {
+    "startedDateTime": None,
+    "request": {
+        "method": None,
+        "url": None,
+        "headers": _read_headers,
+        "bodySize": None,
+        "postData": _MESSAGE_BODY,
+    },
+    "response": {"status": None, "headers": _read_headers, "content": _MESSAGE_BODY},
 }
 
 
-def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
-    """Read the exchanges of a HAR file, of curl commands or of NDJSON, in their order.
+def _read_entries(events: json_stream.Events) -> Iterator[Any]:
+    """Yield the entries, each with the members of its shape, and read to the end of the text.
 
-    The extension of the name decides; without a known one, and for `-` (standard input), the
-    first characters do. One byte order mark at the start is skipped.
-
-    Raises SourceError if the input can't be read, or is a HAR file that is not complete.
+    Raises _NotHarError, and what `parse_events` does.
     """
-    extension = "" if name == STDIN else os.path.splitext(name)[1].lower()
-    with open_input(name) as file:
-        chunks = iter(lambda: file.read(_CHUNK_BYTES), b"")
-        start = b""
-        while len(start) < _MAX_START_BYTES and (chunk := next(chunks, b"")):
-            start += chunk
-        start = start.removeprefix(_BYTE_ORDER_MARK)
-        read = _READERS.get(extension) or _find_reader(start)
-        yield from read(format_title(name), chain([start], chunks))
+    is_found = False
+    for _ in _find_members(events, "log"):
+        for _ in _find_members(events, "entries"):
+            if is_found or next(events)[0] != "start_array":
+                raise _NotHarError
+            is_found = True
+            for item in json_stream.read_items(events):
+                yield json_stream.read_value(item, _ENTRY)
+    for _ in events:
+        pass
+    if not is_found:
+        raise _NotHarError
 
 
-def _find_reader(start: bytes) -> Reader:
-    text = start.lstrip()
-    if not text.startswith(b"{"):
-        return read_curl
-    return read_har if _HAR_START.match(text) else read_ndjson
+def _find_members(events: json_stream.Events, name: str) -> Iterator[None]:
+    """Stop at each value that has a name in the next object; the caller reads it."""
+    if next(events)[0] != "start_map":
+        raise _NotHarError
+    for key in json_stream.read_keys(events):
+        if key == name:
+            yield
+        else:
+            json_stream.skip_value(events)
+
+
+def _build_har_exchange(place: str, entry: Any) -> Exchange:
+    method = _require(_get(entry, "request.method", str), "request.method")
+    url = _require(_find(entry, "request.url"), "request.url")
+    if not isinstance(url, str):
+        raise UnreadableError("request.url: must be a string")
+    headers: Headers = _find(entry, "request.headers") or ()
+    sent = url.removeprefix(json_stream.TOO_LONG).encode()
+    exchange = build_exchange(place, method, sent, headers)
+    if exchange.is_foreign:
+        return exchange
+    _get(entry, "request.url", str)  # now, because it is too long only if it is not foreign
+    started = _get(entry, "startedDateTime", str)
+    try:
+        requested_at = None if started is None else parse_instant(started)
+    except InstantError as error:
+        raise UnreadableError(f"startedDateTime: {error}") from None
+    body, response = _build_request_body(entry, headers), _build_har_response(entry)
+    return replace(exchange, body=body, requested_at=requested_at, response=response)
+
+
+def _build_request_body(entry: Any, headers: Headers) -> bytes:
+    body = _build_body(entry, "request.postData")
+    if body is not None:
+        return body
+    lengths = find_values(headers, b"content-length")
+    size = _get(entry, "request.bodySize", int) or 0
+    if size > 0 or any(length.strip(b"0") for length in lengths):
+        raise UnreadableError("request.postData.text: missing; export the recording with bodies")
+    return b""
+
+
+def _build_har_response(entry: Any) -> RecordedResponse | None:
+    """Return the response; None if there was none, for which HAR has the status 0."""
+    status = _get(entry, "response.status", int)
+    if not status:
+        return None
+    if status not in STATUSES:
+        raise UnreadableError(f"response.status: {NOT_A_STATUS}")
+    body = _build_body(entry, "response.content")
+    headers: Headers = _find(entry, "response.headers") or ()
+    if body is not None and _find(entry, "response.content.encoding"):
+        codings = find_values(headers, b"content-encoding")
+        body = _decompress("response.content", body, b", ".join(codings).lower())
+    return RecordedResponse(status, body)
+
+
+def _build_body(entry: Any, path: str) -> bytes | None:
+    text, encoding = _get(entry, f"{path}.text", str), _get(entry, f"{path}.encoding", str)
+    if text is None or not encoding:
+        return None if text is None else text.encode()
+    if encoding.lower() != "base64":
+        raise UnreadableError(f"{path}.encoding: not base64")
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except ValueError:  # binascii.Error, or a character that is not ASCII
+        raise UnreadableError(f"{path}.text: not base64") from None
+
+
+def _decompress(place: str, body: bytes, coding: bytes) -> bytes:
+    """Return a body decompressed if it still is compressed as its `Content-Encoding` says.
+
+    Most programs record the decompressed body beside the original header.
+
+    Raises UnreadableError for an unknown coding, and for damaged or too much data.
+    """
+    if not coding or coding == b"identity":
+        return body
+    # Compressed data is not UTF-8: neither its first bytes nor its checksum.
+    with suppress(UnicodeDecodeError):
+        body.decode()
+        return body
+    if coding in _GZIP:
+        return _inflate(place, body, _ANY_HEADER)
+    if coding == b"deflate":
+        return _inflate(place, body, _ANY_HEADER if body.startswith(_ZLIB_START) else _NO_HEADER)
+    name = coding.decode("latin-1") if coding.isalnum() else "an unknown coding"
+    raise UnreadableError(
+        f"{place}: compressed with {name[:20]}; export it again with decompressed bodies"
+    )
+
+
+def _inflate(place: str, body: bytes, window_bits: int) -> bytes:
+    stream = zlib.decompressobj(window_bits)
+    try:
+        text = stream.decompress(body, MAX_BODY_BYTES + 1)
+    except zlib.error:
+        raise UnreadableError(f"{place}: damaged compressed data") from None
+    if len(text) > MAX_BODY_BYTES:
+        raise UnreadableError(f"{place}: more than {MAX_BODY_BYTES:,} bytes when decompressed")
+    if not stream.eof:
+        raise UnreadableError(f"{place}: compressed data that is cut off")
+    return text
+
+
+def _get(entry: Any, path: str, kind: type[_T]) -> _T | None:
+    """Return the value at a path of an entry, or None if it is missing or null.
+
+    Raises UnreadableError if it is of another type, or a string that was too long to read.
+    """
+    value = _find(entry, path)
+    if type(value) is not kind and value is not None:
+        raise UnreadableError(f"{path}: must be {_KINDS[kind]}")
+    if isinstance(value, str) and value.startswith(json_stream.TOO_LONG):
+        raise UnreadableError(f"{path}: longer than {json_stream.MAX_TEXT_BYTES:,} bytes")
+    return value
+
+
+def _find(entry: Any, path: str) -> Any:
+    """Return the value at a path, or None. Raises UnreadableError if it does not have its shape."""
+    value, place = entry, "entry"
+    for step in path.split("."):
+        if isinstance(value, json_stream.Problem):
+            break
+        value = _get_member(value, step)
+        place = path[: path.index(step) + len(step)]
+    if isinstance(value, json_stream.Problem):
+        raise UnreadableError(f"{place}: {value.reason}")
+    return value
+
+
+def _get_member(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else value
+
+
+def _require(value: _T | None, path: str) -> _T:
+    if value is None:
+        raise UnreadableError(f"{path}: missing")
+    return value
