@@ -73,7 +73,7 @@ def open_sources(*paths: Path, mapping: ColumnMapping = STRICT) -> list[Source]:
 def run_engine(sources: Sequence[Source], window: Window, conflicts: Conflicts) -> Outcome:
     """Return the outcome of the DuckDB engine."""
     job = Job(sources, None, conflicts)
-    with open_engine(job, memory="512MiB", threads=2, progress=lambda *_: None) as engine:
+    with open_engine(job, memory=512 << 20, threads=2, progress=lambda *_: None) as engine:
         return ask_engine(engine, window)
 
 

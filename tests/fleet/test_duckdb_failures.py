@@ -28,7 +28,7 @@ ROWS = [("a", NOON + shift % 5, shift) for shift in range(2_000)]
 
 
 def run(
-    *paths: Path, memory: str | None = None, change: Callable[[], object] | None = None
+    *paths: Path, memory: int | None = None, change: Callable[[], object] | None = None
 ) -> None:
     job = Job(open_sources(*paths), None, "first")
     with open_engine(job, memory=memory, threads=1, progress=lambda *_: None) as engine:
@@ -117,14 +117,14 @@ def test_too_little_memory_is_an_error_of_the_engine(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "rows.parquet", ROWS)
 
     with pytest.raises(EngineError, match=r"DuckDB: .*--memory") as caught:
-        run(path, memory="1KiB")
+        run(path, memory=1 << 10)
 
     assert not re.search(r"\n", caught.value.reason)
 
 
 def test_a_url_that_only_a_cluster_reads_is_refused() -> None:
     source = Source.from_name("s3a://key:secret@bucket/rows", None)
-    message = "^s3a://bucket/rows: only a cluster reads a URL; use `python -m srvstat.spark`"
+    message = "^s3a://bucket/rows: only a cluster reads a URL; use `python -m srvstat.fleet.spark`"
 
     with pytest.raises(UsageError, match=message):
         list(read_batches(source))

@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully:FutureWarning"),
 ]
 
-JOB = ROOT / "src" / "srvstat" / "spark" / "__main__.py"
+JOB = ROOT / "src" / "srvstat" / "fleet" / "spark.py"
 SETTINGS = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # compiles for short jobs
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
@@ -77,7 +77,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def run_job(*arguments: str) -> int:
-    from srvstat.spark.__main__ import main  # noqa: PLC0415 - needs PySpark
+    from srvstat.fleet.spark import main  # noqa: PLC0415 - needs PySpark
 
     return main(arguments)
 
@@ -130,7 +130,7 @@ ROWS = [
 
 
 def test_compute_resolves_conflicts_in_the_session_of_its_caller(spark: Any) -> None:
-    from srvstat.spark import compute  # noqa: PLC0415 - needs PySpark
+    from srvstat.fleet.spark import compute  # noqa: PLC0415 - needs PySpark
 
     observations, servers = create_frames(spark, ROWS)
 
@@ -158,7 +158,7 @@ def test_compute_resolves_conflicts_in_the_session_of_its_caller(spark: Any) -> 
 
 
 def test_compute_reads_records_as_spark_reads_their_json(spark: Any, tmp_path: Path) -> None:
-    from srvstat.spark import compute  # noqa: PLC0415 - needs PySpark
+    from srvstat.fleet.spark import compute  # noqa: PLC0415 - needs PySpark
 
     observations, _ = create_frames(spark, ROWS)
     records = [server("a", players={"current": 3}), server("b"), server("no", publishable=False)]
@@ -171,7 +171,7 @@ def test_compute_reads_records_as_spark_reads_their_json(spark: Any, tmp_path: P
 
 
 def test_no_row_is_lost_to_wrong_statistics(spark: Any, tmp_path: Path) -> None:
-    from srvstat.spark import compute  # noqa: PLC0415 - needs PySpark
+    from srvstat.fleet.spark import compute  # noqa: PLC0415 - needs PySpark
 
     path = write_rows(tmp_path / "rows.parquet", [("a", AS_OF - 1, 1), ("a", AS_OF, 3)])
     forge_statistics(path, AS_OF - 1, AS_OF + DAY)
@@ -188,7 +188,7 @@ def test_no_row_is_lost_to_wrong_statistics(spark: Any, tmp_path: Path) -> None:
 
 
 def test_compute_refuses_columns_that_it_would_have_to_guess(spark: Any) -> None:
-    from srvstat.spark import compute  # noqa: PLC0415 - needs PySpark
+    from srvstat.fleet.spark import compute  # noqa: PLC0415 - needs PySpark
 
     observations, servers = create_frames(spark, ROWS)
     for changed, message in (
@@ -277,7 +277,7 @@ def test_the_job_runs_in_a_session_of_spark_connect(cli: Cli, tmp_path: Path) ->
     del environment["PYSPARK_PYTHON"]  # the job names its own Python
 
     ran = subprocess.run(
-        [sys.executable, "-m", "srvstat.spark", *arguments],
+        [sys.executable, "-m", "srvstat.fleet.spark", *arguments],
         env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
 

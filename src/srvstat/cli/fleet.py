@@ -1,6 +1,7 @@
 """`fleet`: compute the statistics of every server with an engine for large data."""
 
 import os
+import re
 import time
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -23,21 +24,19 @@ from srvstat.cli.sources import (
     parse_limit,
     parse_sources,
 )
-from srvstat.contract.errors import MissingLibraryError, UsageError
+from srvstat.contract import wire
+from srvstat.contract.errors import MissingLibraryError, ParameterError, UsageError
 from srvstat.contract.requests import parse_range
 from srvstat.contract.time import DEFAULT_RANGE
 from srvstat.files.atomic import check_name, check_target
-from srvstat.fleet.request import (
-    RESULT_EXTENSIONS,
-    FleetRequest,
-    find_extension,
-    parse_size,
-)
+from srvstat.fleet.results import RESULT_EXTENSIONS, find_extension
 from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summary
 from srvstat.snapshot.digests import MAX_SHARDS
 from srvstat.snapshot.write.build import check_is_no_source
 
 _DEFAULT_SHARDS = 8
+_SIZE = re.compile(r"([1-9][0-9]{0,5})(MiB|GiB|TiB)")
+_UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _MAX_THREADS = 1024  # DuckDB has no limit of its own, and could leave none for other programs
 
 
@@ -110,7 +109,8 @@ def fleet(
     """Compute the statistics of every server.
 
     The results are those of `srvstat compare`, byte for byte. DuckDB computes them, also from files
-    larger than its memory. On a cluster, `python -m srvstat.spark` computes the same with Spark.
+    larger than its memory. On a cluster, `python -m srvstat.fleet.spark` computes the same with
+    Spark.
 
     Example: srvstat fleet observations/ --servers servers.ndjson --range 30d -o results.parquet
     """
@@ -121,37 +121,36 @@ def fleet(
     if output and snapshots and os.path.abspath(output) == os.path.abspath(snapshots):
         raise UsageError(f"--snapshots {snapshots}: is the file of the results; name a folder")
     check_ending(snapshots)
-    if memory is not None:
-        parse_size(memory)
+    memory_bytes = None if memory is None else _parse_memory(memory)
     found = parse_sources(replace(options, observations=sources), output, name="SOURCE")
-    request = FleetRequest(
-        found.servers,
-        found.observations,
-        uses_slugs=found.ids == "slug",
-        game=found.game,
-        range=parse_range(DEFAULT_RANGE if range is None else range),
-        as_of=parse_instant_option("--as-of", as_of),
-        max_rejected=parse_limit(rows.max_rejected),
-        conflicts=conflicts,
-        output=_check_output(output, found, overwrite=overwrite),
-        overwrite=overwrite,
-        snapshots=snapshots,
-        shards=shards or _DEFAULT_SHARDS,
-        memory=memory,
-        threads=threads,
-    )
-    return _run(request, quiet=quiet)
-
-
-def _run(request: FleetRequest, *, quiet: bool) -> Outcome:
+    chosen = parse_range(DEFAULT_RANGE if range is None else range)
+    instant = parse_instant_option("--as-of", as_of)
+    limit = parse_limit(rows.max_rejected)
+    _check_output(output, found, overwrite=overwrite)
     # Before signals may interrupt imports.
     try:
-        from srvstat.fleet.run import run_fleet  # noqa: PLC0415
+        from srvstat.fleet.job import FleetRequest, run_fleet  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise MissingLibraryError(
             f"srvstat fleet: needs the library {error.name}; run pip install 'srvstat[bulk]'"
         ) from None
 
+    request = FleetRequest(
+        found.servers,
+        found.observations,
+        uses_slugs=found.ids == "slug",
+        game=found.game,
+        range=chosen,
+        as_of=instant,
+        max_rejected=limit,
+        conflicts=conflicts,
+        output=output,
+        overwrite=overwrite,
+        snapshots=snapshots,
+        shards=shards or _DEFAULT_SHARDS,
+        memory=memory_bytes,
+        threads=threads,
+    )
     started = time.monotonic()
     with show_progress(lambda bars: bars.show_step_progress(), quiet=quiet) as progress:
         summary = run_fleet(request, progress)
@@ -164,19 +163,31 @@ def _run(request: FleetRequest, *, quiet: bool) -> Outcome:
     return Outcome()
 
 
-def _check_output(path: str | None, sources: Sources, *, overwrite: bool) -> str | None:
-    """Return the path of the results, if they may be written there.
+def _parse_memory(text: str) -> int:
+    """Return a size such as `512MiB` in bytes.
+
+    Raises ParameterError.
+    """
+    found = _SIZE.fullmatch(text)
+    if not found:
+        raise ParameterError(
+            "{memory}: {value} is not a size such as 512MiB or 4GiB", value=wire.quote_value(text)
+        )
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _check_output(path: str | None, sources: Sources, *, overwrite: bool) -> None:
+    """Check that results may be written to a path.
 
     Raises UsageError, OutputError.
     """
     if path is None:
-        return None
+        return
     location = check_name("-o", path)
     find_extension(path)
     records = [] if sources.servers is None else [sources.servers]
     check_is_no_source(path, location, [*records, *sources.observations])
     check_target(path, overwrite=overwrite)
-    return path
 
 
 def _check_snapshots_alone(snapshots: str | None, range: str | None) -> None:

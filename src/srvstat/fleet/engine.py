@@ -264,9 +264,9 @@ class Session:
 
 @contextmanager
 def open_engine(
-    job: Job, *, memory: str | None, threads: int | None, progress: Progress
+    job: Job, *, memory: int | None, threads: int | None, progress: Progress
 ) -> Iterator["Engine"]:
-    """Open DuckDB with a limit of memory, such as `4GiB`, and of threads.
+    """Open DuckDB with a limit of memory, in bytes, and of threads.
 
     All sources that are not Parquet are read now. Queries that need more memory use temporary
     files, which are removed at the end.
@@ -279,7 +279,7 @@ def open_engine(
             "autoload_known_extensions": "false",
             "preserve_insertion_order": "false",
             "temp_directory": folder,
-            **({} if memory is None else {"memory_limit": memory}),
+            **({} if memory is None else {"memory_limit": f"{memory}B"}),
             **({} if threads is None else {"threads": str(threads)}),
         }
         try:

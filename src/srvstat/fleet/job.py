@@ -1,24 +1,123 @@
-"""Find the servers of a fleet in the rows of its sources, and compute their results."""
+"""Run a job: find the servers of a fleet, compute their results, and write what was asked for."""
 
+import os
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
-from srvstat.contract.errors import EngineError
+from srvstat.contract.errors import EngineError, UsageError
 from srvstat.contract.responses import ServerResult
 from srvstat.contract.stats import Growth, Statistics
 from srvstat.contract.time import Range, find_window
-from srvstat.documents.snapshot import FleetSummary
-from srvstat.fleet.engine import Engine, Identified, Job, Resolved, Servers
+from srvstat.documents.snapshot import FleetSummary, Manifest, ManifestShard, seal_manifest
+from srvstat.files.atomic import atomic_folder, atomic_write, write_file
+from srvstat.files.paths import convert_write_errors
+from srvstat.fleet.engine import Engine, Identified, Job, Progress, Resolved, Servers, open_engine
+from srvstat.fleet.results import find_extension, write_results
 from srvstat.fleet.rows import Conflicts, Rejected, format_place
 from srvstat.operations.answers import build_result
+from srvstat.snapshot.digests import (
+    MANIFEST,
+    compute_shards_root,
+    find_shard,
+    name_shard,
+)
+from srvstat.snapshot.rows import FileRow, find_observed_span
 from srvstat.snapshot.write import rules
+from srvstat.snapshot.write.build import Shard, build_shard
 from srvstat.snapshot.write.intake import AFTER_AS_OF
+from srvstat.snapshot.write.processes import WorkerError, count_cores, do_jobs
 from srvstat.snapshot.write.rejects import Reason, find_column
-from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
+from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
 from srvstat.sources.servers import ServerRecord, count_completed
-from srvstat.sources.source import Source
+from srvstat.sources.source import Source, check_sources, list_stored_names
+from srvstat.sources.values import is_utf8
+
+_BYTES_PER_PROCESS = 512 << 20
+"""The memory of a process that builds shards: it takes 260 MiB for servers of 20,000 rows."""
+
+
+class FleetRequest(NamedTuple):
+    """What to compute of which sources, and how.
+
+    `servers`, `uses_slugs`, `game`, `as_of` and `max_rejected` are those of a build. `output` is
+    the file of the results, and `snapshots` the folder of a sharded snapshot; one of them may be
+    None. `memory` is in bytes.
+    """
+
+    servers: Source | None
+    observations: Sequence[Source]
+    uses_slugs: bool
+    game: str | None
+    range: Range
+    as_of: int | None
+    max_rejected: rules.RejectLimit | None
+    conflicts: Conflicts
+    output: str | None
+    overwrite: bool
+    snapshots: str | None
+    shards: int
+    memory: int | None
+    threads: int | None
+
+
+def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
+    """Write the results and the snapshot that were asked for, each completely or not at all.
+
+    Raises UsageError, SourceError, EngineError, OutputError.
+    """
+    warnings: list[str] = []
+    with ExitStack() as stack:
+        results = sharded = None
+        if request.output is not None:
+            writing = atomic_write(request.output, overwrite=request.overwrite)
+            results = stack.enter_context(writing)
+        if request.snapshots is not None:
+            folder = stack.enter_context(atomic_folder(request.snapshots, "--snapshots"))
+            sharded = ShardedDraft(folder, request.snapshots, request.shards)
+        servers = [] if request.servers is None else [request.servers]
+        check_sources([*servers, *request.observations])
+        roster = read_roster(
+            request.servers, uses_slugs=request.uses_slugs, game=request.game, warn=warnings.append
+        )
+        sources = [
+            replace(source, accepts_any_id=roster.accepts_any_id) for source in request.observations
+        ]
+        job = Job(sources, request.as_of, request.conflicts)
+        opened = open_engine(job, memory=request.memory, threads=request.threads, progress=progress)
+        with opened as engine:
+            roster.check_game()  # before all rows are read, but after their columns
+            fleet = survey_fleet(engine, job, roster, request.max_rejected)
+            summary = None
+            if request.output and results:
+                found, summary = count_fleet(engine, fleet, request.range)
+                with convert_write_errors(request.output):
+                    write_results(results, found, find_extension(request.output))
+            resolved = sharded.write_rows(engine, fleet) if sharded else None
+        # The engine has freed its memory.
+        if sharded and resolved:
+            summary = summary or summarize(fleet, resolved, fleet.observed, None)
+            manifest = sharded.build(
+                fleet,
+                resolved,
+                list_stored_names(request.observations),
+                processes=_count_processes(request.memory, request.threads),
+                progress=progress,
+            )
+            summary = replace(summary, manifest=manifest)
+    assert summary, "neither results nor a snapshot"  # noqa: S101 - the command checks it
+    return replace(summary, warnings=(*warnings, *summary.warnings))
+
+
+def _count_processes(memory: int | None, threads: int | None) -> int:
+    """Return how many processes build shards at a time: one for each core that has the memory."""
+    processes = threads or count_cores()
+    return processes if memory is None else max(1, min(processes, memory // _BYTES_PER_PROCESS))
+
 
 _NO_OBSERVATION = Statistics(0, None, None, None, None, Growth(None, None))
 
@@ -218,3 +317,124 @@ def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> lis
             )
         )
     return rules.sort_reasons(reasons)
+
+
+_ROWS = "rows"
+"""The folder of the resolved rows, which is removed when all shards are built."""
+
+_PASSES = 2
+"""How often a build reports a row: when it reads it, and when it stores it."""
+
+
+class ShardedDraft:
+    """A folder to fill with the shards of a fleet, and its name for messages."""
+
+    def __init__(self, folder: str, title: str, shards: int) -> None:
+        """Raise UsageError for a path that an engine can't write to."""
+        if not is_utf8(folder):
+            raise UsageError(f"--snapshots {title}: the whole path must be UTF-8; name another one")
+        self._folder = folder
+        self._title = title
+        self._shards = shards
+
+    def write_rows(self, engine: Engine, fleet: Fleet) -> Resolved:
+        """Write the observations of the fleet by shard. The engine is not needed afterwards.
+
+        Raises SourceError, EngineError.
+        """
+        shards = [find_shard(server_id, self._shards) for server_id in fleet.servers.ids]
+        servers = fleet.servers._replace(shards=shards)
+        return engine.write_rows(servers, fleet.as_of, os.path.join(self._folder, _ROWS))
+
+    def build(
+        self,
+        fleet: Fleet,
+        resolved: Resolved,
+        sources: Sequence[str],
+        *,
+        processes: int,
+        progress: Progress,
+    ) -> Manifest:
+        """Build the shards from their rows, then write the manifest; return it.
+
+        `sources` are the names of sources that the shards and the manifest store.
+
+        Raises OutputError; EngineError if a process fails.
+        """
+        built: dict[int, FileRow] = {}
+        done = 0
+
+        def report(rows: int) -> None:
+            nonlocal done
+            done += rows
+            share = done / (_PASSES * resolved.kept or 1)
+            progress("building", min(1, share), f"{len(built)} of {self._shards} shards")
+
+        report(0)
+        try:
+            shards = self._iter_shards(fleet, sources)
+            for shard, row in do_jobs(build_shard, shards, processes=processes, report=report):
+                built[shard.number] = row
+                report(0)
+        except WorkerError as error:
+            raise EngineError(
+                f"{self._title}: {error}; if memory ran out, use more --shards or fewer --threads"
+            ) from None
+        rows = [built[number] for number in range(self._shards)]
+        manifest = _build_manifest(fleet, resolved, sources, rows)
+        if manifest.observations != resolved.kept:
+            raise EngineError(
+                f"{self._title}: the engine kept {resolved.kept:,} observations, but the shards"
+                f" have {manifest.observations:,}; please report this"
+            )
+        with convert_write_errors(self._title), suppress(FileNotFoundError):
+            shutil.rmtree(os.path.join(self._folder, _ROWS))
+        path = os.path.join(self._folder, MANIFEST)
+        write_file(path, [manifest.to_json(), b"\n"], title=self._title)
+        return manifest
+
+    def _iter_shards(self, fleet: Fleet, sources: Sequence[str]) -> Iterator[Shard]:
+        members: list[list[int]] = [[] for _ in range(self._shards)]
+        for number, server_id in enumerate(fleet.servers.ids):
+            members[find_shard(server_id, self._shards)].append(number)
+        for shard, numbers in enumerate(members):
+            name = name_shard(shard)
+            yield Shard(
+                number=shard,
+                path=os.path.join(self._folder, name),
+                title=os.path.join(self._title, name),
+                records=[fleet.records[number] for number in numbers],
+                rows=os.path.join(self._folder, _ROWS, f"shard={shard}"),
+                as_of=fleet.as_of,
+                sources=sources,
+            )
+
+
+def _build_manifest(
+    fleet: Fleet, resolved: Resolved, sources: Sequence[str], rows: Sequence[FileRow]
+) -> Manifest:
+    """Return the manifest of shards, given the rows of their files in order."""
+    roots = [row.root.hex() for row in rows]
+    first_observed_at, last_observed_at = find_observed_span(rows)
+    manifest = Manifest(
+        as_of=fleet.as_of,
+        root=compute_shards_root(fleet.as_of, roots),
+        servers=sum(row.server_count for row in rows),
+        observations=sum(row.observation_count for row in rows),
+        first_observed_at=first_observed_at,
+        last_observed_at=last_observed_at,
+        sources=tuple(sources),
+        repeated=resolved.repeated,
+        conflicting=resolved.conflicting,
+        rejected=sum(reason.rows for reason in fleet.reasons),
+        shards=tuple(
+            ManifestShard(
+                file=name_shard(number),
+                root=row.root.hex(),
+                servers=row.server_count,
+                observations=row.observation_count,
+            )
+            for number, row in enumerate(rows)
+        ),
+    )
+    return seal_manifest(manifest)

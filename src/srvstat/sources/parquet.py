@@ -161,7 +161,7 @@ def _open_file(source: Source) -> Iterator[ParquetFile]:
         raise SourceError("standard input: Parquet can't be read from it; name a file")
     if is_url(source.name):
         raise UsageError(
-            f"{source.title}: only a cluster reads a URL; use `python -m srvstat.spark`,"
+            f"{source.title}: only a cluster reads a URL; use `python -m srvstat.fleet.spark`,"
             " or name a path"
         )
     with convert_errors(source.title, SourceError):
