@@ -1,8 +1,15 @@
 """The rules of integrity: their figures by definition, honest series, and changed ones."""
 
 import json
+import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from itertools import pairwise
 from random import Random
+from statistics import median
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -11,8 +18,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import naive_integrity as naive
-from analysis.honest_series import SIZES, Shape, draw_series
 from conftest import AS_OF, DAY
 from srvstat.analysis.integrity import Series, check_series
 from srvstat.contract.time import LATEST, Window, parse_instant
@@ -20,6 +25,9 @@ from srvstat.documents.integrity import AnyRule
 from srvstat.snapshot.blocks import Observations
 
 MINUTE = 60_000
+HOUR = 60 * MINUTE
+SIZES = (5, 30, 200, 2_000)
+"""The mean number of players."""
 BERLIN = "Europe/Berlin"
 
 KINDS: Mapping[str, Callable[[Random, int], int]] = {
@@ -80,14 +88,14 @@ def judge_naively(found: Series) -> dict[str, Any]:
     positive = sum(players > 0 for _, players in rows)
     days = (rows[-1][0] - rows[0][0]) / DAY
     judged: dict[str, Any] = {
-        "flatLine": naive.judge_flat_line(rows) if positive >= 100 else None,
-        "floor": naive.judge_floor(rows) if positive >= 200 and days >= 3 else None,
-        "jitter": naive.judge_jitter(rows) if positive >= 500 else None,
-        "missingValues": naive.judge_missing_values(rows) if positive >= 200 else None,
-        "stepChange": naive.judge_step_change(rows),
-        "noDailyCycle": naive.judge_daily_cycle(rows, BERLIN) if positive >= 120 else None,
-        "aboveMaximum": naive.judge_maximum(rows, found.maximum),
-        "gaps": naive.judge_gaps(rows, found.window.end) if len(rows) >= 10 else None,
+        "flatLine": judge_flat_line(rows) if positive >= 100 else None,
+        "floor": judge_floor(rows) if positive >= 200 and days >= 3 else None,
+        "jitter": judge_jitter(rows) if positive >= 500 else None,
+        "missingValues": judge_missing_values(rows) if positive >= 200 else None,
+        "stepChange": judge_step_change(rows),
+        "noDailyCycle": judge_daily_cycle(rows, BERLIN) if positive >= 120 else None,
+        "aboveMaximum": judge_maximum(rows, found.maximum),
+        "gaps": judge_gaps(rows, found.window.end) if len(rows) >= 10 else None,
     }
     return judged
 
@@ -170,3 +178,278 @@ def test_a_rule_without_enough_data_says_what_it_needs() -> None:
         "aboveMaximum": "the record has no maximum",
         "gaps": None,
     }
+
+
+Rows = list[tuple[int, int]]
+"""Instants in milliseconds, ascending, and players."""
+
+_MIDNIGHT = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def compute_usual(rows: Rows) -> Fraction:
+    """Return the median distance; rows are at least two."""
+    distances = [later - at for (at, _), (later, _) in pairwise(rows)]
+    return find_median(distances)
+
+
+def find_median(values: list[int] | list[Fraction]) -> Fraction:
+    """Return the exact median."""
+    return median(map(Fraction, values))
+
+
+def judge_flat_line(rows: Rows) -> tuple[bool, Mapping[str, Any]]:
+    usual = compute_usual(rows)
+    best: tuple[tuple[bool, Fraction], Mapping[str, Any]] = ((False, Fraction(-1)), {})
+    for first, (start, players) in enumerate(rows):
+        last = first
+        while (
+            last + 1 < len(rows)
+            and rows[last + 1][1] == players
+            and rows[last + 1][0] - rows[last][0] <= 3 * usual
+        ):
+            last += 1
+        hours = 24 if players < 10 else 12 if players < 100 else 6
+        length = (last + 1 - first >= 12, Fraction(rows[last][0] - start, hours * HOUR))
+        if players and length > best[0]:
+            found = {"longestRun": last + 1 - first, "players": players}
+            best = (length, found | {"from": start, "to": rows[last][0]})
+    return best[0] >= (True, Fraction(1)), best[1]
+
+
+def judge_floor(rows: Rows) -> tuple[bool, Mapping[str, Any]]:
+    counts = sorted(players for _, players in rows if players)
+    lowest = next(
+        one for one in counts if sum(other <= one for other in counts) > len(counts) // 100
+    )
+    share = Fraction(counts.count(lowest), len(counts))
+    return lowest >= 5 and share >= Fraction(1, 5), {"players": lowest, "share": float(share)}
+
+
+def judge_jitter(rows: Rows) -> tuple[bool, Mapping[str, Any]] | None:
+    usual = compute_usual(rows)
+    used = {
+        at: rows[at + 1][1] - rows[at][1]
+        for at in range(len(rows) - 1)
+        if rows[at][1] and rows[at + 1][1] and rows[at + 1][0] - rows[at][0] <= usual * 3 / 2
+    }
+    if not used or usual > 12 * 60_000:
+        return None
+    sizes = sorted(map(abs, used.values()))
+    most = 4 * max(sizes[len(sizes) // 2], 1)
+    limited = {at: max(-most, min(most, one)) for at, one in used.items()}
+    pairs = [(one, limited[at + 1]) for at, one in limited.items() if at + 1 in limited]
+    squares = sum(one * one for one in limited.values())
+    if len(pairs) < 500 or not squares:
+        return None
+    correlation = Fraction(sum(one * other for one, other in pairs), squares)
+    found = {"correlation": float(correlation), "pairs": len(pairs)}
+    return correlation <= Fraction(-3, 10), found
+
+
+def judge_missing_values(rows: Rows) -> tuple[bool, Mapping[str, Any]] | None:
+    counts = sorted(players for _, players in rows if players)
+    rare = len(counts) // 20
+    low, high = counts[rare], counts[len(counts) - 1 - rare]
+    usual = [one for one in counts if low <= one <= high]
+    numbers = range(low, high + 1)
+    if len(numbers) < 15 or len(usual) < 5 * len(numbers):
+        return None
+    missing = [one for one in numbers if one not in usual]
+    starts = [one for one in missing if one - 1 not in missing]
+    distances = [later - one for one, later in pairwise(starts)]
+    regular = {one: sum(other in {one, one + 1} for other in distances) for one in distances}
+    spacing = min((one for one in regular if regular[one] == max(regular.values())), default=None)
+    share = Fraction(len(missing), len(numbers))
+    of_distances = None if spacing is None else Fraction(regular[spacing], len(distances))
+    found = {
+        "from": low,
+        "to": high,
+        "missing": len(missing),
+        "share": float(share),
+        "first": missing[:5],
+        "holes": len(starts),
+        "spacing": spacing,
+        "regular": None if of_distances is None else float(of_distances),
+    }
+    is_regular = of_distances is not None and of_distances >= Fraction(9, 10)
+    return is_regular and share >= Fraction(1, 20) and len(starts) >= 5, found
+
+
+def judge_step_change(rows: Rows) -> tuple[bool, Mapping[str, Any]] | None:
+    by_day: defaultdict[int, list[int]] = defaultdict(list)
+    for at, players in rows:
+        if players:
+            by_day[(_MIDNIGHT + timedelta(milliseconds=at)).toordinal()].append(players)
+    days = sorted(day for day, counts in by_day.items() if len(counts) >= 8)
+    medians = [find_median(by_day[day]) for day in days]
+    best: tuple[Fraction, Mapping[str, Any]] = (Fraction(0), {})
+    for at in range(7, len(days) - 6):
+        before, after = find_median(medians[at - 7 : at]), find_median(medians[at : at + 7])
+        ratio = max((before + 5) / (after + 5), (after + 5) / (before + 5))
+        if ratio > best[0]:
+            midnight = (days[at] - _MIDNIGHT.toordinal()) * 24 * HOUR
+            found = {"at": midnight, "medianBefore": float(before), "medianAfter": float(after)}
+            best = (ratio, found | {"ratio": float(ratio)})
+    return (best[0] >= 3, best[1]) if best[1] else None
+
+
+def judge_daily_cycle(rows: Rows, zone: str) -> tuple[bool, Mapping[str, Any]] | None:
+    by_hour: defaultdict[int, list[int]] = defaultdict(list)
+    for at, players in rows:
+        local = (_MIDNIGHT + timedelta(milliseconds=at)).astimezone(ZoneInfo(zone))
+        by_hour[local.hour].append(players)
+    if len(by_hour) < 24 or min(map(len, by_hour.values())) < 5:
+        return None
+    medians = [find_median(by_hour[hour]) for hour in range(24)]
+    typical, low, high = find_median(medians), min(medians), max(medians)
+    if typical < 5 or rows[-1][0] - rows[0][0] < 7 * 24 * HOUR:
+        return None
+    share = (high - low) / typical
+    found = {
+        "lowestPlayers": float(low),
+        "lowestHour": medians.index(low),
+        "highestPlayers": float(high),
+        "highestHour": medians.index(high),
+        "typicalPlayers": float(typical),
+        "share": float(share),
+    }
+    return share <= Fraction(1, 10), found
+
+
+def judge_maximum(rows: Rows, maximum: int) -> tuple[bool, Mapping[str, Any]] | None:
+    if not maximum:
+        return None
+    above = [at for at, players in rows if players > maximum]
+    found = {
+        "observations": len(above),
+        "maximumPlayers": maximum,
+        "peakPlayers": max(Counter(players for _, players in rows)),
+        "firstAt": above[0] if above else None,
+        "lastAt": above[-1] if above else None,
+    }
+    return bool(above), found
+
+
+def judge_gaps(rows: Rows, end: int) -> tuple[bool, Mapping[str, Any]]:
+    usual = compute_usual(rows)
+    edges = [*(at for at, _ in rows), end]
+    pairs = list(pairwise(edges))
+    covered = sum(min(Fraction(last - first), 3 * usual) for first, last in pairs)
+    gaps = [(last - first, -first) for first, last in pairs if last - first > usual * 3 / 2]
+    longest = [{"from": -first, "to": length - first} for length, first in sorted(gaps)[::-1][:3]]
+    coverage = covered / (end - edges[0])
+    found = {"coverage": float(coverage), "gapCount": len(gaps), "longest": longest}
+    return coverage < Fraction(9, 10), found
+
+
+_EXACT = 50
+"""Below this, numbers are drawn exactly; above, from a normal distribution."""
+
+
+class Shape(NamedTuple):
+    """What a series is drawn from."""
+
+    size: int
+    days: int
+    minutes: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class _Habits:
+    """The properties of a server and its players, drawn from a seed."""
+
+    stay: float
+    night: float
+    busiest_hour: float
+    weekend: float
+    trend: float
+    update_at: int
+    update_factor: float
+    restart_hour: int | None
+    event_day: int
+
+    def compute_level(self, at: int, start: int, end: int) -> float:
+        """Return the expected number of players over the mean, at an instant."""
+        angle = 2 * math.pi * (at / HOUR - self.busiest_hour) / 24
+        daily = self.night + (1 - self.night) * (1 + math.cos(angle)) / 2
+        level = daily * 2 / (1 + self.night)
+        day = at // DAY
+        if (day + 4) % 7 >= 5:
+            level *= self.weekend
+        if day % 30 == self.event_day:
+            level *= 1.5
+        if at >= self.update_at:
+            level *= self.update_factor
+        return level * math.exp(self.trend * (at - start) / (end - start))
+
+
+def draw_series(shape: Shape) -> Series:
+    """Return the observations of an honest server; equal shapes give equal series."""
+    random = Random(f"{shape}")  # noqa: S311 - drawn from a seed, to be drawn again
+    end = AS_OF
+    start = end - shape.days * DAY
+    habits = _draw_habits(random, start, end)
+    instants: list[int] = []
+    players: list[int] = []
+    outages = _draw_outages(random, start, end)
+    count = _draw_poisson(random, shape.size * habits.compute_level(start, start, end))
+    before = start
+    for due in range(start + MINUTE, end - MINUTE, shape.minutes * MINUTE):
+        at = due + random.randrange(20_000)
+        level = shape.size * habits.compute_level(at, start, end)
+        staying = math.exp((before - at) / habits.stay)
+        count = _move(random, count // 3 if _is_restarting(habits, at) else count, level, staying)
+        before = at
+        is_missed = random.random() < 0.01 or any(first <= at < last for first, last in outages)
+        if not is_missed:
+            instants.append(at)
+            players.append(0 if _is_restarting(habits, at) else count)
+    maximum = 2 * max(*players, shape.size)
+    observations = Observations(np.array(instants), np.array(players))
+    return Series(observations, Window(start, end), ZoneInfo("UTC"), maximum)
+
+
+def _draw_habits(random: Random, start: int, end: int) -> _Habits:
+    return _Habits(
+        stay=random.uniform(20, 120) * MINUTE,
+        night=random.uniform(0.15, 0.6),
+        busiest_hour=random.uniform(0, 24),
+        weekend=random.uniform(0.9, 1.4),
+        trend=random.uniform(-0.5, 0.5),
+        update_at=random.randrange(start, end) if random.random() < 0.3 else end,
+        update_factor=random.uniform(0.6, 1.8),
+        restart_hour=random.randrange(24) if random.random() < 0.7 else None,
+        event_day=random.randrange(30),
+    )
+
+
+def _draw_outages(random: Random, start: int, end: int) -> list[tuple[int, int]]:
+    firsts = [random.randrange(start, end) for _ in range(random.randrange(3))]
+    return [(first, first + round(random.uniform(1, 12) * HOUR)) for first in firsts]
+
+
+def _move(random: Random, count: int, level: float, staying: float) -> int:
+    """Return the players after a step of time: a share of them stays, and others arrive."""
+    return _draw_binomial(random, count, staying) + _draw_poisson(random, level * (1 - staying))
+
+
+def _is_restarting(habits: _Habits, at: int) -> bool:
+    return habits.restart_hour is not None and 0 <= at % DAY - habits.restart_hour * HOUR < 120_000
+
+
+def _draw_poisson(random: Random, mean: float) -> int:
+    if mean > _EXACT:
+        return max(round(random.gauss(mean, math.sqrt(mean))), 0)
+    limit, product, number = math.exp(-mean), random.random(), 0
+    while product > limit:
+        product *= random.random()
+        number += 1
+    return number
+
+
+def _draw_binomial(random: Random, count: int, share: float) -> int:
+    if count > _EXACT:
+        deviation = math.sqrt(count * share * (1 - share))
+        return min(max(round(random.gauss(count * share, deviation)), 0), count)
+    return sum(random.random() < share for _ in range(count))

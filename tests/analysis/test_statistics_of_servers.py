@@ -1,28 +1,32 @@
-"""The documents stats and top, recomputed from random rows by the definitions alone."""
+"""Statistics, ranks and trends of servers, recomputed from random rows by the definitions."""
 
 import json
+import random
 import tempfile
 from contextlib import closing
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple, get_args
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from analysis.naive_steps import compute_change_naively
-from analysis.random_rows import Rows, rows
-from analysis.raw_figures import compute_figures
+from analysis.definitions import HOUR, Row, Rows, compute_change_naively, compute_figures, series
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
+from srvstat.analysis.growth import compute_median_slope
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.contract.errors import UsageError
-from srvstat.contract.time import BEFORE_ALL, Window, format_instant, parse_instant
+from srvstat.contract.time import BEFORE_ALL, LATEST, Window, format_instant, parse_instant
 from srvstat.documents.analysis import TopKey
+from srvstat.snapshot.blocks import Observations
+from srvstat.snapshot.read.observations import Extreme, WindowFigures
 from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 
-HOUR = DAY // 24
 KEYS: tuple[TopKey, ...] = get_args(TopKey)
 
 
@@ -37,7 +41,7 @@ class Case(NamedTuple):
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    servers = {name: draw(rows()) for name in ("a", "b", "c")}
+    servers = {name: draw(series()) for name in ("a", "b", "c")}
     servers["tie"] = servers["b"]  # ranked by id
     servers["d"] = {AS_OF: 1}  # so that the snapshot is as of AS_OF
     edges = [
@@ -171,3 +175,153 @@ def test_many_servers_are_read_in_batches(build: Build) -> None:
 def test_a_quantile_is_a_decimal_from_0_to_1(text: str) -> None:
     with pytest.raises(UsageError, match="is not a decimal from 0 to 1"):
         FigureOptions([text])
+
+
+LARGEST = 2**53 - 1
+QUANTILES = [Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(95, 100), Fraction(1)]
+
+
+@st.composite
+def observed_windows(draw: st.DrawFn) -> tuple[list[Row], Window]:
+    """Draw observations, polled regularly or not, and a window that has them all."""
+    distances = draw(st.sampled_from([(60_000, 60_000), (59_990, 60_010), (1, 10**6), (1, 10**11)]))
+    players = draw(st.sampled_from([(0, 3), (0, 900), (LARGEST - 9, LARGEST), (0, LARGEST)]))
+    rows = []
+    at = start = draw(st.integers(0, 10**12))
+    for step, count in draw(
+        st.lists(st.tuples(st.integers(*distances), st.integers(*players)), max_size=40)
+    ):
+        at += step
+        rows.append((at, count))
+    end = at + draw(st.sampled_from([0, 1, 60_000, 10**8]))
+    return rows, Window(draw(st.sampled_from([start, BEFORE_ALL])), end)
+
+
+@example(([(9, 5)], Window(8, 9)))
+@example(([(at, LARGEST) for at in range(1, 3001)], Window(0, LATEST)))
+@given(observed_windows())
+def test_the_figures_of_a_window_are_those_of_its_rows(drawn: tuple[list[Row], Window]) -> None:
+    rows, window = drawn
+    above = rows[0][1] if rows else 0
+
+    observations = Observations(*np.array(rows, np.int64).reshape(-1, 2).T)
+    found = WindowFigures(observations, window)
+
+    usual, lasted = found.usual_interval, found.sum_durations_above(above)
+    start = None if window.start == BEFORE_ALL else window.start
+    assert found.total == sum(players for _, players in rows)
+    assert {
+        "averagePlayers": found.mean,
+        "medianPlayers": found.median,
+        **describe_extreme("peak", found.peak),
+        **describe_extreme("lowest", found.lowest),
+        "firstPlayers": found.first,
+        "lastPlayers": found.last,
+        "growth": found.growth._asdict(),
+        "sampleCount": found.count,
+        "quantiles": [
+            {"quantile": float(one), "players": found.find_quantile(one)} for one in QUANTILES
+        ],
+        "timeWeightedAverage": found.weighted_mean,
+        "above": {
+            "players": above,
+            "hours": None if lasted is None else float(Fraction(lasted, 2 * HOUR)),
+        },
+        "usualIntervalSeconds": usual and usual / 1000,
+        "coverage": found.coverage,
+    } == compute_figures(rows, (start, window.end), QUANTILES, above)
+
+
+def describe_extreme(name: str, extreme: Extreme | None) -> dict[str, Any]:
+    return {
+        f"{name}Players": extreme and extreme.players,
+        f"{name}FirstAt": extreme and format_instant(extreme.first_at),
+        f"{name}LastAt": extreme and format_instant(extreme.last_at),
+    }
+
+
+class Average(NamedTuple):
+    """The average of `total` in `observations` observations at a position."""
+
+    position: int
+    total: int
+    observations: int
+
+
+def compute_trend(points: list[Average]) -> Fraction:
+    columns = [[getattr(point, name) for point in points] for name in Average._fields]
+    fits = all(abs(number) < 1 << 63 for number in columns[1])
+    return compute_median_slope(
+        np.array(columns[0], np.int64),
+        np.array(columns[1], np.int64 if fits else object),
+        np.array(columns[2], np.int64),
+    )
+
+
+@st.composite
+def averages(draw: st.DrawFn) -> list[Average]:
+    """Draw averages: few or many, of equal, small or huge counts, at even and uneven distances."""
+    size = draw(st.sampled_from([2, 3, 4, 15, 16, 17, 40]))
+    totals = st.integers(0, draw(st.sampled_from([0, 1, 3, 900, LARGEST])))
+    counts = st.integers(1, draw(st.sampled_from([1, 3, 288, LARGEST])))
+    distances = st.sampled_from(draw(st.sampled_from([[1], [1, 2, 3], [7, 10**9, 3**30]])))
+    trend = draw(st.sampled_from([0, 1, 50]))
+    position = draw(st.integers(0, LARGEST))
+    found = []
+    for number in range(size):
+        position += draw(distances)
+        count = draw(counts)
+        found.append(Average(position, draw(totals) + trend * number * count, count))
+    return found
+
+
+def draw_line() -> list[Average]:
+    """Draw averages of which some are so close to a line that doubles can't order their slopes."""
+    drawn, count = random.Random(1), 10**15  # noqa: S311 - cases are drawn from a seed
+    on_line = drawn.sample(range(40), 12)
+    totals = [
+        (at + 7) * count + drawn.randrange(-3, 4)
+        if at in on_line
+        else (at + drawn.choice([2, 4, 10, 12])) * count + drawn.randrange(count)
+        for at in range(40)
+    ]
+    return [Average(at, total, count) for at, total in enumerate(totals)]
+
+
+def compute_naively(points: list[Average]) -> Fraction:
+    return median(
+        (Fraction(b.total, b.observations) - Fraction(a.total, a.observations))
+        / (b.position - a.position)
+        for a, b in combinations(points, 2)
+    )
+
+
+@example([Average(at, at % 4, 1) for at in range(40)])
+@example([Average(at, LARGEST + at % 3, LARGEST) for at in range(40)])  # doubles see equal averages
+@example(draw_line())
+@example([Average(at, at * at % 97, 1 + at % 2) for at in range(1, 80)])
+@given(averages())
+def test_the_trend_is_the_median_of_all_slopes(points: list[Average]) -> None:
+    assert compute_trend(points) == compute_naively(points)
+
+
+HALF = [LARGEST, *(7919 * at % 1000 for at in range(1, 1_500))]
+
+
+@pytest.mark.parametrize(
+    ("averages", "slope"),
+    [
+        ([0] * 3_000, 0),
+        ([*range(3_000)], 1),
+        ([0, 9] * 1_500, 0),
+        ([*HALF, *reversed(HALF)], 0),  # two averages of which doubles are imprecise
+    ],
+)
+def test_millions_of_slopes_are_ranked(averages: list[int], slope: int) -> None:
+    counts = [280 + at * at % 97 for at in range(3_000)]
+
+    found = compute_trend(
+        [Average(at, mean * counts[at], counts[at]) for at, mean in enumerate(averages)]
+    )
+
+    assert found == slope

@@ -1,0 +1,410 @@
+"""Answer questions through the Python API."""
+
+import copy
+import os
+import pickle
+import re
+import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice, permutations
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+import srvstat
+from conftest import DAY, Cli
+from srvstat.cli.demo import IDS
+from srvstat.documents.document import RowDocument
+from srvstat.render.rows import encode_rows
+
+
+def test_an_answer_is_typed_and_encodes_to_the_bytes_of_the_api(
+    cli: Cli, demo_snapshot: str
+) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        answer = snapshot.compare(["id:harbor-city", "cfxId:nf8q1z"], range="7d")
+        detail = snapshot.get("id:harbor-city")
+
+    assert answer.data[1].serverId == "new-frontier"
+    assert answer.data[0].growth.players == -4
+    assert detail.data.players.max == 400
+    command = ("compare", "harbor-city", "cfxId:nf8q1z", "--range", "7d", "-s", demo_snapshot)
+    assert answer.to_json() + b"\n" == cli(*command).stdout
+    assert detail.to_json() + b"\n" == cli("get", "harbor-city", "-s", demo_snapshot).stdout
+
+
+def test_errors_of_the_api_are_exceptions(demo_snapshot: str) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        with pytest.raises(srvstat.InvalidRequestError, match="1 given, 2 to 5 needed") as invalid:
+            snapshot.compare(["harbor-city"])
+        with pytest.raises(srvstat.ServerNotFoundError, match="no cfxId nobody"):
+            snapshot.get("cfxId:nobody")
+
+    assert isinstance(invalid.value, srvstat.ApiError)
+    assert (invalid.value.code, invalid.value.http_status) == ("INVALID_REQUEST", 400)
+    assert str(invalid.value).startswith("INVALID_REQUEST: Invalid request (")
+
+
+def test_at_overrides_the_instant_of_the_snapshot(demo_snapshot: str) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        assert snapshot.as_of == "2026-03-01T12:00:00.000Z"
+        assert re.fullmatch("[0-9a-f]{64}", snapshot.root)
+        earlier = snapshot.compare(["harbor-city", "old-guard"], at="2025-12-16T13:30Z")
+        with pytest.raises(ValueError, match="no time zone"):
+            snapshot.compare(["harbor-city", "old-guard"], at="2025-12-16T13:30")
+
+    assert [result.sampleCount for result in earlier.data] == [2, 2]
+
+
+def test_a_path_may_be_str_bytes_or_path(demo_snapshot: str) -> None:
+    for path in (demo_snapshot, os.fsencode(demo_snapshot), Path(demo_snapshot)):
+        with srvstat.open_snapshot(path) as snapshot:
+            assert snapshot.get("harbor-city").data.id == "harbor-city"
+
+
+def test_a_missing_snapshot_is_an_error_and_creates_no_file(tmp_path: Path) -> None:
+    with pytest.raises(srvstat.SnapshotError, match="no such file"):
+        srvstat.open_snapshot(tmp_path / "none.db")
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_all_public_names_can_be_loaded() -> None:
+    assert dir(srvstat) == sorted(srvstat.__all__)
+    assert all(getattr(srvstat, name) is not None for name in srvstat.__all__)
+    with pytest.raises(AttributeError, match="nonsense"):
+        srvstat.nonsense  # noqa: B018 - the look-up is the test
+
+
+def test_a_path_with_a_nul_is_an_error() -> None:
+    with pytest.raises(srvstat.SnapshotError, match="not a file name"):
+        srvstat.open_snapshot("a\0b")
+
+
+Ask = Callable[[srvstat.Snapshot], Any]
+
+DOCUMENTS: list[tuple[Ask, list[str]]] = [
+    (
+        lambda snapshot: snapshot.servers("a", offline=False, sort="current"),
+        ["servers", "a", "--online", "--sort=current"],
+    ),
+    (lambda snapshot: snapshot.stats(), ["stats", "--all"]),
+    (
+        lambda snapshot: snapshot.stats(
+            ["ns6r0b", "id:old-guard"],
+            by="cfxId",
+            start="2026-01-31",
+            end="2026-02-10T12:00Z",
+            tz="Asia/Tokyo",
+            quantiles=[0.95, "0.1"],
+            above=20,
+            versus_previous=True,
+        ),
+        [
+            *("stats", "ns6r0b", "id:old-guard", "--by=cfxId", "--from=2026-01-31"),
+            *("--to=2026-02-10T12:00Z", "--tz=Asia/Tokyo", "--quantile=0.95", "--quantile=0.1"),
+            *("--above=20", "--versus=previous"),
+        ],
+    ),
+    (
+        lambda snapshot: snapshot.top("a", by="peak", limit=2, range="36h", quantiles=[0.00001]),
+        ["top", "a", "--by=peak", "--limit=2", "--range=36h", "--quantile=0.00001"],
+    ),
+    (
+        lambda snapshot: snapshot.growth(
+            ["harbor-city", "old-guard"], step="week", range="90d", tz="Asia/Tokyo"
+        ),
+        ["growth", "harbor-city", "old-guard", "--step=week", "--range=90d", "--tz=Asia/Tokyo"],
+    ),
+    (
+        lambda snapshot: snapshot.peak_hours(["harbor-city"], tz="Asia/Tokyo"),
+        ["peak-hours", "harbor-city", "--tz=Asia/Tokyo"],
+    ),
+    (
+        lambda snapshot: snapshot.integrity(["old-guard"], tz="Asia/Tokyo"),
+        ["integrity", "old-guard", "--tz=Asia/Tokyo"],
+    ),
+]
+
+HISTORIES: list[tuple[Ask, list[str]]] = [
+    (
+        lambda snapshot: snapshot.history(["harbor-city", "old-guard"], range="90d"),
+        ["harbor-city", "old-guard", "--range=90d"],
+    ),
+    (
+        lambda snapshot: snapshot.history(["harbor-city"], step="1d", tz="Asia/Tokyo"),
+        ["harbor-city", "--step=1d", "--tz=Asia/Tokyo"],
+    ),
+    (
+        lambda snapshot: snapshot.history(
+            ["harbor-city", "old-guard"], step="6h", aggregate="max", sum=True
+        ),
+        ["harbor-city", "old-guard", "--step=6h", "--aggregate=max", "--sum"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("ask", "command"), DOCUMENTS)
+def test_a_method_returns_the_document_of_its_command(
+    cli: Cli, demo_snapshot: str, ask: Ask, command: list[str]
+) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        document = ask(snapshot)
+
+    assert document.to_json() + b"\n" == cli(*command, "--snapshot", demo_snapshot).stdout
+    assert isinstance(document, RowDocument)
+
+
+@pytest.mark.parametrize(("ask", "command"), HISTORIES)
+def test_a_history_has_the_rows_of_its_command(
+    cli: Cli, demo_snapshot: str, ask: Ask, command: list[str]
+) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        history = ask(snapshot)
+        rows = list(history)
+        assert "read_rows" not in repr(history)  # it holds the servers and all edges
+        lines = b"".join(encode_rows(history, "ndjson"))
+        table = history.to_arrow()
+
+    assert lines == cli("history", *command, "--snapshot", demo_snapshot).stdout
+    assert len(rows) == table.num_rows > 1
+    at = table.column_names.index("players")
+    assert table.column("players").to_pylist() == [row[at] for row in rows]
+
+
+def test_a_report_and_its_parts_are_those_of_the_command(cli: Cli, demo_snapshot: str) -> None:
+    names = ["cfxId:hc4x2k", "old-guard"]
+    window: Any = {"start": "2026-02-01", "tz": "Asia/Tokyo"}
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        report = snapshot.report(names, title="a b", **window)
+        year, default = snapshot.report(names[1:], range="1y"), snapshot.report(names[1:])
+        timeline = snapshot.timeline(names, most_steps=9_000, **window)
+        distribution = snapshot.distribution(iter(names), **window)
+        short = snapshot.timeline(most_steps=3)
+        wide = snapshot.distribution(most_bins=1)
+
+    options = ["--title=a b", "--from=2026-02-01", "--tz=Asia/Tokyo", "--json"]
+    shown = cli("report", *names, *options, "--snapshot", demo_snapshot).stdout
+    assert report.to_json() + b"\n" == shown
+    assert (timeline, distribution) == (report.timeline, report.distribution)
+    assert year.timeline.step == "1h"
+    assert default.window.from_ == default.window.to - 90 * DAY
+    assert {len(one.averages) for one in short.servers} == {3}
+    assert [one.counts for one in wide.servers] == [(one.sample_count,) for one in wide.servers]
+
+
+WRONG: Any = "size"
+HALF: Any = 0.5
+
+ERRORS: list[tuple[Ask, type[Exception], str]] = [
+    (lambda snapshot: snapshot.stats(range="8x"), ValueError, 'range: "8x" is not a number of'),
+    (lambda snapshot: snapshot.stats(range='--from "'), ValueError, r'range: "--from \\"" is not'),
+    (
+        lambda snapshot: snapshot.stats(start="2026-02-02", end="2026-02-01"),
+        srvstat.UsageError,
+        "^start: must be earlier than end$",
+    ),
+    (
+        lambda snapshot: snapshot.top(range="7d", start="2026-01-01"),
+        ValueError,
+        "^range and start can't be combined; use start and end, or range$",
+    ),
+    (lambda snapshot: snapshot.stats(tz="Mars"), ValueError, '^tz: no time zone "Mars"'),
+    (lambda snapshot: snapshot.stats(quantiles=[2]), ValueError, '^quantiles: "2" is not'),
+    (lambda snapshot: snapshot.stats(above=-1), ValueError, "^above: -1 is less than 0$"),
+    (lambda snapshot: snapshot.top(limit=0), ValueError, "^limit: 0 is less than 1$"),
+    (lambda snapshot: snapshot.top(by=WRONG), ValueError, '^by: "size" is not one of average,'),
+    (lambda snapshot: snapshot.servers(sort=WRONG), ValueError, '^sort: "size" is not one of id,'),
+    (lambda snapshot: snapshot.history(step="7h"), ValueError, '^step: "7h"'),
+    (lambda snapshot: snapshot.growth(step=WRONG), ValueError, '^step: "size" is not one of day,'),
+    (lambda snapshot: snapshot.history(sum=True), ValueError, "^sum: needs step$"),
+    (lambda snapshot: snapshot.stats(["no one"]), srvstat.InvalidRequestError, "identifier: "),
+    (lambda snapshot: snapshot.stats(["nobody"]), srvstat.ServerNotFoundError, "no id nobody"),
+    (lambda snapshot: snapshot.report([]), ValueError, "^no server"),
+    (
+        lambda snapshot: snapshot.report(list("abcdef")),
+        ValueError,
+        "^servers: 6 given, at most 5 can be drawn$",
+    ),
+    (lambda snapshot: snapshot.report(["a"], title=""), ValueError, "^title: is empty"),
+    (lambda snapshot: snapshot.timeline(most_steps=1), ValueError, "^most_steps: 1 is less than 2"),
+    (lambda snapshot: snapshot.distribution(most_bins=0), ValueError, "^most_bins: 0 is less than"),
+    (lambda snapshot: snapshot.report(["a"], title=HALF), TypeError, "^title: must be a string$"),
+    (lambda snapshot: snapshot.report("old-guard"), TypeError, "^identifiers: must be a list"),
+    (lambda snapshot: snapshot.history("old-guard"), TypeError, "^identifiers: must be a list"),
+    (lambda snapshot: snapshot.servers(tags="pvp"), TypeError, "^tags: must be a list"),
+    (lambda snapshot: snapshot.stats(quantiles="0.5"), TypeError, "^quantiles: must be a list$"),
+    (lambda snapshot: snapshot.servers(HALF), TypeError, "^text: must be a string$"),
+    (lambda snapshot: snapshot.top(tags=[HALF]), TypeError, "^tags: must be a list of strings$"),
+    (lambda snapshot: snapshot.stats(range=HALF), TypeError, "^range: must be a string$"),
+    (lambda snapshot: snapshot.stats(above=HALF), TypeError, "^above: must be an integer$"),
+]
+
+
+@pytest.mark.parametrize(("ask", "kind", "message"), ERRORS)
+def test_an_error_names_the_argument(
+    demo_snapshot: str, ask: Ask, kind: type[Exception], message: str
+) -> None:
+    with (
+        srvstat.open_snapshot(demo_snapshot) as snapshot,
+        pytest.raises(kind, match=message) as caught,
+    ):
+        ask(snapshot)
+
+    assert "--" not in str(caught.value).replace('"--from', "")
+
+
+def test_other_threads_can_ask_while_a_history_is_read(demo_snapshot: str) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot, ThreadPoolExecutor(1) as pool:
+        history = snapshot.history(range="all")
+        expected = list(history)
+        rows = iter(history)
+        read = list(islice(rows, 1500))
+        assert pool.submit(snapshot.get, "old-guard").result(30).data.id == "old-guard"
+        read += rows
+
+    assert read == expected
+    with pytest.raises(ValueError, match="the snapshot is closed"):
+        next(iter(history))
+
+
+DEEP: Any = []
+for _ in range(100_000):
+    DEEP = [DEEP]
+NOT_TEXT: list[Any] = [5, 5.5, True, b"id", ["id"], {("a",): 1}, object(), DEEP]
+
+USES: list[Callable[[srvstat.Snapshot], object]] = [
+    lambda snapshot: snapshot.get("harbor-city"),
+    lambda snapshot: snapshot.get("nobody"),
+    lambda snapshot: snapshot.get("not valid"),
+    lambda snapshot: snapshot.compare(["harbor-city", "old-guard"]),
+    lambda snapshot: snapshot.compare([]),
+    lambda snapshot: snapshot.servers(),
+    lambda snapshot: snapshot.stats(["nobody"]),
+    lambda snapshot: snapshot.top(range="8x"),
+    lambda snapshot: snapshot.growth(["harbor-city"]),
+    lambda snapshot: snapshot.peak_hours(["harbor-city"]),
+    lambda snapshot: snapshot.history(["harbor-city"]),
+    lambda snapshot: snapshot.integrity(["harbor-city"]),
+    lambda snapshot: snapshot.as_of,
+    lambda snapshot: snapshot.root,
+    lambda snapshot: snapshot.__enter__(),
+]
+
+
+@pytest.mark.parametrize("value", NOT_TEXT, ids=type)
+def test_a_value_of_a_wrong_type_is_an_invalid_request(demo_snapshot: str, value: Any) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        for ask in (
+            lambda: snapshot.get(value),
+            lambda: snapshot.get("harbor-city", by=value),
+            lambda: snapshot.compare([value, "harbor-city"]),
+            lambda: snapshot.compare(["harbor-city", "old-guard"], by=value),
+            lambda: snapshot.compare(["harbor-city", "old-guard"], range=value),
+        ):
+            with pytest.raises(srvstat.InvalidRequestError, match="must be a string"):
+                ask()
+
+
+def test_a_wrong_type_outside_the_contract_is_a_type_error(demo_snapshot: str) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        for identifiers in ("ab", b"ab", 5, None, 5.5, object()):
+            with pytest.raises(TypeError, match=r"identifiers: must be a list$"):
+                snapshot.compare(identifiers)  # type: ignore[arg-type] # wrong on purpose
+        for at in (5, 1_772_366_400_000, b"2026-01-31T12:00Z", object()):
+            with pytest.raises(TypeError, match="at: must be a string"):
+                snapshot.compare(["harbor-city", "old-guard"], at=at)  # type: ignore[arg-type] # as above
+    with pytest.raises(TypeError):
+        srvstat.open_snapshot(5)  # type: ignore[arg-type] # as above
+
+
+def test_every_use_after_close_is_an_error(demo_snapshot: str) -> None:
+    snapshot = srvstat.open_snapshot(demo_snapshot)
+    snapshot.get("harbor-city")
+    snapshot.compare(["harbor-city", "old-guard"])
+
+    snapshot.close()
+    snapshot.close()
+
+    for use in USES:
+        with pytest.raises(ValueError, match="the snapshot is closed"):
+            use(snapshot)
+
+
+def test_an_exception_in_a_with_block_closes_the_snapshot(demo_snapshot: str) -> None:
+    with (
+        pytest.raises(srvstat.ServerNotFoundError, match="no id nobody"),
+        srvstat.open_snapshot(demo_snapshot) as snapshot,
+    ):
+        snapshot.get("nobody")
+
+    with pytest.raises(ValueError, match="the snapshot is closed"):
+        snapshot.get("harbor-city")
+
+
+def test_threads_may_share_a_snapshot(demo_snapshot: str) -> None:
+    questions = list(islice(permutations(IDS, 3), 100))
+    with srvstat.open_snapshot(demo_snapshot) as alone:
+        expected = [alone.compare(question, range="90d").to_json() for question in questions]
+
+    with srvstat.open_snapshot(demo_snapshot) as shared, ThreadPoolExecutor(8) as threads:
+        answers = threads.map(lambda q: shared.compare(q, range="90d").to_json(), questions)
+
+        assert list(answers) == expected
+
+
+def compare_until_error(snapshot: srvstat.Snapshot, started: Event) -> tuple[set[bytes], str]:
+    """Return the answers to one question and the error that ended them."""
+    answers = set()
+    try:
+        while True:
+            answers.add(snapshot.compare(["harbor-city", "night-shift"]).to_json())
+            started.set()
+    except Exception as error:  # noqa: BLE001 - the test checks which error it is
+        return answers, repr(error)
+
+
+def test_close_waits_for_the_calls_of_other_threads(demo_snapshot: str) -> None:
+    started = Event()
+    with ThreadPoolExecutor(4) as threads:
+        snapshot = srvstat.open_snapshot(demo_snapshot)
+        asking = [threads.submit(compare_until_error, snapshot, started) for _ in range(4)]
+        assert started.wait(30)
+        snapshot.close()
+        ends = [future.result(30) for future in asking]
+
+    assert {error for _, error in ends} == {"ValueError('the snapshot is closed')"}
+    assert len(set[bytes]().union(*(answers for answers, _ in ends))) == 1
+
+
+def test_a_signal_handler_may_close_the_snapshot_during_a_call(demo_snapshot: str) -> None:
+    snapshot = srvstat.open_snapshot(demo_snapshot)
+    before = signal.signal(signal.SIGALRM, lambda *_: snapshot.close())
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    try:
+        _, error = compare_until_error(snapshot, Event())
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+    assert error == "ValueError('the snapshot is closed')"
+
+
+def test_an_iterable_of_identifiers_may_use_the_snapshot_in_another_thread(
+    demo_snapshot: str,
+) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot, ThreadPoolExecutor(1) as pool:
+        names = (
+            pool.submit(snapshot.get, name).result(30).data.id
+            for name in ("harbor-city", "old-guard")
+        )
+        assert len(snapshot.compare(names).data) == 2  # type: ignore[arg-type] # any iterable works
+
+
+def test_a_snapshot_cannot_be_copied_or_pickled(demo_snapshot: str) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        for make_copy in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="open it again"):
+                make_copy(snapshot)

@@ -1,0 +1,585 @@
+"""Histories, growth, hours of the week and pictures follow from the rows of servers."""
+
+import json
+import random
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean, median
+from typing import Any, NamedTuple, get_args
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from analysis.definitions import (
+    HOUR,
+    NaiveStep,
+    Row,
+    Rows,
+    Servers,
+    compute_change_naively,
+    compute_distribution_naively,
+    compute_growth_naively,
+    compute_mean,
+    compute_timeline_naively,
+    compute_trend_naively,
+    describe_average,
+    describe_changes,
+    read_figures,
+    select,
+    series,
+    split_naively,
+)
+from conftest import AS_OF, DAY, Build, build_in, few_examples, server
+from srvstat.analysis.growth import compute_growth
+from srvstat.analysis.history import (
+    aggregate_history,
+    compute_step_chart,
+    describe_cells,
+    read_history,
+)
+from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
+from srvstat.analysis.report import MOST_STEPS
+from srvstat.analysis.windows import divide_window, find_zone, parse_step
+from srvstat.contract.errors import SnapshotError, UsageError
+from srvstat.contract.requests import build_server_reference
+from srvstat.contract.time import BEFORE_ALL, Window
+from srvstat.documents.analysis import Aggregate, GrowthStepName, History, HistoryQuery, Timeline
+from srvstat.operations.answers import resolve_servers
+from srvstat.render.timeline import Point, merge_steps
+from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
+from support.snapshots import forge
+
+CLOCKS_FORWARD = AS_OF + 28 * DAY
+"""Noon of 2026-03-29, when the clocks in Berlin were put forward at 01:00 UTC."""
+
+LARGEST = 2**53 - 1
+
+UNEVEN = {
+    "a": {CLOCKS_FORWARD - 2: 1, CLOCKS_FORWARD - 1: 0, CLOCKS_FORWARD: LARGEST},
+    "b": {CLOCKS_FORWARD - 3: 8, CLOCKS_FORWARD - 2: 1, CLOCKS_FORWARD - 1: 4, CLOCKS_FORWARD: 5},
+    "c": {CLOCKS_FORWARD: 1},
+}
+"""Means with three and four as denominators, and the median of four."""
+
+
+class HistoryCase(NamedTuple):
+    """The rows of each server, and a question."""
+
+    servers: dict[str, Rows]
+    window: Window
+    step: str
+    zone: str
+    aggregate: Aggregate
+
+
+@st.composite
+def history_cases(draw: st.DrawFn) -> HistoryCase:
+    step, longest = draw(st.sampled_from([("1h", 3 * DAY), ("6h", 40 * DAY), ("1d", 70 * DAY)]))
+    zone = draw(st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))
+    ends = st.sampled_from(
+        [
+            CLOCKS_FORWARD,
+            CLOCKS_FORWARD - DAY // 2,
+            CLOCKS_FORWARD - HOUR // 2,
+            CLOCKS_FORWARD + DAY,
+            CLOCKS_FORWARD - 9 * DAY - 1,
+        ]
+    )
+    end = draw(ends)
+    start = draw(st.integers(end - longest, end - 1) | st.just(BEFORE_ALL))
+    values = st.integers(0, 3) | st.integers(LARGEST - 3, LARGEST)
+    edges = [
+        at + offset
+        for at in (start, end, CLOCKS_FORWARD - DAY)
+        for offset in (0, 1, HOUR, HOUR + 1)
+    ]
+    instants = st.integers(end - longest, CLOCKS_FORWARD) | st.sampled_from(
+        [at for at in edges if end - longest <= at <= CLOCKS_FORWARD]
+    )
+    rows = st.dictionaries(instants, values, max_size=30)
+    servers = {"a": draw(rows), "b": draw(rows), "c": {CLOCKS_FORWARD: 1}}
+    return HistoryCase(
+        servers, Window(start, end), step, zone, draw(st.sampled_from(get_args(Aggregate)))
+    )
+
+
+@pytest.mark.slow
+@settings(max_examples=few_examples())
+@given(case=history_cases())
+@example(
+    case=HistoryCase(UNEVEN, Window(CLOCKS_FORWARD - 2 * HOUR, CLOCKS_FORWARD), "1h", "UTC", "mean")
+)
+@example(
+    case=HistoryCase(
+        UNEVEN, Window(CLOCKS_FORWARD - 2 * HOUR, CLOCKS_FORWARD), "1h", "UTC", "median"
+    )
+)
+@example(
+    case=HistoryCase(
+        {"c": {CLOCKS_FORWARD: 1}}, Window(BEFORE_ALL, CLOCKS_FORWARD - 1), "1d", "UTC", "max"
+    )
+)
+def test_every_row_follows_from_the_observations(case: HistoryCase) -> None:
+    observed = [(name, at, n) for name, of_one in case.servers.items() for at, n in of_one.items()]
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(build_in(Path(directory), map(server, case.servers), observed))
+        with closing(open_file(path)) as snapshot:
+            servers = list(snapshot.iter_servers())
+            zone = ZoneInfo(case.zone)
+            divided = divide_window(snapshot, servers, case.window, parse_step(case.step), zone)
+            found = list(read_history(snapshot, servers, case.window))
+            steps = list(aggregate_history(snapshot, servers, divided, case.aggregate))
+            sums = aggregate_history(snapshot, servers, divided, case.aggregate, is_sum=True)
+
+            assert found == list(select_naively(case))
+            assert steps == list(aggregate_naively(case))
+            assert list(sums) == list(sum_naively(case))
+
+
+def select_naively(case: HistoryCase) -> Iterator[tuple[Any, ...]]:
+    start, end = case.window
+    for name, rows in case.servers.items():
+        yield from ((name, at, rows[at]) for at in sorted(rows) if start < at <= end)
+
+
+def split(case: HistoryCase, name: str) -> list[NaiveStep]:
+    """Return the steps of a server."""
+    start, end = case.window
+    first = min(at for rows in case.servers.values() for at in rows)
+    return split_naively(
+        sorted(case.servers[name].items()),
+        (None if start == BEFORE_ALL else start, end),
+        case.step,
+        ZoneInfo(case.zone),
+        first,
+    )
+
+
+def aggregate_naively(case: HistoryCase) -> Iterator[tuple[Any, ...]]:
+    for name in case.servers:
+        for step in split(case, name):
+            value = compute_naively(step.values, case.aggregate)
+            yield (
+                name,
+                step.start,
+                step.end,
+                len(step.values),
+                float(value) if isinstance(value, Fraction) else value,
+                float(step.share),
+                step.is_partial,
+            )
+
+
+def sum_naively(case: HistoryCase) -> Iterator[tuple[Any, ...]]:
+    for steps in zip(*(split(case, name) for name in case.servers), strict=True):
+        parts = [step.values for step in steps if step.values]
+        total = sum(Fraction(compute_naively(players, case.aggregate)) for players in parts)
+        count = sum(map(len, parts))
+        (start, end, (first, _), *_) = steps[0]
+        # A server is missing between its first and its last observation only.
+        shares = [
+            step.share
+            for step, rows in zip(steps, case.servers.values(), strict=True)
+            if rows
+            and (min(rows) < end or min(rows) == end == case.window.end)
+            and max(rows) >= first
+        ]
+        share = float(min(shares, default=0))
+        value = float(total) if parts else None
+        yield start, end, count, len(parts), value, share, share < 0.9
+
+
+def compute_naively(players: Sequence[int], aggregate: Aggregate) -> Any:
+    if not players:
+        return None
+    ascending, middle = sorted(players), len(players) // 2
+    return {
+        "mean": Fraction(sum(players), len(players)),
+        "median": Fraction(ascending[middle] + ascending[-middle - 1], 2),
+        "max": ascending[-1],
+        "min": ascending[0],
+        "last": players[-1],
+    }[aggregate]
+
+
+def read_observations(snapshot: SnapshotFile) -> History:
+    return read_history(snapshot, list(snapshot.iter_servers()), Window(AS_OF - 90 * DAY, AS_OF))
+
+
+def read_steps(snapshot: SnapshotFile) -> History:
+    servers, window = list(snapshot.iter_servers()), Window(AS_OF - 90 * DAY, AS_OF)
+    steps = divide_window(snapshot, servers, window, parse_step("1d"), ZoneInfo("UTC"))
+    return aggregate_history(snapshot, servers, steps)
+
+
+@pytest.mark.parametrize("read", [read_observations, read_steps])
+def test_rows_are_read_while_they_are_iterated_over(
+    read: Callable[[SnapshotFile], History], build: Build
+) -> None:
+    path = build(
+        [server("a"), server("b")],
+        [(name, AS_OF - day * DAY, day) for day in range(90) for name in "ab"],
+    )
+    with closing(open_file(path)) as snapshot:
+        expected = list(read(snapshot))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE blocks SET players = x'77' WHERE server_block = 2000000000")
+    with closing(open_file(path)) as snapshot:
+        rows = iter(read(snapshot))
+        # The second server is damaged.
+        assert [next(rows) for _ in range(90)] == expected[:90]
+        with pytest.raises(SnapshotError):
+            list(rows)
+
+
+@pytest.mark.parametrize("value", ["-1", "253402300800000"])
+def test_a_forged_first_observation_is_refused(value: str, build: Build) -> None:
+    path = build([server("a")], [("a", AS_OF, 1)])
+    forge(path, f"UPDATE servers SET first_observed_at = {value}")  # noqa: S608 - our own values
+    with closing(open_file(path)) as snapshot:
+        servers = resolve_servers(snapshot, [build_server_reference("a")])
+        window = Window(BEFORE_ALL, AS_OF)
+        with pytest.raises(SnapshotError):
+            divide_window(snapshot, servers, window, parse_step("1d"), ZoneInfo("UTC"))
+
+
+MINUTE = DAY // 1440
+CHANGES = (1_761_440_400_000, 1_774_746_000_000)
+"""2025-10-26 and 2026-03-29, 01:00 UTC: the clocks of Berlin change, in either direction."""
+CHANGED_ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe")
+
+
+@st.composite
+def polled_rows(draw: st.DrawFn) -> dict[int, int]:
+    """Draw polled observations of some days around a change of the clocks, with gaps."""
+    interval = draw(st.sampled_from([10, 30, 30, 60, 61, 180])) * MINUTE
+    start = draw(st.sampled_from(CHANGES)) - draw(st.integers(0, 20 * DAY // interval)) * interval
+    count = draw(st.integers(1, 25 * DAY // interval))
+    kept = [True] * count
+    for _ in range(draw(st.integers(0, 6))):
+        first = draw(st.integers(0, count))
+        last = first + draw(st.integers(1, 2 * DAY)) // interval + 1
+        kept[first:last] = [False] * len(kept[first:last])
+    seed = draw(st.integers(1, 1000))
+    return {
+        start + at * interval: at * at * seed % 97 for at, is_kept in enumerate(kept) if is_kept
+    }
+
+
+@settings(max_examples=few_examples(), deadline=None)
+@given(st.lists(polled_rows(), min_size=1, max_size=2), st.sampled_from(CHANGED_ZONES), st.data())
+def test_days_weeks_and_months_of_pictures_are_those_of_growth(
+    drawn: list[dict[int, int]], zone: str, data: st.DataObject
+) -> None:
+    observed = [(f"s{number}", *row) for number, one in enumerate(drawn) for row in one.items()]
+    if not observed:
+        return
+    instants = sorted(at for _, at, _ in observed)
+    start = data.draw(st.integers(instants[0] - 3 * DAY, instants[-1] - 1) | st.just(instants[0]))
+    end = data.draw(st.integers(start + 1, instants[-1] + 2 * DAY))
+    with tempfile.TemporaryDirectory() as directory:
+        names = [f"s{number}" for number in range(len(drawn))]
+        path = str(build_in(Path(directory), map(server, names), observed))
+        with closing(open_file(path)) as snapshot:
+            for window in (Window(start, end), Window(instants[0] - 1, instants[-1])):
+                check_merged_steps(snapshot, window, zone)
+
+
+def check_merged_steps(snapshot: SnapshotFile, window: Window, key: str) -> None:
+    """Check the points of all steps that are not shorter than those of the timeline."""
+    zone, servers = find_zone(key), list(snapshot.iter_servers())
+    timeline = compute_timeline(snapshot, servers, window, MOST_STEPS, zone)
+    for name in get_args(GrowthStepName):
+        growth = compute_growth(snapshot, servers, window, name, zone)
+        for one, of_growth in zip(timeline.servers, growth.servers, strict=True):
+            assert list(map(describe, merge_steps(timeline, one, name))) == [
+                (step.to, step.average_players, step.observed_share, step.is_partial)
+                for step in of_growth.steps
+                if step.sample_count
+            ]
+    for name in ("1h", "3h", "6h", "12h"):
+        if parse_step(name).shortest % parse_step(timeline.step).shortest:
+            continue
+        steps = divide_window(snapshot, servers, window, parse_step(name), zone)
+        for one, row in zip(timeline.servers, servers, strict=True):
+            cells = zip(steps.iter_times(), describe_cells(snapshot, row, steps), strict=True)
+            assert list(map(describe, merge_steps(timeline, one, name))) == [
+                (end, cell.players, cell.observed_share, cell.is_partial)
+                for (_, end), cell in cells
+                if cell.observations
+            ]
+
+
+def describe(point: Point) -> tuple[int, float, float, bool]:
+    return point.end, point.average, point.observed_share, point.is_partial
+
+
+class PictureCase(NamedTuple):
+    """The rows of each server; windows, each with the most steps and bins."""
+
+    servers: Servers
+    questions: list[tuple[tuple[int | None, int], int, int]]
+
+
+@st.composite
+def picture_cases(draw: st.DrawFn) -> PictureCase:
+    servers = {name: sorted(draw(series()).items()) for name in ("a", "b")}
+    edges = [at for of_one in servers.values() for at, _ in of_one]
+    ends = st.sampled_from([AS_OF, AS_OF + 2 * DAY + 1, AS_OF - HOUR, AS_OF - DAY, *edges])
+    lengths = st.none() | st.sampled_from([1, HOUR, DAY + 1, 30 * DAY, 20_000 * DAY])
+    questions = []
+    for end, length, most in draw(
+        st.lists(st.tuples(ends, lengths, st.integers(2, 200)), min_size=4, max_size=4)
+    ):
+        start = None if length is None else end - length
+        questions.append(((start, end), most, most // 2))
+    return PictureCase(servers, questions)
+
+
+@pytest.mark.slow
+@settings(max_examples=few_examples())
+@given(case=picture_cases())
+def test_every_step_gap_and_bin_follows_from_the_rows(case: PictureCase) -> None:
+    # The third server makes the snapshot as of AS_OF; it is not asked about.
+    servers = {**case.servers, "c": [(AS_OF, 1)]}
+    observed = [(name, at, n) for name, of_one in servers.items() for at, n in of_one]
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(build_in(Path(directory), map(server, servers), observed))
+        with closing(open_file(path)) as snapshot:
+            for window, most_steps, most_bins in case.questions:
+                check_timeline(snapshot, case.servers, window, most_steps)
+                assert ask_for_distribution(
+                    snapshot, window, most_bins
+                ) == compute_distribution_naively(case.servers, window, most_bins)
+                check_step_chart(snapshot, case.servers, window, most_steps)
+
+
+def check_timeline(
+    snapshot: SnapshotFile, servers: Servers, window: tuple[int | None, int], most: int
+) -> None:
+    """Compare a timeline, unless its months would be too many."""
+    asked = list(snapshot.iter_servers())[:2]
+    for zone in map(ZoneInfo, ("UTC", "Europe/Berlin")):
+        try:
+            document = compute_timeline(snapshot, asked, to_window(window), most, zone).to_json()
+        except UsageError:  # its months are too many
+            continue
+        expected = compute_timeline_naively(servers, window, most, AS_OF, zone)
+        assert read_figures(json.loads(document)) == expected
+
+
+def ask_for_distribution(snapshot: SnapshotFile, window: tuple[int | None, int], most: int) -> Any:
+    asked = list(snapshot.iter_servers())[:2]
+    document = compute_distribution(snapshot, asked, to_window(window), most).to_json()
+    return read_figures(json.loads(document))
+
+
+def check_step_chart(
+    snapshot: SnapshotFile, servers: Servers, window: tuple[int | None, int], most: int
+) -> None:
+    """Check that the steps of a chart cover the window and have the averages of their rows."""
+    asked = list(snapshot.iter_servers())[:2]
+    query = HistoryQuery(to_window(window), "UTC")
+    lines = compute_step_chart(snapshot, asked, query, None, most).first
+    rows = [row for name in ("a", "b") for row in servers[name]]
+    inside = [at for at, _ in rows if (window[0] is None or at > window[0]) and at <= window[1]]
+
+    assert len(lines) <= most
+    assert not inside or lines[0].start <= min(inside)
+    assert all(one.end == next_one.start for one, next_one in pairwise(lines))
+    assert not lines or lines[-1].end == window[1]
+    for number, line in enumerate(lines, 1):
+        for name, cell in zip(("a", "b"), line.cells, strict=True):
+            # The first step excludes the start of the window, the last one includes its end.
+            end = line.end + (number == len(lines))
+            players = [n for at, n in servers[name] if at in inside and line.start <= at < end]
+            average = sum(players) / len(players) if players else None
+            assert (cell.observations, cell.players) == (len(players), average)
+
+
+def to_window(window: tuple[int | None, int]) -> Window:
+    return Window(BEFORE_ALL if window[0] is None else window[0], window[1])
+
+
+def test_a_gap_is_longer_than_three_usual_intervals_even_in_long_steps(build: Build) -> None:
+    hours = [0, 1, 2, 3, 4, 5, 8, 9, 10, 14, 15, 16]
+    path = build(
+        [server("a"), server("b")], [("a", AS_OF - (16 - hour) * HOUR, 7) for hour in hours]
+    )
+    with closing(open_file(path)) as snapshot:
+        start, servers = AS_OF - 24 * HOUR, list(snapshot.iter_servers())
+        window, until_three = Window(start, AS_OF + 12 * HOUR), Window(start, AS_OF - 3 * HOUR)
+        utc = ZoneInfo("UTC")
+        hourly, cut = (
+            compute_timeline(snapshot, servers, one, 37, utc) for one in (window, until_three)
+        )
+
+    assert (hourly.step, cut.step) == ("1h", "1h")
+    # Before the first observation, and between 10 and 14; three hours from 5 to 8 are no gap, nor
+    # is the time after the end of the snapshot.
+    assert list_gaps(hourly, "a") == [(-24, -16), (-6, -2)]
+    assert list_gaps(hourly, "b") == [(-24, 0)]
+    assert list_gaps(cut, "a") == [(-24, -16)]
+    # An observation lasts for three usual intervals: of the gap, the last hour is not observed.
+    assert hourly.servers[0].observed_shares[16:24] == (1, 1, 1, 1, 1, 0, 1, 1)
+
+
+def list_gaps(timeline: Timeline, name: str) -> list[tuple[int, int]]:
+    """Return the gaps of a server in hours before the end of the snapshot."""
+    (one,) = (one for one in timeline.servers if one.server_id == name)
+    return [((gap.from_ - AS_OF) // HOUR, (gap.to - AS_OF) // HOUR) for gap in one.gaps]
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ZONES = ["UTC", "Europe/Berlin", "America/Havana", "America/Santiago", "Asia/Kathmandu"]
+STEPS: list[GrowthStepName] = ["day", "week", "month"]
+START, END = 1_741_000_000_000, 1_764_000_000_000
+"""2025-03-03 to 2025-11-24: clocks go forward and back."""
+
+
+def draw_rows() -> dict[str, list[Row]]:
+    """Draw rows of a server around changes of clocks, and of some with few."""
+    drawn = random.Random(5)  # noqa: S311 - cases are drawn from a seed
+    quarter = DAY // 96
+    regular = [
+        at
+        for middle in (1_743_292_800_000, 1_757_203_200_000, 1_761_436_800_000)
+        for at in range(middle - 3 * DAY, middle + 3 * DAY, quarter)
+        if at % (5 * DAY) > DAY
+    ]
+    sparse = [drawn.randrange(START, END) for _ in range(40)]
+    return {
+        "regular": [(at, drawn.choice([0, 3, at // DAY % 50])) for at in regular],
+        "sparse": sorted(dict.fromkeys(sparse, 2**53 - 1).items()),
+        # Hours are listed for periods of 364 days.
+        "edge": [(56 * 364 * DAY + at, n) for at, n in ((-1, 5), (0, 6), (1, 7), (2, 8), (3, 9))],
+        # Doubles see equal averages at 12:00, 13:00 and 14:00.
+        "close": [
+            (1_750_248_000_000 + hour * DAY // 24 + at, 2**53 - (2 if at < less else 1))
+            for hour, less, count in ((0, 1, 4), (1, 0, 4), (2, 3, 8))
+            for at in range(count)
+        ],
+        "last": [(END, 4)],
+        "silent": [],
+    }
+
+
+ROWS = draw_rows()
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SnapshotFile]:
+    observed = [(name, at, n) for name, rows in ROWS.items() for at, n in rows]
+    path = build_in(tmp_path_factory.mktemp("local"), map(server, ROWS), observed)
+    with closing(open_file(str(path))) as file:
+        yield file
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Window:
+    """Draw a window that may begin or end with a step, or at an observation."""
+    instants = [at for at, _ in ROWS["regular"]]
+    midnights = [1_743_202_800_000, 1_761_429_600_000, 1_757_217_600_000, 1_761_436_800_000]
+    periods = [at for at, _ in ROWS["edge"]]
+    edges = st.sampled_from([START, END, *midnights, *periods]) | st.sampled_from(instants)
+    start, end = sorted({draw(edges), draw(edges), END + draw(st.integers(1, DAY))})[:2]
+    return Window(draw(st.sampled_from([start, start, BEFORE_ALL])), end)
+
+
+def read_clock(at: int, zone: ZoneInfo) -> datetime:
+    return (EPOCH + timedelta(milliseconds=at)).astimezone(zone)
+
+
+@pytest.mark.slow
+@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(window=windows(), zone=st.sampled_from(ZONES), step=st.sampled_from(STEPS))
+def test_growth_follows_from_the_rows(
+    snapshot: SnapshotFile, window: Window, zone: str, step: GrowthStepName
+) -> None:
+    servers = list(snapshot.iter_servers())
+    found = json.loads(compute_growth(snapshot, servers, window, step, ZoneInfo(zone)).to_json())
+
+    start = None if window.start == BEFORE_ALL else window.start
+    first = min(at for rows in ROWS.values() for at, _ in rows)
+    for shown in found["servers"]:
+        rows, clock = ROWS[shown["serverId"]], ZoneInfo(zone)
+        values = [n for _, n in select(rows, window)]
+        steps = split_naively(rows, (start, window.end), step, clock, first)
+        days = split_naively(rows, (start, window.end), "day", clock, first)
+        assert shown["steps"] == [
+            {
+                **one.describe(),
+                **describe_average(one.values),
+                "change": change,
+                "growth": compute_growth_naively(one.values),
+            }
+            for one, change in zip(steps, describe_changes(steps), strict=True)
+        ]
+        assert shown["playersPerWeek"] == compute_trend_naively(days)
+        assert shown["growth"] == compute_growth_naively(values)
+        assert shown["sampleCount"] == len(values)
+        assert shown["averagePlayers"] == compute_mean(values)
+        change, coverage = compute_change_naively(rows, (start, window.end))
+        assert (shown["change"], shown["previousCoverage"]) == (change, coverage)
+        before = (
+            None
+            if start is None
+            else compute_growth_naively(
+                [n for _, n in select(rows, (2 * start - window.end, start))]
+            )
+        )
+        assert shown["previousGrowth"] == before
+
+
+@pytest.mark.slow
+@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(window=Window(ROWS["edge"][0][0], END), zone="UTC")
+@example(window=Window(START, END), zone="UTC")
+@given(window=windows(), zone=st.sampled_from(ZONES))
+def test_peak_hours_follow_from_the_rows(snapshot: SnapshotFile, window: Window, zone: str) -> None:
+    servers = list(snapshot.iter_servers())
+    found = json.loads(compute_peak_hours(snapshot, servers, window, ZoneInfo(zone)).to_json())
+
+    for shown in found["servers"]:
+        cells: dict[tuple[int, int], list[Fraction]] = {
+            (weekday, hour): [] for weekday in range(1, 8) for hour in range(24)
+        }
+        for at, n in select(ROWS[shown["serverId"]], window):
+            clock = read_clock(at, ZoneInfo(zone))
+            cells[clock.isoweekday(), clock.hour].append(Fraction(n))
+        assert shown["cells"] == [
+            {
+                "weekday": weekday,
+                "hour": hour,
+                "sampleCount": len(values),
+                "averagePlayers": float(mean(values)) if len(values) > 3 else None,
+                "medianPlayers": float(median(values)) if len(values) > 3 else None,
+            }
+            for (weekday, hour), values in cells.items()
+        ]
+        averages = {place: mean(values) for place, values in cells.items() if len(values) > 3}
+        for key, choose in (("busiest", max), ("quietest", min)):
+            extreme = choose(averages.values(), default=None)
+            places = [place for place, average in averages.items() if average == extreme]
+            expected = {"weekday": places[0][0], "hour": places[0][1]} if places else None
+            assert shown[key] == expected
+
+
+def test_steps_that_begin_before_1970_are_not_observed_until_then(build: Build) -> None:
+    hour = DAY // 24
+    rows = [*(("a", at * hour, 5) for at in range(25)), ("b", 300 * DAY, 5), ("b", 301 * DAY, 5)]
+
+    with closing(open_file(build(map(server, "abc"), rows))) as file:
+        servers, window = list(file.iter_servers()), Window(BEFORE_ALL, 301 * DAY)
+        found = compute_growth(file, servers, window, "month", ZoneInfo("America/Havana"))
+
+    # December of 1969 ends five hours after it in UTC; `c` has no observation.
+    assert [one.steps[0].observed_share for one in found.servers] == [5 / (31 * 24), 0, 0]
