@@ -266,6 +266,26 @@ def _run_in_terminal(command: list[str], env: dict[str, str], directory: str) ->
     return output.decode("utf-8").replace("\r\n", "\n")
 
 
+def find_drift(page: Path | None, programs: str | None) -> dict[Path, bytes]:
+    """Return what the files that are out of date must contain.
+
+    With a page, only its examples are looked at. `programs` is the directory of the srvstat that
+    runs the examples, or None to run none.
+    """
+    drifted = {}
+    for path, content in [*_list_pages(page), *(() if page else _list_other_files())]:
+        old = path.read_bytes() if path.exists() else b""
+        new = content
+        if path.suffix == ".md" and programs:
+            text = _run_examples(content.decode(), programs)
+            # Measured times differ each time.
+            is_same = _TIMING.sub("", text) == _TIMING.sub("", old.decode())
+            new = old if is_same else text.encode()
+        if new != old:
+            drifted[path] = new
+    return drifted
+
+
 def main() -> None:
     """Write the files that have changed and print their names."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -274,21 +294,13 @@ def main() -> None:
     parser.add_argument("--no-examples", action="store_true", help="run no examples")
     parser.add_argument("--programs", default=str(Path(sys.executable).parent))
     options = parser.parse_args()
-    drifted = []
     page = Path(options.examples).resolve() if options.examples else None
-    for path, content in [*_list_pages(page), *(() if page else _list_other_files())]:
-        old = path.read_bytes() if path.exists() else b""
-        new = content
-        if path.suffix == ".md" and not options.no_examples:
-            text = _run_examples(content.decode(), options.programs)
-            # Measured times differ each time.
-            is_same = _TIMING.sub("", text) == _TIMING.sub("", old.decode())
-            new = old if is_same else text.encode()
-        if new != old:
-            drifted.append(path)
-            if not options.check:
-                path.parent.mkdir(exist_ok=True)
-                path.write_bytes(new)
+    programs = None if options.no_examples else options.programs
+    drifted = find_drift(page, programs)
+    if not options.check:
+        for path, content in drifted.items():
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
     for path in drifted:
         print(f"{'out of date' if options.check else 'wrote'}: {path.relative_to(ROOT)}")
     sys.exit(bool(drifted and options.check))
