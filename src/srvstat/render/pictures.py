@@ -1,44 +1,14 @@
-"""Draw documents as pictures: distributions, growth, hours of the week, and sheets of pictures."""
+"""Draw documents as pictures: a sheet, with a distribution, growth, or the hours of the week."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from typing import NamedTuple
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
-from srvstat.contract.time import DAY_MS
-from srvstat.documents.analysis import (
-    Distribution,
-    GrowthDocument,
-    GrowthStepName,
-    GrowthStepPart,
-    HourCellPart,
-    HourPart,
-    PeakHours,
-    ServerDistribution,
-    ServerGrowth,
-    ServerPeakHours,
-    Timeline,
-)
+from srvstat.documents import analysis
 from srvstat.documents.document import WHOLE_SHARE, WindowPart
-from srvstat.render import svg
-from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
-from srvstat.render.figures import (
-    choose_class,
-    describe_shortage,
-    explain_missing_change,
-    find_highest,
-    find_level,
-    find_trend_line,
-    format_average,
-    format_brief_average,
-    format_change,
-    format_median,
-    format_step,
-    format_trend,
-    format_window_length,
-    list_growth_cells,
-)
+from srvstat.render import figures, svg
+from srvstat.render.axes import choose_ticks, format_ticks
 from srvstat.render.text import (
     NOTHING,
     WEEKDAYS,
@@ -48,37 +18,16 @@ from srvstat.render.text import (
     format_share,
     format_zoned_time,
 )
-from srvstat.render.timeline import draw_timeline
-
-
-def choose_size(
-    document: Timeline | ServerPeakHours | Distribution | GrowthDocument, width: int
-) -> svg.Size:
-    """Return the size that suits a picture of a document."""
-    if isinstance(document, Timeline):
-        keys = svg.KEY_HEIGHT * len(document.servers)
-        return svg.Size(width, min(max(width // 3, 220 + keys), 480))
-    if isinstance(document, ServerPeakHours):
-        row = min(max(width // 36, 20), 34)
-        return svg.Size(width, 7 * row + 72)
-    count = len(document.servers)
-    rows = count * (96 if isinstance(document, Distribution) else 132)
-    return svg.Size(width, max(rows, 180) + 72)
-
+from srvstat.render.timeline import STEP_LENGTHS, draw_timeline
 
 _PADDING = 20
 _TITLE_SIZE = 18
 _HEADING_HEIGHT = 24
 _BETWEEN = 12
 
-PictureDocument = Timeline | PeakHours | Distribution | GrowthDocument
-
-
-class _Panel(NamedTuple):
-    """A picture of a sheet, with the name above it, if any."""
-
-    name: str
-    picture: Element
+PictureDocument = (
+    analysis.Timeline | analysis.PeakHours | analysis.Distribution | analysis.GrowthDocument
+)
 
 
 def draw_sheet(document: PictureDocument, width: int, zone: ZoneInfo) -> Element:
@@ -87,13 +36,13 @@ def draw_sheet(document: PictureDocument, width: int, zone: ZoneInfo) -> Element
     Heat maps of several servers are one below the other.
     """
     inner = width - 2 * _PADDING
-    panels = _draw_panels(document, inner, zone)
+    panels = list(_draw_panels(document, inner, zone))
     title = f"Players of {_join_names(document.servers)}"
     notes = [_describe_window(document.window, zone), zone.key]
-    if isinstance(document, PeakHours):
+    if isinstance(document, analysis.PeakHours):
         notes.insert(0, "by hour of the week")
     descriptions = (
-        (f"{one.name}: " if one.name else "") + one.picture.findtext("desc", "") for one in panels
+        (f"{name}: " if name else "") + picture.findtext("desc", "") for name, picture in panels
     )
     as_of = format_zoned_time(document.as_of, zone, "minutes")
     source = ["srvstat", f"as of {as_of}", f"root {document.root[:8]}"]
@@ -102,37 +51,57 @@ def draw_sheet(document: PictureDocument, width: int, zone: ZoneInfo) -> Element
     shown = svg.fit_text(title, inner, svg.BOLD * _TITLE_SIZE / svg.FONT_SIZE)
     svg.add_text(sheet, "title", (_PADDING, _PADDING + svg.FONT_SIZE), shown)
     top = svg.add_notes(sheet, notes, (_PADDING, _PADDING + 2.5 * svg.FONT_SIZE + 4), inner) + 20
-    for panel in panels:
-        top = _place_panel(sheet, panel, top)
+    for name, picture in panels:
+        top = _place_panel(sheet, name, picture, top)
     bottom = svg.add_notes(sheet, source, (_PADDING, top + 20), inner)
     sheet.set("viewBox", f"0 0 {width} {bottom + _PADDING - 4:.0f}")
     return sheet
 
 
-def _draw_panels(document: PictureDocument, width: int, zone: ZoneInfo) -> list[_Panel]:
-    if isinstance(document, PeakHours):
+def _draw_panels(
+    document: PictureDocument, width: int, zone: ZoneInfo
+) -> Iterator[tuple[str, Element]]:
+    """Yield the pictures of a sheet, with the name above each, if any."""
+    if isinstance(document, analysis.PeakHours):
         names = svg.name_servers(document.servers) if len(document.servers) > 1 else [""]
-        return [
-            _Panel(
-                svg.fit_text(name, width, svg.BOLD),
-                draw_heat_map(server, choose_size(server, width)),
-            )
-            for name, server in zip(names, document.servers, strict=True)
-        ]
+        for name, server in zip(names, document.servers, strict=True):
+            shown = svg.fit_text(name, width, svg.BOLD)
+            yield shown, draw_heat_map(server, choose_size(server, width))
+        return
     size = choose_size(document, width)
-    if isinstance(document, Timeline):
-        return [_Panel("", draw_timeline(document, size, zone))]
-    if isinstance(document, Distribution):
-        return [_Panel("", draw_distribution(document, size))]
-    return [_Panel("", draw_growth(document, size))]
+    if isinstance(document, analysis.Timeline):
+        yield "", draw_timeline(document, size, zone)
+    elif isinstance(document, analysis.Distribution):
+        yield "", draw_distribution(document, size)
+    else:
+        yield "", draw_growth(document, size)
 
 
-def _place_panel(sheet: Element, panel: _Panel, top: float) -> float:
-    """Add a panel below `top`, and return the height below it."""
-    if panel.name:
-        svg.add_text(sheet, "heading", (_PADDING, top + svg.FONT_SIZE), panel.name)
+def choose_size(
+    document: analysis.Timeline
+    | analysis.ServerPeakHours
+    | analysis.Distribution
+    | analysis.GrowthDocument,
+    width: int,
+) -> svg.Size:
+    """Return the size that suits a picture of a document."""
+    if isinstance(document, analysis.Timeline):
+        keys = svg.KEY_HEIGHT * len(document.servers)
+        return svg.Size(width, min(max(width // 3, 220 + keys), 480))
+    if isinstance(document, analysis.ServerPeakHours):
+        row = min(max(width // 36, 20), 34)
+        return svg.Size(width, 7 * row + 72)
+    count = len(document.servers)
+    rows = count * (96 if isinstance(document, analysis.Distribution) else 132)
+    return svg.Size(width, max(rows, 180) + 72)
+
+
+def _place_panel(sheet: Element, name: str, panel: Element, top: float) -> float:
+    """Add a picture and its name below `top`, and return the height below it."""
+    if name:
+        svg.add_text(sheet, "heading", (_PADDING, top + svg.FONT_SIZE), name)
         top += _HEADING_HEIGHT
-    picture = deepcopy(panel.picture)
+    picture = deepcopy(panel)
     _, _, width, height = picture.get("viewBox", "").split()
     place = {"x": str(_PADDING), "y": svg.format_number(top), "width": width, "height": height}
     picture.attrib |= place
@@ -141,7 +110,7 @@ def _place_panel(sheet: Element, panel: _Panel, top: float) -> float:
     for child in [one for one in picture if one.tag in ("title", "desc")]:
         picture.remove(child)
     sheet.append(picture)
-    return top + float(height) + (_BETWEEN if panel.name else 0)
+    return top + float(height) + (_BETWEEN if name else 0)
 
 
 def _join_names(servers: Sequence[svg.NamedServer]) -> str:
@@ -158,8 +127,8 @@ def _describe_window(window: WindowPart, zone: ZoneInfo) -> str:
     return f"{format_local_time(window.from_, zone)} to {end}"
 
 
-_TICK_WIDTH = 64
-_NOTES = (
+_PLAYER_LABEL_WIDTH = 64
+_DISTRIBUTION_NOTES = (
     "share of observations by players",
     "each row on its own scale",
     "line: median",
@@ -169,41 +138,35 @@ _STRIP = 9
 """The height below the bars, with the line between the quartiles."""
 
 
-def draw_distribution(distribution: Distribution, size: svg.Size) -> Element:
+def draw_distribution(distribution: analysis.Distribution, size: svg.Size) -> Element:
     """Draw a histogram for each server, one below the other, on one scale of players.
 
     The bars of a server are scaled to its highest one. A line goes through its median, and one
     below the bars from the lower to the upper quartile.
     """
-    names = svg.name_servers(distribution.servers)
-    title = f"How often servers had how many players: {', '.join(names)}"
-    sentences = [
-        f"{name}: {'; '.join(_list_figures(server))}."
-        for name, server in zip(names, distribution.servers, strict=True)
-    ]
-    picture = svg.create_picture("distribution", size, title, sentences)
-    top = svg.draw_notes(picture, _NOTES, size)
+    servers = distribution.servers
+    title = "How often servers had how many players"
+    words = ("; ".join(_list_figures(server)) for server in servers)
+    picture, names = svg.create_picture_of("distribution", size, title, servers, words)
+    top = svg.draw_notes(picture, _DISTRIBUTION_NOTES, size)
     area = svg.Box(svg.MARGIN, top, size.width - svg.MARGIN, size.height - svg.BELOW)
-    low = distribution.first_players
-    bins = max((len(server.counts) for server in distribution.servers), default=1)
     # A count is drawn in the middle of its place, as wide as a bar of one count.
-    high = low + max(bins, 1) * distribution.bin_players
+    low = distribution.first_players
+    high = low + max(len(servers[0].counts), 1) * distribution.bin_players
     across = svg.Scale(low - 0.5, high - 0.5, area.left, area.right)
     _draw_player_axis(picture, area, across)
     rows = svg.divide_rows(area, len(names))
-    for number, (server, name, row) in enumerate(
-        zip(distribution.servers, names, rows, strict=True), start=1
-    ):
-        box = svg.draw_heading(picture, row, name, list(_list_quartiles(server)))
+    for number, (server, name, row) in enumerate(zip(servers, names, rows, strict=True), start=1):
+        box = svg.draw_heading(picture, row, name, _describe_quartiles(server))
         box = box._replace(bottom=box.bottom - _STRIP)
         group = svg.add(picture, "g", f"series series-{number}")
-        _draw_bars(group, box, across, distribution, server)
+        _draw_bins(group, box, across, distribution, server)
         _draw_quartiles(picture, box, across, server)
     return picture
 
 
 def _draw_player_axis(picture: Element, area: svg.Box, across: svg.Scale) -> None:
-    most = max(int(area.width // _TICK_WIDTH), 3)
+    most = max(int(area.width // _PLAYER_LABEL_WIDTH), 3)
     ticks = choose_ticks(across.low + 0.5, across.high - 0.5, most)
     for tick, label in zip(ticks, format_ticks(ticks), strict=True):
         if across.low <= tick <= across.high:
@@ -212,12 +175,12 @@ def _draw_player_axis(picture: Element, area: svg.Box, across: svg.Scale) -> Non
             svg.draw_tick(picture, area, x, label)
 
 
-def _draw_bars(
+def _draw_bins(
     group: Element,
     box: svg.Box,
     across: svg.Scale,
-    distribution: Distribution,
-    server: ServerDistribution,
+    distribution: analysis.Distribution,
+    server: analysis.ServerDistribution,
 ) -> None:
     svg.add_line(group, "axis", (box.left, box.bottom), (box.right, box.bottom))
     highest = max(server.counts, default=0)
@@ -229,15 +192,19 @@ def _draw_bars(
             after = first + distribution.bin_players
             left, right = across.place(first - 0.5), across.place(after - 0.5)
             height = max(count / highest * box.height, 0.5)
-            place = {"x": left, "y": box.bottom - height}
-            bar = svg.add(group, "rect", "bar", **place, width=right - left - space, height=height)
-            players = f"{first:,} to {after - 1:,}" if after - first > 1 else f"{first:,}"
+            bar = (left, box.bottom - height, right - left - space, height)
             share = f"{format_share(count / total)} of {format_count(total, 'observation')}"
-            svg.add_tooltip(bar, f"{players} players: {share}")
+            tooltip = f"{format_bin(first, distribution.bin_players)} players: {share}"
+            svg.add_rectangle(group, "bar", bar, tooltip)
+
+
+def format_bin(first: int, width: int) -> str:
+    """Format the numbers of players of a bin: `20 to 29`, or one number."""
+    return f"{first:,} to {first + width - 1:,}" if width > 1 else f"{first:,}"
 
 
 def _draw_quartiles(
-    picture: Element, box: svg.Box, across: svg.Scale, server: ServerDistribution
+    picture: Element, box: svg.Box, across: svg.Scale, server: analysis.ServerDistribution
 ) -> None:
     lower, median, upper = server.lower_quartile, server.median_players, server.upper_quartile
     if lower is None or median is None or upper is None:
@@ -248,82 +215,80 @@ def _draw_quartiles(
     svg.add_line(picture, "marker", (x, box.top), (x, y + 3))
 
 
-def _list_quartiles(server: ServerDistribution) -> Iterator[str]:
+def _describe_quartiles(server: analysis.ServerDistribution) -> list[str]:
     if server.median_players is None:
-        yield "no observation"
-        return
-    median, lower, upper = (
-        format_median(value)
-        for value in (server.median_players, server.lower_quartile, server.upper_quartile)
-    )
-    yield f"median {median}"
-    yield f"middle half {lower} to {upper}"
+        return ["no observation"]
+    quartiles = (server.lower_quartile, server.upper_quartile)
+    lower, upper = map(figures.format_median, quartiles)
+    median = figures.format_median(server.median_players)
+    return [f"median {median}", f"middle half {lower} to {upper}"]
 
 
-def _list_figures(server: ServerDistribution) -> Iterator[str]:
-    yield ", ".join(_list_quartiles(server))
+def _list_figures(server: analysis.ServerDistribution) -> Iterator[str]:
+    yield ", ".join(_describe_quartiles(server))
     if server.lowest_players is not None and server.peak_players is not None:
         yield f"from {server.lowest_players:,} to {server.peak_players:,}"
         yield format_count(server.sample_count, "observation")
 
 
-_SHORTEST: dict[GrowthStepName, int] = {"day": DAY_MS, "week": 7 * DAY_MS, "month": 28 * DAY_MS}
-
-
-def draw_growth(growth: GrowthDocument, size: svg.Size) -> Element:
+def draw_growth(growth: analysis.GrowthDocument, size: svg.Size) -> Element:
     """Draw a bar for the average of each step, with a row and a scale for each server.
 
     Bars of partial steps are pale, and do not determine the scale. A dashed line is the trend.
     """
-    names = svg.name_servers(growth.servers)
-    title = f"Average players by {growth.step}: {', '.join(names)}"
-    sentences = [
-        f"{name}: {'; '.join(_list_growth_figures(server, growth.window))}."
-        for name, server in zip(names, growth.servers, strict=True)
-    ]
-    picture = svg.create_picture("growth", size, title, sentences)
-    top = svg.draw_notes(picture, list(_list_notes(growth)), size)
-    rows = svg.divide_rows(
-        svg.Box(0, top, size.width - svg.MARGIN, size.height - svg.BELOW), len(names)
-    )
-    highest = [find_highest(list_growth_cells(server.steps)) for server in growth.servers]
+    title = f"Average players by {growth.step}"
+    words = ("; ".join(_list_growth_figures(one, growth.window)) for one in growth.servers)
+    picture, names = svg.create_picture_of("growth", size, title, growth.servers, words)
+    top = svg.draw_notes(picture, list(_list_growth_notes(growth)), size)
+    area = svg.Box(0, top, size.width - svg.MARGIN, size.height - svg.BELOW)
+    rows = svg.divide_rows(area, len(names))
     ticks = [
-        svg.choose_player_ticks(one, row.height - svg.HEADING)
-        for one, row in zip(highest, rows, strict=True)
+        svg.choose_player_ticks(
+            figures.find_highest(figures.list_growth_cells(server.steps)), row.height - svg.HEADING
+        )
+        for server, row in zip(growth.servers, rows, strict=True)
     ]
-    left = max(map(svg.measure_ticks, ticks), default=0)
+    left = max(map(svg.measure_ticks, ticks))
     for number, (server, row) in enumerate(zip(growth.servers, rows, strict=True)):
-        change = format_change(server.change, server.average_players)
-        figures = [f"change {' '.join(change)}"] if change else []
-        figures.append(_describe_trend(server))
-        css = choose_class(server.change, server.average_players)
-        box = svg.draw_heading(picture, row, names[number], figures, css)
-        box = box._replace(left=left)
+        change = figures.format_change(server.change, server.average_players)
+        shown = [f"change {' '.join(change)}"] if change else []
+        shown.append(_describe_trend(server))
+        css = figures.choose_class(server.change, server.average_players)
+        box = svg.draw_heading(picture, row, names[number], shown, css)._replace(left=left)
         up = svg.draw_value_axis(picture, box, ticks[number])
         ends = (server.steps[0].from_, server.steps[-1].to) if server.steps else (0, 1)
         across = svg.Scale(*ends, box.left, box.right)
         group = svg.add(picture, "g", f"series series-{number + 1}")
         _draw_steps(group, across, up, server, growth)
         _draw_trend(group, across, up, server)
-        if number == len(rows) - 1:
-            _draw_step_axis(picture, box, across, server, growth)
+    if server.steps:
+        # The label of a step is below the middle of its bar. Labels are at least a step apart, so
+        # that none names an hour within a day.
+        middles = {step.from_: (step.from_ + step.to) / 2 for step in server.steps}
+        zone, least = ZoneInfo(growth.time_zone), STEP_LENGTHS[growth.step]
+        for at, label in svg.choose_time_labels(box, ends, zone, least):
+            svg.draw_tick(picture, box, across.place(middles.get(at, at)), label)
     return picture
 
 
-def _list_notes(growth: GrowthDocument) -> Iterator[str]:
+def _list_growth_notes(growth: analysis.GrowthDocument) -> Iterator[str]:
     yield f"players, average of each {growth.step}"
     yield f"in {growth.time_zone}"
-    steps = [step for server in growth.servers for step in server.steps if step.sample_count]
-    if any(step.is_partial for step in steps):
+    steps = [step for server in growth.servers for step in server.steps]
+    if any(step.is_partial and step.sample_count for step in steps):
         yield f"pale: less than {WHOLE_SHARE:.0%} observed"
-    if any(find_trend_line(server) for server in growth.servers):
+    if any(map(figures.find_trend_line, growth.servers)):
         yield "dashed: trend of whole days"
     if any(server.change for server in growth.servers):
-        yield f"change: average against the {format_window_length(growth.window)} before"
+        yield f"change: average against the {figures.format_window_length(growth.window)} before"
 
 
 def _draw_steps(
-    group: Element, across: svg.Scale, up: svg.Scale, server: ServerGrowth, growth: GrowthDocument
+    group: Element,
+    across: svg.Scale,
+    up: svg.Scale,
+    server: analysis.ServerGrowth,
+    growth: analysis.GrowthDocument,
 ) -> None:
     zone = ZoneInfo(growth.time_zone)
     for step in server.steps:
@@ -332,20 +297,20 @@ def _draw_steps(
         left, right = across.place(step.from_), across.place(step.to)
         space = min((right - left) * 0.2, 2)
         top = up.place(min(step.average_players, up.high))
-        css = "bar partial" if step.is_partial else "bar"
-        place = {"x": left + space / 2, "y": top}
-        size = {"width": right - left - space, "height": up.start - top}
-        bar = svg.add(group, "rect", css, **place, **size)
-        average = format_average(step.average_players)
+        bar = (left + space / 2, top, right - left - space, up.start - top)
+        average = figures.format_average(step.average_players)
         count = format_count(step.sample_count, "observation")
         partial = f", part of a {growth.step}" if step.is_partial else ""
-        name = format_step(step.from_, zone, growth.step)
-        svg.add_tooltip(bar, f"{name}: average {average}, {count}{partial}")
+        name = figures.format_step(step.from_, zone, growth.step)
+        css = "bar partial" if step.is_partial else "bar"
+        svg.add_rectangle(group, css, bar, f"{name}: average {average}, {count}{partial}")
 
 
-def _draw_trend(group: Element, across: svg.Scale, up: svg.Scale, server: ServerGrowth) -> None:
+def _draw_trend(
+    group: Element, across: svg.Scale, up: svg.Scale, server: analysis.ServerGrowth
+) -> None:
     """Draw the trend between 0 and the top."""
-    line = find_trend_line(server)
+    line = figures.find_trend_line(server)
     if line is None:
         return
     start, end = line.start, line.end
@@ -356,48 +321,31 @@ def _draw_trend(group: Element, across: svg.Scale, up: svg.Scale, server: Server
     svg.add_line(group, "trend", ends[0], ends[1])
 
 
-def _draw_step_axis(
-    picture: Element, box: svg.Box, across: svg.Scale, server: ServerGrowth, growth: GrowthDocument
-) -> None:
-    """Draw labels of times, those at which a step begins below the middle of its bar.
-
-    Labels are at least a step apart, so that none names an hour within a day.
-    """
-    if not server.steps:
-        return
-    zone, least = ZoneInfo(growth.time_zone), _SHORTEST[growth.step]
-    steps: dict[int, GrowthStepPart] = {step.from_: step for step in server.steps}
-    most = max(int(box.width // svg.TIME_LABEL_WIDTH), 2)
-    window = int(across.low), int(across.high)
-    for at, label in choose_time_ticks(*window, most, zone, least):
-        middle = (at + steps[at].to) / 2 if at in steps else at
-        svg.draw_tick(picture, box, across.place(middle), label)
-
-
-def _describe_trend(server: ServerGrowth) -> str:
+def _describe_trend(server: analysis.ServerGrowth) -> str:
     if server.average_players is None:
         return "no observation"
-    trend, _ = format_trend(server.players_per_week, server.average_players, server.coverage)
+    trend, _ = figures.format_trend(
+        server.players_per_week, server.average_players, server.coverage
+    )
     return "no trend" if trend == NOTHING else trend
 
 
-def _list_growth_figures(server: ServerGrowth, window: WindowPart) -> Iterator[str]:
+def _list_growth_figures(server: analysis.ServerGrowth, window: WindowPart) -> Iterator[str]:
     if server.average_players is None:
         yield _describe_trend(server)
         return
-    yield f"average {format_brief_average(server.average_players)}"
+    yield f"average {figures.format_brief_average(server.average_players)}"
     if server.change is None:
-        yield explain_missing_change(window, server.coverage, server.previous_coverage)
+        yield figures.explain_missing_change(window, server.coverage, server.previous_coverage)
     else:
-        change = " ".join(format_change(server.change, server.average_players))
-        yield f"{change} against the {format_window_length(window)} before"
+        change = " ".join(figures.format_change(server.change, server.average_players))
+        yield f"{change} against the {figures.format_window_length(window)} before"
     yield _describe_trend(server)
     yield format_count(server.sample_count, "observation")
 
 
-LEVELS = 7
+_LEVELS = 7
 """The colors of cells, `--level-0` to `--level-6` in palette.css."""
-
 _LEFT, _ABOVE = 34, 20
 _KEY_HEIGHT = 22
 _KEY_BOX = 16
@@ -410,28 +358,8 @@ _LEAST_HOUR = 20
 """The least width of an hour in pixels; narrower ones have fewer labels."""
 
 
-class _Range(NamedTuple):
-    """The averages of the first and of the last level."""
-
-    lowest: float
-    highest: float
-
-    def find_level(self, average: float) -> int:
-        """Return the level of an average."""
-        return find_level(average, self.lowest, self.highest, LEVELS)
-
-
-class _Key(NamedTuple):
-    """What the lines below a map explain."""
-
-    levels: _Range | None
-    busiest: HourPart | None
-    has_empty: bool
-    lines: int
-
-
 def draw_heat_map(
-    server: ServerPeakHours, size: svg.Size, *, is_well_observed: bool = True
+    server: analysis.ServerPeakHours, size: svg.Size, *, is_well_observed: bool = True
 ) -> Element:
     """Draw a cell for each hour of the week, from Monday 0:00, with a scale below.
 
@@ -439,36 +367,51 @@ def draw_heat_map(
     hour has a frame and is named, if the window is well observed.
     """
     busiest = find_busiest(server) if is_well_observed else None
-    name = svg.name_servers([server])[0]
+    (name,) = svg.name_servers([server])
     title = f"Players in each hour of the week: {name}"
-    picture = svg.create_picture("heat-map", size, title, list(_describe(server, busiest)))
-    averages = [one.average_players for one in server.cells if one.average_players is not None]
-    levels = _Range(min(averages, default=0), max(averages, default=0))
+    picture = svg.create_picture("heat-map", size, title, list(_describe_hours(server, busiest)))
+    averages = _list_averages(server)
     has_empty = len(averages) < len(server.cells)
     lines = 1
-    if size.width < _LEAST_WIDTH_FOR_LINE and server.busiest is not None:
+    if size.width < _LEAST_WIDTH_FOR_LINE and averages:
         lines += (busiest is not None) + has_empty
     box = svg.Box(_LEFT, _ABOVE, size.width - svg.MARGIN, size.height - lines * _KEY_HEIGHT)
     _draw_labels(picture, box)
     for cell in server.cells:
-        _draw_cell(picture, box, cell, levels)
+        _draw_cell(picture, box, cell, averages)
     if busiest is not None:
-        svg.add(picture, "rect", "marker", **_place_cell(box, busiest).rectangle)
-    key = _Key(levels if averages else None, busiest, has_empty, lines)
-    _draw_key(picture, (_LEFT, size.height - 6 - (lines - 1) * _KEY_HEIGHT), size.width, key)
+        svg.add_rectangle(picture, "marker", _place_cell(box, busiest))
+    x: float = _LEFT
+    y = size.height - 6 - (lines - 1) * _KEY_HEIGHT
+    if averages:
+        x = _draw_scale(picture, (x, y), averages, size.width)
+    if busiest is not None:
+        text = f"busiest {format_hour(busiest.weekday, busiest.hour)}"
+        if lines == 1:
+            svg.add_text(picture, "unit", (size.width - svg.MARGIN, y), text, "end")
+        else:
+            x, y = _LEFT, y + _KEY_HEIGHT
+            svg.add_text(picture, "unit", (x, y), text)
+    if has_empty:
+        if lines > 1:
+            x, y = _LEFT, y + _KEY_HEIGHT
+        svg.add_rectangle(picture, "empty", (x, y - 10, _KEY_BOX - 2, 11))
+        svg.add_text(picture, "unit", (x + _KEY_BOX + 4, y), "fewer than 4 observations")
     return picture
 
 
-def find_busiest(server: ServerPeakHours) -> HourPart | None:
+def find_busiest(server: analysis.ServerPeakHours) -> analysis.HourPart | None:
     """Return the busiest hour; None if no hour is busier than another, or too few have averages."""
-    averages = [cell.average_players for cell in server.cells if cell.average_players is not None]
-    return server.busiest if server.has_hours and len(set(averages)) > 1 else None
+    return server.busiest if server.has_hours and len(set(_list_averages(server))) > 1 else None
 
 
-def _place_cell(box: svg.Box, cell: HourCellPart | HourPart) -> svg.Box:
+def _list_averages(server: analysis.ServerPeakHours) -> list[float]:
+    return [cell.average_players for cell in server.cells if cell.average_players is not None]
+
+
+def _place_cell(box: svg.Box, cell: analysis.HourPart) -> tuple[float, float, float, float]:
     width, height = box.width / 24, box.height / len(WEEKDAYS)
-    left, top = box.left + cell.hour * width, box.top + (cell.weekday - 1) * height
-    return svg.Box(left, top, left + width, top + height)
+    return box.left + cell.hour * width, box.top + (cell.weekday - 1) * height, width, height
 
 
 def _draw_labels(picture: Element, box: svg.Box) -> None:
@@ -482,52 +425,36 @@ def _draw_labels(picture: Element, box: svg.Box) -> None:
         svg.add_text(picture, "tick", (x, box.top - 6), f"{hour:02}:00")
 
 
-def _draw_cell(picture: Element, box: svg.Box, cell: HourCellPart, levels: _Range) -> None:
-    spot = _place_cell(box, cell)
+def _draw_cell(
+    picture: Element, box: svg.Box, cell: analysis.HourCellPart, averages: Sequence[float]
+) -> None:
+    left, top, width, height = spot = _place_cell(box, cell)
     if cell.average_players is None:
-        inset = {"x": spot.left + 2, "y": spot.top + 2}
-        size = {"width": spot.width - 4, "height": spot.height - 4}
-        element = svg.add(picture, "rect", "cell empty", **inset, **size)
-        figures = "too few observations"
+        spot = (left + 2, top + 2, width - 4, height - 4)
+        css, words = "cell empty", "too few observations"
     else:
-        css = f"cell level-{levels.find_level(cell.average_players)}"
-        element = svg.add(picture, "rect", css, **spot.rectangle)
-        figures = f"average {format_average(cell.average_players)}"
+        ends = min(averages), max(averages)
+        css = f"cell level-{figures.find_level(cell.average_players, *ends, _LEVELS)}"
+        words = f"average {figures.format_average(cell.average_players)}"
     count = format_count(cell.sample_count, "observation")
-    svg.add_tooltip(element, f"{format_hour(cell.weekday, cell.hour)}: {figures}, {count}")
+    tooltip = f"{format_hour(cell.weekday, cell.hour)}: {words}, {count}"
+    svg.add_rectangle(picture, css, spot, tooltip)
 
 
-def _draw_key(picture: Element, at: tuple[float, float], width: int, key: _Key) -> None:
-    """Draw the scale, what an outline means, and the busiest hour, in one line if it is wide."""
-    x, y = at
-    if key.levels is not None:
-        x = _draw_scale(picture, at, key.levels, width)
-    if key.busiest is not None:
-        text = f"busiest {format_hour(key.busiest.weekday, key.busiest.hour)}"
-        if key.lines == 1:
-            svg.add_text(picture, "unit", (width - svg.MARGIN, y), text, "end")
-        else:
-            x, y = _LEFT, y + _KEY_HEIGHT
-            svg.add_text(picture, "unit", (x, y), text)
-    if key.has_empty:
-        if key.lines > 1:
-            x, y = _LEFT, y + _KEY_HEIGHT
-        svg.add(picture, "rect", "empty", x=x, y=y - 10, width=_KEY_BOX - 2, height=11)
-        svg.add_text(picture, "unit", (x + _KEY_BOX + 4, y), "fewer than 4 observations")
-
-
-def _draw_scale(picture: Element, at: tuple[float, float], levels: _Range, right: float) -> float:
+def _draw_scale(
+    picture: Element, at: tuple[float, float], averages: Sequence[float], right: float
+) -> float:
     """Draw the colors with the averages at their ends, and return the place after them."""
     x, y = at
-    low, high = (format_brief_average(value) for value in levels)
+    low, high = map(figures.format_brief_average, (min(averages), max(averages)))
     words = f"players {low}"
     svg.add_text(picture, "unit", (x, y), words)
     room = right - x - svg.measure_text(words) - svg.measure_text(high) - 2 * _KEY_SPACE
-    box = max(min(_KEY_BOX, room / LEVELS), 1)
+    box = max(min(_KEY_BOX, room / _LEVELS), 1)
     x += svg.measure_text(words) + _KEY_SPACE
-    shown = range(LEVELS) if low != high else (LEVELS // 2,)
+    shown = range(_LEVELS) if low != high else (_LEVELS // 2,)
     for level in shown:
-        svg.add(picture, "rect", f"cell level-{level}", x=x, y=y - 11, width=box, height=13)
+        svg.add_rectangle(picture, f"cell level-{level}", (x, y - 11, box, 13))
         x += box
     if low != high:
         svg.add_text(picture, "unit", (x + _KEY_SPACE, y), high)
@@ -535,16 +462,18 @@ def _draw_scale(picture: Element, at: tuple[float, float], levels: _Range, right
     return x + 16
 
 
-def _describe(server: ServerPeakHours, busiest: HourPart | None) -> Iterator[str]:
+def _describe_hours(
+    server: analysis.ServerPeakHours, busiest: analysis.HourPart | None
+) -> Iterator[str]:
     if server.busiest is None or server.quietest is None:
-        yield f"{describe_shortage(server)}."
+        yield f"{figures.describe_shortage(server)}."
         return
     if busiest is not None:
         for name, hour in (("Busiest", busiest), ("Quietest", server.quietest)):
-            average = format_average(server.get_cell(hour).average_players)
+            average = figures.format_average(server.get_cell(hour).average_players)
             yield f"{name}: {format_hour(hour.weekday, hour.hour)}, average {average}."
-    known = [cell.average_players for cell in server.cells if cell.average_players is not None]
-    if len(set(known)) == 1:
+    averages = _list_averages(server)
+    if len(set(averages)) == 1:
         yield "No hour is busier than another."
-    if len(known) < len(server.cells):
-        yield f"{len(server.cells) - len(known)} of {len(server.cells)} hours have no figures."
+    if len(averages) < len(server.cells):
+        yield f"{len(server.cells) - len(averages)} of {len(server.cells)} hours have no figures."

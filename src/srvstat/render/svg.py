@@ -6,7 +6,7 @@ Geometry is in attributes, looks are in CSS classes.
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Literal, NamedTuple, Protocol
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from srvstat.contract.errors import MissingLibraryError
 from srvstat.documents.document import remove_color_codes
-from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
+from srvstat.render.axes import TimeTick, choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.text import escape_text
 from srvstat.render.web import read_asset
 
@@ -23,7 +23,7 @@ FONT_SIZE = 12
 
 BOLD = 1.15
 """The width of bold text in widths of plain text."""
-LINE_HEIGHT = 16
+_LINE_HEIGHT = 16
 """The distance of two lines of text."""
 
 _MAX_NAME_LENGTH = 100
@@ -62,11 +62,6 @@ class Box(NamedTuple):
         """The distance from top to bottom."""
         return self.bottom - self.top
 
-    @property
-    def rectangle(self) -> dict[str, float]:
-        """The attributes of an element."""
-        return {"x": self.left, "y": self.top, "width": self.width, "height": self.height}
-
 
 class NamedServer(Protocol):
     """A server of any document."""
@@ -88,6 +83,15 @@ def create_picture(name: str, size: Size, title: str, sentences: Sequence[str]) 
     SubElement(picture, "title").text = escape_text(title)
     SubElement(picture, "desc").text = escape_text(" ".join(sentences))
     return picture
+
+
+def create_picture_of(
+    name: str, size: Size, subject: str, servers: Sequence[NamedServer], words: Iterable[str]
+) -> tuple[Element, list[str]]:
+    """Return an empty picture of servers, described in the words about each, and their names."""
+    names = name_servers(servers)
+    sentences = [f"{server}: {about}." for server, about in zip(names, words, strict=True)]
+    return create_picture(name, size, f"{subject}: {', '.join(names)}", sentences), names
 
 
 def add(parent: Element, tag: str, css: str = "", **attributes: float | str) -> Element:
@@ -129,13 +133,21 @@ def add_notes(
         else:
             lines.append(note)
     for number, line in enumerate(lines):
-        add_text(picture, "unit", (at[0], at[1] + number * LINE_HEIGHT), line)
-    return at[1] + (len(lines) - 1) * LINE_HEIGHT
+        add_text(picture, "unit", (at[0], at[1] + number * _LINE_HEIGHT), line)
+    return at[1] + (len(lines) - 1) * _LINE_HEIGHT
 
 
-def add_tooltip(element: Element, text: str) -> None:
-    """Add what a browser shows while the pointer is over an element."""
-    SubElement(element, "title").text = escape_text(text)
+def add_rectangle(
+    parent: Element, css: str, place: tuple[float, float, float, float], tooltip: str = ""
+) -> None:
+    """Add a rectangle at its left, its top, its width and its height.
+
+    A browser shows the tooltip while the pointer is over it.
+    """
+    x, y, width, height = place
+    element = add(parent, "rect", css, x=x, y=y, width=width, height=height)
+    if tooltip:
+        SubElement(element, "title").text = escape_text(tooltip)
 
 
 def format_number(value: float) -> str:
@@ -265,7 +277,7 @@ _TICK_GAP = 6
 """The distance between a label and its axis."""
 _LABEL_BELOW = 18
 """The distance from an axis down to the base line of its labels."""
-TIME_LABEL_WIDTH = 76
+_TIME_LABEL_WIDTH = 76
 """The distance of two times on an axis is at least this."""
 
 
@@ -311,12 +323,11 @@ def draw_value_axis(picture: Element, box: Box, ticks: Sequence[float]) -> Scale
     return scale
 
 
-def draw_time_axis(picture: Element, box: Box, window: tuple[int, int], zone: ZoneInfo) -> None:
-    """Draw a mark and a label below the box for each round local time."""
-    scale = Scale(*window, box.left, box.right)
-    most = max(int(box.width // TIME_LABEL_WIDTH), 2)
-    for at, label in choose_time_ticks(*window, most, zone):
-        draw_tick(picture, box, scale.place(at), label)
+def choose_time_labels(
+    box: Box, ends: tuple[int, int], zone: ZoneInfo, least: int = 0
+) -> list[TimeTick]:
+    """Return the ticks of an axis of time for the width of a box; see choose_time_ticks."""
+    return choose_time_ticks(*ends, max(int(box.width // _TIME_LABEL_WIDTH), 2), zone, least)
 
 
 def draw_tick(picture: Element, box: Box, x: float, label: str) -> None:

@@ -19,8 +19,8 @@ from srvstat.render.text import format_count
 
 _MINUTE, _WEEK = DAY_MS // 1440, 7 * DAY_MS
 _MONDAY = 4 * DAY_MS
-"""1970-01-05, the first Monday in local time."""
-_LENGTHS = {
+"""1970-01-05, the first Monday in local time. Any step but a month starts there."""
+STEP_LENGTHS = {
     **{f"{minutes}m": minutes * _MINUTE for minutes in (1, 2, 5, 10, 15, 30)},
     **{f"{hours}h": hours * 60 * _MINUTE for hours in (1, 2, 3, 6, 12)},
     "day": DAY_MS,
@@ -84,14 +84,14 @@ def choose_step(timeline: Timeline, width: float) -> str:
         shortest = max(shortest, DAY_MS / 24)
     if end - start > _LONGEST_WITH_HOURS:
         shortest = max(shortest, DAY_MS)
-    base = _LENGTHS[timeline.step]
+    base = STEP_LENGTHS[timeline.step]
     # 3h does not consist of 2h, nor a month of weeks.
     divisible = [
         name
-        for name, length in _LENGTHS.items()
+        for name, length in STEP_LENGTHS.items()
         if name == timeline.step or (length % base == 0 and (name != "month" or base <= DAY_MS))
     ]
-    return next((name for name in divisible if _LENGTHS[name] >= shortest), divisible[-1])
+    return next((name for name in divisible if STEP_LENGTHS[name] >= shortest), divisible[-1])
 
 
 def merge_steps(timeline: Timeline, server: ServerTimeline, step: str) -> list[Point]:
@@ -162,7 +162,7 @@ class _Clock:
     def __init__(self, zone: ZoneInfo, step: str) -> None:
         self._zone = zone
         self._step = step
-        self.length = _LENGTHS[step]
+        self.length = STEP_LENGTHS[step]
 
     def to_local(self, at: int) -> int:
         """Return the time that the clock shows at an instant, in milliseconds like it."""
@@ -177,7 +177,7 @@ class _Clock:
         if self._step == "month":
             date = _EPOCH + timedelta(milliseconds=local)
             return date.year * 12 + date.month - 1
-        return (local - (_MONDAY if self._step == "week" else 0)) // self.length
+        return (local - _MONDAY) // self.length
 
     def measure(self, at: int) -> int:
         """Return the length of the step that contains an instant."""
@@ -189,8 +189,7 @@ class _Clock:
             if self._step == "month":
                 local = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
             else:
-                start = number * self.length + (_MONDAY if self._step == "week" else 0)
-                local = _EPOCH + timedelta(milliseconds=start)
+                local = _EPOCH + timedelta(milliseconds=number * self.length + _MONDAY)
             return (local.replace(tzinfo=self._zone) - _EPOCH) // timedelta(milliseconds=1)
         except (OverflowError, ValueError):  # after the year 9999
             return LATEST
@@ -217,26 +216,17 @@ def _group_steps(edges: Sequence[int], clock: _Clock | None) -> Iterator[range]:
 
 def find_common_gaps(timeline: Timeline) -> list[tuple[int, int]]:
     """Return the intervals that are in a gap of every server, in order."""
-    common = [get_window(timeline)]
-    for server in timeline.servers:
-        common = list(_intersect(common, [(gap.from_, gap.to) for gap in server.gaps]))
+    start, end = get_window(timeline)
+    gaps = [gap for server in timeline.servers for gap in server.gaps]
+    changes = sorted([*((gap.from_, 1) for gap in gaps), *((gap.to, -1) for gap in gaps)])
+    common = []
+    servers_in_gap = 0
+    for (at, change), (after, _) in pairwise(changes):
+        servers_in_gap += change
+        first, last = max(at, start), min(after, end)
+        if servers_in_gap == len(timeline.servers) and first < last:
+            common.append((first, last))
     return common
-
-
-def _intersect(
-    one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, int]]:
-    """Yield the intervals that two sequences of disjoint, ordered intervals share."""
-    left = right = 0
-    while left < len(one) and right < len(other):
-        start = max(one[left][0], other[right][0])
-        end = min(one[left][1], other[right][1])
-        if start < end:
-            yield start, end
-        if one[left][1] < other[right][1]:
-            left += 1
-        else:
-            right += 1
 
 
 _LEAST_WIDTH_FOR_LABELS = 560
@@ -270,13 +260,10 @@ def draw_timeline(timeline: Timeline, size: svg.Size, zone: ZoneInfo) -> Element
     zone. Partial steps are pale, lines to and from them are dashed, and they do not determine the
     axis. A gap interrupts the line, and is shaded where no server has observations.
     """
-    names = svg.name_servers(timeline.servers)
-    title = f"Players over time: {', '.join(names)}"
-    sentences = [
-        f"{name}: {_describe_server(server)}."
-        for server, name in zip(timeline.servers, names, strict=True)
-    ]
-    picture = svg.create_picture("timeline", size, title, sentences)
+    words = map(_describe_server, timeline.servers)
+    picture, names = svg.create_picture_of(
+        "timeline", size, "Players over time", timeline.servers, words
+    )
     beside = _measure_keys(names, size.width)
     step = choose_step(timeline, size.width)
     points = [merge_steps(timeline, server, step) for server in timeline.servers]
@@ -296,9 +283,10 @@ def draw_timeline(timeline: Timeline, size: svg.Size, zone: ZoneInfo) -> Element
     window = get_window(timeline)
     across = svg.Scale(*window, box.left, box.right)
     for start, end in find_common_gaps(timeline):
-        gap = box._replace(left=across.place(start), right=across.place(end))
-        svg.add(picture, "rect", "gap", **gap.rectangle)
-    svg.draw_time_axis(picture, box, window, zone)
+        left, right = across.place(start), across.place(end)
+        svg.add_rectangle(picture, "gap", (left, box.top, right - left, box.height))
+    for at, label in svg.choose_time_labels(box, window, zone):
+        svg.draw_tick(picture, box, across.place(at), label)
     plot = _Plot(across, svg.draw_value_axis(picture, box, ticks))
     for number, (server, line) in enumerate(zip(timeline.servers, points, strict=True), start=1):
         group = svg.add(picture, "g", f"series series-{number}")
@@ -336,15 +324,9 @@ def _draw_series(
     styles: tuple[tuple[str, Joint], ...] = (("line", "solid"), ("line partial", "dashed"))
     for css, joint in styles:
         lines = [run for run in _split(points, joints, joint) if len(run) > 1]
-        if lines:
-            svg.add(
-                group,
-                "path",
-                css,
-                d="".join(
-                    map(plot.join, ([(one.middle, one.average) for one in run] for run in lines))
-                ),
-            )
+        path = "".join(plot.join((one.middle, one.average) for one in run) for run in lines)
+        if path:
+            svg.add(group, "path", css, d=path)
     for point, *around in zip(points, [None, *joints], [*joints, None], strict=True):
         if point.is_partial or not any(around):
             x, y = plot.place(point.middle, point.average)
