@@ -28,7 +28,7 @@ from benchmarks.questions import (
 from srvstat.contract.requests import parse_compare_request
 from srvstat.contract.time import Range
 from srvstat.operations import answers as operations
-from srvstat.snapshot.read.snapshot import open_file
+from srvstat.snapshot.read.file import open_file
 
 SRVSTAT = "srvstat"
 TIMED: tuple[Range, ...] = ("24h", "30d", "1y")

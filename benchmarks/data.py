@@ -14,7 +14,7 @@ from pyarrow.parquet import ParquetWriter
 
 from benchmarks import fleet
 from benchmarks.measure import print_progress
-from srvstat.snapshot.read.snapshot import open_file
+from srvstat.snapshot.read.file import open_file
 
 EARLIER = range(fleet.POLLS - fleet.POLLS_PER_DAY)
 LAST_DAY = range(EARLIER.stop, fleet.POLLS)

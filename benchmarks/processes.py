@@ -17,7 +17,7 @@ from benchmarks.questions import (
     draw_requests,
     read_body,
 )
-from srvstat.snapshot.read.snapshot import open_file
+from srvstat.snapshot.read.file import open_file
 
 SETUPS = {
     "srvstat compare": "`srvstat compare --json --by id` with five ids over 1y. The two imports are"

@@ -26,8 +26,8 @@ from srvstat.analysis.windows import (
 from srvstat.contract.errors import UsageError
 from srvstat.contract.time import BEFORE_ALL, LATEST, Window
 from srvstat.operations.answers import NotInBundleError
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.read.observations import read_observations
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 from srvstat.snapshot.write.copies import write_bundle
 
 MIDNIGHT = AS_OF - DAY // 2

@@ -15,7 +15,7 @@ from conftest import AS_OF, DAY, build_in, server
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.servers import list_servers
 from srvstat.documents.snapshot import SortKey
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 
 HOUR = DAY // 24
 TEXTS = ("", "Harbor City", "STRASSE", "straße night", "İzmir |\tPvP", "no-mods")

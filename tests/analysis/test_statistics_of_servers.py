@@ -24,8 +24,8 @@ from srvstat.contract.errors import UsageError
 from srvstat.contract.time import BEFORE_ALL, LATEST, Window, format_instant, parse_instant
 from srvstat.documents.analysis import TopKey
 from srvstat.snapshot.blocks import Observations
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.read.observations import Extreme, WindowFigures
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 
 KEYS: tuple[TopKey, ...] = get_args(TopKey)
 

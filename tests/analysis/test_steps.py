@@ -54,7 +54,7 @@ from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.documents.analysis import Aggregate, GrowthStepName, History, HistoryQuery, Timeline
 from srvstat.operations.answers import resolve_servers
 from srvstat.render.timeline import Point, merge_steps
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 from support.snapshots import forge
 
 CLOCKS_FORWARD = AS_OF + 28 * DAY

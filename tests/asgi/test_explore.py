@@ -16,7 +16,7 @@ from srvstat.analysis.statistics import compute_stats
 from srvstat.contract.requests import parse_server_reference
 from srvstat.contract.time import find_window
 from srvstat.operations.answers import resolve_servers
-from srvstat.snapshot.read.snapshot import open_file
+from srvstat.snapshot.read.file import open_file
 from support.http import ERRORS
 from support.process import Service, serve
 

@@ -11,7 +11,7 @@ from srvstat.cli import hints as suggestions
 from srvstat.cli.hints import suggest_servers
 from srvstat.snapshot.read import snapshot as reader
 from srvstat.snapshot.read.connection import open_connection
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.rows import ServerRow
 
 MANY = 3_000

@@ -42,7 +42,7 @@ from srvstat.contract.responses import (
 )
 from srvstat.contract.time import format_instant
 from srvstat.operations.answers import compare, get_server
-from srvstat.snapshot.read.snapshot import open_file
+from srvstat.snapshot.read.file import open_file
 
 DOCUMENT = json.loads(read_openapi())
 SCHEMAS = DOCUMENT["components"]["schemas"]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.time import Range, format_instant
 from srvstat.operations.answers import compute_results
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 
 RANGES: tuple[Range, ...] = get_args(Range)
 

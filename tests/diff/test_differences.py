@@ -14,7 +14,7 @@ from conftest import AS_OF, build_in, few_examples, server
 from diff.fleets import Fleet, draw_two_fleets
 from diff.naive_diff import describe_difference
 from srvstat.contract import wire
-from srvstat.snapshot.read.snapshot import open_file
+from srvstat.snapshot.read.file import open_file
 from srvstat.support import diff
 
 

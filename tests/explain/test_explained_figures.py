@@ -18,8 +18,8 @@ from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.time import DAYS, Range, Window
 from srvstat.operations import answers as operations
 from srvstat.snapshot.blocks import Observations
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.read.observations import WindowFigures
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
 from srvstat.support.explain import explain_comparison, explain_server, has_uneven_intervals
 
 RANGES: list[Range] = list(DAYS)

@@ -36,7 +36,7 @@ from srvstat.render.timeline import (
     merge_steps,
 )
 from srvstat.render.web import CHART_SCRIPTS
-from srvstat.snapshot.read.snapshot import open_file
+from srvstat.snapshot.read.file import open_file
 
 pytestmark = pytest.mark.external
 

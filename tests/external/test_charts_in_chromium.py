@@ -18,7 +18,7 @@ from srvstat.contract.time import Window, parse_instant
 from srvstat.documents.analysis import Timeline
 from srvstat.operations.answers import resolve_servers
 from srvstat.render.timeline import Point, find_scale, join_points, merge_steps
-from srvstat.snapshot.read.snapshot import open_file
+from srvstat.snapshot.read.file import open_file
 from support.process import serve
 
 pytestmark = pytest.mark.external

@@ -23,7 +23,7 @@ from srvstat.documents.document import Part, is_silent, remove_color_codes
 from srvstat.render.figures import format_first_last
 from srvstat.render.report import render_report
 from srvstat.render.text import escape_text, format_local_time, format_share, format_span_length
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 from support.markdown import Node, Page
 
 HOUR = 3_600_000

@@ -19,7 +19,7 @@ from srvstat.contract.responses import ErrorResponse
 from srvstat.documents.support import ReplayedExchange
 from srvstat.operations import answers as operations
 from srvstat.operations.access import Access, read_access
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable
 from srvstat.support.replay import ReplaySettings, replay
 from support.records import PLANS, format_key_table

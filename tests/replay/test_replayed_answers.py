@@ -15,7 +15,7 @@ from srvstat.contract.requests import build_compare_request, build_server_refere
 from srvstat.contract.time import DAYS, Range
 from srvstat.documents.support import ReplayedExchange
 from srvstat.operations import answers as operations
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.support.recordings import Exchange
 from srvstat.support.replay import ReplaySettings, replay
 

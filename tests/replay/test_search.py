@@ -13,7 +13,7 @@ from conftest import AS_OF, DAY, Build, server
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.time import Range
 from srvstat.operations import answers as operations
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.support.search import Instants, find_true_intervals, intersect
 
 HOUR = DAY // 24

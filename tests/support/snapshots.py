@@ -24,7 +24,7 @@ from srvstat.snapshot.digests import (
     seal,
 )
 from srvstat.snapshot.read import observations as stored
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.rows import (
     BLOCKS_PER_SERVER,
     DIGEST_BYTES,
@@ -32,7 +32,7 @@ from srvstat.snapshot.rows import (
     FileRow,
     ServerRow,
 )
-from srvstat.snapshot.write.server_rows import build_record
+from srvstat.snapshot.write.roster import build_record
 from srvstat.sources.servers import format_records
 
 _Row = tuple[Any, ...]

@@ -19,9 +19,9 @@ from srvstat.documents.analysis import ComparedServer, Comparison
 from srvstat.documents.document import remove_color_codes
 from srvstat.documents.snapshot import ListedServer, Servers, ServerTable, SnapshotInfo, SortKey
 from srvstat.operations.answers import compare, resolve_servers
+from srvstat.snapshot.read.file import read_texts
 from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_last_observed_at
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.snapshot.read.verified_rows import read_texts
 from srvstat.snapshot.rows import ServerRow
 
 _SORT_VALUES: dict[SortKey, Callable[[Snapshot, ServerRow], Any]] = {

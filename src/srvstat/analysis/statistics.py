@@ -28,6 +28,7 @@ from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, W
 from srvstat.operations.answers import check_coverage
 from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_last_observed_at
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.read.windows import compute_window_statistics, compute_window_totals
 from srvstat.snapshot.rows import ServerRow
 
 
@@ -280,11 +281,11 @@ def _find_values(
     if by == "current":
         return [find_current(server, snapshot.as_of) for server in servers]
     if by in {"average", "samples"}:
-        totals = snapshot.compute_totals(servers, window)
+        totals = compute_window_totals(snapshot, servers, window)
         if by == "samples":
             return [count for count, _ in totals]
         return [total / count if count else None for count, total in totals]
-    statistics = snapshot.compute_statistics(servers, window)
+    statistics = compute_window_statistics(snapshot, servers, window)
     if by == "growth":
         return [one.growth.players for one in statistics]
     return [getattr(one, by) for one in statistics]

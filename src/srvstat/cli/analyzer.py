@@ -49,6 +49,7 @@ from srvstat.documents.analysis import Aggregate, GrowthStepName, HistoryNotes, 
 from srvstat.documents.snapshot import SortKey
 from srvstat.render.text import format_count, format_span, format_zoned_time
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
+from srvstat.snapshot.read.windows import compute_window_totals
 from srvstat.snapshot.rows import ServerRow
 
 _MAX_LISTED = 10
@@ -375,7 +376,7 @@ def report_missing_data(
         end = format_at(snapshot.as_of)
         report(f"note: the window ends after the snapshot, which ends {end}")
     named = list(servers)
-    counts = snapshot.compute_totals(named, window)
+    counts = compute_window_totals(snapshot, named, window)
     empty = [server for server, (count, _) in zip(named, counts, strict=True) if not count]
     for server in empty[:_MAX_LISTED]:
         first, last = server.first_observed_at, server.last_observed_at

@@ -59,9 +59,14 @@ from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.rows import ServerRow
 from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.snapshot.write.copies import write_bundle, write_export
-from srvstat.snapshot.write.draft import draft_records
-from srvstat.snapshot.write.dry_run import Search, list_missing, run_dry, search_options
-from srvstat.snapshot.write.rules import RejectLimit
+from srvstat.snapshot.write.dry_run import (
+    Search,
+    draft_records,
+    list_missing,
+    run_dry,
+    search_options,
+)
+from srvstat.snapshot.write.refusals import RejectLimit
 from srvstat.snapshot.write.update import update as update_snapshot
 from srvstat.sources.mapping import MappingOptions
 from srvstat.sources.registry import KINDS

@@ -17,6 +17,7 @@ from srvstat.documents.snapshot import FleetSummary, Manifest, ManifestShard, se
 from srvstat.files.atomic import atomic_folder, atomic_write, write_file
 from srvstat.files.paths import convert_write_errors
 from srvstat.fleet.engine import Engine, Identified, Job, Progress, Resolved, Servers, open_engine
+from srvstat.fleet.processes import WorkerError, count_cores, do_jobs
 from srvstat.fleet.results import find_extension, write_results
 from srvstat.fleet.rows import Conflicts, Rejected, format_place
 from srvstat.operations.answers import build_result
@@ -27,11 +28,9 @@ from srvstat.snapshot.digests import (
     name_shard,
 )
 from srvstat.snapshot.rows import FileRow, find_observed_span
-from srvstat.snapshot.write import rules
+from srvstat.snapshot.write import refusals
 from srvstat.snapshot.write.build import Shard, build_shard
-from srvstat.snapshot.write.intake import AFTER_AS_OF
-from srvstat.snapshot.write.processes import WorkerError, count_cores, do_jobs
-from srvstat.snapshot.write.rejects import Reason, find_column
+from srvstat.snapshot.write.intake import AFTER_AS_OF, Reason, find_column
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
 from srvstat.sources.servers import ServerRecord, count_completed
 from srvstat.sources.source import Source, check_sources, list_stored_names
@@ -55,7 +54,7 @@ class FleetRequest(NamedTuple):
     game: str | None
     range: Range
     as_of: int | None
-    max_rejected: rules.RejectLimit | None
+    max_rejected: refusals.RejectLimit | None
     conflicts: Conflicts
     output: str | None
     overwrite: bool
@@ -145,7 +144,7 @@ class Fleet(NamedTuple):
 
 
 def survey_fleet(
-    engine: Engine, job: Job, roster: Roster, limit: rules.RejectLimit | None = None
+    engine: Engine, job: Job, roster: Roster, limit: refusals.RejectLimit | None = None
 ) -> Fleet:
     """Read all rows, and find the servers that they and the roster name.
 
@@ -182,9 +181,9 @@ def survey_fleet(
     reasons = _list_reasons(job.sources, rejects)
     if not lasts:
         others = [Reason(text, count, None, is_rejected=False) for text, count in skipped.items()]
-        listed = rules.sort_reasons([*reasons, *(each for each in others if each.rows)])
-        parts = [rules.describe_reasons(listed), *roster.describe_unknown()]
-        raise rules.RowsRejectedError(f"no observation was kept: {'; '.join(parts)}")
+        listed = refusals.sort_reasons([*reasons, *(each for each in others if each.rows)])
+        parts = [refusals.describe_reasons(listed), *roster.describe_unknown()]
+        raise refusals.RowsRejectedError(f"no observation was kept: {'; '.join(parts)}")
     _check_rejected(job.sources, remarks.rows, rejects, limit)
     # One that no record names needs an observation.
     ids = sorted(
@@ -223,7 +222,7 @@ def _check_rejected(
     sources: Sequence[Source],
     rows: Mapping[int, int],
     rejects: Sequence[Rejected],
-    limit: rules.RejectLimit | None,
+    limit: refusals.RejectLimit | None,
 ) -> None:
     """Check how many rows of the sources were rejected, as a build does.
 
@@ -233,9 +232,9 @@ def _check_rejected(
     for each in rejects:
         rejected[each.source] += each.rows
     first = min(rejects, key=attrgetter("first"), default=None)
-    excess = rules.find_excess(
+    excess = refusals.find_excess(
         [
-            rules.SourceRows(source.title, rows.get(number, 0), rejected[number])
+            refusals.SourceRows(source.title, rows.get(number, 0), rejected[number])
             for number, source in enumerate(sources)
         ],
         limit,
@@ -243,7 +242,7 @@ def _check_rejected(
         lambda number: _list_reasons(sources, [each for each in rejects if each.source == number]),
     )
     if excess:
-        raise rules.RowsRejectedError(excess.reason)
+        raise refusals.RowsRejectedError(excess.reason)
 
 
 def count_fleet(
@@ -275,7 +274,7 @@ def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None
     """Return what became of all rows, given the servers with an observation in the window."""
     in_window = resolved.kept + resolved.repeated + resolved.conflicting
     reject_reasons = {reason.text: reason.rows for reason in fleet.reasons}
-    remedy = rules.find_remedy(fleet.reasons)
+    remedy = refusals.find_remedy(fleet.reasons)
     return FleetSummary(
         read=fleet.rows + sum(fleet.skipped.values()) + sum(reject_reasons.values()),
         kept=resolved.kept,
@@ -316,7 +315,7 @@ def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> lis
                 kind=sources[first.source].kind,
             )
         )
-    return rules.sort_reasons(reasons)
+    return refusals.sort_reasons(reasons)
 
 
 _ROWS = "rows"

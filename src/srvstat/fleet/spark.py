@@ -43,8 +43,8 @@ from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import is_url
 from srvstat.fleet.results import find_extension, write_results
 from srvstat.snapshot.write.intake import AFTER_AS_OF
+from srvstat.snapshot.write.refusals import RejectLimit, SourceRows
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
-from srvstat.snapshot.write.rules import RejectLimit, SourceRows
 from srvstat.sources.source import Source
 from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS
 

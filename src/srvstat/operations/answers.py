@@ -13,6 +13,7 @@ from srvstat.contract.responses import (
 from srvstat.contract.stats import Statistics
 from srvstat.contract.time import BEFORE_ALL, Range, Window, find_window, format_instant
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.read.windows import compute_window_statistics
 from srvstat.snapshot.rows import ServerRow
 
 
@@ -90,7 +91,7 @@ def compute_server_results(
 
     Raises SnapshotError.
     """
-    statistics = snapshot.compute_statistics(servers, find_window(range, at))
+    statistics = compute_window_statistics(snapshot, servers, find_window(range, at))
     return [
         build_result(server.id, server.cfx_id, server.players_current, range, figures)
         for server, figures in zip(servers, statistics, strict=True)

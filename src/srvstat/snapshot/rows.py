@@ -118,6 +118,10 @@ class ServerRow(NamedTuple):
         """Return the server's identifier in a namespace."""
         return self.id if by == "id" else self.cfx_id
 
+    def get_block_key(self, number: int) -> int:
+        """Return the key of a block."""
+        return self.server * BLOCKS_PER_SERVER + number
+
     def get_block_digest(self, number: int) -> bytes:
         """Return the digest of a block."""
         return self.block_digests[number * DIGEST_BYTES : (number + 1) * DIGEST_BYTES]
@@ -151,6 +155,11 @@ class Block(NamedTuple):
     counts_digest: bytes
     counts_before: bytes = b""
     marks: bytes = b""
+
+    @property
+    def number(self) -> int:
+        """Its number among the blocks of its server, from 0."""
+        return self.server_block % BLOCKS_PER_SERVER
 
 
 def find_observed_span(

@@ -22,6 +22,7 @@ from srvstat.documents.support import (
 from srvstat.operations.answers import compare, find_whole_window, get_server, resolve_servers
 from srvstat.snapshot.read.observations import Extreme, WindowFigures, compute_figures, find_gaps
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.read.windows import compute_window_statistics
 from srvstat.snapshot.rows import ServerRow
 
 _MAX_GAPS = 5
@@ -41,7 +42,7 @@ def explain_comparison(snapshot: Snapshot, request: CompareRequest, at: int | No
     explained = tuple(
         _explain_figures(snapshot, server, window, window.start, statistics)
         for server, statistics in zip(
-            servers, snapshot.compute_statistics(servers, window), strict=True
+            servers, compute_window_statistics(snapshot, servers, window), strict=True
         )
     )
     return _build_explanation(snapshot, as_of, request.range, explained, response)
@@ -59,7 +60,7 @@ def explain_server(snapshot: Snapshot, reference: ServerReference, at: int | Non
     window = find_whole_window(snapshot, as_of)
     start = None if window.start == BEFORE_ALL else window.start
     (server,) = resolve_servers(snapshot, [reference])
-    (statistics,) = snapshot.compute_statistics([server], window)
+    (statistics,) = compute_window_statistics(snapshot, [server], window)
     explained = _explain_figures(snapshot, server, window, start, statistics)
     return _build_explanation(snapshot, as_of, None, (explained,), response)
 

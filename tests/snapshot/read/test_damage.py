@@ -12,7 +12,7 @@ from conftest import Cli
 from srvstat.contract.errors import OutputError
 from srvstat.snapshot.digests import digest_row, seal
 from srvstat.snapshot.rows import Bucket, FileRow
-from srvstat.snapshot.write.database import check_draft
+from srvstat.snapshot.write.build import check_draft
 from support.snapshots import PAGE_SIZE, change, forge
 
 BUILD_ONE = "build one with `srvstat snapshot build`"

@@ -18,7 +18,9 @@ from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.time import Window
 from srvstat.snapshot.digests import MANIFEST, find_shard, name_shard
-from srvstat.snapshot.read.snapshot import open_file, open_snapshot
+from srvstat.snapshot.read.file import open_file
+from srvstat.snapshot.read.snapshot import open_snapshot
+from srvstat.snapshot.read.windows import compute_window_statistics
 from support.snapshots import write_manifest, write_shards
 
 SHARDS = 3
@@ -69,7 +71,7 @@ def ask(path: Path) -> list[Any]:
         references = [ServerReference(identifier=name, by="id") for name in ("a", "b")]
         references.append(ServerReference(identifier="x-c", by="cfxId"))
         found = [one for one in snapshot.find_servers(references) if one]
-        statistics = snapshot.compute_statistics(found, Window(0, snapshot.as_of))
+        statistics = compute_window_statistics(snapshot, found, Window(0, snapshot.as_of))
         return [[one.id for one in found], statistics, snapshot.as_of, snapshot.file_row[:9]]
 
 

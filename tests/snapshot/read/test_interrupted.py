@@ -8,7 +8,7 @@ from types import FrameType
 
 import pytest
 
-from srvstat.snapshot.read.snapshot import open_file
+from srvstat.snapshot.read.file import open_file
 
 
 class StoppedError(Exception):

@@ -12,7 +12,7 @@ from conftest import Cli, srvstat
 from snapshot.opening import BUILD_ONE, COMMANDS
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import ServerReference
-from srvstat.snapshot.read.snapshot import open_file
+from srvstat.snapshot.read.file import open_file
 from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("empty_directory")

@@ -18,8 +18,8 @@ from conftest import AS_OF, DAY, Cli, build_in, few_examples, server
 from srvstat.contract.requests import NAMESPACES
 from srvstat.files.paths import identify_file
 from srvstat.snapshot.digests import find_shard, name_shard
-from srvstat.snapshot.read.shards import open_shards
-from srvstat.snapshot.read.snapshot import identify_snapshot, open_file
+from srvstat.snapshot.read.file import open_file
+from srvstat.snapshot.read.snapshot import identify_snapshot, open_snapshot
 from support.snapshots import read_root, write_shards
 
 IDS = [f"srv-{number}" for number in range(24)]
@@ -171,7 +171,7 @@ def test_a_bundle_of_shards_answers_as_they_do(cli: Cli, shards: Path, tmp_path:
 
 
 def test_identifiers_of_shards_are_in_order_in_both_directions(whole: Path, shards: Path) -> None:
-    with closing(open_file(str(whole))) as one, closing(open_shards(str(shards))) as several:
+    with closing(open_file(str(whole))) as one, closing(open_snapshot(str(shards))) as several:
         for by, backwards in product(NAMESPACES, (False, True)):
             found = list(several.iter_identifiers(by, "srv-2", backwards=backwards))
             assert found == list(one.iter_identifiers(by, "srv-2", backwards=backwards))

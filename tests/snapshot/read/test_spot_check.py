@@ -10,7 +10,8 @@ import pytest
 from conftest import AS_OF, DAY, Build, build_in, server
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import ServerReference
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file, open_snapshot
+from srvstat.snapshot.read.file import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.snapshot.read.verify import SpotCheck
 from support.snapshots import change, write_shards
 

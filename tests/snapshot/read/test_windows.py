@@ -14,7 +14,8 @@ from snapshot.observed import LARGEST, Observed, draw_fleets, windows
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.stats import Statistics, compute_statistics
 from srvstat.contract.time import DAYS, LATEST, Range, Window
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
+from srvstat.snapshot.read.file import SnapshotFile, open_file
+from srvstat.snapshot.read.windows import compute_window_statistics
 from srvstat.snapshot.rows import ServerRow
 
 
@@ -79,7 +80,7 @@ def test_a_window_excludes_its_start_and_includes_its_end(kind: str, build: Buil
             values = [PEAKS[kind] if value == P else value for value in players]
             assert observed.within(Window(start, end)) == values
             for window in (Window(start, end), Window(start, LATEST)):
-                assert snapshot.compute_statistics(find_servers(snapshot, "a"), window) == [
+                assert compute_window_statistics(snapshot, find_servers(snapshot, "a"), window) == [
                     compute_statistics(observed.within(window))
                 ], name
 
@@ -137,7 +138,10 @@ def test_answers_follow_from_the_observations(
         for window in data.draw(st.lists(windows(*fleet.values()), min_size=3, max_size=3)):
             names = data.draw(st.permutations([*fleet, min(fleet)]))
             expected = [compute_statistics(fleet[name].within(window)) for name in names]
-            assert snapshot.compute_statistics(find_servers(snapshot, *names), window) == expected
+            assert (
+                compute_window_statistics(snapshot, find_servers(snapshot, *names), window)
+                == expected
+            )
 
     names = data.draw(st.permutations(list(fleet)))
     asked_range = data.draw(st.sampled_from(list(DAYS)))

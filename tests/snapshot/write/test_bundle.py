@@ -23,7 +23,7 @@ from srvstat.operations.answers import (
     get_server,
     resolve_servers,
 )
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.read.verify import verify
 from srvstat.snapshot.write.copies import write_bundle
 from support.snapshots import change, forge, read_observations

@@ -10,8 +10,9 @@ import pytest
 from conftest import AS_OF, Build, Cli, csv, server
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.time import Window
-from srvstat.snapshot.read import verified_rows
-from srvstat.snapshot.read.snapshot import open_file
+from srvstat.snapshot.read import file
+from srvstat.snapshot.read.file import open_file
+from srvstat.snapshot.read.windows import compute_window_statistics
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +22,7 @@ BUILD = ["snapshot", "build", "out.db", "--servers", "servers.ndjson", "--observ
 def test_servers_removed_from_memory_are_read_again(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verified_rows, "_MAX_BYTES_KEPT", 2_000)
+    monkeypatch.setattr(file, "_MAX_BYTES_KEPT", 2_000)
     names = ["s0", "s1", "s2", "s3"]
     path = build([server(name) for name in names], [(name, AS_OF, 5) for name in names])
     references = [ServerReference(identifier=name, by="id") for name in names]
@@ -33,7 +34,7 @@ def test_servers_removed_from_memory_are_read_again(
                     one for one in snapshot.find_servers([references[at] for at in asked]) if one
                 ]
                 assert [one.id for one in found] == [names[at] for at in asked]
-                figures = snapshot.compute_statistics(found, Window(AS_OF - 1, AS_OF))
+                figures = compute_window_statistics(snapshot, found, Window(AS_OF - 1, AS_OF))
                 assert [one.mean for one in figures] == [5.0] * len(asked)
 
 

@@ -61,11 +61,6 @@ _SCHEMA_ENTRIES = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 _MAX_ATTEMPTS = 100
 """Maximum number of attempts to open a file that is replaced during each attempt."""
 
-DECODE_ERRORS = (ValueError, TypeError, LookupError, OverflowError, RecursionError)
-"""The exceptions that decoders of forged rows raise: ours, and those of Python.
-
-Readers of many rows catch them directly, because `convert_decode_errors` costs microseconds."""
-
 _SECONDS_PER_ROW = 5.0
 _STEPS_PER_CLOCK_CHECK = 2_000
 """Steps of SQLite between two checks of the clock; they take a few dozen microseconds."""
@@ -108,7 +103,7 @@ class SnapshotConnection:
         # A view under the name of a table could compute endlessly, and a trigger or a generated
         # column could run any expression. Our own view serves other programs only.
         if set(self.fetch_rows(_SCHEMA_ENTRIES, part="its tables")) != _list_schema_entries():
-            raise self.build_damage_error("its tables")
+            raise build_damage_error(self.path, "its tables")
 
     def close(self) -> None:
         """Close the file; later reads raise sqlite3.ProgrammingError."""
@@ -144,7 +139,7 @@ class SnapshotConnection:
         """Check the structure of the whole file with SQLite, including its indexes."""
         query = "PRAGMA integrity_check(1)"
         if self.fetch_rows(query, part="the whole file", seconds=math.inf) != [("ok",)]:
-            raise self.build_damage_error("the structure of the SQLite file")
+            raise build_damage_error(self.path, "the structure of the SQLite file")
 
     @contextmanager
     def _convert_sqlite_errors(self, part: str) -> Iterator[None]:
@@ -157,11 +152,7 @@ class SnapshotConnection:
         except sqlite3.ProgrammingError:  # the connection is closed: a bug of the caller
             raise
         except (sqlite3.Error, UnicodeDecodeError, MemoryError, OverflowError):
-            raise self.build_damage_error(part) from None
-
-    def build_damage_error(self, part: str) -> SnapshotError:
-        """Return the error that reports a damaged part of the file."""
-        return build_damage_error(self.path, part)
+            raise build_damage_error(self.path, part) from None
 
 
 class _Deadline:
@@ -322,15 +313,3 @@ def _describe_kind(mode: int) -> str:
 def build_damage_error(path: str, part: str) -> SnapshotError:
     """Return the error that reports a damaged part of a file."""
     return SnapshotError(f"{path}: damaged ({part}); copy it again, or {_BUILD_REMEDY}")
-
-
-@contextmanager
-def convert_decode_errors(path: str, part: str) -> Iterator[None]:
-    """Report the errors of decoders as damage of a part of a file, with a fixed message.
-
-    A forged file with matching digests can hold any values.
-    """
-    try:
-        yield
-    except DECODE_ERRORS:
-        raise build_damage_error(path, part) from None

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,18 +13,12 @@ from srvstat.contract.arrays import Numbers, dot_exactly, find_ranks, sum_exactl
 from srvstat.contract.stats import Growth, compute_growth, find_middle_ranks, find_quantile_ranks
 from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.snapshot.blocks import Observations, decode, join
-from srvstat.snapshot.read.verified_rows import VerifiedRows, check_instant
-from srvstat.snapshot.rows import BLOCKS_PER_SERVER, ForgedRowError, ServerRow, read_block_ends
+from srvstat.snapshot.read.file import check_instants
+from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ForgedRowError, ServerRow, read_block_ends
 
 
-class Files(Protocol):
-    """A snapshot of one file or of several."""
-
-    def get_file(self, server: ServerRow, /) -> VerifiedRows:
-        """Return the file that has a server."""
-
-
-def read_observations(snapshot: Files, server: ServerRow, window: Window) -> Observations:
+def read_observations(snapshot: Snapshot, server: ServerRow, window: Window) -> Observations:
     """Return a server's observations in a window.
 
     Raises SnapshotError.
@@ -32,26 +26,31 @@ def read_observations(snapshot: Files, server: ServerRow, window: Window) -> Obs
     return join(list(iter_observations(snapshot, server, window)))
 
 
-def iter_observations(snapshot: Files, server: ServerRow, window: Window) -> Iterator[Observations]:
+def iter_observations(
+    snapshot: Snapshot, server: ServerRow, window: Window
+) -> Iterator[Observations]:
     """Yield, a block at a time, what `read_observations` returns at once.
 
     Raises SnapshotError.
     """
-    rows = snapshot.get_file(server)
-    with rows.convert_decode_errors(f"the observations of {server.title}"):
+    file = snapshot.get_file(server)
+    with file.convert_decode_errors(f"the observations of {server.title}"):
         ends = read_block_ends(server)
+        wanted = window.locate(ends)
         last = -1
-        for block in rows.iter_blocks(server, *(bisect_right(ends, edge) for edge in window)):
-            if block.first_observed_at <= last:
+        for block in file.iter_blocks(server, wanted.start, wanted.stop):
+            first = block.first_observed_at
+            if first <= last:
                 raise ForgedRowError("not ascending")
-            last = ends[block.server_block % BLOCKS_PER_SERVER]
-            instants, players = decode(block, last)
-            if window.start < block.first_observed_at and last <= window.end:
-                yield Observations(instants, players)
+            last = ends[block.number]
+            observations = decode(block, last)
+            if window.includes(first) and window.includes(last):
+                yield observations
                 continue
-            first, end = np.searchsorted(instants, window, "right")
-            if first < end:
-                yield Observations(instants[first:end], players[first:end])
+            instants, players = observations
+            found = window.locate(instants)
+            if found.start < found.stop:
+                yield Observations(instants[found], players[found])
 
 
 class Extreme(NamedTuple):
@@ -192,7 +191,7 @@ def find_gaps(instants: Numbers, interval: float) -> list[tuple[int, int]]:
 
 
 def compute_figures(
-    snapshot: Files, server: ServerRow, windows: Sequence[Window]
+    snapshot: Snapshot, server: ServerRow, windows: Sequence[Window]
 ) -> list[WindowFigures]:
     """Return the figures of a server in each of some windows that overlap or touch.
 
@@ -202,13 +201,12 @@ def compute_figures(
     read = read_observations(snapshot, server, hull)
     figures = []
     for window in windows:
-        first, last = read.instants.searchsorted(window, "right")
-        part = slice(first, last)
+        part = window.locate(read.instants)
         figures.append(WindowFigures(Observations(read.instants[part], read.players[part]), window))
     return figures
 
 
-def find_last_observed_at(snapshot: Files, server: ServerRow, until: int) -> int | None:
+def find_last_observed_at(snapshot: Snapshot, server: ServerRow, until: int) -> int | None:
     """Return the instant of a server's last observation up to and including `until`.
 
     Raises SnapshotError.
@@ -216,7 +214,8 @@ def find_last_observed_at(snapshot: Files, server: ServerRow, until: int) -> int
     with snapshot.get_file(server).convert_decode_errors(server.title):
         ends = read_block_ends(server)
         block = bisect_right(ends, until)
-        last = check_instant(ends[block - 1]) if block else None
+        last = ends[block - 1] if block else None
+        check_instants(last)
     if block == len(ends):
         return last
     start = BEFORE_ALL if last is None else last - 1

@@ -2,133 +2,30 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
-from srvstat.contract.stats import Statistics
-from srvstat.contract.time import Window
-from srvstat.files.paths import Identity, compute_identity, identify_file
-from srvstat.snapshot.digests import MANIFEST
-from srvstat.snapshot.read.connection import open_connection
-from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, VerifiedRows
-from srvstat.snapshot.read.windows import compute_window_statistics, compute_window_totals
-from srvstat.snapshot.rows import Bucket, ServerRow
+from srvstat.contract import wire
+from srvstat.contract.errors import SnapshotError
+from srvstat.contract.models import InvalidValueError, validate
+from srvstat.contract.requests import Namespace, ServerReference
+from srvstat.contract.time import InstantError, parse_instant
+from srvstat.files.paths import Identity, compute_identity, convert_errors, identify_file
+from srvstat.snapshot.digests import (
+    MANIFEST,
+    MAX_SHARDS,
+    compute_shards_root,
+    find_shard,
+    name_shard,
+)
+from srvstat.snapshot.read.file import SnapshotBase, SnapshotFile, open_file
+from srvstat.snapshot.rows import FileRow, ServerRow
 
 if TYPE_CHECKING:
-    from srvstat.snapshot.read.shards import ShardedSnapshot
-
-_COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
-
-_MAX_SEARCHED_SERVERS = 50_000
-"""Reading the sourceIds of this many takes about 0.1 s."""
-
-
-class SnapshotFile(VerifiedRows):
-    """An open snapshot; `open_file` opens one.
-
-    Instants are Unix milliseconds. Every method may raise SnapshotError, which names the damaged
-    part of the file.
-    """
-
-    shards: None = None
-    """A single file has none."""
-
-    def close(self) -> None:
-        """Close the file; later reads raise sqlite3.ProgrammingError."""
-        self.connection.close()
-
-    def reread(self) -> "SnapshotFile":
-        """Return the same open file without anything in memory: queries read from the disk.
-
-        Raises SnapshotError also if another snapshot was written over the file.
-        """
-        self.connection.forget_pages()
-        again = SnapshotFile(self.connection)
-        if not again.is_same_as(self):
-            raise self.build_damage_error(FILE_ROW)
-        return again
-
-    def iter_files(self) -> "Iterator[SnapshotFile]":
-        """Yield the files of the snapshot: this one."""
-        yield self
-
-    def find_servers(self, references: Iterable[ServerReference]) -> list[ServerRow | None]:
-        """Return the server of each reference, compared exactly; None for an unknown one."""
-        return self.find_rows([(one.by, one.identifier) for one in references])
-
-    def has_identifier(self, by: Namespace, identifier: str) -> bool:
-        """Check whether a server has an identifier."""
-        return self.find_rows([(by, identifier)]) != [None]
-
-    def has_server(self, server: ServerRow) -> bool:
-        """Check whether all identifiers of a server lead to its row."""
-        references = [(by, server.get_identifier(by)) for by in NAMESPACES]
-        return self.find_rows(references) == [server] * len(references)
-
-    def iter_identifiers(
-        self, by: Namespace, start: str = "", *, backwards: bool = False
-    ) -> Iterator[str]:
-        """Yield unverified identifiers of a namespace; `has_identifier` verifies one.
-
-        They are in ascending order from `start` on, or with `backwards` in descending order before
-        `start`.
-        """
-        column = _COLUMNS[by]
-        operator, order = ("<", "DESC") if backwards else (">=", "ASC")
-        rows = self.connection.stream(
-            f"SELECT {column} FROM servers WHERE {column} {operator} ? ORDER BY {column} {order}",  # noqa: S608 - our own names
-            start,
-            part="the servers",
-        )
-        # Pages that point to each other could yield endless rows.
-        limited = islice(rows, self.file_row.server_count)
-        return (name for (name,) in limited if isinstance(name, str))
-
-    def find_source_id(self, source_id: str) -> str | None:
-        """Return the unverified id of the server with a sourceId, whose ASCII case does not matter.
-
-        None without such a server, and for a file with more servers than can be searched quickly.
-        """
-        if self.file_row.server_count > _MAX_SEARCHED_SERVERS:
-            return None
-        rows = self.connection.stream(
-            "SELECT id FROM servers WHERE source_id = ? COLLATE NOCASE ORDER BY id LIMIT 1",
-            source_id,
-            part="the servers",
-        )
-        return next((name for (name,) in rows if isinstance(name, str)), None)
-
-    def compute_statistics(self, servers: Sequence[ServerRow], window: Window) -> list[Statistics]:
-        """Return the statistics of each server in a window; the number of reads is constant."""
-        with self.convert_decode_errors("the observations"):
-            return compute_window_statistics(self, servers, window)
-
-    def compute_totals(self, servers: Sequence[ServerRow], window: Window) -> list[tuple[int, int]]:
-        """Return the number of observations of each server in a window, and their sum."""
-        with self.convert_decode_errors("the observations"):
-            return compute_window_totals(self, servers, window)
-
-    def iter_directory(self) -> Iterator[Bucket]:
-        """Yield the rows of `directory`, without verification."""
-        rows = self.connection.stream("SELECT * FROM directory ORDER BY bucket", part=DIRECTORY)
-        return map(Bucket._make, rows)
-
-
-def open_file(path: str, *, sharing: int = 1) -> SnapshotFile:
-    """Open a snapshot file for reading. `sharing` files share the memory that one may use.
-
-    Raises SnapshotError with a one-line reason that names the problem and a remedy, and shows
-    nothing of the file's content.
-    """
-    connection = open_connection(path, sharing=sharing)
-    try:
-        return SnapshotFile(connection)
-    except BaseException:
-        connection.close()
-        raise
-
+    from srvstat.documents.snapshot import Manifest, ManifestShard
 
 Snapshot: TypeAlias = "SnapshotFile | ShardedSnapshot"
 
@@ -141,10 +38,7 @@ def open_snapshot(path: str) -> Snapshot:
     """
     if not path or not os.path.isdir(path):
         return open_file(path)
-    # Answers from one file need neither the manifest nor its model, which take 20 ms.
-    from srvstat.snapshot.read.shards import open_shards  # noqa: PLC0415
-
-    return open_shards(path)
+    return ShardedSnapshot(path, read_manifest(path))
 
 
 def identify_snapshot(path: str) -> Identity:
@@ -156,3 +50,245 @@ def identify_snapshot(path: str) -> Identity:
     if stat.S_ISDIR(status.st_mode):
         return identify_file(os.path.join(path, MANIFEST))
     return compute_identity(status)
+
+
+REMEDY = "copy the whole directory again, or write it with `srvstat fleet --snapshots`"
+
+_MAX_BYTES = 1 << 24
+"""No build writes a longer manifest."""
+
+_INSTANTS = ("asOf", "firstObservedAt", "lastObservedAt")
+
+
+class _ManifestError(ValueError):
+    """The manifest is not one that a build writes. The message gives the reason."""
+
+
+def read_manifest(folder: str) -> "Manifest":
+    """Return the verified manifest in a folder.
+
+    Raises SnapshotError.
+    """
+    path = os.path.join(folder, MANIFEST)
+    with convert_errors(path, SnapshotError):
+        try:
+            data = _read_file(path)
+        except FileNotFoundError:
+            raise SnapshotError(
+                f"{folder}: a directory without {MANIFEST}, not a snapshot; name a snapshot file,"
+                " or a directory from `srvstat fleet --snapshots`"
+            ) from None
+    try:
+        manifest = _parse(data)
+        _check(manifest)
+    except (wire.JsonError, InvalidValueError, InstantError, _ManifestError) as error:
+        raise SnapshotError(f"{path}: damaged ({error}); {REMEDY}") from None
+    except UnicodeEncodeError:
+        raise SnapshotError(f"{path}: damaged (a lone surrogate); {REMEDY}") from None
+    return manifest
+
+
+def build_file_row(manifest: "Manifest") -> FileRow:
+    """Return what a manifest has of the row of a file; an update needs more."""
+    return FileRow(
+        as_of=manifest.as_of,
+        server_count=manifest.servers,
+        observation_count=manifest.observations,
+        first_observed_at=manifest.first_observed_at,
+        last_observed_at=manifest.last_observed_at,
+        sources=wire.encode(manifest.sources).decode(),
+        repeated=manifest.repeated,
+        conflicting=manifest.conflicting,
+        rejected=manifest.rejected,
+        root=bytes.fromhex(manifest.root),
+        digest=bytes.fromhex(manifest.digest),
+    )
+
+
+def _read_file(path: str) -> bytes:
+    """Return the content of a regular file.
+
+    Raises OSError, SnapshotError.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):  # opening a FIFO would wait for a writer
+        raise SnapshotError(f"{path}: not a regular file; {REMEDY}")
+    with open(path, "rb") as file:
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise SnapshotError(f"{path}: damaged (more than {_MAX_BYTES:,} bytes); {REMEDY}")
+    return data
+
+
+def _parse(data: bytes) -> "Manifest":
+    """Parse a manifest.
+
+    Raises JsonError, InvalidValueError, InstantError, _ManifestError.
+    """
+    # Answers from one file do not need the model, which takes 20 ms to import.
+    from srvstat.documents.snapshot import Manifest  # noqa: PLC0415
+
+    value: Any = wire.decode(data)
+    if not isinstance(value, dict):
+        raise _ManifestError("not an object")
+    for name in _INSTANTS:
+        given = value.get(name)
+        if isinstance(given, str):
+            value[name] = parse_instant(given)
+        elif given is not None:
+            raise _ManifestError(f"{name}: not a time")
+    return validate(Manifest, value, {}, by_alias=True)
+
+
+def _check(manifest: "Manifest") -> None:
+    """Compare a manifest with its digests, and its totals with those of its shards.
+
+    Raises _ManifestError; UnicodeEncodeError for a text that is not Unicode.
+    """
+    shards = manifest.shards
+    if manifest.digest != manifest.compute_digest():
+        raise _ManifestError("another digest")
+    if not 1 <= len(shards) <= MAX_SHARDS:
+        raise _ManifestError(f"{len(shards):,} shards, not 1 to {MAX_SHARDS:,}")
+    for number, shard in enumerate(shards):
+        if shard.file != name_shard(number):
+            raise _ManifestError(f"shards[{number}].file: not {name_shard(number)}")
+    if manifest.root != compute_shards_root(manifest.as_of, [shard.root for shard in shards]):
+        raise _ManifestError("another root than that of its shards")
+    totals = manifest.servers, manifest.observations
+    if totals != (sum(one.servers for one in shards), sum(one.observations for one in shards)):
+        raise _ManifestError("other totals than those of its shards")
+
+
+class ShardedSnapshot(SnapshotBase):
+    """An open folder of shards; `open_snapshot` opens one.
+
+    It answers as one file with all servers would; only the root is another. A shard is opened when
+    it is first needed, compared with the manifest, and stays open.
+    """
+
+    def __init__(self, folder: str, manifest: "Manifest") -> None:
+        super().__init__(folder, build_file_row(manifest))
+        self.shards: tuple[ManifestShard, ...] = manifest.shards
+        """The shards in the order of their numbers."""
+        self._files: dict[int, SnapshotFile] = {}
+
+    def close(self) -> None:
+        """Close the shards that are open."""
+        for file in self._files.values():
+            file.close()
+
+    def iter_files(self) -> Iterator[SnapshotFile]:
+        """Yield the file of each shard, in the order of their numbers."""
+        return map(self._get_shard, range(len(self.shards)))
+
+    def get_file(self, server: ServerRow) -> SnapshotFile:
+        """Return the file that has a server."""
+        return self._get_shard(self._find_shard(server.id))
+
+    def find_servers(self, references: Iterable[ServerReference]) -> list[ServerRow | None]:
+        """Return the server of each reference, compared exactly; None for an unknown one.
+
+        An id is looked up in its shard, a cfxId in one shard after another.
+        """
+        wanted = list(references)
+        by_shard: defaultdict[int, list[int]] = defaultdict(list)
+        unplaced = []
+        for position, reference in enumerate(wanted):
+            if reference.by == "id":
+                by_shard[self._find_shard(reference.identifier)].append(position)
+            else:
+                unplaced.append(position)
+        found: list[ServerRow | None] = [None] * len(wanted)
+        for number in range(len(self.shards)) if unplaced else list(by_shard):
+            asked = by_shard[number] + unplaced
+            if asked:
+                file = self._get_shard(number)
+                for position, server in zip(
+                    asked, file.find_servers([wanted[at] for at in asked]), strict=True
+                ):
+                    found[position] = server and self._check_place(server, number)
+                unplaced = [position for position in unplaced if found[position] is None]
+        return found
+
+    def has_identifier(self, by: Namespace, identifier: str) -> bool:
+        """Check whether a server has an identifier."""
+        if by == "id":
+            return self._get_shard(self._find_shard(identifier)).has_identifier(by, identifier)
+        return any(file.has_identifier(by, identifier) for file in self.iter_files())
+
+    def iter_servers(self) -> Iterator[ServerRow]:
+        """Yield all servers in the order of their ids."""
+        return merge(
+            *map(self._iter_servers_of, range(len(self.shards))),
+            key=attrgetter("id"),
+        )
+
+    def _iter_servers_of(self, number: int) -> Iterator[ServerRow]:
+        for server in self._get_shard(number).iter_servers():
+            yield self._check_place(server, number)
+
+    def iter_identifiers(
+        self, by: Namespace, start: str = "", *, backwards: bool = False
+    ) -> Iterator[str]:
+        """Yield unverified identifiers of a namespace, as `SnapshotFile.iter_identifiers`."""
+        names = [
+            file.iter_identifiers(by, start, backwards=backwards) for file in self.iter_files()
+        ]
+        return merge(*names, reverse=backwards)
+
+    def find_source_id(self, source_id: str) -> str | None:
+        """Return the unverified id of the server with a sourceId, whose ASCII case does not matter.
+
+        None without such a server, and if a shard has more servers than can be searched quickly.
+        """
+        found = [file.find_source_id(source_id) for file in self.iter_files()]
+        return min(filter(None, found), default=None)
+
+    def _find_shard(self, server_id: str) -> int:
+        return find_shard(server_id, len(self.shards))
+
+    def _check_place(self, server: ServerRow, number: int) -> ServerRow:
+        """Return a server of the shard with a number.
+
+        Raises SnapshotError if another shard should have it.
+        """
+        right = self._find_shard(server.id)
+        if right != number:
+            raise SnapshotError(
+                f"{self._build_path(number)}: {server.title} belongs in"
+                f" {self.shards[right].file}; {REMEDY}"
+            )
+        return server
+
+    def _build_path(self, number: int) -> str:
+        return os.path.join(self.path, self.shards[number].file)
+
+    def _get_shard(self, number: int) -> SnapshotFile:
+        """Return the file of a shard, opened and compared with the manifest.
+
+        Raises SnapshotError.
+        """
+        if number not in self._files:
+            path = self._build_path(number)
+            if not os.path.exists(path):
+                raise SnapshotError(f"{path}: missing, but {MANIFEST} lists it; {REMEDY}")
+            file = open_file(path, sharing=len(self.shards))
+            try:
+                self._check_shard(file, self.shards[number])
+            except BaseException:
+                file.close()
+                raise
+            self._files[number] = file
+        return self._files[number]
+
+    def _check_shard(self, file: SnapshotFile, listed: "ManifestShard") -> None:
+        row = file.file_row
+        found = file.root, row.server_count, row.observation_count
+        if found != (listed.root, listed.servers, listed.observations):
+            raise SnapshotError(
+                f"{file.path}: not the file that {MANIFEST} lists: its root differs; try again if"
+                f" the directory was just replaced, else {REMEDY}"
+            )
+        # The root covers these; so only a forged manifest lists such a file.
+        if file.as_of != self.as_of or file.parent_root is not None:
+            raise SnapshotError(f"{file.path}: ends at another instant than {MANIFEST}; {REMEDY}")

@@ -8,10 +8,10 @@ from itertools import islice
 from srvstat.contract.time import DAY_MS, DAYS, find_window
 from srvstat.documents.snapshot import Verification
 from srvstat.snapshot.digests import MANIFEST, describe_servers
-from srvstat.snapshot.read.snapshot import Snapshot, SnapshotFile, open_snapshot
-from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, format_block
+from srvstat.snapshot.read.file import DIRECTORY, FILE_ROW, SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
+from srvstat.snapshot.read.windows import compute_window_statistics
 from srvstat.snapshot.rows import (
-    BLOCKS_PER_SERVER,
     Block,
     ServerRow,
     find_observed_span,
@@ -62,12 +62,12 @@ def _find_next(file: SnapshotFile, last: str) -> str | None:
 
 def _check_server(file: SnapshotFile, server_id: str, as_of: int) -> None:
     """Compute what all answers about a server contain; this verifies each row that they need."""
-    (server,) = file.find_rows([("id", server_id)])
+    server = file.find_server("id", server_id)
     if server is None or not file.has_server(server):
         raise file.build_damage_error("the servers")
     file.get_detail(server)
     for name in DAYS:
-        file.compute_statistics([server], find_window(name, as_of))
+        compute_window_statistics(file, [server], find_window(name, as_of))
 
 
 def verify(
@@ -130,9 +130,7 @@ def _verify_server(snapshot: SnapshotFile, server: ServerRow) -> int:
 
     def compare(block: Block) -> None:
         if next(stored, None) != block:
-            raise snapshot.build_damage_error(
-                format_block(server, block.server_block % BLOCKS_PER_SERVER)
-            )
+            raise snapshot.build_block_error(server, block.number)
 
     if derive(server, observations, compare) != server:
         raise snapshot.build_damage_error(server.title)

@@ -6,8 +6,10 @@ counts that blocks do not count.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from srvstat.contract.stats import (
     Growth,
@@ -18,10 +20,10 @@ from srvstat.contract.stats import (
 )
 from srvstat.contract.time import Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.snapshot.read.verified_rows import VerifiedRows
+from srvstat.snapshot.read.file import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import (
     BLOCK_SIZE,
-    BLOCKS_PER_SERVER,
     COUNTED,
     MARK_STEP,
     MARK_WIDTH,
@@ -36,8 +38,35 @@ from srvstat.snapshot.rows import (
     unpack,
 )
 
+_T = TypeVar("_T")
+
 _SERVERS_AT_ONCE = 500
 """Limits the memory of blocks."""
+
+
+def compute_window_totals(
+    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window
+) -> list[tuple[int, int]]:
+    """Return the number of observations of each server in a window, and their sum.
+
+    Raises SnapshotError.
+    """
+    return _compute(
+        snapshot, servers, window, lambda _file, span: (span.size, span.total), nothing=(0, 0)
+    )
+
+
+def compute_window_statistics(
+    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window
+) -> list[Statistics]:
+    """Return the statistics of each server in a window.
+
+    One statement for each file reads at most two blocks of each server.
+
+    Raises SnapshotError.
+    """
+    compute = partial(_compute_statistics, window=window)
+    return _compute(snapshot, servers, window, compute, nothing=compute_statistics(()))
 
 
 class _Edge(NamedTuple):
@@ -74,7 +103,7 @@ def _find_edge(block: Block, instant: int) -> _Edge:
     rest = players[at:position]
     if at > position:
         rest, sign = players[position:at], -1
-    number = block.server_block % BLOCKS_PER_SERVER
+    number = block.number
     count = number * BLOCK_SIZE + position
     return _Edge(block, players, position, mark, rest, sign, count, total + sign * sum(rest))
 
@@ -104,10 +133,10 @@ class _Span(NamedTuple):
     def find_peaks(self) -> tuple[int, int]:
         """Return the most players in the blocks between the edges, and those at the edges, too."""
         peaks = read_block_peaks(self.server)
-        first = self.start.block.server_block % BLOCKS_PER_SERVER
+        first = self.start.block.number
         last = len(peaks) - 1
         if self.end is not None:
-            last = self.end.block.server_block % BLOCKS_PER_SERVER
+            last = self.end.block.number
         inner = max(peaks[first + 1 : last + (self.end is None)], default=0)
         return inner, max(inner, peaks[first], peaks[last])
 
@@ -118,18 +147,42 @@ class _Span(NamedTuple):
         return max((self.find_peaks()[0], *start.players[start.position :], *of_end))
 
 
+def _compute(
+    snapshot: Snapshot,
+    servers: Sequence[ServerRow],
+    window: Window,
+    compute: Callable[[SnapshotFile, _Span], _T],
+    *,
+    nothing: _T,
+) -> list[_T]:
+    """Return what a function computes for each server; `nothing` without observations."""
+    values = [nothing] * len(servers)
+    by_file: defaultdict[SnapshotFile, list[int]] = defaultdict(list)
+    for position, server in enumerate(servers):
+        by_file[snapshot.get_file(server)].append(position)
+    for file, positions in by_file.items():
+        for at in range(0, len(positions), _SERVERS_AT_ONCE):
+            some = positions[at : at + _SERVERS_AT_ONCE]
+            with file.convert_decode_errors("the observations"):
+                spans = _find_spans(file, [servers[position] for position in some], window)
+                for position, span in zip(some, spans, strict=True):
+                    if span:
+                        values[position] = compute(file, span)
+    return values
+
+
 def _find_spans(
-    rows: VerifiedRows, servers: Sequence[ServerRow], window: Window
+    file: SnapshotFile, servers: Sequence[ServerRow], window: Window
 ) -> list[_Span | None]:
     """Return the observations of each server in a window; None where it has none."""
     wanted: list[tuple[ServerRow, Sequence[int]]] = []
     for server in servers:
         ends = read_block_ends(server)
-        first, last = bisect_right(ends, window.start), bisect_right(ends, window.end)
-        numbers = [one for one in dict.fromkeys((first, last)) if one < len(ends)]
+        found = window.locate(ends)
+        numbers = [one for one in dict.fromkeys((found.start, found.stop)) if one < len(ends)]
         wanted.append((server, numbers))
     spans: list[_Span | None] = []
-    for (server, _), blocks in zip(wanted, rows.read_blocks(wanted), strict=True):
+    for server, blocks in zip(servers, file.read_blocks(wanted), strict=True):
         if not blocks:
             spans.append(None)
             continue
@@ -145,41 +198,12 @@ def _find_spans(
     return spans
 
 
-def compute_window_totals(
-    rows: VerifiedRows, servers: Sequence[ServerRow], window: Window
-) -> list[tuple[int, int]]:
-    """Return the number of observations of each server in a window, and their sum.
-
-    Raises SnapshotError.
-    """
-    totals: list[tuple[int, int]] = []
-    for at in range(0, len(servers), _SERVERS_AT_ONCE):
-        spans = _find_spans(rows, servers[at : at + _SERVERS_AT_ONCE], window)
-        totals += [(span.size, span.total) if span else (0, 0) for span in spans]
-    return totals
-
-
-def compute_window_statistics(
-    rows: VerifiedRows, servers: Sequence[ServerRow], window: Window
-) -> list[Statistics]:
-    """Return the statistics of each server in a window.
-
-    One statement reads at most two blocks of each, whatever the length of the window.
-
-    Raises SnapshotError.
-    """
-    return [
-        _compute_statistics(rows, span, window) if span else compute_statistics(())
-        for span in _find_spans(rows, servers, window)
-    ]
-
-
-def _compute_statistics(rows: VerifiedRows, span: _Span, window: Window) -> Statistics:
+def _compute_statistics(file: SnapshotFile, span: _Span, window: Window) -> Statistics:
     start, end = span.start, span.end
     players = start.players[start.position : end.position if end else None]
     if len(players) == span.size:  # the window is in one block
         return compute_statistics(players)
-    lowest, median, peak = _rank(rows, span, window)
+    lowest, median, peak = _rank(file, span, window)
     mean = span.total / span.size
     growth = span.compute_growth() if span.size > 1 else Growth(None, None)
     return Statistics(span.size, mean, median, peak, lowest, growth)
@@ -208,11 +232,11 @@ def _read_counts(server: ServerRow, edge: _Edge | None) -> _Counts:
     return before or (0,), mark or (0,), sorted(edge.rest), edge.sign
 
 
-def _rank(rows: VerifiedRows, span: _Span, window: Window) -> tuple[int, float, int]:
+def _rank(file: SnapshotFile, span: _Span, window: Window) -> tuple[int, float, int]:
     """Return the lowest, the median and the highest number of players."""
     server, count = span.server, span.size
     for edge in filter(None, (span.start, span.end)):
-        rows.check_counts(server, edge.block)
+        file.check_counts(server, edge.block)
     before, mark, rest, sign = _read_counts(server, span.start)
     before_end, mark_end, rest_end, sign_end = _read_counts(server, span.end)
     lasts = [len(numbers) - 1 for numbers in (before, mark, before_end, mark_end)]
@@ -242,7 +266,7 @@ def _rank(rows: VerifiedRows, span: _Span, window: Window) -> tuple[int, float, 
         from srvstat.contract.arrays import find_ranks  # noqa: PLC0415
         from srvstat.snapshot.read.observations import read_observations  # noqa: PLC0415
 
-        players = read_observations(rows, server, window).players
+        players = read_observations(file, server, window).players
         median = sum(find_ranks(players, lower_rank, upper_rank)) / 2
         return int(players.min()), median, int(players.max())
     lower = find(lower_rank, 0, top)

@@ -4,8 +4,8 @@ from srvstat.sources.registry import KINDS, Kind
 
 KINDS["snapshot"] = Kind(
     (),
-    f"{__name__}.from_snapshot:read",
-    f"{__name__}.from_snapshot:read_records",
+    "srvstat.snapshot.write.copies:read",
+    "srvstat.snapshot.write.copies:read_records",
     is_fixed=True,
     is_whole=True,
 )

@@ -1,30 +1,42 @@
-"""Build a snapshot or a shard: read sources, store and derive rows, and read the file back."""
+"""Build a snapshot or a shard: store rows in a draft, read it back, and rename it into place."""
 
 import json  # noqa: F401 - the import on first use could swallow an interruption
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+import sys
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from srvstat.contract.errors import SourceError, UsageError
+from srvstat.contract.errors import OutputError, SnapshotError, SourceError, UsageError
+from srvstat.contract.time import LATEST, Window
 from srvstat.documents.snapshot import BuildSummary
 from srvstat.files.atomic import atomic_write, check_name
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import STDIN
-from srvstat.snapshot.read.verified_rows import read_texts
-from srvstat.snapshot.rows import FileRow, find_observed_span
-from srvstat.snapshot.write.database import (
-    check_draft,
-    check_journal,
-    create_tables,
-    open_draft,
-    put_block,
-    store_servers,
+from srvstat.snapshot.blocks import Kept, Observations, derive, join, keep_blocks
+from srvstat.snapshot.digests import describe_servers
+from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
+from srvstat.snapshot.read.file import SnapshotFile, open_file, read_texts
+from srvstat.snapshot.read.observations import read_observations
+from srvstat.snapshot.read.verify import check_chain, check_written
+from srvstat.snapshot.rows import (
+    APPLICATION_ID,
+    FORMAT_VERSION,
+    Block,
+    Bucket,
+    FileRow,
+    ServerRow,
+    find_observed_span,
+    read_block_ends,
+    read_schema,
 )
-from srvstat.snapshot.write.intake import Intake, Progress
-from srvstat.snapshot.write.roster import Roster, read_roster
-from srvstat.snapshot.write.rules import (
+from srvstat.snapshot.write.intake import Intake, Progress, Series
+from srvstat.snapshot.write.refusals import (
     RejectLimit,
     RejectsFile,
     Rules,
@@ -35,8 +47,14 @@ from srvstat.snapshot.write.rules import (
     open_rejects,
     write_rejects,
 )
-from srvstat.snapshot.write.server_rows import encode_texts, fill_fallbacks
-from srvstat.snapshot.write.store import Stored, store
+from srvstat.snapshot.write.roster import (
+    Roster,
+    build_server_row,
+    copy_derived,
+    encode_texts,
+    fill_fallbacks,
+    read_roster,
+)
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.servers import ServerRecord, count_completed
 from srvstat.sources.source import (
@@ -46,6 +64,213 @@ from srvstat.sources.source import (
     list_stored_names,
     split_folder,
 )
+
+# sqlite-utils imports pandas if it is installed, which takes a second and 60 MiB. For Python, None
+# is a module that does not exist.
+_modules: dict[str, Any] = sys.modules
+_modules.setdefault("pandas", None)
+import sqlite_utils  # noqa: E402
+
+if _modules["pandas"] is None:  # pragma: no branch - it may be imported already
+    del _modules["pandas"]
+
+# The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a
+# journal nor flushes.
+_SETTINGS = """
+    PRAGMA page_size = 8192;
+    PRAGMA trusted_schema = 0;
+    PRAGMA cell_size_check = 1;
+    PRAGMA journal_mode = OFF;
+    PRAGMA synchronous = OFF;
+    PRAGMA locking_mode = EXCLUSIVE;
+"""
+
+
+_PUT_BLOCK = f"REPLACE INTO blocks VALUES ({', '.join('?' * len(Block._fields))})"  # noqa: S608 - our own names
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables of a snapshot in a new database."""
+    connection.executescript(_SETTINGS)
+    connection.executescript(read_schema())
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+
+
+def put_block(connection: sqlite3.Connection, block: Block) -> None:
+    """Store a block of a new snapshot."""
+    connection.execute(_PUT_BLOCK, block)
+
+
+def put_blocks(connection: sqlite3.Connection, blocks: Iterable[Block]) -> None:
+    """Add or replace blocks of a snapshot."""
+    connection.executescript(_SETTINGS)
+    connection.executemany(_PUT_BLOCK, blocks)
+
+
+def store_servers(
+    connection: sqlite3.Connection, rows: Sequence[ServerRow], file_row: FileRow
+) -> FileRow:
+    """Replace the servers, their directory and the row of the file, and commit.
+
+    `file_row` has the columns about its sources; returns the row as stored.
+    """
+    sealed, directory = describe_servers(file_row, rows)
+    database = sqlite_utils.Database(connection, execute_plugins=False)
+    stored: dict[str, Sequence[ServerRow | Bucket | FileRow]] = {
+        "servers": rows,
+        "directory": directory,
+        "snapshot": [sealed],
+    }
+    for name, of_table in stored.items():
+        table = database.table(name)
+        table.delete_where()
+        table.insert_all(row._asdict() for row in of_table)
+    connection.commit()
+    return sealed
+
+
+_COUNTER_AT, _COUNTER_BYTES = 24, 4
+
+
+@contextmanager
+def open_draft(output: str, draft: str) -> Iterator[sqlite3.Connection]:
+    """Open the draft of an output as a database without tables.
+
+    Raises OutputError for SQLite's errors in the block.
+    """
+    # The draft itself is locked, and SQLite's locks would wait for that lock on macOS and NFS.
+    uri = f"file:{quote(os.fsencode(draft), safe='/')}?mode=rw&nolock=1"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise OutputError(f"{output}: {error}, here or in SQLite's temporary files") from None
+
+
+def check_draft(
+    output: str, draft: str, row: FileRow, first_blocks: Mapping[str, int] | None = None
+) -> None:
+    """Read back a draft, with the given row of the file, before it becomes the output.
+
+    For an update, `first_blocks` has the number of the first block written by the id of its server,
+    and the output is still the file before the update.
+
+    Raises OutputError if a row differs, or if one is missing, and UsageError if there is a journal.
+    """
+    try:
+        with closing(open_file(draft)) as snapshot:
+            is_complete = snapshot.file_row == row
+            if first_blocks is None:
+                check_chain(snapshot)
+            else:
+                check_written(snapshot, first_blocks)
+        if first_blocks is not None:
+            with convert_write_errors(output):
+                is_complete &= _read_change_counter(draft) != _read_change_counter(output)
+    except SnapshotError:
+        is_complete = False
+    if not is_complete:
+        raise OutputError(f"{output}: the written file does not read back; check the disk")
+    check_journal(output)
+
+
+def _read_change_counter(path: str) -> bytes:
+    """Return the counter in the first page of a database, which each change rewrites."""
+    with open(path, "rb") as file:
+        return file.read(_COUNTER_AT + _COUNTER_BYTES)[_COUNTER_AT:]
+
+
+def check_journal(output: str) -> None:
+    """Refuse an output with a journal, which would make the snapshot unreadable.
+
+    Raises UsageError, OutputError.
+    """
+    with convert_write_errors(output):
+        journal = find_journal(output)
+    if journal:
+        raise UsageError(
+            f"{output}: {journal} exists, and SQLite would apply it to the new snapshot;"
+            f" {format_journal_remedy(journal)}"
+        )
+
+
+_ROWS_PER_REPORT = 10_000
+"""Reporting the progress of each small server would take longer than storing it."""
+
+
+class Stored(NamedTuple):
+    """The rows of servers, and the number of observations that are new.
+
+    `first_blocks` has the number of the first block that was stored, by the id of its server.
+    """
+
+    servers: Sequence[ServerRow]
+    first_blocks: Mapping[str, int]
+    kept: int
+
+
+def store(
+    put: Callable[[Block], object],
+    intake: Intake,
+    progress: Progress,
+    old: SnapshotFile | None = None,
+    before: Mapping[str, ServerRow] = MappingProxyType({}),
+) -> Stored:
+    """Call `put` with each block that the staged observations change, server by server.
+
+    The observations of an old snapshot count as read before them: `before` has its servers by their
+    ids. A server without a record needs an observation.
+
+    Raises SnapshotError.
+    """
+    servers: list[ServerRow] = []
+    first_blocks: dict[str, int] = {}
+    kept = reported = 0
+    for server_id, number in intake.roster.server_keys.items():
+        known = before.get(server_id)
+        series, added, kept_blocks = _take_series(intake, server_id, old, known)
+        if not (added or intake.roster.has_record(server_id)):
+            continue
+        row = build_server_row(intake.roster.get_record(server_id), number)
+        if added:
+            observations = Observations(series.instants, series.players)
+            first_blocks[server_id] = len(kept_blocks.ends) if kept_blocks else 0
+            row = derive(row, observations, put, kept_blocks)
+        elif known:
+            row = copy_derived(known, row)
+        servers.append(row)
+        kept += added
+        if kept - reported >= _ROWS_PER_REPORT:
+            progress("storing", 0, kept - reported)
+            reported = kept
+    return Stored(servers, first_blocks, kept)
+
+
+def _take_series(
+    intake: Intake, server_id: str, old: SnapshotFile | None, known: ServerRow | None
+) -> tuple[Series, int, Kept | None]:
+    """Return the observations of a server from the first block that changes on.
+
+    Also returns the number of those that are new, and what to keep of the blocks before.
+    """
+    stored, kept = 0, None
+
+    def read_stored(first: int) -> Observations:
+        nonlocal stored, kept
+        if old is None or known is None or not known.observation_count:
+            return join([])
+        with old.convert_decode_errors(f"the observations of {known.title}"):
+            ends = read_block_ends(known)
+            number = min(bisect_left(ends, first), len(ends) - 1)
+            kept = keep_blocks(known, next(old.iter_blocks(known, number, has_counts=True)))
+        window = Window((-1, *kept.ends)[-1], LATEST)
+        found = read_observations(old, known, window)
+        stored = len(found.instants)
+        return found
+
+    series = intake.take_series(server_id, read_stored)
+    return series, len(series.instants) - stored, kept
 
 
 def check_names(
@@ -159,7 +384,8 @@ def fill_draft(  # noqa: PLR0913 - each is a part of the build
         progress,
         strict=rules.strict,
     )
-    as_of = check_rows(intake, stored, rules, first_reject)
+    _, last = find_observed_span(stored.servers)
+    as_of = check_rows(intake, last, rules, first_reject)
     file_row = FileRow(as_of=as_of, is_open=int(intake.roster.is_open))
     return finish_draft(connection, intake, stored, first_reject, file_row, names=names)
 
@@ -225,7 +451,7 @@ def _summarize(
     return BuildSummary(
         read=intake.rows,
         kept=stored.kept,
-        repeated=stored.repeated,
+        repeated=intake.repeated,
         conflicting=intake.rejects.conflicting,
         rejected=intake.rejects.malformed,
         skipped=intake.skipped,

@@ -1,11 +1,11 @@
-"""Find out what a build would do with its sources, and the options that it needs."""
+"""Find out what a build would do with its sources, and which options and records it needs."""
 
 import os
 import re
 import shlex
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -13,20 +13,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import OutputError, SourceError
 from srvstat.contract.responses import GAMES
 from srvstat.contract.time import NOT_MILLISECONDS
 from srvstat.documents.snapshot import DroppedRows, DryRun, UnderstoodRow
 from srvstat.files.reading import is_url
-from srvstat.snapshot.write import rules
-from srvstat.snapshot.write.intake import Intake, Progress
-from srvstat.snapshot.write.rejects import Reason, Rejects
-from srvstat.snapshot.write.roster import read_roster
+from srvstat.snapshot.write import refusals
+from srvstat.snapshot.write.intake import Intake, Progress, Reason, Rejects
+from srvstat.snapshot.write.refusals import describe_reasons, list_reasons
+from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, create_open_roster, read_roster
 from srvstat.sources.json import OTHER_KEYS
 from srvstat.sources.mapping import COLUMNS, STRICT, MappingOptions, Proposal, propose_label
 from srvstat.sources.registry import KINDS, TEXT_KINDS
-from srvstat.sources.servers import count_completed
-from srvstat.sources.source import Batch, Source, check_sources, check_stdin_once, propose_columns
+from srvstat.sources.servers import ServerRecord, count_completed
+from srvstat.sources.source import (
+    Batch,
+    Source,
+    check_sources,
+    check_stdin_once,
+    propose_columns,
+    read_batches,
+)
 from srvstat.sources.trackers import LabelError
 from srvstat.sources.values import COUNT_RULE, LOOKS_LIKE_THOUSANDS, NOT_AN_INSTANT
 
@@ -42,7 +50,6 @@ class _Findings:
     """What is known of the observations by server, once they are sorted."""
 
     kept: int = 0
-    repeated: int = 0
     observed: list[str] = field(default_factory=list)
     instants: list[int] = field(default_factory=list)
     intervals: Counter[int] = field(default_factory=Counter)
@@ -55,7 +62,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
     uses_slugs: bool = False,
     game: str | None = None,
     as_of: int | None = None,
-    max_rejected: rules.RejectLimit | None = None,
+    max_rejected: refusals.RejectLimit | None = None,
     progress: Progress = lambda _step, _bytes, _rows: None,
 ) -> DryRun:
     """Return what a build would do. The parameters are those of `build`.
@@ -78,9 +85,9 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
             intake = _WatchedIntake(connection, roster, observation_sources, as_of)
             intake.read(progress, strict=False)
             findings = _sort_observations(intake, progress)
-            reasons = rules.list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
+            reasons = refusals.list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
             first_reject, examples = _collect_examples(intake.rejects)
-            excess = rules.find_refusal(intake, max_rejected, first_reject)
+            excess = refusals.find_refusal(intake, max_rejected, first_reject)
     except sqlite3.Error as error:  # pragma: no cover - a test limits another process
         raise OutputError(f"SQLite's temporary files: {error}") from None
     completed = count_completed(map(roster.get_record, findings.observed))
@@ -90,7 +97,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
         rows=tuple(map(intake.describe_row, intake.first_rows)),
         read=intake.rows,
         kept=findings.kept,
-        repeated=findings.repeated,
+        repeated=intake.repeated,
         conflicting=intake.rejects.conflicting,
         rejected=intake.rejects.malformed,
         servers=len(findings.observed),
@@ -135,7 +142,6 @@ def _sort_observations(intake: Intake, progress: Progress) -> _Findings:
     findings = _Findings()
     for server_id in intake.roster.server_keys:
         series = intake.take_series(server_id)
-        findings.repeated += series.repeated
         instants = series.instants
         findings.kept += len(instants)
         if len(instants) or not intake.roster.is_open:
@@ -177,7 +183,7 @@ def _group_reasons(
             count,
             is_rejected,
             examples.get(text) or _build_example(firsts[text].first),
-            rules.find_remedy([firsts[text]]),
+            refusals.find_remedy([firsts[text]]),
         )
         for (text, is_rejected), count in rows.most_common()
     ]
@@ -340,7 +346,7 @@ def _list_remedies(search: Search) -> list[Change]:
 
 def _list_obstacles(outcome: Outcome) -> list[DroppedRows]:
     if isinstance(outcome, SourceError):
-        remedy = rules.find_remedy([Reason(outcome.reason, 0, None, is_rejected=True)])
+        remedy = refusals.find_remedy([Reason(outcome.reason, 0, None, is_rejected=True)])
         return [DroppedRows(outcome.reason, 0, is_rejected=True, examples=(), remedy=remedy)]
     return [dropped for dropped in outcome.dropped if dropped.is_rejected]
 
@@ -379,3 +385,54 @@ def list_missing(given: MappingOptions, found: MappingOptions) -> dict[str, str 
         name, value = Proposal(found.columns, found.wide).format_option()
         missing |= {"--columns": None, "--wide": None, name: value}
     return missing
+
+
+class Draft(NamedTuple):
+    """The number of servers in some observations, their records by id, and the rejected rows.
+
+    `reason` describes the commonest reason to reject a row; it is empty if there is none.
+    """
+
+    servers: int
+    records: Iterator[ServerRecord]
+    rejected: int
+    reason: str
+
+
+def draft_records(
+    sources: Sequence[Source], *, uses_slugs: bool, game: str | None, warn: Callable[[str], None]
+) -> Draft:
+    """Return a record for each identifier in some observations, as a build without records makes.
+
+    `warn` is called with one line about each source that may be cut off.
+
+    Raises UsageError without a game, and SourceError if a source can't be read or no row is usable.
+    """
+    check_sources(sources)
+    roster = create_open_roster(uses_slugs=uses_slugs, game=game)
+    with closing(sqlite3.connect("")) as connection:
+        rejects = Rejects(connection, sources)
+        skipped: Counter[str] = Counter()
+        for number, source in enumerate(sources):
+            watched = replace(source, on_warning=warn, accepts_any_id=roster.accepts_any_id)
+            for batch in read_batches(watched):
+                rejects.add_batch(number, batch)
+                skipped.update(batch.skipped)
+                _look_up(roster, rejects, batch, rejects.locate(number, batch.places))
+        if not roster.server_keys:
+            reasons = list_reasons(rejects, skipped, {})
+            raise SourceError(f"no server was found: {describe_reasons(reasons)}")
+        commonest = list_reasons(rejects, {}, {})[:1]
+    records = map(roster.get_record, sorted(roster.server_keys))
+    reason = describe_reasons(commonest, rejected="") if commonest else ""
+    return Draft(len(roster.server_keys), records, rejects.malformed, reason)
+
+
+def _look_up(roster: Roster, rejects: Rejects, batch: Batch, places: Numbers) -> None:
+    """Add the servers of a batch to a roster, and rows with malformed identifiers to rejects."""
+    reasons = [REJECT_REASONS.get(roster[name]) for name in batch.names]
+    if any(reasons):
+        for code, place in zip(batch.codes.tolist(), places.tolist(), strict=True):
+            if reason := reasons[code]:
+                name = batch.names[code]
+                rejects.add_malformed(place, reason, name, name)

@@ -14,7 +14,7 @@ from srvstat.contract.time import format_instant
 from srvstat.documents.snapshot import UpdateSummary
 from srvstat.files.atomic import atomic_write, copy_in_background, lock_file
 from srvstat.files.paths import compute_identity
-from srvstat.snapshot.read.snapshot import SnapshotFile, open_file
+from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.rows import (
     BLOCKS_PER_SERVER,
     Block,
@@ -22,13 +22,24 @@ from srvstat.snapshot.rows import (
     find_observed_span,
     read_block_ends,
 )
-from srvstat.snapshot.write.build import check_names, finish_draft, read_rows
-from srvstat.snapshot.write.database import check_draft, open_draft, put_blocks
+from srvstat.snapshot.write.build import (
+    check_draft,
+    check_names,
+    finish_draft,
+    open_draft,
+    put_blocks,
+    read_rows,
+    store,
+)
 from srvstat.snapshot.write.intake import Intake, Progress
-from srvstat.snapshot.write.roster import NOT_IN_SNAPSHOT, NOT_LISTED, Roster
-from srvstat.snapshot.write.rules import RejectLimit, check_update, open_rejects
-from srvstat.snapshot.write.server_rows import build_record, encode_texts
-from srvstat.snapshot.write.store import store
+from srvstat.snapshot.write.refusals import RejectLimit, check_update, open_rejects
+from srvstat.snapshot.write.roster import (
+    NOT_IN_SNAPSHOT,
+    NOT_LISTED,
+    Roster,
+    build_record,
+    encode_texts,
+)
 from srvstat.sources.registry import load_record_reader
 from srvstat.sources.servers import SlugError, check_identifiers, complete_records, make_slug
 from srvstat.sources.source import Source, check_sources
@@ -186,7 +197,7 @@ def update(  # noqa: PLR0913 - each is an option of the command
                 progress,
                 strict=strict,
             )
-            check_update(intake, stored, max_rejected, first_reject)
+            check_update(intake, stored.servers, stored.kept, max_rejected, first_reject)
             _, last = find_observed_span(stored.servers)
             file_row = old.file_row._replace(
                 sources=encode_texts(old.sources),  # a forged file can have any text

@@ -15,11 +15,9 @@ from srvstat.documents.snapshot import Remedy
 from srvstat.files.atomic import atomic_write
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import Stream, is_stream, open_stream
-from srvstat.snapshot.rows import find_observed_span
-from srvstat.snapshot.write.intake import AFTER_AS_OF, Intake
-from srvstat.snapshot.write.rejects import Reason, Rejects
+from srvstat.snapshot.rows import ServerRow
+from srvstat.snapshot.write.intake import AFTER_AS_OF, Intake, Reason, Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS, Roster
-from srvstat.snapshot.write.store import Stored
 from srvstat.sources.json import AS_INTEGER, OTHER_KEYS
 from srvstat.sources.mapping import NO_ZONE
 from srvstat.sources.registry import KINDS
@@ -332,12 +330,13 @@ def check_servers(source: Source | None, roster: Roster, rules: Rules) -> None:
     )
 
 
-def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str | None) -> int:
+def check_rows(intake: Intake, last: int | None, rules: Rules, first_reject: str | None) -> int:
     """Check the rows that were read, and return the snapshot's as of in Unix milliseconds.
+
+    `last` is the instant of the last observation kept.
 
     Raises RowsRejectedError if no observation was kept or too many rows were rejected.
     """
-    _, last = find_observed_span(stored.servers)
     as_of = last if intake.as_of is None else intake.as_of
     if as_of is None or (last is None and not rules.allow_empty):
         remedy = "; an empty snapshot needs --as-of TIME" if rules.allow_empty else ""
@@ -348,18 +347,22 @@ def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
 
 
 def check_update(
-    intake: Intake, stored: Stored, limit: RejectLimit | None, first_reject: str | None
+    intake: Intake,
+    servers: Sequence[ServerRow],
+    kept: int,
+    limit: RejectLimit | None,
+    first_reject: str | None,
 ) -> None:
-    """Check the rows that an update read.
+    """Check the rows that an update read, and the servers that would be left.
 
     Raises RowsRejectedError if none of them is an observation that was kept or is in the snapshot
     already, if too many were rejected, or if no server would be left.
     """
-    if intake.sources and not stored.kept + stored.repeated:
+    if intake.sources and not kept + intake.repeated:
         raise RowsRejectedError(_describe_no_observation(intake))
     if excess := find_refusal(intake, limit, first_reject):
         raise RowsRejectedError(excess.reason)
-    if not stored.servers:
+    if not servers:
         raise RowsRejectedError(
             "no publishable server would be left, so every answer would be SERVER_NOT_FOUND"
         )

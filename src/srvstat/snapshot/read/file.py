@@ -1,13 +1,14 @@
-"""Read rows of a snapshot, and verify each against its digest first."""
+"""Read a snapshot file: each row is compared with its digest before anything uses it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Self
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
-from srvstat.contract.requests import NAMESPACES, Namespace
+from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.contract.responses import Players, ServerDetail
 from srvstat.contract.time import DAY_MS, DAYS, LATEST, format_instant
 from srvstat.contract.wire import MAX_SAFE_INTEGER
@@ -23,7 +24,7 @@ from srvstat.snapshot.digests import (
 from srvstat.snapshot.read.connection import (
     SnapshotConnection,
     build_damage_error,
-    convert_decode_errors,
+    open_connection,
 )
 from srvstat.snapshot.rows import (
     BLOCKS_PER_SERVER,
@@ -38,18 +39,47 @@ from srvstat.snapshot.rows import (
     unpack,
 )
 
+FILE_ROW = "the table snapshot"
+DIRECTORY = "the directory of identifiers"
+"""How messages name parts of a file."""
+
 _ROOT_BYTES = 32
 
+_COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
 
-def check_instant(value: int) -> int:
-    """Return a number of Unix milliseconds that is an instant of the contract."""
-    if not 0 <= value <= LATEST:
+_HEAD = ", ".join(Block._fields[:-2])
+"""The columns of a block without its counts."""
+
+_KEYS_PER_STATEMENT = 500
+"""Below the limit of parameters of a connection."""
+
+_MIN_ROW_BYTES = 4
+"""The fewest bytes of a file per row."""
+
+_MAX_BYTES_KEPT = 1 << 25
+"""Approximate bytes of servers kept in memory."""
+
+_BYTES_PER_SERVER = 4_000
+"""Approximate memory of a server, without its description and blobs."""
+
+_MAX_SEARCHED_SERVERS = 50_000
+"""Reading the sourceIds of this many takes about 0.1 s."""
+
+Reference = tuple[Namespace, str]
+"""A namespace and an identifier."""
+
+
+def check_instants(*instants: int | None) -> None:
+    """Check that numbers of Unix milliseconds are instants of the contract; None is ignored.
+
+    Raises ForgedRowError.
+    """
+    if not all(instant is None or 0 <= instant <= LATEST for instant in instants):
         raise ForgedRowError("not an instant")
-    return value
 
 
-def check_coverage(row: FileRow) -> None:
-    """Check the columns of a bundle, of which a whole snapshot has neither."""
+def _check_coverage(row: FileRow) -> None:
+    """Check the columns that only a bundle has."""
     if row.parent_root is None and row.covered_from is None:
         return
     if row.parent_root is None or len(row.parent_root) != _ROOT_BYTES or row.covered_from is None:
@@ -60,25 +90,20 @@ def check_coverage(row: FileRow) -> None:
         raise ForgedRowError("not the coverage of a bundle")
 
 
-def check_optional_instant(value: int | None) -> int | None:
-    """Return None, or the instant that `check_instant` returns."""
-    return None if value is None else check_instant(value)
-
-
 def read_texts(array: str) -> tuple[str, ...]:
-    """Return the texts of a JSON array."""
+    """Return the texts of a JSON array.
+
+    Raises ValueError or TypeError for other JSON, and for a text that is not Unicode.
+    """
     texts = tuple(wire.decode_text(array))
     "".join(texts).encode("utf-8")
     return texts
 
 
-FILE_ROW = "the table snapshot"
+class SnapshotBase:
+    """What a file and a folder of shards have in common: an instant, a root, totals and records.
 
-
-class SnapshotHeader:
-    """A snapshot's path, instant, root and totals; instants are Unix milliseconds.
-
-    Raises SnapshotError for a row that no build writes.
+    Instants are Unix milliseconds. Every method raises SnapshotError for a forged value.
     """
 
     def __init__(self, path: str, file_row: FileRow) -> None:
@@ -86,13 +111,12 @@ class SnapshotHeader:
         self.file_row = file_row
         """The verified row of `snapshot`."""
         with self.convert_decode_errors(FILE_ROW):
-            self.as_of = check_instant(file_row.as_of)
-            check_optional_instant(file_row.first_observed_at)
-            check_optional_instant(file_row.last_observed_at)
-            check_coverage(file_row)
+            check_instants(file_row.as_of, file_row.first_observed_at, file_row.last_observed_at)
+            _check_coverage(file_row)
             counts = file_row.repeated, file_row.conflicting, file_row.rejected
             if not all(0 <= count <= MAX_SAFE_INTEGER for count in counts):
                 raise ForgedRowError("not counts of rows")
+        self.as_of = file_row.as_of
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -116,18 +140,14 @@ class SnapshotHeader:
         """The first instant that a bundle covers; None for a whole snapshot."""
         return self.file_row.covered_from
 
-    def is_same_as(self, other: "SnapshotHeader") -> bool:
+    def is_same_as(self, other: "SnapshotBase") -> bool:
         """Check whether both have equal content and equal counts of their sources."""
         return self.file_row == other.file_row
 
     def get_detail(self, server: ServerRow) -> ServerDetail:
-        """Return a server's public record.
-
-        Raises SnapshotError.
-        """
+        """Return a server's public record."""
         with self.convert_decode_errors(server.title):
-            check_instant(server.first_seen_at)
-            check_instant(server.updated_at)
+            check_instants(server.first_seen_at, server.updated_at)
             read_texts(server.completed)
             return ServerDetail(
                 id=server.id,
@@ -151,56 +171,82 @@ class SnapshotHeader:
         """Return the error that reports a damaged part of the snapshot."""
         return build_damage_error(self.path, part)
 
-    def convert_decode_errors(self, part: str) -> AbstractContextManager[None]:
-        """Report values that can't be decoded as damage of a part of the snapshot."""
-        return convert_decode_errors(self.path, part)
+    @contextmanager
+    def convert_decode_errors(self, part: str) -> Iterator[None]:
+        """Report values that can't be decoded as damage of a part of the snapshot.
+
+        A forged file with matching digests can hold any values, and decoders raise ForgedRowError
+        or Python's own errors for them. Their messages could show bytes of the file.
+        """
+        try:
+            yield
+        except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
+            raise self.build_damage_error(part) from None
 
 
-DIRECTORY = "the directory of identifiers"
+class SnapshotFile(SnapshotBase):
+    """An open snapshot file; `open_file` opens one.
 
-Reference = tuple[Namespace, str]
-"""A namespace and an identifier."""
+    Every method may raise SnapshotError, which names the damaged part of the file.
 
-_MAX_BYTES_KEPT = 1 << 25
-"""Approximate bytes of servers kept in memory."""
+    Verified rows stay in memory, because the file does not change: the second question about a
+    server is answered faster.
+    """
 
-_BYTES_PER_SERVER = 4_000
-"""Approximate memory of a server, without its description and blobs."""
-
-_HEAD = ", ".join(Block._fields[:-2])
-"""The columns of a block without its counts."""
-
-_KEYS_PER_STATEMENT = 500
-"""Below the limit of parameters of a connection."""
-
-_MIN_ROW_BYTES = 4
-"""The fewest bytes of a file per row."""
-
-
-class VerifiedRows(SnapshotHeader):
-    """Verified rows of an open file; every method raises SnapshotError for a row that differs."""
+    shards: None = None
+    """A single file has none."""
 
     def __init__(self, connection: SnapshotConnection) -> None:
         self.connection = connection
-        super().__init__(connection.path, self._read_file_row())
+        super().__init__(connection.path, _read_file_row(connection))
         # The directory has a bucket per namespace and 128 servers.
         self._buckets: dict[int, Bucket] = {}
         self._servers: dict[Reference, ServerRow] = {}
         self._kept = 0
 
-    def _read_file_row(self) -> FileRow:
-        rows = self.connection.fetch_rows("SELECT * FROM snapshot LIMIT 2", part=FILE_ROW)
-        if len(rows) == 1 and has_digest("snapshot", rows[0][:-1], rows[0][-1]):
-            row = FileRow._make(rows[0])
-            # Forged counts must not make endless rows look complete.
-            most = self.connection.size // _MIN_ROW_BYTES
-            counts = (row.server_count, row.observation_count)
-            if compute_root(row) == row.root and all(0 <= count <= most for count in counts):
-                return row
-        raise build_damage_error(self.connection.path, FILE_ROW)
+    def close(self) -> None:
+        """Close the file; later reads raise sqlite3.ProgrammingError."""
+        self.connection.close()
 
-    def find_rows(self, references: Sequence[Reference]) -> list[ServerRow | None]:
-        """Return the server of each reference, read with one statement; None for an unknown one."""
+    def reread(self) -> Self:
+        """Return the same open file without anything in memory: queries read from the disk.
+
+        Raises SnapshotError also if another snapshot was written over the file.
+        """
+        self.connection.forget_pages()
+        again = type(self)(self.connection)
+        if not again.is_same_as(self):
+            raise self.build_damage_error(FILE_ROW)
+        return again
+
+    def iter_files(self) -> Iterator[Self]:
+        """Yield the files of the snapshot: this one."""
+        yield self
+
+    def get_file(self, _server: ServerRow) -> Self:
+        """Return the file that has a server: this one."""
+        return self
+
+    def find_servers(self, references: Iterable[ServerReference]) -> list[ServerRow | None]:
+        """Return the server of each reference, compared exactly; None for an unknown one."""
+        return self._find_servers([(one.by, one.identifier) for one in references])
+
+    def find_server(self, by: Namespace, identifier: str) -> ServerRow | None:
+        """Return the server with an identifier; None for an unknown one."""
+        (server,) = self._find_servers([(by, identifier)])
+        return server
+
+    def has_identifier(self, by: Namespace, identifier: str) -> bool:
+        """Check whether a server has an identifier."""
+        return self.find_server(by, identifier) is not None
+
+    def has_server(self, server: ServerRow) -> bool:
+        """Check whether all identifiers of a server lead to its row."""
+        references = [(by, server.get_identifier(by)) for by in NAMESPACES]
+        return self._find_servers(references) == [server] * len(references)
+
+    def _find_servers(self, references: Sequence[Reference]) -> list[ServerRow | None]:
+        """Return the server of each reference, read with one statement."""
         self._limit_memory()
         found = {reference: self._servers.get(reference) for reference in references}
         entries = {
@@ -209,9 +255,9 @@ class VerifiedRows(SnapshotHeader):
             if known is None
         }
         keys = [key for candidates in entries.values() for key, _ in candidates]
-        rows = self.read_by_key("servers", "server", keys, part="the servers") if keys else {}
+        rows = self._read_by_key("servers", "server", keys, part="the servers")
         for reference, candidates in entries.items():
-            found[reference] = self._find_server(reference, candidates, rows)
+            found[reference] = self._check_candidates(reference, candidates, rows)
         return [found[reference] for reference in references]
 
     def _find_entries(self, by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
@@ -220,9 +266,10 @@ class VerifiedRows(SnapshotHeader):
         bucket = NAMESPACES.index(by) * count + find_bucket(wanted, count)
         return find_entries(self._read_bucket(bucket), wanted)
 
-    def _find_server(
+    def _check_candidates(
         self, reference: Reference, entries: Sequence[tuple[int, bytes]], rows: Mapping[Any, Any]
     ) -> ServerRow | None:
+        """Return the candidate that has an identifier; all of them have its hash."""
         by, identifier = reference
         for key, digest in entries:
             row = rows.get(key)
@@ -235,6 +282,12 @@ class VerifiedRows(SnapshotHeader):
                 self._servers[reference] = server
                 return server
         return None
+
+    def _limit_memory(self) -> None:
+        """Remove all servers from memory once they take too much of it."""
+        if self._kept > _MAX_BYTES_KEPT // self.connection.sharing:
+            self._servers.clear()
+            self._kept = 0
 
     def iter_servers(self) -> Iterator[ServerRow]:
         """Yield all servers in the order of their ids."""
@@ -253,29 +306,51 @@ class VerifiedRows(SnapshotHeader):
                     raise self.build_damage_error(part)
                 server = ServerRow._make(row)
                 last = server.id
-                check_optional_instant(server.first_observed_at)
-                check_optional_instant(server.last_observed_at)
+                check_instants(server.first_observed_at, server.last_observed_at)
                 yield server
         if digests:
             raise self.build_damage_error(part)
 
-    def get_file(self, _server: ServerRow) -> Self:
-        """Return the file that has a server: this one."""
-        return self
+    def iter_identifiers(
+        self, by: Namespace, start: str = "", *, backwards: bool = False
+    ) -> Iterator[str]:
+        """Yield unverified identifiers of a namespace; `has_identifier` verifies one.
+
+        They are in ascending order from `start` on, or with `backwards` in descending order before
+        `start`.
+        """
+        column = _COLUMNS[by]
+        operator, order = ("<", "DESC") if backwards else (">=", "ASC")
+        rows = self.connection.stream(
+            f"SELECT {column} FROM servers WHERE {column} {operator} ? ORDER BY {column} {order}",  # noqa: S608 - our own names
+            start,
+            part="the servers",
+        )
+        # Pages that point to each other could yield endless rows.
+        limited = islice(rows, self.file_row.server_count)
+        return (name for (name,) in limited if isinstance(name, str))
+
+    def find_source_id(self, source_id: str) -> str | None:
+        """Return the unverified id of the server with a sourceId, whose ASCII case does not matter.
+
+        None without such a server, and for a file with more servers than can be searched quickly.
+        """
+        if self.file_row.server_count > _MAX_SEARCHED_SERVERS:
+            return None
+        rows = self.connection.stream(
+            "SELECT id FROM servers WHERE source_id = ? COLLATE NOCASE ORDER BY id LIMIT 1",
+            source_id,
+            part="the servers",
+        )
+        return next((name for (name,) in rows if isinstance(name, str)), None)
 
     def read_blocks(self, servers: Sequence[tuple[ServerRow, Sequence[int]]]) -> list[list[Block]]:
         """Return some blocks of servers, read with one statement; their counts are not verified."""
-        keys = [
-            server.server * BLOCKS_PER_SERVER + number
-            for server, numbers in servers
-            for number in numbers
-        ]
-        rows = self.read_by_key("blocks", "server_block", keys, part="the observations")
+        keys = [server.get_block_key(number) for server, numbers in servers for number in numbers]
+        rows = self._read_by_key("blocks", "server_block", keys, part="the observations")
         return [
             [
-                self._check_block(
-                    server, number, rows.get(server.server * BLOCKS_PER_SERVER + number)
-                )
+                self._check_block(server, number, rows.get(server.get_block_key(number)))
                 for number in numbers
             ]
             for server, numbers in servers
@@ -291,13 +366,12 @@ class VerifiedRows(SnapshotHeader):
     ) -> Iterator[Block]:
         """Yield the blocks of a server from one number to another, without counts by default."""
         last = min(last, len(read_block_ends(server)) - 1)
-        start = server.server * BLOCKS_PER_SERVER
         columns = "*" if has_counts else _HEAD
         rows = self.connection.stream(
             f"SELECT {columns} FROM blocks"  # noqa: S608 - our own names
             " WHERE server_block BETWEEN ? AND ? ORDER BY server_block",
-            start + first,
-            start + last,
+            server.get_block_key(first),
+            server.get_block_key(last),
             part=f"the observations of {server.title}",
         )
         for number in range(first, last + 1):
@@ -308,22 +382,28 @@ class VerifiedRows(SnapshotHeader):
 
     def _check_block(self, server: ServerRow, number: int, row: Any) -> Block:
         """Verify the row that the file has for a block."""
-        key = server.server * BLOCKS_PER_SERVER + number
         if (
             row is not None
-            and row[0] == key
+            and row[0] == server.get_block_key(number)
             and has_digest("blocks", row, server.get_block_digest(number))
         ):
             return Block(*row)
-        raise self.build_damage_error(format_block(server, number))
+        raise self.build_block_error(server, number)
 
     def check_counts(self, server: ServerRow, block: Block) -> None:
         """Verify the counts of a verified block."""
         if digest_counts(block.counts_before, block.marks) != block.counts_digest:
-            number = block.server_block % BLOCKS_PER_SERVER
-            raise self.build_damage_error(format_block(server, number))
+            raise self.build_block_error(server, block.number)
 
-    def read_by_key(
+    def build_block_error(self, server: ServerRow, number: int) -> SnapshotError:
+        """Return the error that reports a damaged block, by the time of its observations."""
+        ends = unpack(server.block_ends, END_WIDTH)
+        after = ends[number - 1] if number else (server.first_observed_at or 0) - 1
+        # A forged row can have any numbers.
+        first, last = (format_instant(min(max(at, 0), LATEST)) for at in (after + 1, ends[number]))
+        return self.build_damage_error(f"observations of {server.title} from {first} to {last}")
+
+    def _read_by_key(
         self, table: str, column: str, keys: Sequence[int], *, part: str
     ) -> dict[Any, Any]:
         """Return rows by their keys, without verification."""
@@ -351,20 +431,22 @@ class VerifiedRows(SnapshotHeader):
             self._buckets[number] = Bucket._make(rows[0])
         return self._buckets[number]
 
-    def _limit_memory(self) -> None:
-        """Remove all servers from memory once they take too much of it."""
-        if self._kept > _MAX_BYTES_KEPT // self.connection.sharing:
-            self._servers.clear()
-            self._kept = 0
+    def iter_directory(self) -> Iterator[Bucket]:
+        """Yield the rows of `directory`, without verification."""
+        rows = self.connection.stream("SELECT * FROM directory ORDER BY bucket", part=DIRECTORY)
+        return map(Bucket._make, rows)
 
 
-def format_block(server: ServerRow, number: int) -> str:
-    """Return how messages name a block of a server: by the time of its observations."""
-    ends = unpack(server.block_ends, END_WIDTH)
-    after = ends[number - 1] if number else (server.first_observed_at or 0) - 1
-    # A forged row can have any numbers.
-    first, last = (format_instant(min(max(at, 0), LATEST)) for at in (after + 1, ends[number]))
-    return f"observations of {server.title} from {first} to {last}"
+def _read_file_row(connection: SnapshotConnection) -> FileRow:
+    rows = connection.fetch_rows("SELECT * FROM snapshot LIMIT 2", part=FILE_ROW)
+    if len(rows) == 1 and has_digest("snapshot", rows[0][:-1], rows[0][-1]):
+        row = FileRow._make(rows[0])
+        # Forged counts must not make endless rows look complete.
+        most = connection.size // _MIN_ROW_BYTES
+        counts = (row.server_count, row.observation_count)
+        if compute_root(row) == row.root and all(0 <= count <= most for count in counts):
+            return row
+    raise build_damage_error(connection.path, FILE_ROW)
 
 
 @lru_cache(maxsize=64)
@@ -373,4 +455,15 @@ def _build_query(table: str, column: str, count: int) -> str:
     return f"SELECT * FROM {table} WHERE {column} IN ({marks})"  # noqa: S608 - our own names
 
 
-_COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
+def open_file(path: str, *, sharing: int = 1) -> SnapshotFile:
+    """Open a snapshot file for reading. `sharing` files share the memory that one may use.
+
+    Raises SnapshotError with a one-line reason that names the problem and a remedy, and shows
+    nothing of the file's content.
+    """
+    connection = open_connection(path, sharing=sharing)
+    try:
+        return SnapshotFile(connection)
+    except BaseException:
+        connection.close()
+        raise
