@@ -20,8 +20,9 @@ from asgi.small_service import (
     wait_for_records,
 )
 from conftest import Cli
-from srvstat.asgi.log import Log, Recorder, ServedExchange
+from srvstat.asgi.log import Log, Recorder, store_request
 from srvstat.contract.http import Head
+from srvstat.documents.support import Recording, StoredResponse
 from srvstat.operations.redaction import KeyFilter
 from support.http import Client, get
 from support.process import Service, serve
@@ -198,10 +199,17 @@ def test_exchanges_that_find_the_queue_full_are_counted(
     monkeypatch.setattr("srvstat.asgi.log._MAX_EXCHANGES", 0)
     log = Log()
     recorder = Recorder(str(tmp_path / "recording.ndjson"), log)
-    exchange = ServedExchange(Head("GET", b"/", b"", []), b"", 401, b"", 0, None, 0, "")
+    recording = Recording(
+        as_of=0,
+        root="",
+        requested_at=0,
+        plan=None,
+        request=store_request(Head("GET", b"/", b"", []), b"", KeyFilter((), bool)),
+        response=StoredResponse(status=401, body=""),
+    )
 
     for _ in range(3):
-        recorder.add(exchange, KeyFilter((), bool))
+        recorder.add(recording)
     recorder.close()
     log.close()
 

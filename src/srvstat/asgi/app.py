@@ -1,10 +1,18 @@
-"""The ASGI application: authenticate, validate, answer and log a request, in the order of D11."""
+"""The ASGI application: authenticate, validate, answer and log a request, in the order of D11.
+
+Starlette's routes would see the decoded path, in which `%2F` is `/`, and would redirect before the
+key is checked. So `contract.http` finds the operation in the path as sent.
+"""
 
 import asyncio
+import re
+import secrets
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any, Protocol
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -13,18 +21,21 @@ from starlette.types import Receive, Scope, Send
 from srvstat.asgi import Settings
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.headers import (
+    PAGE_HEADERS,
     Cors,
-    Progress,
-    Site,
-    SiteAnswer,
     build_error_response,
+    build_headers,
     build_reason_header,
-    format_references,
-    start_progress,
 )
-from srvstat.asgi.log import Log, Recorder, ServedExchange
+from srvstat.asgi.log import Log, Recorder, hide_keys, store_request
 from srvstat.asgi.rehearsal import DroppedError, Rehearsal
-from srvstat.asgi.snapshots import ServedSnapshot, Work, answer_comparison, answer_get_server
+from srvstat.asgi.snapshots import (
+    Generation,
+    ServedSnapshot,
+    Work,
+    answer_comparison,
+    answer_get_server,
+)
 from srvstat.contract import http
 from srvstat.contract.errors import (
     ApiError,
@@ -33,7 +44,6 @@ from srvstat.contract.errors import (
     SnapshotError,
     SrvstatError,
 )
-from srvstat.contract.http import read_openapi
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
     CompareRequest,
@@ -42,13 +52,80 @@ from srvstat.contract.requests import (
 )
 from srvstat.contract.responses import HealthResponse, UnavailableResponse, encode_comparison
 from srvstat.contract.time import format_instant
+from srvstat.documents.support import Recording, StoredResponse
+from srvstat.operations.redaction import HIDDEN, KeyFilter
 from srvstat.render.web import DOCS_ASSETS, find_asset
 from srvstat.snapshot.read.verify import SpotCheck
 
 BODY_SECONDS = 5.0
 """From the end of a request's head to the end of its body."""
 
+READY_SECONDS = 2.0
+"""Seconds from the start of a check until the service counts as not ready."""
+
+SECONDS_BETWEEN_CHECKS = 1.0
+"""A result holds this long, from the start of its check, so that many requests cost no more."""
+
 _RECORDED = frozenset({"getServer", "compareServers"})
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""The methods that the log names; any other is `other`."""
+_REQUEST_ID = re.compile(http.REQUEST_ID_PATTERN)
+_STOPPING = "the service is stopping"
+_OPERATIONS: Mapping[bytes, str] = {
+    http.HEALTH_PATH.encode(): "getHealth",
+    http.READY_PATH.encode(): "getReadiness",
+    b"/openapi.json": "getOpenApi",
+}
+"""What the log calls the operational paths."""
+_DOCS_PATH = b"/docs"
+_MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "html": "text/html"}
+_NO_DOCS = (
+    b"This installation of srvstat lacks the files of Swagger UI, which a wheel has.\n"
+    b"In a clone, run `make api-page`, and start the service again.\n"
+    b"/openapi.json has the documentation for programs.\n"
+)
+
+
+@dataclass
+class Exchange:
+    """A request, and what has been found out about it so far."""
+
+    requested_at: int
+    """In Unix milliseconds."""
+    head: http.Head
+    key_filter: KeyFilter
+    entry: dict[str, Any]
+    """The entry in the log; `rehearsed` if the answer is a rehearsed failure, not the API's."""
+    headers: dict[str, str]
+    """The headers of the answer so far."""
+    plan: str | None = None
+    body: bytes = b""
+    """Empty until it is read completely."""
+    generation: Generation | None = None
+    """The one that answers; None until it is selected."""
+
+
+class Site(Protocol):
+    """Answers some paths. They are outside the contract and the order of D11 (D21)."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of all its answers, errors included."""
+
+    @property
+    def allows_cors(self) -> bool:
+        """Whether `--cors` also lets pages of other origins read the answers."""
+
+    def has_path(self, path: bytes) -> bool:
+        """Return whether a path, as sent, belongs to the site."""
+
+    async def answer(
+        self, head: http.Head, entry: dict[str, Any], headers: dict[str, str]
+    ) -> Response:
+        """Return the answer with `headers`; add to them and to the log entry.
+
+        Raises ApiError, SnapshotError.
+        """
 
 
 class Service:
@@ -65,7 +142,6 @@ class Service:
         self.authenticator = Authenticator(settings.access, log)
         self.snapshot = ServedSnapshot(settings.snapshot, log)
         self.operational = OperationalPaths(self.snapshot)
-        # They answer paths outside the contract.
         self.sites: tuple[Site, ...] = (self.operational, ApiDocs())
         if settings.explore:
             # The page needs the analyzer, which the API does not.
@@ -87,15 +163,15 @@ class Service:
         """Answer a request, log it, and record it."""
         started = time.perf_counter()
         request = Request(scope, receive)
-        progress = start_progress(request, self.authenticator.is_registered)
-        entry = progress.entry
+        exchange = self._begin(request)
+        entry = exchange.entry
         try:
-            response = await self._respond(request, progress)
-            await self._hold(progress)
+            response = await self._respond(request, exchange)
+            await self._hold(entry, started)
         except ClientDisconnect:
             entry["reason"] = "the client closed the connection"
         except DroppedError:
-            await self._hold(progress)
+            await self._hold(entry, started)
             self.drop(scope)
             # If the application returned earlier, uvicorn would answer with a 500.
             while (await receive())["type"] != "http.disconnect":
@@ -104,36 +180,9 @@ class Service:
             if self._is_stopping:
                 response.headers["connection"] = "close"
             await response(scope, receive, send)
-            self._note(progress, response)
+            self._record(exchange, response)
         entry["ms"] = round((time.perf_counter() - started) * 1000, 3)
         self.log.add(entry)
-
-    async def _hold(self, progress: Progress) -> None:
-        if self.rehearsal:
-            await self.rehearsal.hold(progress)
-
-    def _note(self, progress: Progress, response: Response) -> None:
-        """Note an answer in the log and in the recording."""
-        entry = progress.entry
-        is_head = progress.head.method == "HEAD"
-        entry |= {
-            "status": response.status_code,
-            "bytes": 0 if is_head else len(response.body),
-        }
-        if not self.recorder or "rehearsed" in entry or entry.get("operation") not in _RECORDED:
-            return
-        generation = progress.generation or self.snapshot.current
-        exchange = ServedExchange(
-            head=progress.head,
-            body=progress.body,
-            status=response.status_code,
-            answer=None if is_head else bytes(response.body),
-            requested_at=progress.requested_at,
-            plan=progress.plan,
-            as_of=generation.as_of,
-            root=generation.root,
-        )
-        self.recorder.add(exchange, progress.key_filter)
 
     def begin_stop(self) -> None:
         """Close connections after their next answer, send delayed answers, and be not ready."""
@@ -149,23 +198,71 @@ class Service:
         self.log.add_event("stopped")
         self.log.close()
 
-    async def _respond(self, request: Request, progress: Progress) -> Response:
+    def _begin(self, request: Request) -> Exchange:
+        """Return what the head of a request says.
+
+        The log entry has neither its path nor its headers: a client can put a key there, in any
+        encoding.
+        """
+        scope = request.scope
+        head = http.Head(request.method, scope["raw_path"], scope["query_string"], scope["headers"])
+        keys = [key.decode("latin-1") for key in http.find_values(head.headers, http.KEY_NAME)]
+        key_filter = KeyFilter(keys, self.authenticator.is_registered)
+        ids = request.headers.getlist(http.REQUEST_ID_HEADER)
+        request_id = ids[0] if len(ids) == 1 else ""
+        if not _REQUEST_ID.fullmatch(request_id) or key_filter.has_key(request_id):
+            request_id = secrets.token_hex(8)
+        entry = {
+            "id": request_id,
+            "remote": _format_address(request.client),
+            "method": request.method if request.method in _METHODS else "other",
+        }
+        return Exchange(
+            time.time_ns() // 1_000_000, head, key_filter, entry, build_headers(request_id)
+        )
+
+    async def _hold(self, entry: Mapping[str, Any], started: float) -> None:
+        if self.rehearsal:
+            await self.rehearsal.hold(entry, started)
+
+    def _record(self, exchange: Exchange, response: Response) -> None:
+        """Note an answer in the log entry and in the recording."""
+        entry, head = exchange.entry, exchange.head
+        body = b"" if head.method == "HEAD" else bytes(response.body)
+        entry |= {"status": response.status_code, "bytes": len(body)}
+        if not self.recorder or "rehearsed" in entry or entry.get("operation") not in _RECORDED:
+            return
+        generation = exchange.generation or self.snapshot.current
+        answer = None if head.method == "HEAD" else hide_keys(body, exchange.key_filter)
+        self.recorder.add(
+            Recording(
+                as_of=generation.as_of,
+                root=generation.root,
+                requested_at=exchange.requested_at,
+                plan=exchange.plan,
+                request=store_request(head, exchange.body, exchange.key_filter),
+                response=StoredResponse(status=response.status_code, body=answer),
+            )
+        )
+
+    async def _respond(self, request: Request, exchange: Exchange) -> Response:
         """Return the response to a request. Raises ClientDisconnect, DroppedError."""
-        head, headers = progress.head, progress.headers
-        if http.has_ambiguous_length(request.scope["headers"]):
+        head, entry, headers = exchange.head, exchange.entry, exchange.headers
+        if http.has_ambiguous_length(head.headers):
             headers["connection"] = "close"  # RFC 9112, section 6.1; also after an error
         site = next((site for site in self.sites if site.has_path(head.path)), None)
         if self.cors and (site is None or site.allows_cors):
             headers |= self.cors.build_headers(head)
             if self.cors.is_preflight(head):
-                return self.cors.answer_preflight(progress)
+                return self.cors.answer_preflight(head, entry, headers)
         try:
             if site:
                 headers |= site.headers
-                answer = await site.answer(progress)
-                headers |= self._note_reason(progress, answer.reason)
-                return Response(answer.body, answer.status, headers, answer.media_type)
-            body = await self._answer(request, progress)
+                response = await site.answer(head, entry, headers)
+                if "reason" in entry:
+                    response.headers.update(self._note_reason(exchange, entry["reason"]))
+                return response
+            body = await self._answer(request, exchange)
             return Response(body, headers=headers, media_type=http.JSON_TYPE)
         except ApiError as error:
             answered = error
@@ -177,49 +274,63 @@ class Service:
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{place.name}, {place.filename} line {place.lineno}"
             answered = InternalError(f"a bug in srvstat: {type(error).__name__} in {where}")
-        progress.entry["code"] = answered.code
-        headers |= self._note_reason(progress, answered.reason)
+        entry["code"] = answered.code
+        headers |= self._note_reason(exchange, answered.reason)
         return build_error_response(answered, headers)
 
-    def _note_reason(self, progress: Progress, reason: str | None) -> dict[str, str]:
+    def _note_reason(self, exchange: Exchange, reason: str) -> dict[str, str]:
         """Note the reason of an error in the log, and return the headers with it."""
-        if reason is None:
-            return {}
-        progress.entry["reason"] = redacted = progress.key_filter.redact(reason)
+        exchange.entry["reason"] = redacted = exchange.key_filter.redact(reason)
         return build_reason_header(redacted) if self.explains_errors else {}
 
-    async def _answer(self, request: Request, progress: Progress) -> bytes:
-        head, entry = progress.head, progress.entry
+    async def _answer(self, request: Request, exchange: Exchange) -> bytes:
+        head, entry, headers = exchange.head, exchange.entry, exchange.headers
         target = http.find_target(head.path)
         if target:
             entry["operation"] = target.operation
         caller = await self.authenticator.authenticate(head.headers)
         entry["caller"] = caller.name
-        progress.plan = caller.plan.name if caller.plan else None
-        self.authenticator.count_request(caller, progress.headers)
+        exchange.plan = caller.plan.name if caller.plan else None
+        self.authenticator.count_request(caller, headers)
         if target and self.rehearsal:
-            self.rehearsal.rehearse(progress)
+            self.rehearsal.rehearse(head.headers, entry, headers)
         target = http.check_method(head.method, target)
         question: ServerReference | CompareRequest
         if target.operation == "getServer":
             question = http.parse_get_server(head, target.identifier)
-            entry["servers"] = format_references((question,), progress.key_filter)
+            entry["servers"] = _format_references((question,), exchange.key_filter)
         else:
             http.check_compare_head(head)
-            progress.body = await _read_body(request, progress)
-            question = parse_compare_request(progress.body)
-            entry["servers"] = format_references(question.servers, progress.key_filter)
+            exchange.body = await _read_body(request, headers)
+            question = parse_compare_request(exchange.body)
+            entry["servers"] = _format_references(question.servers, exchange.key_filter)
             entry["range"] = question.range
         if caller.plan:
             caller.plan.check_request(question)
-        progress.generation = generation = await self.snapshot.get_generation()
+        exchange.generation = generation = await self.snapshot.get_generation()
         if isinstance(question, ServerReference):
             return await answer_get_server(self.snapshot, generation, question)
         results = await answer_comparison(self.snapshot, generation, question)
         return encode_comparison(question.range, results)
 
 
-async def _read_body(request: Request, progress: Progress) -> bytes:
+def _format_address(client: tuple[str, int] | None) -> str:
+    """Format a client's address: `127.0.0.1:5000`, `[::1]:5000`."""
+    if client is None:
+        return ""
+    host, port = client
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _format_references(references: tuple[ServerReference, ...], key_filter: KeyFilter) -> list[str]:
+    """Format references for the log: `cfxId:abc123`."""
+    return [
+        f"{each.by}:{HIDDEN if key_filter.has_key(each.identifier) else each.identifier}"
+        for each in references
+    ]
+
+
+async def _read_body(request: Request, headers: dict[str, str]) -> bytes:
     """Read the body of a request; stop at the first chunk that exceeds the limit.
 
     Raises InvalidRequestError for a late body, ClientDisconnect if the connection was closed.
@@ -232,40 +343,22 @@ async def _read_body(request: Request, progress: Progress) -> bytes:
                 if len(body) > MAX_BODY_BYTES:
                     break
     except TimeoutError:
-        progress.headers["connection"] = "close"
+        headers["connection"] = "close"
         raise InvalidRequestError(f"body: not complete within {BODY_SECONDS:g} s") from None
     return body
 
 
-READY_SECONDS = 2.0
-"""Seconds from the start of a check until the service counts as not ready."""
+class OperationalPaths:
+    """Health, readiness and the OpenAPI document. Create it before the event loop starts.
 
-SECONDS_BETWEEN_CHECKS = 1.0
-"""A result holds this long, from the start of its check, so that many requests cost no more."""
-
-_STOPPING = "the service is stopping"
-_OPERATIONS: Mapping[bytes, str] = {
-    http.HEALTH_PATH.encode(): "getHealth",
-    http.READY_PATH.encode(): "getReadiness",
-    b"/openapi.json": "getOpenApi",
-}
-"""What the log calls the paths."""
-_DOCS_PATH = b"/docs"
-_MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "html": "text/html"}
-_NO_DOCS = (
-    b"This installation of srvstat lacks the files of Swagger UI, which a wheel has.\n"
-    b"In a clone, run `make api-page`, and start the service again.\n"
-    b"/openapi.json has the documentation for programs.\n"
-)
-
-
-class OperationalPaths(Site):
-    """Operational paths, except for that of the page. Create it before the event loop starts.
+    A check of readiness reads through the connections that answer: a check that opened the file at
+    the path would call a service unready whose removed file is still open. It computes every range
+    of one server, without SQLite's cache, which would hide a damaged disk.
 
     At most one check of the snapshot runs, so a disk that does not answer blocks one worker only.
     """
 
-    headers = MappingProxyType({})
+    headers: Mapping[str, str] = MappingProxyType({})
     allows_cors = True
 
     def __init__(self, snapshot: ServedSnapshot) -> None:
@@ -274,27 +367,27 @@ class OperationalPaths(Site):
         self._check: asyncio.Task[str | None] | None = None
         self._started_at = 0.0
         self._is_stopping = False
-        self._openapi = read_openapi()
+        self._openapi = http.read_openapi()
 
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, is one of them."""
         return http.strip_origin(path) in _OPERATIONS
 
-    async def answer(self, progress: Progress) -> SiteAnswer:
-        """Return the answer; add to its headers and its log entry.
-
-        Raises WrongMethodError.
-        """
-        head = progress.head
-        operation = progress.entry["operation"] = _OPERATIONS[http.strip_origin(head.path)]
+    async def answer(
+        self, head: http.Head, entry: dict[str, Any], headers: dict[str, str]
+    ) -> Response:
+        """Return the answer; add to its log entry. Raises WrongMethodError."""
+        operation = entry["operation"] = _OPERATIONS[http.strip_origin(head.path)]
         http.check_allowed(head.method, http.GET_METHODS)
         if operation == "getOpenApi":
-            return SiteAnswer(self._openapi, http.JSON_TYPE)
+            return Response(self._openapi, headers=headers, media_type=http.JSON_TYPE)
         if operation == "getReadiness" and (problem := await self._find_problem()):
-            return SiteAnswer(UnavailableResponse().to_json(), http.JSON_TYPE, 503, problem)
+            entry["reason"] = problem
+            body = UnavailableResponse().to_json()
+            return Response(body, 503, headers, http.JSON_TYPE)
         generation = await self._snapshot.get_generation()
         health = HealthResponse(asOf=format_instant(generation.as_of), root=generation.root)
-        return SiteAnswer(health.to_json(), http.JSON_TYPE)
+        return Response(health.to_json(), headers=headers, media_type=http.JSON_TYPE)
 
     def stop(self) -> None:
         """Report a problem from now on, because the service stops."""
@@ -327,41 +420,50 @@ class OperationalPaths(Site):
         return None
 
 
-class ApiDocs(Site):
-    """The page and its files. Create it before the event loop starts, because it reads them."""
+class ApiDocs:
+    """The page that shows `/openapi.json`, and its files.
+
+    Create it before the event loop starts, because it reads the files.
+    """
+
+    headers = PAGE_HEADERS
+    allows_cors = False
 
     def __init__(self) -> None:
-        self._files = _read_files()
+        self._files = _read_docs()
 
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, belongs to the page."""
         path = http.strip_origin(path)
         return path == _DOCS_PATH or path.startswith(_DOCS_PATH + b"/")
 
-    async def answer(self, progress: Progress) -> SiteAnswer:
+    async def answer(
+        self, head: http.Head, entry: dict[str, Any], headers: dict[str, str]
+    ) -> Response:
         """Return the answer; add to its log entry. It is a hint if Swagger UI is missing.
 
         Raises UnknownPathError, WrongMethodError.
         """
-        head = progress.head
         path = http.strip_origin(head.path)
-        progress.entry["operation"] = "getDocs" if path == _DOCS_PATH else "getDocsAsset"
+        entry["operation"] = "getDocs" if path == _DOCS_PATH else "getDocsAsset"
         http.check_allowed(head.method, http.GET_METHODS)
         if not self._files:
-            return SiteAnswer(_NO_DOCS, "text/plain", 404, "the page has not been built")
+            entry["reason"] = "the page has not been built"
+            return Response(_NO_DOCS, 404, headers, "text/plain")
         if path not in self._files:
             raise http.UnknownPathError("path: not a file of the page")
-        return self._files[path]
+        content, media_type = self._files[path]
+        return Response(content, headers=headers, media_type=media_type)
 
 
-def _read_files() -> Mapping[bytes, SiteAnswer]:
-    """Return the answers with the page and its files by their paths; none if some are missing."""
-    files = {_DOCS_PATH + b"/" + name.encode(): file for name, file in DOCS_ASSETS.items()}
-    files[_DOCS_PATH] = "docs.html"
+def _read_docs() -> Mapping[bytes, tuple[bytes, str]]:
+    """Return the page and its files by their paths; none if some are missing."""
+    names = {_DOCS_PATH + b"/" + name.encode(): file for name, file in DOCS_ASSETS.items()}
+    names[_DOCS_PATH] = "docs.html"
     try:
         return {
-            path: SiteAnswer(find_asset(name).read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]])
-            for path, name in files.items()
+            path: (find_asset(name).read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]])
+            for path, name in names.items()
         }
     except FileNotFoundError:
         return {}

@@ -1,17 +1,17 @@
 """Authenticate requests by their key, and limit the number of requests of each key."""
 
-import asyncio
 import hashlib
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-from srvstat.asgi.log import Log, adopt
+from srvstat.asgi.log import Log
+from srvstat.asgi.reload import ReloadedFile
 from srvstat.contract.errors import GatewayUnauthorizedError, RateLimitedError
 from srvstat.contract.http import KEY_HEADER, Headers, find_key
-from srvstat.files.paths import Candidate, WatchedFile
-from srvstat.operations.access import Plan, read_access
+from srvstat.operations.access import Access, Plan, read_access
 
 MINUTE = 60
 _SECOND_NS = 1_000_000_000
@@ -120,8 +120,7 @@ class Authenticator:
     def __init__(self, path: str | None, log: Log) -> None:
         self._log = log
         self._limiter = RateLimiter()
-        self._file = WatchedFile(path) if path else None
-        self._reading: asyncio.Task[None] | None = None
+        self._file = ReloadedFile(path, "access file", log.add_event) if path else None
         self._access = None if path is None else read_access(path)
 
     @property
@@ -136,7 +135,7 @@ class Authenticator:
         """
         key = find_key(headers)
         if self._file:
-            await self._reload(self._file)
+            await self._file.refresh(partial(read_access, self._file.path), self._use)
         if self._access is None:
             return Caller(hashlib.sha256(key).hexdigest(), None)
         customer = self._access.find_customer(key)
@@ -162,23 +161,6 @@ class Authenticator:
         """Return whether the access file has a key."""
         return self._access is not None and self._access.find_customer(key) is not None
 
-    async def _reload(self, file: WatchedFile) -> None:
-        """Read the access file if it has changed; all requests wait until it is read."""
-        while True:
-            if self._reading is None:
-                candidate = file.find_candidate()
-                if candidate is None:
-                    return
-                self._reading = asyncio.create_task(self._read(file, candidate))
-            # The file can be replaced again while it is read.
-            await asyncio.wait({self._reading})
-
-    async def _read(self, file: WatchedFile, candidate: Candidate) -> None:
-        reading = asyncio.to_thread(read_access, file.path)
-        try:
-            access = await adopt(file, candidate, reading, self._log, "access file")
-        finally:
-            self._reading = None
-        if access is not None:
-            self._access = access
-            self._log.add_event("new access file in use")
+    def _use(self, access: Access) -> None:
+        self._access = access
+        self._log.add_event("new access file in use")

@@ -6,9 +6,11 @@ Its paths are `/` and all that begin with `/explore/`. All other paths are the c
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 from zoneinfo import ZoneInfo
+
+from starlette.responses import Response
 
 from srvstat.analysis.pictures import compute_timeline
 from srvstat.analysis.selection import FilterOptions
@@ -16,7 +18,7 @@ from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.windows import find_previous
 from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.headers import Progress, Site, SiteAnswer
+from srvstat.asgi.headers import PAGE_HEADERS
 from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
 from srvstat.contract import http, wire
 from srvstat.contract.errors import InvalidRequestError
@@ -139,8 +141,14 @@ _DATA: Mapping[bytes, tuple[str, Callable[[bytes], _Search | _AboutServers]]] = 
 """What the log calls the paths, and what parses their query strings."""
 
 
-class Explorer(Site):
-    """The page, and the answers to its questions. Create it before the event loop starts."""
+class Explorer:
+    """The page, and the answers to its questions. Create it before the event loop starts.
+
+    The page computes no figures: it shows the API's responses and the analyzer's documents.
+    """
+
+    headers = PAGE_HEADERS
+    allows_cors = False
 
     def __init__(self, snapshot: ServedSnapshot, authenticator: Authenticator) -> None:
         self._snapshot = snapshot
@@ -151,52 +159,57 @@ class Explorer(Site):
         """Return whether a path, as sent, belongs to the page."""
         return path == _PAGE_PATH or path.startswith(b"/explore/")
 
-    async def answer(self, progress: Progress) -> SiteAnswer:
+    async def answer(
+        self, head: http.Head, entry: dict[str, Any], headers: dict[str, str]
+    ) -> Response:
         """Return the answer; add to its headers and its log entry.
 
-        The files need no key. The data need one, so a page of another origin can't ask for them
-        without a preflight.
+        The files need no key. The data need one, even where every key is valid: a page of another
+        origin can't send the key's header without a preflight, which the service refuses.
 
         Raises ApiError, SnapshotError.
         """
-        head, entry = progress.head, progress.entry
         if self._authenticator.is_open:
             _check_host(head.headers)
         file = self._files.get(head.path)
         if file:
             entry["operation"] = "explore" if head.path == _PAGE_PATH else "exploreAsset"
             http.check_allowed(head.method, http.GET_METHODS)
-            return file
+            content, media_type = file
+            return Response(content, headers=headers, media_type=media_type)
         if head.path not in _DATA:
             raise http.UnknownPathError("path: not a path of the explore page")
         entry["operation"], parse = _DATA[head.path]
         http.check_allowed(head.method, http.GET_METHODS)
         caller = await self._authenticator.authenticate(head.headers)
         entry["caller"] = caller.name
-        self._authenticator.count_request(caller, progress.headers)
+        self._authenticator.count_request(caller, headers)
         question = parse(head.query)
         generation = await self._snapshot.get_generation()
         if caller.plan:
             question.check_plan(caller.plan, generation.as_of)
         async with enforce_deadline():
             body = await self._snapshot.ask(generation, question.answer, Work.EXPLORE)
-        return SiteAnswer(body, http.JSON_TYPE)
+        return Response(body, headers=headers, media_type=http.JSON_TYPE)
 
 
-def _read_files(*, needs_key: bool) -> dict[bytes, SiteAnswer]:
-    """Return the page, and the style sheets and scripts that it names, by their paths."""
+def _read_files(*, needs_key: bool) -> dict[bytes, tuple[bytes, str]]:
+    """Return the page, and the style sheets and scripts that it names, by their paths.
+
+    Each file has its content and its media type.
+    """
     page = ET.fromstring(read_asset("explore.html"))  # noqa: S314 - a file of ours
     for parent in page.iter() if not needs_key else ():
         for form in parent.findall("form"):
             parent.remove(form)
     content = b"<!doctype html>\n" + ET.tostring(page, encoding="utf-8", method="html")
-    files = {_PAGE_PATH: SiteAnswer(content, "text/html")}
+    files = {_PAGE_PATH: (content, "text/html")}
     for element in page.iter():
         path = element.get("src", element.get("href", ""))
         if path.startswith("/explore/"):
             _, _, name = path.rpartition("/")
             media_type = _MEDIA_TYPES[name.rpartition(".")[2]]
-            files[path.encode("ascii")] = SiteAnswer(read_asset(name).encode("utf-8"), media_type)
+            files[path.encode("ascii")] = read_asset(name).encode("utf-8"), media_type
     return files
 
 

@@ -11,18 +11,17 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from logging.handlers import QueueHandler, QueueListener
 from queue import Queue
-from typing import NamedTuple, TypeVar
 
-from srvstat.contract.errors import OutputError, SrvstatError, UsageError
-from srvstat.contract.http import JUDGED_HEADERS, KEY_HEADER, Head, find_values
+from srvstat.contract.errors import OutputError, UsageError
+from srvstat.contract.http import JUDGED_HEADERS, KEY_NAME, Head, find_values
 from srvstat.contract.time import format_instant
-from srvstat.documents.support import Recording, StoredRequest, StoredResponse
-from srvstat.files.paths import Candidate, WatchedFile, convert_write_errors
+from srvstat.documents.support import Recording, StoredRequest
+from srvstat.files.paths import convert_write_errors
 from srvstat.operations.redaction import KeyFilter
 
 _MAX_LINES = 50_000
@@ -32,12 +31,10 @@ _MAX_EXCHANGES = 10_000
 _SECONDS_TO_CLOSE = 1
 _SECONDS_TO_RECORD = 5
 
-_STORED_HEADERS = JUDGED_HEADERS - {KEY_HEADER.lower().encode()}
+_STORED_HEADERS = JUDGED_HEADERS - {KEY_NAME}
 _USER = re.compile(rb"^(https?://)[^/?#]*@", re.IGNORECASE)
 """The start of an absolute URL with a user and a password."""
 _FIRST_BYTES = b'{"document":"recording",'
-
-_T = TypeVar("_T")
 
 
 class Log:
@@ -70,27 +67,6 @@ class Log:
         stop.join(_SECONDS_TO_CLOSE)
 
 
-async def adopt(
-    file: WatchedFile, candidate: Candidate, reading: Awaitable[_T], log: Log, name: str
-) -> _T | None:
-    """Return the new content of a file of the service; None, after a log entry, if it is rejected.
-
-    `reading` raises SrvstatError for content that can't be used.
-    """
-    try:
-        content = await reading
-    except SrvstatError as error:
-        reason = error.reason
-    except Exception as error:  # noqa: BLE001 - a bug must not stop the service
-        reason = f"a bug in srvstat: {error!r}"
-    else:
-        file.accept(candidate)
-        return content
-    if file.reject(candidate, reason):
-        log.add_event(f"new {name} rejected; the previous one stays in use", reason=reason)
-    return None
-
-
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Encode an entry in ASCII, so that nothing sent by a client can control a terminal."""
@@ -104,44 +80,31 @@ def _describe_warning(record: logging.LogRecord) -> dict[str, object]:
     return {"event": "warning", "logger": record.name, "message": message}
 
 
-class ServedExchange(NamedTuple):
-    """A request to the service, and its answer, as received and sent.
-
-    `body` is empty if it was not read completely, because the head determined the answer.
-    `answer` is None for HEAD. Instants are Unix milliseconds.
-    """
-
-    head: Head
-    body: bytes
-    status: int
-    answer: bytes | None
-    requested_at: int
-    plan: str | None
-    as_of: int
-    root: str
-
-
 class Recorder:
     """Queue the exchanges of the service; a thread appends them to a file for `srvstat replay`.
 
     An exchange that can't be written is lost and counted. The log has the first reason, and the
     number once writing works again or the service stops.
 
-    Raises UsageError, OutputError if the file can't be used.
+    Raises UsageError for a file that is not a recording, OutputError if the file can't be opened or
+    another process writes it.
     """
 
     def __init__(self, path: str, log: Log) -> None:
-        self._log = log
-        self._file = RecordingFile(path)
+        self._path, self._log = path, log
+        self._descriptor = _open_recording(path)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="srvstat-recorder")
         self._room = threading.Semaphore(_MAX_EXCHANGES)
         self._lost = 0
         self._refused = self._reported = 0
 
-    def add(self, exchange: ServedExchange, key_filter: KeyFilter) -> None:
-        """Add an exchange, without keys."""
+    def add(self, recording: Recording) -> None:
+        """Add an exchange, from which keys have been removed."""
+        # pydantic encodes long strings ten times faster than `wire`, whose rules for numbers are
+        # not needed here.
+        line = recording.model_dump_json().encode("utf-8") + b"\n"
         if self._room.acquire(blocking=False):
-            self._thread.submit(self._write, encode_line(exchange, key_filter))
+            self._thread.submit(self._write, line)
         else:
             self._refused += 1
 
@@ -151,14 +114,14 @@ class Recorder:
             self._thread.submit(self._report_number).result(_SECONDS_TO_RECORD)
 
     def _write(self, line: bytes) -> None:
-        loss = self._file.append([line])
+        problem = self._append(line)
         self._room.release()
-        if loss is None:
+        if problem is None:
             self._report_number()
             return
         if not self._lost:
-            self._log.add_event("exchanges can't be recorded", reason=loss.reason)
-        self._lost += loss.lines
+            self._log.add_event("exchanges can't be recorded", reason=problem)
+        self._lost += 1
 
     def _report_number(self) -> None:
         refused = self._refused  # the other thread adds to it
@@ -166,95 +129,18 @@ class Recorder:
             self._log.add_event("exchanges not recorded", exchanges=lost)
         self._lost, self._reported = 0, refused
 
-
-class Loss(NamedTuple):
-    """The number of lines that could not be written, and the reason."""
-
-    lines: int
-    reason: str
-
-
-def encode_line(exchange: ServedExchange, key_filter: KeyFilter) -> bytes:
-    """Encode an exchange as a line of a recording, without keys.
-
-    Of the headers, only those that an answer depends on are stored; repeated ones are joined.
-    """
-    answer = None if exchange.answer is None else _hide_keys(exchange.answer, key_filter)
-    recording = Recording(
-        as_of=exchange.as_of,
-        root=exchange.root,
-        requested_at=exchange.requested_at,
-        plan=exchange.plan,
-        request=_build_request(exchange.head, exchange.body, key_filter),
-        response=StoredResponse(status=exchange.status, body=answer),
-    )
-    # pydantic encodes long strings ten times faster than `wire`, whose rules for numbers are not
-    # needed here.
-    return recording.model_dump_json().encode("utf-8") + b"\n"
-
-
-def _build_request(head: Head, body: bytes, key_filter: KeyFilter) -> StoredRequest:
-    target = head.path + b"?" + head.query if head.query else head.path
-    hidden = key_filter.hide(body)
-    try:
-        text, encoded = hidden.decode("utf-8") or None, None
-    except UnicodeDecodeError:
-        text, encoded = None, base64.b64encode(hidden).decode("ascii")
-    return StoredRequest(
-        method=_hide_keys(head.method.encode("latin-1"), key_filter),
-        path=_hide_keys(_USER.sub("\\1…@".encode(), target), key_filter),
-        # One field has all values of a repeated header (RFC 9110, section 5.3).
-        headers={
-            name.decode("ascii"): _hide_keys(
-                b", ".join(find_values(head.headers, name)), key_filter
-            )
-            for name, _ in head.headers
-            if name in _STORED_HEADERS
-        },
-        body=text,
-        body_base64=encoded,
-    )
-
-
-def _hide_keys(data: bytes, key_filter: KeyFilter) -> str:
-    # A key of any bytes can be a part of a character, even in an answer.
-    return key_filter.hide(data).decode("utf-8", "replace")
-
-
-class RecordingFile:
-    """Append whole lines to a recording, which is created if it is missing.
-
-    Raises UsageError for a file that is not a recording, OutputError if the file can't be opened or
-    another process writes it.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
-        with convert_write_errors(path):
-            self._descriptor = os.open(path, flags, stat.S_IRUSR | stat.S_IWUSR)
-        try:
-            _lock_recording(path, self._descriptor)
-        except BaseException:
-            os.close(self._descriptor)
-            raise
-
-    def append(self, lines: Sequence[bytes]) -> Loss | None:
-        """Append lines, and return which were lost."""
-        data = b"".join(lines)
-        rest = memoryview(data)
+    def _append(self, line: bytes) -> str | None:
+        """Append a line; on failure, remove what was written of it and return the reason."""
+        rest = memoryview(line)
         try:
             self._end_line()
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
         except OSError as error:
-            written = len(data) - len(rest)
-            whole = data.rfind(b"\n", 0, written) + 1
-            # Remove the beginning of a line whose rest could not be written.
             with suppress(OSError):  # the next write ends the line
                 size = os.fstat(self._descriptor).st_size
-                os.ftruncate(self._descriptor, size - (written - whole))
-            return Loss(data.count(b"\n", whole), f"{self._path}: {error.strerror}")
+                os.ftruncate(self._descriptor, size - (len(line) - len(rest)))
+            return f"{self._path}: {error.strerror}"
         return None
 
     def _end_line(self) -> None:
@@ -266,11 +152,23 @@ class RecordingFile:
             os.write(self._descriptor, b"\n")
 
 
-def _lock_recording(path: str, descriptor: int) -> None:
-    """Check that an open file is a recording or empty, and lock it.
+def _open_recording(path: str) -> int:
+    """Open a recording, which is created if it is missing, and lock it; return its descriptor.
 
     Raises UsageError, OutputError.
     """
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+    with convert_write_errors(path):
+        descriptor = os.open(path, flags, stat.S_IRUSR | stat.S_IWUSR)
+    try:
+        _lock_recording(path, descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _lock_recording(path: str, descriptor: int) -> None:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise UsageError(f"{path}: not a regular file; name a new file or a recording")
     start = os.pread(descriptor, len(_FIRST_BYTES), 0)
@@ -282,3 +180,36 @@ def _lock_recording(path: str, descriptor: int) -> None:
         raise OutputError(f"{path}: another process writes it; name another file") from None
     except OSError:  # a file system without locks
         return
+
+
+def store_request(head: Head, body: bytes, key_filter: KeyFilter) -> StoredRequest:
+    """Return a request for a recording, without keys.
+
+    Of the headers, only those that an answer depends on are stored; repeated ones are joined.
+    """
+    target = head.path + b"?" + head.query if head.query else head.path
+    hidden = key_filter.hide(body)
+    try:
+        text, encoded = hidden.decode("utf-8") or None, None
+    except UnicodeDecodeError:
+        text, encoded = None, base64.b64encode(hidden).decode("ascii")
+    return StoredRequest(
+        method=hide_keys(head.method.encode("latin-1"), key_filter),
+        path=hide_keys(_USER.sub("\\1…@".encode(), target), key_filter),
+        # One field has all values of a repeated header (RFC 9110, section 5.3).
+        headers={
+            name.decode("ascii"): hide_keys(b", ".join(find_values(head.headers, name)), key_filter)
+            for name, _ in head.headers
+            if name in _STORED_HEADERS
+        },
+        body=text,
+        body_base64=encoded,
+    )
+
+
+def hide_keys(data: bytes, key_filter: KeyFilter) -> str:
+    """Return data as text without keys.
+
+    A key of any bytes can be a part of a character, even in an answer.
+    """
+    return key_filter.hide(data).decode("utf-8", "replace")

@@ -3,13 +3,14 @@
 import asyncio
 import random
 import re
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from srvstat.asgi import RehearsalSettings
 from srvstat.asgi.auth import TooManyRequestsError
-from srvstat.asgi.headers import Progress
 from srvstat.contract.errors import (
     ApiError,
     FeatureNotAvailableError,
@@ -67,33 +68,35 @@ class Rehearsal:
         self._draw = random.Random(settings.seed).random  # noqa: S311 - must be reproducible
         self._stopping = asyncio.Event()
 
-    def rehearse(self, progress: Progress) -> None:
-        """Draw the fate of a request, and note it in the log.
+    def rehearse(self, sent: Headers, entry: dict[str, Any], headers: dict[str, str]) -> None:
+        """Draw the fate of a request; note it in its log entry and in the answer's headers.
 
         Raises ApiError for a rehearsed error, DroppedError to close the connection.
         """
         delay, fails, drops = draw_fate(self._draw, self._settings)
         if delay is not None:
-            progress.entry["delay"] = round(delay * 1_000)
-            progress.send_at = asyncio.get_running_loop().time() + delay
+            entry["delay"] = round(delay * 1_000)
         if self._settings.allows_prefer:
-            code = find_preferred_code(progress.head.headers)
+            code = find_preferred_code(sent)
             if code == b"200":
                 return  # a request that must not fail by chance
             if code in _ERRORS:
                 applied = f"code={code.decode()}"
-                progress.entry["rehearsed"] = progress.headers["preference-applied"] = applied
-                raise _adapt_limit(_ERRORS[code](), progress.headers)
+                entry["rehearsed"] = headers["preference-applied"] = applied
+                raise _adapt_limit(_ERRORS[code](), headers)
         if drops:
-            progress.entry["rehearsed"] = "drop"
+            entry["rehearsed"] = "drop"
             raise DroppedError
         if fails:
-            progress.entry["rehearsed"] = "fail"
+            entry["rehearsed"] = "fail"
             raise InternalError("rehearsed by --fail")
 
-    async def hold(self, progress: Progress) -> None:
-        """Wait until the answer may be sent, or the service stops."""
-        seconds = progress.send_at - asyncio.get_running_loop().time()
+    async def hold(self, entry: Mapping[str, Any], started: float) -> None:
+        """Wait until the answer may be sent, or the service stops.
+
+        `started` is when the request began, as `time.perf_counter` returns it.
+        """
+        seconds = started + entry.get("delay", 0) / 1_000 - time.perf_counter()
         if seconds > 0:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), seconds)

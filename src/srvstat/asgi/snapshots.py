@@ -6,14 +6,15 @@ from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from enum import Enum, auto
+from functools import partial
 from typing import Generic, TypeVar
 
-from srvstat.asgi.log import Log, adopt
+from srvstat.asgi.log import Log
+from srvstat.asgi.reload import ReloadedFile
 from srvstat.contract.errors import InternalError, SnapshotError
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.time import format_instant
 from srvstat.contract.wire import EncodedJson
-from srvstat.files.paths import Candidate, WatchedFile
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read.snapshot import Snapshot, identify_snapshot, open_snapshot
 from srvstat.snapshot.read.verify import check_chain
@@ -145,11 +146,11 @@ class ServedSnapshot:
     def __init__(self, path: str, log: Log) -> None:
         self._log = log
         self._workers = Workers()
-        self._checker = ThreadPoolExecutor(1, thread_name_prefix="srvstat-checker")
-        self._file = WatchedFile(path, identify_snapshot)
+        self._file = ReloadedFile(path, "snapshot", log.add_event, identify=identify_snapshot)
+        # Each answer verifies what it reads. A new file is verified completely, because a service
+        # that has a valid file need not switch to a damaged one.
+        self._open_new = partial(_open_in_workers, path, self._workers.all, check_chain)
         self._generation = Generation(_open_in_workers(path, self._workers.all))
-        self._adoption: asyncio.Task[None] | None = None
-        self._wait_until = 0.0
 
     @property
     def current(self) -> Generation:
@@ -165,9 +166,7 @@ class ServedSnapshot:
 
         Use it before the next `await`: a replaced generation may be closed.
         """
-        candidate = self._file.find_candidate()
-        if candidate:
-            await self._try_file(candidate)
+        await self._file.refresh(self._open_new, self._switch, _SECONDS_TO_WAIT)
         return self._generation
 
     async def ask(
@@ -205,23 +204,7 @@ class ServedSnapshot:
         generation.questions -= 1
         _close_unused(generation)
 
-    async def _try_file(self, candidate: Candidate) -> None:
-        """Verify a file, unless one is being verified; wait briefly for one that is not a retry."""
-        loop = asyncio.get_running_loop()
-        if self._adoption is None or self._adoption.done():
-            self._adoption = loop.create_task(self._adopt(candidate))
-            self._wait_until = loop.time() + _SECONDS_TO_WAIT
-        seconds = self._wait_until - loop.time()
-        if seconds > 0 and not candidate.is_retry:
-            await asyncio.wait({self._adoption}, timeout=seconds)
-
-    async def _adopt(self, candidate: Candidate) -> None:
-        reading = asyncio.get_running_loop().run_in_executor(
-            self._checker, _open_in_workers, self._file.path, self._workers.all, check_chain
-        )
-        files = await adopt(self._file, candidate, reading, self._log, "snapshot")
-        if files is None:
-            return
+    def _switch(self, files: Mapping[Worker, Snapshot]) -> None:
         old, self._generation = self._generation, Generation(files)
         old.is_retired = True
         _close_unused(old)

@@ -28,6 +28,8 @@ GET_METHODS = "GET, HEAD"
 COMPARE_METHODS = "POST"
 
 KEY_HEADER = "X-Gateway-Key"
+KEY_NAME = KEY_HEADER.lower().encode()
+"""The name of the header as in `Headers`."""
 REQUEST_ID_HEADER = "X-Request-Id"
 REQUEST_ID_PATTERN = r"[A-Za-z0-9._~-]{1,128}"
 """A pattern of the request ids that an answer repeats; any other is replaced."""
@@ -39,7 +41,7 @@ JSON_TYPE = "application/json"
 
 JUDGED_HEADERS = frozenset(
     {
-        KEY_HEADER.lower().encode(),
+        KEY_NAME,
         b"content-encoding",
         b"content-length",
         b"content-type",
@@ -60,7 +62,6 @@ _METHODS: Mapping[OperationId, str] = {
 }
 _ORIGIN = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 _PERCENT_ENCODED = re.compile(rb"(?:[^%]|%[0-9A-Fa-f]{2})*", re.DOTALL)
-_KEY = KEY_HEADER.lower().encode()
 _COMPARE = COMPARE_PATH.encode()
 _SERVERS = SERVERS_PATH.encode()
 
@@ -105,7 +106,7 @@ def find_key(headers: Headers) -> bytes:
 
     Raises GatewayUnauthorizedError if it is missing, empty or repeated.
     """
-    keys = find_values(headers, _KEY)
+    keys = find_values(headers, KEY_NAME)
     if len(keys) != 1 or not keys[0]:
         found = f"sent {len(keys)} times" if len(keys) > 1 else "missing or empty"
         raise GatewayUnauthorizedError(f"{KEY_HEADER}: {found}")

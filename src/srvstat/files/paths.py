@@ -2,10 +2,8 @@
 
 import errno
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import NamedTuple
 
 from srvstat.contract.errors import OutputError, SrvstatError, UsageError
 
@@ -61,67 +59,3 @@ def identify_file(path: str) -> Identity:
 def compute_identity(status: os.stat_result) -> tuple[int, ...]:
     """Return the identity of a file from its status."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-_FIRST_PAUSE = 5.0
-"""Seconds before a rejected file is tried again: its permissions may have been fixed."""
-_LONGEST_PAUSE = 300.0
-"""Limit of the pause, which doubles each time the same file is rejected."""
-
-
-class Candidate(NamedTuple):
-    """A file that has to be read."""
-
-    identity: Identity
-    is_retry: bool
-    """The same file was rejected before."""
-
-
-class WatchedFile:
-    """Remember which file at a path was accepted, and which was rejected and why.
-
-    Create it before the file is read for the first time, so that it detects a replacement during
-    that read. The caller reads one candidate at a time, and reports each with `accept` or `reject`.
-    """
-
-    def __init__(self, path: str, identify: Callable[[str], Identity] = identify_file) -> None:
-        self.path = path
-        self._identify = identify
-        self._accepted = identify(path)
-        self._rejected: Candidate | None = None
-        self._pause = _FIRST_PAUSE
-        self._retry_at = 0.0
-        self._reported: tuple[object, str] | None = None
-
-    def find_candidate(self) -> Candidate | None:
-        """Return the file at the path if it has to be read now, else None."""
-        identity = self._identify(self.path)
-        if identity == self._accepted:
-            if self._rejected:
-                self._forget_rejection()
-            return None
-        is_retry = self._rejected is not None and identity == self._rejected.identity
-        if is_retry and time.monotonic() < self._retry_at:
-            return None
-        return Candidate(identity, is_retry)
-
-    def accept(self, candidate: Candidate) -> None:
-        """Record that a candidate was read and is in use."""
-        self._accepted = candidate.identity
-        self._forget_rejection()
-
-    def reject(self, candidate: Candidate, reason: str) -> bool:
-        """Record that a candidate can't be used; return whether to report that.
-
-        A file that is still being written changes with each check; it is reported once.
-        """
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE) if candidate.is_retry else _FIRST_PAUSE
-        self._retry_at = time.monotonic() + self._pause
-        self._rejected = candidate
-        report = candidate.identity and candidate.identity[:2], reason
-        is_new = report != self._reported
-        self._reported = report
-        return is_new
-
-    def _forget_rejection(self) -> None:
-        self._rejected = self._reported = None
