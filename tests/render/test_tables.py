@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.text import Text
 
 from conftest import AS_OF, DAY, Build, Cli, few_examples, server
 from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
@@ -27,7 +26,7 @@ from srvstat.documents.analysis import (
 )
 from srvstat.documents.document import GrowthPart, WindowPart
 from srvstat.render.charts import render_chart
-from srvstat.render.screen import Screen, build_server_table, escape_server
+from srvstat.render.screen import UNLIMITED, Screen, build_server_table, escape_server
 from srvstat.render.tables import render_table
 from srvstat.render.tables.servers import render_comparison
 from support.terminal import run_srvstat_in_terminal
@@ -37,25 +36,25 @@ hostnames = st.text("aZ «夜勤»é\u0301|\x1b\u202e", max_size=60).map(lambda 
 notes = st.integers(0, 99).map(lambda number: f"note{number} of some words")
 
 
-ListedServer = tuple[tuple[str, ...], tuple[Text, ...], tuple[str, ...], str]
-"""The hostname and identifiers, the figures, the notes and the rank of a server."""
+ListedServer = tuple[ServerName, tuple[str, ...], tuple[str, ...], str]
+"""The names, the figures, the notes and the rank of a server."""
 
 
 @st.composite
 def listed_servers(draw: st.DrawFn) -> ListedServer:
     figures = draw(st.tuples(st.integers(0, 99), st.integers(0, 2**53)))
     return (
-        (draw(hostnames), draw(identifiers), draw(identifiers)),
-        tuple(Text(f"{figure:,}") for figure in figures),
+        ServerName(draw(identifiers), draw(identifiers), draw(hostnames)),
+        tuple(f"{figure:,}" for figure in figures),
         tuple(draw(st.lists(notes, max_size=9))),
         draw(st.sampled_from(["", "7 ", "10 "])),
     )
 
 
 @given(
-    st.lists(listed_servers(), min_size=1, max_size=4), st.one_of(st.none(), st.integers(40, 160))
+    st.lists(listed_servers(), min_size=1, max_size=4), st.just(UNLIMITED) | st.integers(40, 160)
 )
-def test_all_parts_are_shown_within_the_width(shown: list[ListedServer], width: int | None) -> None:
+def test_all_parts_are_shown_within_the_width(shown: list[ListedServer], width: int) -> None:
     screen = Screen(width)
     text = screen.render(
         *build_server_table(
@@ -64,15 +63,16 @@ def test_all_parts_are_shown_within_the_width(shown: list[ListedServer], width: 
     )
     words = text.replace(";", " ").split()
 
-    assert max(map(cell_len, text.split("\n"))) <= (width or 10_000)
-    for (_, *identifiers), _, of_notes, _ in shown:
-        assert {*identifiers, *(word for note in of_notes for word in note.split())} <= {*words}
+    assert max(map(cell_len, text.split("\n"))) <= width
+    for names, _, of_notes, _ in shown:
+        expected = {names.server_id, names.cfx_id, *" ".join(of_notes).split()}
+        assert expected <= {*words}
     header, *lines = text.split("\n")
     if not header.startswith("server "):
         return
     places = [at for at, line in enumerate(lines) if line and not line.startswith("  ")]
-    for ((_, identifier, _), figures, _, rank), at in zip(shown, places, strict=True):
-        title = f"{rank}{identifier}"
+    for (names, figures, _, rank), at in zip(shown, places, strict=True):
+        title = f"{rank}{names.server_id}"
         # An id that is too wide has a line of its own.
         row = lines[at + 1] if lines[at] == title else lines[at]
         assert lines[at] == title or row.startswith(f"{title} ")
@@ -82,8 +82,8 @@ def test_all_parts_are_shown_within_the_width(shown: list[ListedServer], width: 
 
 def test_notes_are_beside_identifiers_where_there_is_room() -> None:
     lines = [
-        (("A", "a", "x-a"), (Text("1"),), ("one", "two"), "1 "),
-        (("long-name", "long-name", "x"), (Text("20"),), ("three",), "2 "),
+        (ServerName("a", "x-a", "A"), ("1",), ("one", "two"), "1 "),
+        (ServerName("long-name", "x", "long-name"), ("20",), ("three",), "2 "),
     ]
     shown = {
         screen.width: screen.render(
@@ -174,13 +174,13 @@ def format_expected(shown: ComparedServer) -> Iterator[tuple[str, str]]:
 
 
 @given(
-    st.lists(compared_servers(), min_size=2, max_size=5), st.one_of(st.none(), st.integers(60, 220))
+    st.lists(compared_servers(), min_size=2, max_size=5), st.just(UNLIMITED) | st.integers(60, 220)
 )
-def test_figures_end_below_their_names(shown: list[ComparedServer], width: int | None) -> None:
+def test_figures_end_below_their_names(shown: list[ComparedServer], width: int) -> None:
     text = render_comparison(build_comparison(*shown), Screen(width))
     header, *lines = map(expand_wide_characters, text.split("\n\n", maxsplit=1)[0].split("\n"))
 
-    assert max(map(cell_len, text.split("\n"))) <= (width or 1_000)
+    assert max(map(cell_len, text.split("\n"))) <= width
     for name in {name for one in shown for name in (one.result.serverId, one.result.cfxId)}:
         assert name in text
     if not header.startswith("server "):
@@ -191,7 +191,7 @@ def test_figures_end_below_their_names(shown: list[ComparedServer], width: int |
         row = lines[at + 1] if lines[at] == one.result.serverId else lines[at]
         for name, value in format_expected(one):
             assert row[: header.index(name) + len(name)].endswith(f" {value}")
-    assert width is None or width >= 80
+    assert width >= 80
     assert len({line.index(BAR) for line in lines if BAR in line}) == 1
 
 

@@ -334,10 +334,10 @@ def _show_dry_run(
     if given_run and given_run.kept and not given_run.refusal:
         return show(found, Form.TABLE)
     # Imported here, because Rich takes 40 ms.
-    from srvstat.render.screen import Screen  # noqa: PLC0415
+    from srvstat.render.screen import UNLIMITED, Screen  # noqa: PLC0415
     from srvstat.render.tables import render_table  # noqa: PLC0415
 
-    width = shutil.get_terminal_size().columns if os.isatty(STDERR) else None
+    width = shutil.get_terminal_size().columns if os.isatty(STDERR) else UNLIMITED
     report(*render_table(found, Screen(width)).splitlines())
     if given_run and given_run.kept and given_run.refusal:
         raise SourceError(given_run.refusal)

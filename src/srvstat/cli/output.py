@@ -192,11 +192,11 @@ def show_tables(documents: Iterable[Any]) -> Outcome:
 def create_screen() -> "Screen":
     """Return the properties of standard output."""
     # Importing Rich takes 40 ms, a quarter of the time of a JSON answer.
-    from srvstat.render.screen import Screen  # noqa: PLC0415
+    from srvstat.render.screen import UNLIMITED, Screen  # noqa: PLC0415
 
     is_terminal = os.isatty(STDOUT)
     return Screen(
-        width=max(shutil.get_terminal_size().columns, _MIN_WIDTH) if is_terminal else None,
+        width=max(shutil.get_terminal_size().columns, _MIN_WIDTH) if is_terminal else UNLIMITED,
         color=_is_colored(is_terminal=is_terminal),
         ascii_only=is_ascii_only(),
     )

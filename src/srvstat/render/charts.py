@@ -22,7 +22,7 @@ from srvstat.render.figures import (
     list_growth_cells,
     list_whole,
 )
-from srvstat.render.screen import Screen
+from srvstat.render.screen import UNLIMITED, Screen
 from srvstat.render.text import NOTHING, WEEKDAYS, format_count
 
 _USUAL_WIDTH = 80
@@ -152,7 +152,7 @@ def count_values(screen: Screen) -> int:
 
 
 def _get_width(screen: Screen) -> int:
-    return screen.width or _USUAL_WIDTH
+    return _USUAL_WIDTH if screen.width == UNLIMITED else screen.width
 
 
 def choose_layout(count: int, room: int, *, has_gaps: bool = False, period: int = 0) -> Layout:
@@ -523,7 +523,7 @@ def _render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
 def _describe_trend(server: analysis.ServerGrowth) -> str:
     if not server.sample_count:
         return "no observation"
-    trend, _ = format_trend(server.players_per_week, server.average_players, server.coverage)
+    trend = format_trend(server.players_per_week, server.average_players, server.coverage)
     return "" if trend == NOTHING else f"trend {trend}"
 
 

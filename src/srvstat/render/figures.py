@@ -27,29 +27,82 @@ from srvstat.render.text import (
     format_share,
 )
 
-_LEAST_PERCENT_BASE = 1
-"""In players: a percentage of a smaller average would mislead."""
+
+def format_average(value: float | None) -> str:
+    """Format an average."""
+    return NOTHING if value is None else f"{value:,.2f}"
+
+
+def format_median(value: float | None) -> str:
+    """Format a median or another quantile. A whole number has no decimals."""
+    return NOTHING if value is None else f"{value:,.1f}".removesuffix(".0")
+
+
+def format_brief_average(value: float | None) -> str:
+    """Format an average of a drawing, where it is short rather than precise."""
+    return format_median(value)
+
+
+def format_whole(value: int | None) -> str:
+    """Format a player count."""
+    return NOTHING if value is None else f"{value:,}"
+
+
+def format_current(
+    players: int, last_observed_at: int | None, as_of: int, zone: ZoneInfo = UTC
+) -> Text:
+    """Format a current count; of a silent server, say instead when it was last observed.
+
+    The record of a silent server often still has its last count. Among the counts of other servers
+    it would read as if these players were online.
+    """
+    if not is_silent(last_observed_at, as_of):
+        return Text(f"{players:,}")
+    return Text(format_last_seen(last_observed_at, as_of, zone), "dim")
+
+
+def format_last_seen(last_observed_at: int | None, as_of: int, zone: ZoneInfo = UTC) -> str:
+    """Return when a server was last observed, as a local day; a file can have no observation."""
+    if last_observed_at is None:
+        return "not seen"
+    return f"last seen {format_day(last_observed_at, as_of, zone)}"
+
+
+# The first and the last count, changes and trends.
 
 _LEAST_COUNT_BASE = 10
-"""In players: the same for a single count."""
+"""In players: `2 → 78 +3,800.0%` says less than the same without the percentage."""
 
-_UNITS = {"m": "minute", "h": "hour", "d": "day"}
+_LEAST_PERCENT_BASE = 1
+"""In players: the same for an average."""
 
 _LEAST_TREND = 0.01
 """The least part of the average by which a trend changes it in a week."""
 
 
-def format_first_last(first: int | None, rise: int | None, *, ascii_only: bool = False) -> str:
+def format_first_last(first: int | None, rise: int | None, arrow: str = "→") -> str:
     """Format the first and the last count of a window, from its growth: `120 → 87 -27.5%`.
 
-    They are two moments, mostly at different times of day, so they have no color.
+    They are two moments, mostly at different times of day: a report made in the morning says the
+    opposite of one made in the evening. So they have no color, and changes of averages lead.
     """
     if first is None or rise is None:
         return NOTHING
-    text = f"{first:,} {'->' if ascii_only else '→'} {first + rise:,}"
+    text = f"{first:,} {arrow} {first + rise:,}"
     if first < _LEAST_COUNT_BASE:
         return text
     return f"{text} {_format_signed(100 * rise / first, 1)}%"
+
+
+def name_first_last(screen: Screen) -> str:
+    """Return the heading of the first and the last count."""
+    return f"first {screen.arrow} last"
+
+
+def describe_first_last(screen: Screen) -> tuple[str, str]:
+    """Return the note on the first and the last count."""
+    meaning = "the API's growth: two moments, mostly at different times of day"
+    return name_first_last(screen), meaning
 
 
 def format_change(change: ChangePart | None, average: float | None) -> tuple[str, ...]:
@@ -71,19 +124,60 @@ def _format_signed(value: float, digits: int) -> str:
     return text if text.strip("+0.") else text.removeprefix("+")
 
 
-def describe_step(name: str) -> str:
-    """Return a step in words: `a day` for `day` and `1d`, `6 hours` for `6h`."""
-    number, unit = name[:-1], _UNITS.get(name[-1], "")
-    if not number.isdecimal():
-        return f"a {name}"
-    article = "an" if unit == "hour" else "a"
-    return f"{article} {unit}" if number == "1" else format_count(int(number), unit)
-
-
 def choose_class(change: ChangePart | None, average: float | None) -> str:
     """Return the CSS class of a change, `rise` or `fall`; none if it is rounded to 0."""
     texts = format_change(change, average)
     return {"+": "rise", "-": "fall"}.get(texts[0][0], "") if texts else ""
+
+
+def align_changes(changes: Iterable[tuple[ChangePart | None, float | None]]) -> list[Text]:
+    """Return changes in color, with their players and percent aligned in two columns.
+
+    Each is a change and the later average, as for `format_change`.
+    """
+    pairs = [(*format_change(*one), "", "")[:2] for one in changes]
+    widths = [max(map(len, column), default=0) for column in zip(*pairs, strict=True)]
+    colors = {"+": "green", "-": "red"}
+    texts = []
+    for players, percent in pairs:
+        text = players.rjust(widths[0]) + (f"  {percent:>{widths[1]}}" if widths[1] else "")
+        texts.append(Text(text, colors.get(players[0], "")) if players else Text(NOTHING))
+    return texts
+
+
+def list_change_fields(
+    servers: Sequence[ServerStatistics | ServerGrowth], window: WindowPart, screen: Screen
+) -> Iterator[tuple[str, str]]:
+    """Yield notes on the change of averages, and on the first and the last count."""
+    meaning = ""
+    if window.from_ is not None:
+        meaning = f"the average against that of the {format_window_length(window)} before"
+    missing = _explain_missing_changes(servers, window, screen)
+    yield "change", "; ".join(filter(None, [meaning, missing and f"{NOTHING} {missing}"]))
+    yield describe_first_last(screen)
+
+
+_MOST_NAMED = 3
+"""The most servers that a note names."""
+
+
+def _explain_missing_changes(
+    servers: Sequence[ServerStatistics | ServerGrowth], window: WindowPart, screen: Screen
+) -> str:
+    """Say why averages have no change, once for all servers with the same reason."""
+    reasons: dict[str, list[str]] = {}
+    for one in servers:
+        if one.change is None:
+            reason = explain_missing_change(window, one.coverage, one.previous_coverage)
+            reasons.setdefault(reason, []).append(screen.escape(one.server_id).plain)
+    if [len(ids) for ids in reasons.values()] == [len(servers)]:
+        return next(iter(reasons))
+    texts = []
+    for reason, ids in reasons.items():
+        rest = len(ids) - _MOST_NAMED
+        named = [*ids[:_MOST_NAMED], *([f"{rest:,} more"] if rest > 0 else [])]
+        texts.append(f"{', '.join(named)}: {reason}")
+    return "; ".join(texts)
 
 
 def explain_missing_change(
@@ -109,233 +203,18 @@ def format_window_length(window: WindowPart) -> str:
     return text.removeprefix("1 ") if text.count(" ") == 1 else text
 
 
-def format_trend(
-    per_week: float | None, average: float | None, coverage: float | None
-) -> tuple[str, int]:
-    """Format a trend in words, and return its direction: 1 for up, -1 for down, otherwise 0.
+def format_trend(per_week: float | None, average: float | None, coverage: float | None) -> str:
+    """Format a trend in words: `up 2.5 a week`.
 
     It is `flat` if it changes the average by less than 1 % a week. There is none without three
     whole days, and none in a window that is observed for less than 80 %.
     """
     if per_week is None or average is None or (coverage or 0) < LEAST_COVERAGE:
-        return NOTHING, 0
+        return NOTHING
     if abs(per_week) < _LEAST_TREND * average or not per_week:
-        return "flat", 0
+        return "flat"
     digits = 2 if abs(per_week) < 1 else 1
-    direction, sign = ("up", 1) if per_week > 0 else ("down", -1)
-    return f"{direction} {abs(per_week):,.{digits}f} a week", sign
-
-
-_MARKS = "▁▂▃▄▅▆▇█"
-
-PARTIAL = "*"
-"""Marks the figure of a partial step in a table of steps."""
-
-_MOST_NAMED = 3
-"""The most servers that a note names."""
-
-ChangingServer = ServerStatistics | ServerGrowth
-"""A server with the change of its average."""
-
-
-def format_average(value: float | None) -> str:
-    """Format an average."""
-    return NOTHING if value is None else f"{value:,.2f}"
-
-
-def format_median(value: float | None) -> str:
-    """Format a median or another quantile. A whole number has no decimals."""
-    return NOTHING if value is None else f"{value:,.1f}".removesuffix(".0")
-
-
-def format_brief_average(value: float | None) -> str:
-    """Format an average of a drawing, where it is short rather than precise."""
-    return format_median(value)
-
-
-def format_whole(value: int | None) -> str:
-    """Format a player count."""
-    return NOTHING if value is None else f"{value:,}"
-
-
-def format_current(
-    players: int, last_observed_at: int | None, as_of: int, zone: ZoneInfo = UTC
-) -> Text:
-    """Format a current count; of a silent server, say instead when it was last observed."""
-    if not is_silent(last_observed_at, as_of):
-        return Text(f"{players:,}")
-    return Text(format_last_seen(last_observed_at, as_of, zone), "dim")
-
-
-def format_last_seen(last_observed_at: int | None, as_of: int, zone: ZoneInfo = UTC) -> str:
-    """Return when a server was last observed, as a local day; a file can have no observation."""
-    if last_observed_at is None:
-        return "not seen"
-    return f"last seen {format_day(last_observed_at, as_of, zone)}"
-
-
-def name_first_last(*, ascii_only: bool) -> str:
-    """Return the heading of the first and the last count."""
-    # The ASCII arrow is wider, so it must be in the text before columns are measured.
-    return f"first {'->' if ascii_only else '→'} last"
-
-
-def format_changes(servers: Iterable[ChangingServer]) -> list[Text]:
-    """Return the change of each average."""
-    return align_changes(format_change(one.change, one.average_players) for one in servers)
-
-
-def align_changes(parts: Iterable[tuple[str, ...]]) -> list[Text]:
-    """Return changes in color, with their players and percent aligned in two columns."""
-    changes = list(parts)
-    players_width, percent_width = (
-        max((len(change[at]) for change in changes if len(change) > at), default=0) for at in (0, 1)
-    )
-    return [
-        Text(
-            players.rjust(players_width) + f"  {percent:>{percent_width}}" * (percent_width > 0),
-            {"+": "green", "-": "red"}.get(players[:1], ""),
-        )
-        if players
-        else Text(NOTHING)
-        for players, percent, *_ in ((*change, "", "") for change in changes)
-    ]
-
-
-def list_change_fields(
-    servers: Sequence[ChangingServer], window: WindowPart, screen: Screen
-) -> Iterator[tuple[str, str]]:
-    """Yield notes on the change of averages, and on the first and the last count."""
-    meaning = ""
-    if window.from_ is not None:
-        meaning = f"the average against that of the {format_window_length(window)} before"
-    missing = _explain_missing_changes(servers, window, screen)
-    yield "change", "; ".join(filter(None, [meaning, missing and f"{NOTHING} {missing}"]))
-    about = "the API's growth: two moments, mostly at different times of day"
-    yield name_first_last(ascii_only=screen.ascii_only), about
-
-
-def _explain_missing_changes(
-    servers: Sequence[ChangingServer], window: WindowPart, screen: Screen
-) -> str:
-    """Say why averages have no change, once for all servers with the same reason."""
-    reasons: dict[str, list[str]] = {}
-    for one in servers:
-        if one.change is None:
-            reason = explain_missing_change(window, one.coverage, one.previous_coverage)
-            reasons.setdefault(reason, []).append(screen.escape(one.server_id).plain)
-    if [len(ids) for ids in reasons.values()] == [len(servers)]:
-        return next(iter(reasons))
-    texts = []
-    for reason, ids in reasons.items():
-        rest = len(ids) - _MOST_NAMED
-        named = [*ids[:_MOST_NAMED], *([f"{rest:,} more"] if rest > 0 else [])]
-        texts.append(f"{', '.join(named)}: {reason}")
-    return "; ".join(texts)
-
-
-def list_growth_cells(steps: Iterable[GrowthStepPart]) -> list[StepCell]:
-    """Return the averages of the steps of a growth as cells."""
-    return [StepCell(one.sample_count, 1, one.average_players, one.observed_share) for one in steps]
-
-
-def join_cells(cells: Sequence[StepCell], length: int) -> list[StepCell]:
-    """Return the average of each `length` cells, and the share of them that was observed."""
-    return [_join_cells(cells[start : start + length]) for start in range(0, len(cells), length)]
-
-
-def _join_cells(cells: Sequence[StepCell]) -> StepCell:
-    count = sum(cell.observations for cell in cells if cell.players is not None)
-    total = sum(cell.observations * (cell.players or 0) for cell in cells)
-    share = sum(cell.observed_share for cell in cells) / len(cells)
-    return StepCell(count, 1, total / count if count else None, share)
-
-
-def describe_partial(step: str) -> tuple[str, str]:
-    """Return the note on the mark of partial steps."""
-    return PARTIAL, f"part of {describe_step(step)}: less than 90% of it was observed"
-
-
-def list_whole(cells: Iterable[StepCell]) -> list[float]:
-    """Return the values of whole steps."""
-    return [cell.players for cell in cells if cell.players is not None and not cell.is_partial]
-
-
-def find_highest(cells: Sequence[StepCell]) -> float | None:
-    """Return the highest value of whole steps; where no step is whole, of partial ones."""
-    known = list_whole(cells) or [cell.players for cell in cells if cell.players is not None]
-    return max(known, default=None)
-
-
-def find_level(average: float, lowest: float, highest: float, count: int) -> int:
-    """Return which of `count` equal parts of a scale an average is in, from 0."""
-    if lowest == highest:
-        return count // 2
-    return min(int((average - lowest) / (highest - lowest) * count), count - 1)
-
-
-def draw_averages(cells: Sequence[StepCell], *, ascii_only: bool) -> str:
-    """Draw averages as bars from 0 to the highest one; a blank means no observation.
-
-    Each is rounded to the nearest mark, but the lowest mark is for 0 only. Beside whole steps, a
-    partial one has a mark of its own.
-    """
-    top = find_highest(cells) or 1
-    partial = get_partial_mark(ascii_only=ascii_only) if list_whole(cells) else None
-    return f"│{''.join(_choose_mark(cell, top, partial) for cell in cells)}│"
-
-
-def get_partial_mark(*, ascii_only: bool) -> str:
-    """Return the mark of a partial step in a drawing."""
-    return "o" if ascii_only else "·"
-
-
-def _choose_mark(cell: StepCell, top: float, partial: str | None) -> str:
-    if cell.players is None:
-        return " "
-    if cell.is_partial and partial is not None:
-        return partial
-    nearest = int(cell.players / top * (len(_MARKS) - 1) + 0.5)
-    return _MARKS[max(nearest, 1) if cell.players else 0]
-
-
-def describe_drawings(
-    drawn: Iterable[tuple[str, Sequence[StepCell]]], step: str, screen: Screen
-) -> tuple[str, str]:
-    """Return what the marks of drawings mean, and their scales; no text without an average.
-
-    `drawn` has the id and the cells of each server. `step` is that of a mark, such as `a day`.
-    """
-    tops = []
-    has_partial = False
-    for server_id, cells in drawn:
-        top = find_highest(cells)
-        if top is not None:
-            whole = list_whole(cells)
-            has_partial |= len(whole) not in {0, sum(cell.players is not None for cell in cells)}
-            shown_top = format_average(top) if 0 < top < 1 else format_brief_average(top)
-            shown = f"{screen.escape(server_id).plain} {shown_top}"
-            tops.append(shown if whole else f"{shown} (part of {step})")
-    meaning = f"each mark is the average of {step}; ▁ is 0, blank is no observation"
-    if has_partial:
-        meaning += f", {get_partial_mark(ascii_only=screen.ascii_only)} is part of {step}"
-    return meaning, f"each row from 0 to its highest average: {', '.join(tops)}" if tops else ""
-
-
-def format_step(start: int, zone: ZoneInfo, step: str) -> str:
-    """Return the local day on which a step begins, or its month."""
-    try:
-        day = datetime.fromtimestamp(start / 1000, zone).date().isoformat()
-    except OverflowError:  # after the year 9999
-        day = format_date(start)
-    return day[: len("2026-01")] if step == "month" else day
-
-
-def describe_shortage(server: ServerPeakHours) -> str:
-    """Say why a server has no averages."""
-    return (
-        f"{format_count(server.sample_count, 'observation')}, fewer than 4 in each hour of the week"
-    )
+    return f"{'up' if per_week > 0 else 'down'} {abs(per_week):,.{digits}f} a week"
 
 
 _WEEK_MS = 7 * DAY_MS
@@ -357,8 +236,8 @@ class TrendLine(NamedTuple):
 def find_trend_line(server: ServerGrowth) -> TrendLine | None:
     """Return the line with the slope of the trend that has half of the whole steps above it.
 
-    It lasts from the middle of the first whole step to that of the last. None without a trend, and
-    in a window that is observed for less than 80 %.
+    It lasts from the middle of the first whole step to the middle of the last one. None without a
+    trend, and in a window that is observed for less than 80 %.
     """
     points = [
         ((step.from_ + step.to) / 2, step.average_players)
@@ -373,3 +252,127 @@ def find_trend_line(server: ServerGrowth) -> TrendLine | None:
     bases = sorted(average - slope * (at - start) for at, average in points)
     base = (bases[(len(bases) - 1) // 2] + bases[len(bases) // 2]) / 2
     return TrendLine(start, points[-1][0], base, slope)
+
+
+# Steps and drawings of them. A step that was observed only in part is shown, but counts for nothing
+# else: players follow a daily cycle, so a day with six observed hours has no daily average.
+
+PARTIAL = "*"
+"""Marks the figure of a partial step in a table of steps."""
+
+_MARKS = "▁▂▃▄▅▆▇█"
+_UNITS = {"m": "minute", "h": "hour", "d": "day"}
+
+
+def describe_step(name: str) -> str:
+    """Return a step in words: `a day` for `day` and `1d`, `6 hours` for `6h`."""
+    number, unit = name[:-1], _UNITS.get(name[-1], "")
+    if not number.isdecimal():
+        return f"a {name}"
+    article = "an" if unit == "hour" else "a"
+    return f"{article} {unit}" if number == "1" else format_count(int(number), unit)
+
+
+def format_step(start: int, zone: ZoneInfo, step: str) -> str:
+    """Return the local day on which a step begins, or its month."""
+    try:
+        day = datetime.fromtimestamp(start / 1000, zone).date().isoformat()
+    except OverflowError:  # after the year 9999
+        day = format_date(start)
+    return day[: len("2026-01")] if step == "month" else day
+
+
+def describe_partial(step: str) -> tuple[str, str]:
+    """Return the note on the mark of partial steps."""
+    return PARTIAL, f"part of {describe_step(step)}: less than 90% of it was observed"
+
+
+def describe_shortage(server: ServerPeakHours) -> str:
+    """Say why a server has no averages."""
+    observations = format_count(server.sample_count, "observation")
+    return f"{observations}, fewer than 4 in each hour of the week"
+
+
+def list_growth_cells(steps: Iterable[GrowthStepPart]) -> list[StepCell]:
+    """Return the averages of the steps of a growth as cells."""
+    return [StepCell(one.sample_count, 1, one.average_players, one.observed_share) for one in steps]
+
+
+def join_cells(cells: Sequence[StepCell], length: int) -> list[StepCell]:
+    """Return the average of each `length` cells, and the share of them that was observed."""
+    joined = []
+    for start in range(0, len(cells), length):
+        group = cells[start : start + length]
+        count = sum(cell.observations for cell in group if cell.players is not None)
+        total = sum(cell.observations * (cell.players or 0) for cell in group)
+        share = sum(cell.observed_share for cell in group) / len(group)
+        joined.append(StepCell(count, 1, total / count if count else None, share))
+    return joined
+
+
+def list_whole(cells: Iterable[StepCell]) -> list[float]:
+    """Return the values of whole steps."""
+    return [cell.players for cell in cells if cell.players is not None and not cell.is_partial]
+
+
+def find_highest(cells: Sequence[StepCell]) -> float | None:
+    """Return the highest value of whole steps; where no step is whole, of partial ones."""
+    known = list_whole(cells) or [cell.players for cell in cells if cell.players is not None]
+    return max(known, default=None)
+
+
+def find_level(average: float, lowest: float, highest: float, count: int) -> int:
+    """Return which of `count` equal parts of a scale an average is in, from 0."""
+    if lowest == highest:
+        return count // 2
+    return min(int((average - lowest) / (highest - lowest) * count), count - 1)
+
+
+def draw_averages(cells: Sequence[StepCell], screen: Screen) -> str:
+    """Draw averages as bars from 0 to the highest one; a blank means no observation.
+
+    The scale ends at the highest average, not at the peak: beside a single observation, the
+    averages of most servers would be flat. Each average is rounded to the nearest mark, but the
+    lowest mark is for 0 only. Beside whole steps, a partial one has a mark of its own.
+    """
+    top = find_highest(cells) or 1
+    has_whole = bool(list_whole(cells))
+    marks = []
+    for cell in cells:
+        if cell.players is None:
+            marks.append(" ")
+        elif cell.is_partial and has_whole:
+            marks.append(_get_partial_mark(screen))
+        else:
+            nearest = int(cell.players / top * (len(_MARKS) - 1) + 0.5)
+            marks.append(_MARKS[max(nearest, 1) if cell.players else 0])
+    return f"│{''.join(marks)}│"
+
+
+def _get_partial_mark(screen: Screen) -> str:
+    return "o" if screen.ascii_only else "·"
+
+
+def describe_drawings(
+    drawn: Iterable[tuple[str, Sequence[StepCell]]], step: str, screen: Screen
+) -> tuple[str, str]:
+    """Return what the marks of drawings mean, and their scales; no text without an average.
+
+    `drawn` has the id and the cells of each server. A mark is the average of a `step`, such as
+    `a day`.
+    """
+    scales = []
+    has_partial = False
+    for server_id, cells in drawn:
+        top = find_highest(cells)
+        if top is None:
+            continue
+        whole = list_whole(cells)
+        has_partial |= len(whole) not in {0, sum(cell.players is not None for cell in cells)}
+        shown = format_average(top) if 0 < top < 1 else format_brief_average(top)
+        part = "" if whole else f" (part of {step})"
+        scales.append(f"{screen.escape(server_id).plain} {shown}{part}")
+    meaning = f"each mark is the average of {step}; ▁ is 0, blank is no observation"
+    if has_partial:
+        meaning += f", {_get_partial_mark(screen)} is part of {step}"
+    return meaning, f"each row from 0 to its highest average: {', '.join(scales)}" if scales else ""

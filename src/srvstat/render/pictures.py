@@ -324,9 +324,7 @@ def _draw_trend(
 def _describe_trend(server: analysis.ServerGrowth) -> str:
     if server.average_players is None:
         return "no observation"
-    trend, _ = figures.format_trend(
-        server.players_per_week, server.average_players, server.coverage
-    )
+    trend = figures.format_trend(server.players_per_week, server.average_players, server.coverage)
     return "no trend" if trend == NOTHING else trend
 
 

@@ -323,7 +323,7 @@ def _list_cells(
         previous = figures.previous
         yield build_average(None if previous is None else previous.average_players)
     yield build_change(figures, stats.window)
-    trend, _ = format_trend(server.players_per_week, server.average_players, server.coverage)
+    trend = format_trend(server.players_per_week, server.average_players, server.coverage)
     yield build_number(None if trend == NOTHING else server.players_per_week, trend)
     yield build_first_last(figures)
 
@@ -594,7 +594,7 @@ def _describe_suspects(server: ServerIntegrity, name: Child, zone: str) -> Itera
         yield build("h3", "Suspect on ", name)
     for rule in suspects:
         causes = build("span", "Innocent causes: ", " ".join(rule.innocent_causes), class_="note")
-        evidence = build("span", describe_evidence(rule, zone), " ", causes)
+        evidence = build("span", describe_evidence(rule, ZoneInfo(zone)), " ", causes)
         yield build_fields({RULES[rule.rule].name: evidence})
 
 

@@ -9,22 +9,24 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, RenderableType
 from rich.measure import Measurement
+from rich.padding import PaddingDimensions
 from rich.table import Table
 from rich.text import Text
 
 from srvstat.documents.document import remove_color_codes
 from srvstat.render.text import NOTHING, escape_non_ascii, escape_text
 
+UNLIMITED = 100_000
+"""The width of an output that has none; wider than any line."""
+
 _MAX_CELL_LENGTH = 200
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
-NATURAL_WIDTH = 100_000
-"""The width when there is no limit; wider than any line."""
 _LEVELS_IN_ASCII = "_.:-=+*#"
 _DRAWINGS_IN_ASCII: dict[int, int | str] = {
     **str.maketrans("▁▂▃▄▅▆▇█░▒▓│─–·┤├└┬━┃", f"{_LEVELS_IN_ASCII}:=*|---++++=#"),  # noqa: RUF001 - the characters of drawings
@@ -38,11 +40,17 @@ _PART_OF_ESCAPE = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?$")
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The properties of an output. Without a width, nothing is wrapped or cut."""
+    """The properties of an output."""
 
-    width: int | None = None
+    width: int = UNLIMITED
     color: bool = False
     ascii_only: bool = False
+
+    @property
+    def arrow(self) -> str:
+        """An arrow to the right."""
+        # In ASCII it is wider, so it must be in a text before columns are measured.
+        return "->" if self.ascii_only else "→"
 
     def render(self, *parts: RenderableType) -> str:
         """Lay out parts one below the other. Lines have no trailing spaces."""
@@ -53,11 +61,11 @@ class Screen:
         text = "\n".join(line.rstrip() for line in captured.get().split("\n"))
         return text.translate(_DRAWINGS_IN_ASCII) if self.ascii_only else text
 
-    def measure(self, part: RenderableType) -> int:
-        """Return the least width at which a part does not wrap."""
+    def has_room_for(self, part: RenderableType) -> bool:
+        """Return whether a part fits without wrapping."""
         console = self._create_console()
-        wide = console.options.update(width=NATURAL_WIDTH)
-        return Measurement.get(console, wide, part).maximum
+        wide = console.options.update(width=UNLIMITED)
+        return Measurement.get(console, wide, part).maximum <= self.width
 
     def escape_cell(self, text: str, style: str = "") -> Text:
         """Return foreign text for a cell: escaped, and cut to 200 characters."""
@@ -87,7 +95,7 @@ class Screen:
     def _create_console(self) -> Console:
         return Console(
             file=io.StringIO(),
-            width=self.width or NATURAL_WIDTH,
+            width=self.width,
             # Without a height Rich ignores the width on a dumb terminal and uses 80.
             height=100,
             force_terminal=self.color,
@@ -102,7 +110,7 @@ class Screen:
         return Text(escape_non_ascii(text) if self.ascii_only else text, style, overflow="fold")
 
 
-Fields = Sequence[tuple[str, str | Text] | None]
+Fields = Iterable[tuple[str, str | Text] | None]
 """Names and values; None is a blank line."""
 
 _MIN_VALUE_WIDTH = 20
@@ -110,27 +118,39 @@ _MIN_VALUE_WIDTH = 20
 
 def build_fields_grid(fields: Fields, screen: Screen) -> Table:
     """Lay out names and values side by side where they fit, else one below the other."""
-    widest = max(len(entry[0]) for entry in fields if entry is not None)
-    fits = screen.width is None or screen.width >= widest + 2 + _MIN_VALUE_WIDTH
-    grid = Table.grid(padding=(0, 2, 0, 0) if fits else 0)
-    if fits:
+    entries = list(fields)
+    widest = max(len(entry[0]) for entry in entries if entry is not None)
+    is_wide = screen.width >= widest + 2 + _MIN_VALUE_WIDTH
+    grid = Table.grid(padding=(0, 2, 0, 0) if is_wide else 0)
+    if is_wide:
         grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    for entry in fields:
+    for entry in entries:
         if entry is None:
             grid.add_row()
             continue
         name, value = entry
         shown = Text(value, overflow="fold") if isinstance(value, str) else value
         cells = (Text(name, "dim"), shown if shown.plain else Text(NOTHING, "dim"))
-        for row in [cells] if fits else [cells[:1], cells[1:]]:
+        for row in [cells] if is_wide else [cells[:1], cells[1:]]:
             grid.add_row(*row)
     return grid
 
 
-def start_table(*names: str, right: Collection[str] = (), header_style: str = "bold") -> Table:
-    """Return a table with columns that are folded; those named in `right` are right-aligned."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style=header_style)
+def start_table(
+    *names: str,
+    right: Collection[str] = (),
+    header_style: str = "bold",
+    padding: PaddingDimensions = (0, 1),
+) -> Table:
+    """Return a table with columns that are folded. In `right` are the right-aligned ones."""
+    table = Table(
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        header_style=header_style,
+        padding=padding,
+    )
     for name in names:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     return table
@@ -139,6 +159,7 @@ def start_table(*names: str, right: Collection[str] = (), header_style: str = "b
 Renderers = Mapping[type, Callable[[Any, Screen], str]]
 """The functions that render documents, by their type."""
 
+# Tables of servers.
 
 GAP = 2
 """The space between two columns, and the indentation of the lines below an id."""
@@ -151,6 +172,22 @@ MIN_TABLE_WIDTH = 80
 _CARD_GAP = 3
 _MIN_NOTE_WIDTH = 40
 """The least width of notes beside names; narrower ones are below them."""
+
+
+class Named(Protocol):
+    """A server of any document."""
+
+    @property
+    def server_id(self) -> str:
+        """The identifier."""
+
+    @property
+    def cfx_id(self) -> str:
+        """The other identifier, which may be equal."""
+
+    @property
+    def hostname(self) -> str:
+        """What its owner calls it."""
 
 
 class ServerCells(NamedTuple):
@@ -215,6 +252,28 @@ def _join_names(names: Iterable[Text]) -> Text:
     return Text(" " * GAP).join(names)
 
 
+def escape_server(
+    screen: Screen,
+    server: Named,
+    figures: Iterable[str | Text] = (),
+    notes: Iterable[str] = (),
+    rank: str = "",
+) -> ServerCells:
+    """Return the parts of a server as text for a screen. Equal names are shown once.
+
+    `rank` is a text before the id.
+    """
+    hostname = screen.escape_name(server.hostname)
+    identifier, other = screen.escape(server.server_id).plain, screen.escape(server.cfx_id).plain
+    return ServerCells(
+        Text(rank).append(identifier, "bold"),
+        None if hostname.plain == identifier else hostname,
+        () if other in {identifier, hostname.plain} else (Text(other, "dim"),),
+        tuple(Text(one) if isinstance(one, str) else one for one in figures),
+        tuple(notes),
+    )
+
+
 def build_server_table(
     headers: Sequence[str], rows: Sequence[ServerCells], screen: Screen
 ) -> list[RenderableType]:
@@ -244,37 +303,10 @@ def fits(headers: Sequence[str], rows: Sequence[ServerCells], screen: Screen) ->
     return _find_name_width(rows, measure_columns(headers, rows), screen) is not None
 
 
-def escape_server(
-    screen: Screen,
-    names: tuple[str, ...],
-    figures: tuple[Text, ...] = (),
-    notes: tuple[str, ...] = (),
-    rank: str = "",
-) -> ServerCells:
-    """Return the parts of a server as text for a screen. Equal ones are shown once.
-
-    `names` are the hostname, the id and other identifiers, as foreign text. `rank` is a text before
-    the id.
-    """
-    hostname = screen.escape_name(names[0])
-    identifier, *others = (screen.escape(name).plain for name in names[1:])
-    shown = {identifier, hostname.plain}
-    return ServerCells(
-        Text(rank).append(identifier, "bold"),
-        None if hostname.plain == identifier else hostname,
-        tuple(Text(other, "dim") for other in dict.fromkeys(others) if other not in shown),
-        figures,
-        notes,
-    )
-
-
-def measure_columns(
-    headers: Sequence[str], rows: Iterable[ServerCells], least: Sequence[int] | None = None
-) -> tuple[int, ...]:
-    """Return the width of each column of figures, but at least that in `least`, if given."""
+def measure_columns(headers: Sequence[str], rows: Iterable[ServerCells]) -> list[int]:
+    """Return the width of each column of figures."""
     columns = zip(headers, *(row.figures for row in rows), strict=True)
-    widths = (max(map(len, column)) for column in columns)
-    return tuple(map(max, widths, least or map(len, headers)))
+    return [max(map(len, column)) for column in columns]
 
 
 def measure_figures(widths: Sequence[int]) -> int:
@@ -303,44 +335,22 @@ def join_at_columns(*parts: tuple[int, Text]) -> Text:
     return line
 
 
-def build_card_figures(
-    headers: Sequence[str], rows: Sequence[ServerCells], width: int
-) -> list[list[Text]]:
-    """Return the lines of figures of each card, in equal columns: three a line, or fewer.
-
-    Needs at least one row and one figure.
-    """
-    cards: list[list[Text]] = []
-    for count in (3, 2, 1):
-        cards = _build_card_figures(headers, rows, count)
-        if len(cards[0][0]) <= width:
-            break
-    return cards
-
-
-def get_width(screen: Screen) -> int:
-    """Return the width of a screen; without a limit, one that is wider than any line."""
-    return NATURAL_WIDTH if screen.width is None else screen.width
-
-
 def _find_name_width(
     rows: Sequence[ServerCells], widths: Sequence[int], screen: Screen
 ) -> int | None:
     """Return the width of the column of ids; None if the table does not fit."""
-    width = get_width(screen)
-    room = width - measure_figures(widths) - GAP
-    least = MIN_NAME_WIDTH if width >= MIN_TABLE_WIDTH else USUAL_NAME_WIDTH
+    room = screen.width - measure_figures(widths) - GAP
+    least = MIN_NAME_WIDTH if screen.width >= MIN_TABLE_WIDTH else USUAL_NAME_WIDTH
     longest_name = max((name.cell_len for row in rows for name in row.names), default=0)
     longest_title = max(row.title.cell_len for row in rows)
-    if room < least or max(longest_title, GAP + longest_name) > width:
+    if room < least or max(longest_title, GAP + longest_name) > screen.width:
         return None
     return min(room, max(USUAL_NAME_WIDTH, longest_title))
 
 
 def _find_notes(rows: Sequence[ServerCells], screen: Screen) -> int | None:
     """Return the column of notes beside names; None if notes must be below them."""
-    width = get_width(screen)
-    most = min(width - _MIN_NOTE_WIDTH, max(_MIN_NOTE_WIDTH, width // 2)) - 2 * GAP
+    most = min(screen.width - _MIN_NOTE_WIDTH, max(_MIN_NOTE_WIDTH, screen.width // 2)) - 2 * GAP
     if most < USUAL_NAME_WIDTH or not any(row.notes for row in rows):
         return None
     lines = (line.cell_len for row in rows for line in row.list_names(most, screen))
@@ -349,15 +359,15 @@ def _find_notes(rows: Sequence[ServerCells], screen: Screen) -> int | None:
 
 
 def _build_details(row: ServerCells, notes_at: int | None, screen: Screen) -> Iterator[Text]:
-    width = get_width(screen)
-    names = row.list_names(width - GAP if notes_at is None else notes_at - 2 * GAP, screen)
-    start = GAP if notes_at is None else notes_at
-    lines = [Text(line) for line in _flow(row.notes, width - start)]
     if notes_at is None:
-        yield from (join_at_columns((GAP, line)) for line in [*names, *lines])
+        room = screen.width - GAP
+        for line in (*row.list_names(room, screen), *map(Text, _flow(row.notes, room))):
+            yield join_at_columns((GAP, line))
         return
-    for name, line in zip_longest(names, lines, fillvalue=Text()):
-        yield join_at_columns((GAP, name), (start, line))
+    names = row.list_names(notes_at - 2 * GAP, screen)
+    notes = map(Text, _flow(row.notes, screen.width - notes_at))
+    for name, line in zip_longest(names, notes, fillvalue=Text()):
+        yield join_at_columns((GAP, name), (notes_at, line))
 
 
 def _flow(notes: Iterable[str], width: int) -> list[str]:
@@ -387,36 +397,45 @@ def _divide(note: str, width: int) -> Iterator[str]:
 def _build_cards(
     headers: Sequence[str], rows: Sequence[ServerCells], screen: Screen
 ) -> Iterator[RenderableType]:
-    width = get_width(screen)
-    figures = build_card_figures(headers, rows, width)
+    figures = build_card_figures(headers, rows, screen.width)
     for number, (row, lines) in enumerate(zip(rows, figures, strict=True)):
         if number:
             yield Text()
-        yield from row.build_card_head(width)
+        yield from row.build_card_head(screen.width)
         yield from lines
-        yield from (Text(line, overflow="fold") for line in _flow(row.notes, width))
+        yield from (Text(line, overflow="fold") for line in _flow(row.notes, screen.width))
+
+
+def build_card_figures(
+    headers: Sequence[str], rows: Sequence[ServerCells], width: int
+) -> list[list[Text]]:
+    """Return the lines of figures of each card, in equal columns: three a line, or fewer."""
+    cards: list[list[Text]] = []
+    for count in (3, 2, 1):
+        cards = _build_card_figures(headers, rows, min(count, len(headers)))
+        if len(cards[0][0]) <= width:
+            break
+    return cards
 
 
 def _build_card_figures(
     headers: Sequence[str], rows: Sequence[ServerCells], count: int
 ) -> list[list[Text]]:
     """Return the lines of figures of each card, `count` figures a line, in equal widths."""
-    name_widths = [max(map(len, headers[at::count]), default=0) for at in range(count)]
+    name_widths = [max(map(len, headers[at::count])) for at in range(count)]
     value_widths = [
-        max((len(value) for row in rows for value in row.figures[at::count]), default=0)
-        for at in range(count)
+        max(len(value) for row in rows for value in row.figures[at::count]) for at in range(count)
     ]
     cards = []
     for row in rows:
-        lines = []
-        for start in range(0, len(headers), count):
-            line = Text(overflow="fold")
-            for at in range(min(count, len(headers) - start)):
-                value = row.figures[start + at]
-                line.append(" " * (_CARD_GAP if at else 0))
-                line.append(headers[start + at].ljust(name_widths[at] + GAP), "dim")
-                line.append(" " * (value_widths[at] - len(value)))
-                line.append_text(value)
-            lines.append(line)
+        lines: list[Text] = []
+        for number, (header, value) in enumerate(zip(headers, row.figures, strict=True)):
+            at = number % count
+            if at:
+                lines[-1].append(" " * _CARD_GAP)
+            else:
+                lines.append(Text(overflow="fold"))
+            lines[-1].append(header.ljust(name_widths[at] + GAP), "dim")
+            lines[-1].append(" " * (value_widths[at] - len(value))).append_text(value)
         cards.append(lines)
     return cards

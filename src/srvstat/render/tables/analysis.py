@@ -1,12 +1,11 @@
 """The tables of statistics, growth, the hours of the week and histories."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import groupby
 from zoneinfo import ZoneInfo
 
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -14,31 +13,10 @@ from rich.text import Text
 from srvstat.contract import wire
 from srvstat.contract.time import BEFORE_ALL
 from srvstat.documents import analysis
-from srvstat.render.figures import (
-    PARTIAL,
-    align_changes,
-    describe_drawings,
-    describe_partial,
-    describe_shortage,
-    describe_step,
-    draw_averages,
-    find_level,
-    format_average,
-    format_change,
-    format_changes,
-    format_current,
-    format_first_last,
-    format_median,
-    format_step,
-    format_trend,
-    format_whole,
-    join_cells,
-    list_change_fields,
-    list_growth_cells,
-    name_first_last,
-)
+from srvstat.render import figures
 from srvstat.render.screen import (
     MIN_TABLE_WIDTH,
+    Named,
     Renderers,
     Screen,
     ServerCells,
@@ -46,7 +24,6 @@ from srvstat.render.screen import (
     build_server_table,
     escape_server,
     fits,
-    get_width,
     start_table,
 )
 from srvstat.render.text import (
@@ -59,62 +36,62 @@ from srvstat.render.text import (
     format_window,
 )
 
-_HEADERS = ("current", "average", "change", "median", "peak", "lowest")
 _HOUR_MS = 3_600_000
 
 
 def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str:
     """Render the figures of servers, and below them notes on the window and the figures."""
-    servers = document.servers
+    servers, zone = document.servers, ZoneInfo(document.time_zone)
     if not servers:
         return screen.render(Text("no server matches"))
-    first_last = name_first_last(ascii_only=screen.ascii_only)
-    headers: Sequence[str] = (*_HEADERS, first_last)
-    lines = _list_rows(document, screen)
-    if screen.width and screen.width >= MIN_TABLE_WIDTH and not fits(headers, lines, screen):
-        headers = _HEADERS
+    first_last, pairs = figures.name_first_last(screen), _list_first_last(servers, screen)
+    columns: dict[str, Sequence[str | Text]] = {
+        "current": [
+            figures.format_current(one.current_players, one.last_observed_at, document.as_of, zone)
+            for one in servers
+        ],
+        "average": [figures.format_average(one.average_players) for one in servers],
+        "change": figures.align_changes((one.change, one.average_players) for one in servers),
+        "median": [figures.format_median(one.median_players) for one in servers],
+        "peak": [figures.format_whole(one.peak_players) for one in servers],
+        "lowest": [figures.format_whole(one.lowest_players) for one in servers],
+        first_last: pairs,
+    }
+    notes = [list(_list_notes(one, zone)) for one in servers]
+    is_ranked = isinstance(document, analysis.Top)
+    lines = _build_lines(servers, columns, notes, screen, is_ranked=is_ranked)
+    if screen.width >= MIN_TABLE_WIDTH and not fits([*columns], lines, screen):
         # The last figure moves to the notes, where there is room.
-        lines = [
-            one._replace(
-                figures=one.figures[:-1],
-                notes=(f"{first_last} {one.figures[-1].plain}", *one.notes),
-            )
-            for one in lines
-        ]
-    table = build_server_table(headers, lines, screen)
-    return screen.render(*table, Text(), _build_fields(document, screen))
+        del columns[first_last]
+        notes = [[f"{first_last} {pair}", *own] for pair, own in zip(pairs, notes, strict=True)]
+        lines = _build_lines(servers, columns, notes, screen, is_ranked=is_ranked)
+    table = build_server_table([*columns], lines, screen)
+    return screen.render(*table, Text(), build_fields_grid(_list_fields(document, screen), screen))
 
 
-def _list_rows(document: analysis.Stats | analysis.Top, screen: Screen) -> list[ServerCells]:
-    servers, zone = document.servers, ZoneInfo(document.time_zone)
-    digits = len(str(len(servers)))
+def _list_first_last(
+    servers: Sequence[analysis.ServerStatistics | analysis.ServerGrowth], screen: Screen
+) -> list[str]:
     return [
-        escape_server(
-            screen,
-            (server.hostname, server.server_id, server.cfx_id),
-            _list_figures(server, change, document.as_of, zone, screen),
-            tuple(_list_notes(server, zone)),
-            f"{rank:>{digits}} " if isinstance(document, analysis.Top) else "",
-        )
-        for rank, (server, change) in enumerate(
-            zip(servers, format_changes(servers), strict=True), 1
-        )
+        figures.format_first_last(one.first_players, one.growth.players, screen.arrow)
+        for one in servers
     ]
 
 
-def _list_figures(
-    server: analysis.ServerStatistics, change: Text, as_of: int, zone: ZoneInfo, screen: Screen
-) -> tuple[Text, ...]:
-    ends = server.first_players, server.growth.players
-    return (
-        format_current(server.current_players, server.last_observed_at, as_of, zone),
-        Text(format_average(server.average_players)),
-        change,
-        Text(format_median(server.median_players)),
-        Text(format_whole(server.peak_players)),
-        Text(format_whole(server.lowest_players)),
-        Text(format_first_last(*ends, ascii_only=screen.ascii_only)),
-    )
+def _build_lines(
+    servers: Sequence[analysis.ServerStatistics | analysis.ServerGrowth],
+    columns: Mapping[str, Sequence[str | Text]],
+    notes: Iterable[Iterable[str]],
+    screen: Screen,
+    *,
+    is_ranked: bool = False,
+) -> list[ServerCells]:
+    digits = len(str(len(servers)))
+    rows = zip(servers, zip(*columns.values(), strict=True), notes, strict=True)
+    return [
+        escape_server(screen, server, texts, own, f"{rank:>{digits}} " if is_ranked else "")
+        for rank, (server, texts, own) in enumerate(rows, 1)
+    ]
 
 
 def _list_notes(server: analysis.ServerStatistics, zone: ZoneInfo) -> Iterator[str]:
@@ -125,79 +102,68 @@ def _list_notes(server: analysis.ServerStatistics, zone: ZoneInfo) -> Iterator[s
         times = server.peak_first_at, server.peak_last_at
         first, last = (format_clock(at, zone, "minutes") for at in times)
         yield f"peak {first}" + ("" if first == last else f", last {last}")
-    for one in server.quantiles:
-        yield f"{_format_quantile(one.quantile)} {format_median(one.players)}"
+    yield from _list_quantiles(server)
     if server.above is not None:
         hours = server.above.hours
         length = format_span_length(round(hours * _HOUR_MS)) if hours else "never"
         yield f"above {server.above.players:,}: {NOTHING if hours is None else length}"
     mean, weighted = server.average_players, server.time_weighted_average
     if mean is not None and weighted is not None and abs(weighted - mean) > mean / 100:
-        yield f"time-weighted average {format_average(weighted)}"
+        yield f"time-weighted average {figures.format_average(weighted)}"
     if server.previous is not None:
         yield _describe_previous(server.previous)
 
 
-def _format_quantile(quantile: float) -> str:
-    """Return the name of a quantile, such as p95 or p99.9."""
-    percent = (Decimal(wire.format_number(quantile)) * 100).normalize()
-    return f"p{percent:f}"
+def _list_quantiles(part: analysis.FiguresPart | analysis.ServerStatistics) -> Iterator[str]:
+    """Yield quantiles with their names, such as p95 or p99.9."""
+    for one in part.quantiles:
+        percent = (Decimal(wire.format_number(one.quantile)) * 100).normalize()
+        yield f"p{percent:f} {figures.format_median(one.players)}"
 
 
 def _describe_previous(before: analysis.FiguresPart) -> str:
     if not before.sample_count:
         return "no observation in the previous window"
-    figures = {
-        "average": format_average(before.average_players),
-        "median": format_median(before.median_players),
-        "peak": format_whole(before.peak_players),
-        "lowest": format_whole(before.lowest_players),
-    }
-    quantiles = (
-        f"{_format_quantile(one.quantile)} {format_median(one.players)}" for one in before.quantiles
-    )
-    shown = [*(f"{name} {figure}" for name, figure in figures.items()), *quantiles]
+    shown = [
+        f"average {figures.format_average(before.average_players)}",
+        f"median {figures.format_median(before.median_players)}",
+        f"peak {figures.format_whole(before.peak_players)}",
+        f"lowest {figures.format_whole(before.lowest_players)}",
+        *_list_quantiles(before),
+    ]
     return f"before: {', '.join(shown)}"
 
 
-def _list_window(
-    document: analysis.Stats | analysis.Top | analysis.GrowthDocument | analysis.PeakHours,
-) -> list[tuple[str, str]]:
-    zone = ZoneInfo(document.time_zone)
+def _list_window(start: int | None, end: int, as_of: int, zone: ZoneInfo) -> list[tuple[str, str]]:
+    """Return the notes that every table of the analyzer has."""
     return [
-        ("window", format_window(document.window.from_, document.window.to, zone)),
-        ("as of", format_clock(document.as_of, zone)),
+        ("window", format_window(start, end, zone)),
+        ("as of", format_clock(as_of, zone)),
         ("times", zone.key),
     ]
 
 
-def _build_fields(document: analysis.Stats | analysis.Top, screen: Screen) -> Table:
-    zone = ZoneInfo(document.time_zone)
-    fields = _list_window(document)
+def _list_fields(
+    document: analysis.Stats | analysis.Top, screen: Screen
+) -> Iterator[tuple[str, str]]:
+    zone, window = ZoneInfo(document.time_zone), document.window
+    first, *others = _list_window(window.from_, window.to, document.as_of, zone)
+    yield first
     if document.previous_window is not None:
-        fields.insert(
-            1,
-            (
-                "previous",
-                format_window(document.previous_window.from_, document.previous_window.to, zone),
-            ),
-        )
+        previous = document.previous_window
+        yield "previous", format_window(previous.from_, previous.to, zone)
+    yield from others
     if isinstance(document, analysis.Top):
         shown = f"{len(document.servers):,} of {format_count(document.server_count, 'server')}"
-        fields.append(("ranked", f"by {document.by}, the greatest first; {shown}"))
-    if document.window.to != document.as_of:
-        as_of = format_clock(document.as_of, zone)
-        fields.append(("current", f"from the server record, as of {as_of}"))
-    fields += list_change_fields(document.servers, document.window, screen)
+        yield "ranked", f"by {document.by}, the greatest first; {shown}"
+    if window.to != document.as_of:
+        yield "current", f"from the server record, as of {format_clock(document.as_of, zone)}"
+    yield from figures.list_change_fields(document.servers, window, screen)
     if any(server.coverage for server in document.servers):
-        meaning = (
-            "the share of the window in which observations last: each until the next one, at most"
-            " three usual intervals"
-        )
-        fields.append(("covered", meaning))
+        meaning = "the share of the window in which observations last"
+        yield "covered", f"{meaning}: each until the next one, at most three usual intervals"
     if any(server.peak_players is not None for server in document.servers):
-        fields.append(("peak", "when first reached, and when last if more than once"))
-    return build_fields_grid(fields, screen)
+        yield "peak", "when first reached, and when last if more than once"
 
 
 _MAX_MARKS = 36
@@ -211,53 +177,52 @@ _MAX_STEPS_LISTED = 62
 
 def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     """Render the growth of servers, and for a single server a list of its steps."""
-    servers, is_ascii = document.servers, screen.ascii_only
-    columns = {
-        "average": [Text(format_average(one.average_players)) for one in servers],
-        "change": format_changes(servers),
+    servers = document.servers
+    columns: dict[str, Sequence[str | Text]] = {
+        "average": [figures.format_average(one.average_players) for one in servers],
+        "change": figures.align_changes((one.change, one.average_players) for one in servers),
         "trend": [
-            Text(format_trend(one.players_per_week, one.average_players, one.coverage)[0])
+            figures.format_trend(one.players_per_week, one.average_players, one.coverage)
             for one in servers
         ],
-        name_first_last(ascii_only=is_ascii): [
-            Text(format_first_last(one.first_players, one.growth.players, ascii_only=is_ascii))
-            for one in servers
-        ],
+        figures.name_first_last(screen): _list_first_last(servers, screen),
     }
-    figures = zip(*columns.values(), strict=True)
-    lines = [
-        escape_server(
-            screen,
-            (one.hostname, one.server_id, one.cfx_id),
-            texts,
-            tuple(_list_growth_notes(one, document, screen)),
-        )
-        for one, texts in zip(servers, figures, strict=True)
-    ]
-    parts: list[RenderableType] = [*build_server_table(list(columns), lines, screen), Text()]
+    # A mark stands for one step or several.
+    length = max(-(-len(servers[0].steps) // _MAX_MARKS), 1)
+    cells = [figures.join_cells(figures.list_growth_cells(one.steps), length) for one in servers]
+    notes = []
+    for one, drawn in zip(servers, cells, strict=True):
+        drawing = [figures.draw_averages(drawn, screen)] if one.sample_count else []
+        notes.append([*drawing, *_list_growth_notes(one, document.step)])
+    lines = _build_lines(servers, columns, notes, screen)
+    parts: list[RenderableType] = [*build_server_table([*columns], lines, screen), Text()]
     if len(servers) == 1 and servers[0].sample_count:
         parts += _list_steps(servers[0], document, screen)
-    return screen.render(*parts, _build_growth_fields(document, screen))
+    zone = ZoneInfo(document.time_zone)
+    fields = [
+        *_list_window(document.window.from_, document.window.to, document.as_of, zone),
+        *figures.list_change_fields(servers, document.window, screen),
+        ("trend", _TREND),
+    ]
+    if len(servers) == 1 and any(map(_is_part, servers[0].steps)):
+        fields.append(figures.describe_partial(document.step))
+    step = document.step
+    words = figures.describe_step(step) if length == 1 else format_count(length, step)
+    names = (one.server_id for one in servers)
+    marks, scale = figures.describe_drawings(zip(names, cells, strict=True), words, screen)
+    if scale:
+        fields += [("marks", marks), ("scale", scale)]
+    return screen.render(*parts, build_fields_grid(fields, screen))
 
 
-def _list_growth_notes(
-    server: analysis.ServerGrowth, document: analysis.GrowthDocument, screen: Screen
-) -> Iterator[str]:
-    if server.sample_count:
-        yield draw_averages(_join_steps(server.steps), ascii_only=screen.ascii_only)
+_TREND = "the median change between two whole days, in players a week; flat is below 1% a week"
+
+
+def _list_growth_notes(server: analysis.ServerGrowth, step: str) -> Iterator[str]:
     yield format_count(server.sample_count, "observation")
-    empty = sum(not step.sample_count for step in server.steps)
+    empty = sum(not one.sample_count for one in server.steps)
     if server.sample_count and empty:
-        yield f"{empty:,} of {format_count(len(server.steps), document.step)} empty"
-
-
-def _join_steps(steps: Sequence[analysis.GrowthStepPart]) -> list[analysis.StepCell]:
-    """Return the average of each mark of a drawing, which stands for one step or several."""
-    return join_cells(list_growth_cells(steps), _find_mark_length(len(steps)))
-
-
-def _find_mark_length(count: int) -> int:
-    return max(-(-count // _MAX_MARKS), 1)
+        yield f"{empty:,} of {format_count(len(server.steps), step)} empty"
 
 
 def _list_steps(
@@ -269,25 +234,21 @@ def _list_steps(
     if len(shown) < len(server.steps):
         earlier = format_count(len(server.steps) - len(shown), f"earlier {document.step}")
         yield Text(f"{earlier} not shown; --format csv prints all", "dim", overflow="fold")
-    step_changes = align_changes(format_change(step.change, step.average_players) for step in shown)
-    rows = []
-    for step, change in zip(shown, step_changes, strict=True):
-        average = format_average(step.average_players)
-        cells = (
-            Text(format_step(step.from_, zone, document.step)),
-            Text(f"{PARTIAL}{average}" if _is_part(step) else average),
-            change,
-            Text(f"{step.sample_count:,}"),
-            Text(f"{format_share(step.observed_share)} observed" if _is_part(step) else ""),
-        )
-        rows.append(("dim" if step.is_partial else "", cells))
+    changes = figures.align_changes((one.change, one.average_players) for one in shown)
     headers = (_STEP_HEADERS[document.step], "average", "change", "observations", "")
-    table = Table()
     for count in range(len(headers), 1, -1):  # as many of the first columns as fit
         table = start_table(*headers[:count], right=headers[1:4])
-        for style, cells in rows:
-            table.add_row(*cells[:count], style=style)
-        if screen.width is None or screen.measure(table) <= screen.width:
+        for step, change in zip(shown, changes, strict=True):
+            is_part, average = _is_part(step), figures.format_average(step.average_players)
+            cells = (
+                figures.format_step(step.from_, zone, document.step),
+                f"{figures.PARTIAL}{average}" if is_part else average,
+                change,
+                f"{step.sample_count:,}",
+                f"{format_share(step.observed_share)} observed" if is_part else "",
+            )
+            table.add_row(*cells[:count], style="dim" if step.is_partial else "")
+        if screen.has_room_for(table):
             break
     yield table
     yield Text()
@@ -295,26 +256,6 @@ def _list_steps(
 
 def _is_part(step: analysis.GrowthStepPart) -> bool:
     return step.is_partial and step.sample_count > 0
-
-
-def _build_growth_fields(document: analysis.GrowthDocument, screen: Screen) -> Table:
-    fields = [
-        *_list_window(document),
-        *list_change_fields(document.servers, document.window, screen),
-        ("trend", _TREND),
-    ]
-    length = _find_mark_length(len(document.servers[0].steps))
-    step = describe_step(document.step) if length == 1 else format_count(length, document.step)
-    drawn = [(server.server_id, _join_steps(server.steps)) for server in document.servers]
-    marks, scale = describe_drawings(drawn, step, screen)
-    if len(document.servers) == 1 and any(map(_is_part, document.servers[0].steps)):
-        fields.append(describe_partial(document.step))
-    if scale:
-        fields += [("marks", marks), ("scale", scale)]
-    return build_fields_grid(fields, screen)
-
-
-_TREND = "the median change between two whole days, in players a week; flat is below 1% a week"
 
 
 _LABEL_WIDTH = 5
@@ -326,17 +267,23 @@ def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
     """Render a heat map for each server, and below them notes."""
     parts: list[RenderableType] = []
     for server in document.servers:
-        parts += [*_build_block(server, screen), Text()]
-    return screen.render(*parts, build_fields_grid(_list_window(document), screen))
+        parts += [*_build_title(server, screen), *_build_map(server, screen), Text()]
+    window, zone = document.window, ZoneInfo(document.time_zone)
+    fields = _list_window(window.from_, window.to, document.as_of, zone)
+    return screen.render(*parts, build_fields_grid(fields, screen))
 
 
-def _build_block(server: analysis.ServerPeakHours, screen: Screen) -> Iterator[RenderableType]:
-    head = escape_server(screen, (server.hostname, server.server_id, server.cfx_id))
-    yield from head.build_card_head(get_width(screen))
+def _build_title(server: Named, screen: Screen) -> Iterator[Text]:
+    """Return lines with the id, and the hostname and the cfxId, of a server."""
+    return escape_server(screen, server).build_card_head(screen.width)
+
+
+def _build_map(server: analysis.ServerPeakHours, screen: Screen) -> Iterator[RenderableType]:
     averages = [cell.average_players for cell in server.cells]
     known = [average for average in averages if average is not None]
     if server.busiest is None or server.quietest is None:
-        yield Text(f"{describe_shortage(server)}; use a longer window", overflow="fold")
+        shortage = figures.describe_shortage(server)
+        yield Text(f"{shortage}; use a longer window", overflow="fold")
         return
     lowest, highest = min(known), max(known)
     yield from _draw_map(server.cells, lowest, highest, screen)
@@ -356,37 +303,35 @@ def _draw_map(
     cells: Sequence[analysis.HourCellPart], lowest: float, highest: float, screen: Screen
 ) -> Iterator[Text]:
     """Yield the lines of a map; none if it does not fit."""
-    width = 2 if get_width(screen) >= _LABEL_WIDTH + 2 * 24 else 1
-    if get_width(screen) < _LABEL_WIDTH + width * 24:
+    width = 2 if screen.width >= _LABEL_WIDTH + 2 * 24 else 1
+    if screen.width < _LABEL_WIDTH + width * 24:
         return
-    every = 6 // width
-    hours = "".join(f"{hour:02}".ljust(6) for hour in range(0, 24, every))
+    hours = "".join(f"{hour:02}".ljust(6) for hour in range(0, 24, 6 // width))
     yield Text(" " * _LABEL_WIDTH + hours.rstrip(), "bold")
     for number, weekday in enumerate(WEEKDAYS):
         line = Text(weekday[:3].ljust(_LABEL_WIDTH), no_wrap=True)
         for cell in cells[24 * number : 24 * number + 24]:
-            average = cell.average_players
-            if average is None:
+            if cell.average_players is None:
                 line.append(" " * width)
                 continue
-            level = find_level(average, lowest, highest, len(_SHADES))
+            level = figures.find_level(cell.average_players, lowest, highest, len(_SHADES))
             line.append(_SHADES[level] * width, _STYLES[level])
         yield line
 
 
 def _describe_cell(cell: analysis.HourCellPart) -> str:
-    observations = format_count(cell.sample_count, "observation")
     return (
         f"{WEEKDAYS[cell.weekday - 1][:3]} {cell.hour:02}:00 to {cell.hour + 1:02}:00, average"
-        f" {format_average(cell.average_players)}, median"
-        f" {format_median(cell.median_players)} of {observations}"
+        f" {figures.format_average(cell.average_players)}, median"
+        f" {figures.format_median(cell.median_players)} of"
+        f" {format_count(cell.sample_count, 'observation')}"
     )
 
 
 def _describe_scale(lowest: float, highest: float) -> str:
+    low, high = figures.format_average(lowest), figures.format_average(highest)
     if lowest == highest:
-        return f"all averages are {format_average(lowest)}"
-    low, high = format_average(lowest), format_average(highest)
+        return f"all averages are {low}"
     return f"{' '.join(_SHADES)} from {low} to {high}, in equal parts"
 
 
@@ -398,32 +343,29 @@ _HEADING_WIDTHS = (24, 12)
 _MIN_FIGURES_WIDTH = 28
 """The least width beside the times of steps at which these are not folded."""
 
-_Row = tuple[Text, ...]
+_PADDING = (0, 1, 0, 0)
+"""Puts two spaces between columns, one of them from the box."""
+
+_Clock = Callable[[int], str]
 
 
-class _Clock:
-    """Formats instants in a time zone, all as precisely as one of them needs."""
+def _create_clock(zone: ZoneInfo, instants: Iterable[int]) -> _Clock:
+    """Return a function that formats instants, all as precisely as one of them needs.
 
-    def __init__(self, zone: str, instants: Iterable[int]) -> None:
-        self.zone = zone
-        found = list(instants)
-        moments = [_convert_instant(at, ZoneInfo(zone)) for at in found]
-        # With two offsets, a local time can be repeated.
-        self._has_offset = len({moment.utcoffset() for moment in moments}) > 1
-        self._precision = next(
-            name for name, length in _PRECISIONS.items() if all(at % length == 0 for at in found)
-        )
+    If they have two UTC offsets, a local time can be repeated, so all have their offset.
+    """
+    found = list(instants)
+    offsets = {_convert_instant(at, zone).utcoffset() for at in found}
+    precision = next(
+        name for name, length in _PRECISIONS.items() if all(at % length == 0 for at in found)
+    )
 
-    @property
-    def width(self) -> int:
-        """The width of a time."""
-        return len(self.format(0).plain)
+    def format_time(at: int) -> str:
+        moment = _convert_instant(at, zone)
+        shown = moment if len(offsets) > 1 else moment.replace(tzinfo=None)
+        return shown.isoformat(" ", precision)
 
-    def format(self, at: int) -> Text:
-        """Return a local time, with its offset if the instants have several."""
-        moment = _convert_instant(at, ZoneInfo(self.zone))
-        shown = moment if self._has_offset else moment.replace(tzinfo=None)
-        return Text(shown.isoformat(" ", self._precision))
+    return format_time
 
 
 def _convert_instant(at: int, zone: ZoneInfo) -> datetime:
@@ -439,26 +381,25 @@ def render_observations(table: analysis.ObservationTable, screen: Screen) -> str
     title = _build_title(table.server, screen)
     if not table.count:
         return screen.render(*title, Text("no observation in the window"))
-    clock = _Clock(table.query.zone, (one.observed_at for one in (*table.first, *table.last)))
-    grid = _start_table()
-    grid.add_column("observed at", overflow="fold")
-    grid.add_column("players", justify="right", overflow="fold")
-    for row in _iter_observations(table, clock):
-        grid.add_row(*row)
-    return screen.render(*title, grid)
-
-
-def _iter_observations(table: analysis.ObservationTable, clock: _Clock) -> Iterator[_Row]:
+    shown = (*table.first, *table.last)
+    clock = _create_clock(ZoneInfo(table.query.zone), (one.observed_at for one in shown))
+    grid = start_table("observed at", "players", right=("players",), padding=_PADDING)
     before = None
-    for number, one in enumerate((*table.first, *table.last)):
+    for number, one in enumerate(shown):
         if table.omitted_count and number == len(table.first):
-            yield (Text(f"{table.omitted_count:,} not shown", "dim"),)
+            grid.add_row(_describe_omitted(table.omitted_count))
             before = None
         distance = 0 if before is None else one.observed_at - before
         if table.usual_interval is not None and 2 * distance > 3 * table.usual_interval:
-            yield (Text(f"{NOTHING} gap of {format_span_length(distance)} {NOTHING}", "dim"),)
-        yield clock.format(one.observed_at), Text(f"{one.players:,}")
+            gap = f"{NOTHING} gap of {format_span_length(distance)} {NOTHING}"
+            grid.add_row(Text(gap, "dim"))
+        grid.add_row(clock(one.observed_at), f"{one.players:,}")
         before = one.observed_at
+    return screen.render(*title, grid)
+
+
+def _describe_omitted(count: int) -> Text:
+    return Text(f"{count:,} not shown", "dim")
 
 
 def render_steps(table: analysis.StepTable, screen: Screen) -> str:
@@ -472,7 +413,7 @@ def render_steps(table: analysis.StepTable, screen: Screen) -> str:
     if len(servers) > 1:
         for width in _HEADING_WIDTHS:
             grid = _build_common_grid(table, width, screen)
-            if screen.width is None or screen.measure(grid) <= screen.width:
+            if screen.has_room_for(grid):
                 return screen.render(grid)
     return "\n".join(
         screen.render(*_build_title(server, screen), _build_server_grid(table, column, screen))
@@ -482,39 +423,52 @@ def render_steps(table: analysis.StepTable, screen: Screen) -> str:
 
 def _build_common_grid(table: analysis.StepTable, width: int, screen: Screen) -> Table:
     """Return the table of several servers, with a column for each."""
-    clock = _create_step_clock(table)
-    grid = _start_step_table(clock, screen)
-    for server in table.servers:
-        grid.add_column(_build_heading(server, width, screen), justify="right", overflow="fold")
-    for line in _iter_lines(table):
-        if line is None:
-            grid.add_row(Text(f"{table.omitted_count:,} not shown", "dim"))
-            continue
-        style = "" if _count_observations(line) else "dim"
-        cells = (_format_players(cell, table.query) for cell in line.cells)
-        grid.add_row(clock.format(line.start), clock.format(line.end), *cells, style=style)
-    return grid
+
+    def list_figures(line: analysis.StepLine) -> list[Text]:
+        return [_format_players(cell, table.query) for cell in line.cells]
+
+    headings = [_build_heading(server, width, screen) for server in table.servers]
+    return _build_step_grid(table, headings, _iter_lines(table), list_figures, screen)
 
 
 def _build_server_grid(table: analysis.StepTable, column: int, screen: Screen) -> Table:
     """Return the table of one server with its observations, or of a sum with its servers."""
-    clock = _create_step_clock(table)
     is_sum = table.query.is_sum
-    grid = _start_step_table(clock, screen)
-    for name in ("players", "servers" if is_sum else "observations"):
-        grid.add_column(name, justify="right", overflow="fold")
-    for line in _iter_lines(table, column):
-        if line is None:
-            grid.add_row(Text(f"{table.omitted_count:,} not shown", "dim"))
-            continue
-        times = clock.format(line.start), clock.format(line.end)
-        (cell,) = line.cells
-        if cell.observations:
-            count = cell.servers if is_sum else cell.observations
-            grid.add_row(*times, _format_players(cell, table.query), f"{count:,}")
-        else:
+
+    def list_figures(line: analysis.StepLine) -> list[Text]:
+        cell = line.cells[0]
+        if not cell.observations:
             gap = f"gap of {format_span_length(line.end - line.start)}"
-            grid.add_row(*times, NOTHING, gap, style="dim")
+            return [Text(NOTHING), Text(gap)]
+        count = cell.servers if is_sum else cell.observations
+        return [_format_players(cell, table.query), Text(f"{count:,}")]
+
+    headings = [Text("players"), Text("servers" if is_sum else "observations")]
+    return _build_step_grid(table, headings, _iter_lines(table, column), list_figures, screen)
+
+
+def _build_step_grid(
+    table: analysis.StepTable,
+    headings: Iterable[Text],
+    lines: Iterable[analysis.StepLine | None],
+    list_figures: Callable[[analysis.StepLine], list[Text]],
+    screen: Screen,
+) -> Table:
+    """Return a table with the times of each step, and the figures of each line."""
+    edges = (at for line in (*table.first, *table.last) for at in (line.start, line.end))
+    clock = _create_clock(ZoneInfo(table.query.zone), edges)
+    is_narrow = screen.width < 2 * len(clock(0)) + _MIN_FIGURES_WIDTH
+    grid = start_table(padding=_PADDING)
+    for name in ("from", "to"):
+        grid.add_column(name, overflow="fold", no_wrap=not is_narrow)
+    for heading in headings:
+        grid.add_column(heading, justify="right", overflow="fold")
+    for line in lines:
+        if line is None:
+            grid.add_row(_describe_omitted(table.omitted_count))
+            continue
+        style = "" if _is_observed(line) else "dim"
+        grid.add_row(clock(line.start), clock(line.end), *list_figures(line), style=style)
     return grid
 
 
@@ -531,7 +485,7 @@ def _iter_lines(
         lines = part
         if column is not None:
             lines = tuple(line._replace(cells=(line.cells[column],)) for line in part)
-        for is_observed, group in groupby(lines, lambda line: _count_observations(line) > 0):
+        for is_observed, group in groupby(lines, _is_observed):
             if is_observed:
                 yield from group
             else:
@@ -539,50 +493,24 @@ def _iter_lines(
                 yield empty[0]._replace(end=empty[-1].end)
 
 
-def _count_observations(line: analysis.StepLine) -> int:
-    return sum(cell.observations for cell in line.cells)
-
-
-def _create_step_clock(table: analysis.StepTable) -> _Clock:
-    lines = (*table.first, *table.last)
-    return _Clock(table.query.zone, (at for line in lines for at in (line.start, line.end)))
+def _is_observed(line: analysis.StepLine) -> bool:
+    return any(cell.observations for cell in line.cells)
 
 
 def _format_players(cell: analysis.StepCell, query: analysis.HistoryQuery) -> Text:
     if cell.players is None:
         return Text(NOTHING)
-    text = (format_average if query.aggregate == "mean" else format_median)(cell.players)
+    is_mean = query.aggregate == "mean"
+    text = (figures.format_average if is_mean else figures.format_median)(cell.players)
     # Before the figure, so that the figures of a column stay aligned.
-    return Text(PARTIAL + text, "dim") if cell.is_partial else Text(text)
-
-
-def _build_title(server: analysis.ServerName, screen: Screen) -> list[RenderableType]:
-    """Return lines with the id, and the hostname and the cfxId, of a server."""
-    cells = escape_server(screen, (server.hostname, server.server_id, server.cfx_id))
-    return [*cells.build_card_head(get_width(screen))]
+    return Text(figures.PARTIAL + text, "dim") if cell.is_partial else Text(text)
 
 
 def _build_heading(server: analysis.ServerName, width: int, screen: Screen) -> Text:
-    """Return the id, and below it the hostname, cut to a width or that of the id."""
+    """Return the id, and below it the hostname, cut to a width or to the width of the id."""
     name = screen.escape(server.server_id)
     hostname = screen.escape_name(server.hostname)
     return Text("\n").join([name, screen.truncate(hostname, max(name.cell_len, width))])
-
-
-def _start_step_table(clock: _Clock, screen: Screen) -> Table:
-    """Return a table whose times are folded only on a narrow screen."""
-    table = _start_table()
-    is_narrow = screen.width is not None and screen.width < 2 * clock.width + _MIN_FIGURES_WIDTH
-    for name in ("from", "to"):
-        table.add_column(name, overflow="fold", no_wrap=not is_narrow)
-    return table
-
-
-def _start_table() -> Table:
-    # Two spaces between columns, one of them from the box.
-    return Table(
-        box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold"
-    )
 
 
 _AGGREGATES = {"mean": "average", "median": "median", "max": "highest count", "min": "lowest count"}
@@ -590,22 +518,17 @@ _AGGREGATES = {"mean": "average", "median": "median", "max": "highest count", "m
 
 def render_notes(notes: analysis.HistoryNotes, screen: Screen) -> str:
     """Render what the tables of a history have in common."""
-    window = notes.query.window
-    start = None if window.start == BEFORE_ALL else window.start
-    zone = ZoneInfo(notes.query.zone)
-    fields: list[tuple[str, str]] = [
-        ("window", format_window(start, window.end, zone)),
-        ("as of", format_clock(notes.as_of, zone)),
-        ("times", zone.key),
-    ]
-    if notes.query.step is not None:
-        aggregate = _AGGREGATES.get(notes.query.aggregate, "last count")
-        of_sum = ", added up over the servers" if notes.query.is_sum else ""
+    query = notes.query
+    start = None if query.window.start == BEFORE_ALL else query.window.start
+    fields = _list_window(start, query.window.end, notes.as_of, ZoneInfo(query.zone))
+    if query.step is not None:
+        aggregate = _AGGREGATES.get(query.aggregate, "last count")
+        of_sum = ", added up over the servers" if query.is_sum else ""
         fields.append(("players", f"the {aggregate} of each step{of_sum}"))
+        if notes.has_partial:
+            fields.append(figures.describe_partial(query.step))
     else:
         fields.append(("gap", "more than 1.5 usual intervals between two observations"))
-    if notes.has_partial and notes.query.step is not None:
-        fields.append(describe_partial(notes.query.step))
     if notes.has_omitted:
         fields.append(("rows", "the first and the last; --format csv prints all"))
     return screen.render(build_fields_grid(fields, screen))

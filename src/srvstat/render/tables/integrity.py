@@ -1,7 +1,7 @@
 """The table of integrity: a mark for each server and rule, then the evidence of suspect results."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from rich.console import RenderableType
@@ -10,10 +10,8 @@ from rich.text import Text
 from srvstat.documents import integrity as rules
 from srvstat.documents.integrity import AnyRule, Integrity, ServerIntegrity
 from srvstat.render.screen import (
-    Fields,
     Renderers,
     Screen,
-    ServerCells,
     build_fields_grid,
     build_server_table,
     escape_server,
@@ -28,30 +26,62 @@ from srvstat.render.text import (
 
 
 class RuleWords(NamedTuple):
-    """The heading of a rule in a table, its name in a sentence, and what it looks for."""
+    """The heading of a rule in a table, its name in a sentence, and what it looks for.
+
+    `suspect` says which figures are suspect. It is a template to fill with the rule's threshold.
+    """
 
     header: str
     name: str
     meaning: str
+    suspect: str
 
 
 RULES = {
-    "flatLine": RuleWords("flat", "Flat line", "a count that does not change for a long time"),
-    "floor": RuleWords("floor", "Floor", "a count that many observations have and few go below"),
-    "jitter": RuleWords("jitter", "Jitter", "counts that go up and down at random"),
+    "flatLine": RuleWords(
+        "flat",
+        "Flat line",
+        "a count that does not change for a long time",
+        "at least {0.longest_run} observations over at least {0.hours} hours",
+    ),
+    "floor": RuleWords(
+        "floor",
+        "Floor",
+        "a count that many observations have and few go below",
+        "{0.share:.0%} or more, of a count of at least {0.players}",
+    ),
+    "jitter": RuleWords(
+        "jitter",
+        "Jitter",
+        "counts that go up and down at random",
+        "at most {0.correlation:.2f}",
+    ),
     "missingValues": RuleWords(
-        "missing", "Missing values", "numbers that are left out at regular distances"
+        "missing",
+        "Missing values",
+        "numbers that are left out at regular distances",
+        "at least {0.share:.0%} in {0.holes} or more holes,"
+        " with at least {0.regular:.0%} of the distances regular",
     ),
     "stepChange": RuleWords(
-        "step", "Step change", "a level that changes from one week to the next"
+        "step",
+        "Step change",
+        "a level that changes from one week to the next",
+        "at least {0.ratio:,.1f}",
     ),
     "noDailyCycle": RuleWords(
-        "cycle", "No daily cycle", "counts that do not depend on the hour of the day"
+        "cycle",
+        "No daily cycle",
+        "counts that do not depend on the hour of the day",
+        "a difference of at most {0.share:.0%}",
     ),
     "aboveMaximum": RuleWords(
-        "max", "Above maximum", "counts above the maximum in the server's record"
+        "max",
+        "Above maximum",
+        "counts above the maximum in the server's record",
+        "at least {0.observations}",
     ),
-    "gaps": RuleWords("gaps", "Gaps", "observations that are missing"),
+    "gaps": RuleWords("gaps", "Gaps", "observations that are missing", "below {0.coverage:.0%}"),
 }
 _MAX_SERVERS = 100
 _MAX_DETAILS = 20
@@ -63,14 +93,31 @@ MEANING = (
 
 def render_integrity(integrity: Integrity, screen: Screen) -> str:
     """Render the marks of all servers, the evidence of suspect results, and what they mean."""
+    # A dot in ASCII: the middle dot would become a hyphen, which is another mark.
+    passed = "." if screen.ascii_only else "·"
+    marks = {
+        "pass": Text(passed),
+        "suspect": Text("!", "bold yellow"),
+        "notEvaluated": Text("-", "dim"),
+    }
     suspects = [server for server in integrity.servers if _list_suspect(server)]
     parts: list[RenderableType] = []
     if integrity.servers:
-        lines = [_build_cells(server, screen) for server in integrity.servers[:_MAX_SERVERS]]
+        lines = [
+            escape_server(screen, server, tuple(marks[one.result] for one in server.rules))
+            for server in integrity.servers[:_MAX_SERVERS]
+        ]
         parts += [*build_server_table([words.header for words in RULES.values()], lines, screen)]
         parts += [*_build_rest(len(integrity.servers) - _MAX_SERVERS), Text()]
+    zone = ZoneInfo(integrity.time_zone)
     for server in suspects[:_MAX_DETAILS]:
-        parts += _build_details(server, integrity.time_zone, screen)
+        hostname = screen.escape_name(server.hostname)
+        parts.append(screen.escape(server.server_id, "bold").append("  ").append_text(hostname))
+        fields = [
+            (RULES[rule.rule].header, describe_evidence(rule, zone))
+            for rule in _list_suspect(server)
+        ]
+        parts += [build_fields_grid(fields, screen), Text()]
     if rest := _build_rest(len(suspects) - _MAX_DETAILS, " with suspect results"):
         parts += [*rest, Text()]
     found = {rule.rule: rule for one in suspects[:_MAX_DETAILS] for rule in _list_suspect(one)}
@@ -81,24 +128,12 @@ def render_integrity(integrity: Integrity, screen: Screen) -> str:
     ]
     if causes:
         parts += [Text("innocent causes", "bold"), build_fields_grid(causes, screen), Text()]
-    parts += [build_fields_grid(_list_notes(integrity, screen), screen), Text()]
+    parts += [build_fields_grid(_list_notes(integrity, zone, passed), screen), Text()]
     return screen.render(*parts, Text(MEANING))
 
 
 def _list_suspect(server: ServerIntegrity) -> list[AnyRule]:
     return [rule for rule in server.rules if rule.result == "suspect"]
-
-
-def _build_cells(server: ServerIntegrity, screen: Screen) -> ServerCells:
-    # A dot in ASCII: the middle dot would become a hyphen, which is another mark.
-    marks = {
-        "pass": Text("." if screen.ascii_only else "·"),
-        "suspect": Text("!", "bold yellow"),
-        "notEvaluated": Text("-", "dim"),
-    }
-    names = (server.hostname, server.server_id, server.cfx_id)
-    figures = tuple(marks[one.result] for one in server.rules)
-    return escape_server(screen, names, figures)
 
 
 def _build_rest(count: int, condition: str = "") -> list[RenderableType]:
@@ -108,119 +143,83 @@ def _build_rest(count: int, condition: str = "") -> list[RenderableType]:
     return [Text(f"and {servers}{condition}; --json lists all")]
 
 
-def _build_details(server: ServerIntegrity, zone: str, screen: Screen) -> Iterator[RenderableType]:
-    """Yield the evidence of a server's suspect results."""
-    hostname = screen.escape_name(server.hostname)
-    yield screen.escape(server.server_id, "bold").append("  ").append_text(hostname)
-    fields = [
-        (RULES[rule.rule].header, describe_evidence(rule, zone)) for rule in _list_suspect(server)
-    ]
-    yield build_fields_grid(fields, screen)
-    yield Text()
-
-
-def _list_notes(integrity: Integrity, screen: Screen) -> Fields:
-    zone = ZoneInfo(integrity.time_zone)
-    passed = "." if screen.ascii_only else "·"
-    fields: list[tuple[str, str | Text]] = [
-        ("marks", f"{passed} pass, ! suspect, - not evaluated"),
-        ("window", format_window(integrity.window.from_, integrity.window.to, zone)),
-        ("times", zone.key),
-    ]
+def _list_notes(integrity: Integrity, zone: ZoneInfo, passed: str) -> Iterator[tuple[str, str]]:
+    yield "marks", f"{passed} pass, ! suspect, - not evaluated"
+    yield "window", format_window(integrity.window.from_, integrity.window.to, zone)
+    yield "times", zone.key
     if len(integrity.servers) == 1:
-        evaluated = integrity.servers[0].rules
-        fields += [
-            (RULES[one.rule].header, f"not evaluated: {one.reason}")
-            for one in evaluated
-            if one.reason
-        ]
-    return fields
+        for rule in integrity.servers[0].rules:
+            if rule.reason:
+                yield RULES[rule.rule].header, f"not evaluated: {rule.reason}"
 
 
-def describe_evidence(rule: AnyRule, zone: str) -> str:
-    """Describe the evidence of a rule that was evaluated, with times and hours of a zone."""
-    return _DESCRIBERS[type(rule.evidence)](rule.evidence, rule.threshold, ZoneInfo(zone))
+def describe_evidence(rule: AnyRule, zone: ZoneInfo) -> str:
+    """Describe the evidence of a rule that was evaluated, and what is suspect."""
+    suspect = RULES[rule.rule].suspect.format(rule.threshold)
+    return f"{_describe_figures(rule, zone)} Suspect: {suspect}."
 
 
-def _describe_flat_line(
-    found: rules.FlatLineEvidence, threshold: rules.FlatLineThreshold, zone: ZoneInfo
-) -> str:
-    return (
-        f"{format_count(found.longest_run, 'observation')} in a row have"
-        f" {format_count(found.players, 'player')}:"
-        f" {_format_interval(found.from_, found.to, zone)}."
-        f" Suspect: at least {threshold.longest_run} observations over at least"
-        f" {threshold.hours} hours."
-    )
+def _describe_figures(rule: AnyRule, zone: ZoneInfo) -> str:
+    match rule.evidence:
+        case rules.FlatLineEvidence() as found:
+            text = (
+                f"{format_count(found.longest_run, 'observation')} in a row have"
+                f" {format_count(found.players, 'player')}:"
+                f" {_format_interval(found.from_, found.to, zone)}."
+            )
+        case rules.FloorEvidence() as found:
+            text = (
+                f"{format_share(found.share)} of the counts above 0 are exactly"
+                f" {found.players:,}, and at most 1% are lower."
+            )
+        case rules.JitterEvidence() as found:
+            text = (
+                f"Changes are often followed by opposite changes: their correlation is"
+                f" {found.correlation:.2f} over {format_count(found.pairs, 'pair')}."
+            )
+        case rules.MissingValuesEvidence() as found:
+            text = _describe_missing_values(found)
+        case rules.StepChangeEvidence() as found:
+            text = (
+                f"The median of 7 days goes from {_format_median(found.median_before)} to"
+                f" {_format_median(found.median_after)} at {format_clock(found.at, zone)}: a ratio"
+                f" of {found.ratio:,.1f}, with 5 players added to both."
+            )
+        case rules.DailyCycleEvidence() as found:
+            text = _describe_daily_cycle(found, zone)
+        case rules.MaximumEvidence() as found:
+            text = _describe_maximum(found, zone)
+        case rules.GapsEvidence() as found:
+            text = _describe_gaps(found, zone)
+    return text
 
 
-def _describe_floor(
-    found: rules.FloorEvidence, threshold: rules.FloorThreshold, _zone: ZoneInfo
-) -> str:
-    return (
-        f"{format_share(found.share)} of the counts above 0 are exactly {found.players:,}, and at"
-        f" most 1% are lower. Suspect: {format_share(threshold.share)} or more, of a"
-        f" count of at least {threshold.players}."
-    )
-
-
-def _describe_jitter(
-    found: rules.JitterEvidence, threshold: rules.JitterThreshold, _zone: ZoneInfo
-) -> str:
-    return (
-        f"Changes are often followed by opposite changes: their correlation is"
-        f" {found.correlation:.2f} over {format_count(found.pairs, 'pair')}. Suspect: at most"
-        f" {threshold.correlation:.2f}."
-    )
-
-
-def _describe_missing_values(
-    found: rules.MissingValuesEvidence, threshold: rules.MissingValuesThreshold, _zone: ZoneInfo
-) -> str:
+def _describe_missing_values(found: rules.MissingValuesEvidence) -> str:
     first = ", ".join(f"{one:,}" for one in found.first)
-    spacing = ""
+    text = (
+        f"{found.missing:,} of the numbers from {found.from_:,} to {found.to:,} never occur"
+        f" ({format_share(found.share)}), first {first}."
+    )
     if found.spacing is not None and found.regular is not None:
-        spacing = (
+        text += (
             f" {format_share(found.regular)} of the distances between the starts of holes are"
             f" {found.spacing:,} or {found.spacing + 1:,}."
         )
-    return (
-        f"{found.missing:,} of the numbers from {found.from_:,} to {found.to:,} never occur"
-        f" ({format_share(found.share)}), first {first}.{spacing} Suspect: at least"
-        f" {format_share(threshold.share)} in {threshold.holes} or more holes, with at least"
-        f" {format_share(threshold.regular)} of the distances regular."
-    )
+    return text
 
 
-def _describe_step_change(
-    found: rules.StepChangeEvidence, threshold: rules.StepChangeThreshold, zone: ZoneInfo
-) -> str:
-    return (
-        f"The median of 7 days goes from {_format_median(found.median_before)} to"
-        f" {_format_median(found.median_after)} at {format_clock(found.at, zone)}: a ratio of"
-        f" {found.ratio:,.1f}, with 5 players added to both. Suspect: at least"
-        f" {threshold.ratio:,.1f}."
-    )
-
-
-def _describe_daily_cycle(
-    found: rules.DailyCycleEvidence, threshold: rules.DailyCycleThreshold, zone: ZoneInfo
-) -> str:
+def _describe_daily_cycle(found: rules.DailyCycleEvidence, zone: ZoneInfo) -> str:
     lowest, highest = map(_format_median, (found.lowest_players, found.highest_players))
-    suspect = f"Suspect: a difference of at most {format_share(threshold.share)}."
     if found.lowest_players == found.highest_players:
-        return f"All hours of the day ({zone.key}) have a median of {lowest}. {suspect}"
-    share, typical = format_share(found.share), _format_median(found.typical_players)
+        return f"All hours of the day ({zone.key}) have a median of {lowest}."
     return (
         f"The medians of the hours of the day ({zone.key}) go from {lowest} at"
         f" {found.lowest_hour}:00 to {highest} at {found.highest_hour}:00, a difference of"
-        f" {share} of the typical {typical}. {suspect}"
+        f" {format_share(found.share)} of the typical {_format_median(found.typical_players)}."
     )
 
 
-def _describe_maximum(
-    found: rules.MaximumEvidence, threshold: rules.MaximumThreshold, zone: ZoneInfo
-) -> str:
+def _describe_maximum(found: rules.MaximumEvidence, zone: ZoneInfo) -> str:
     times = ""
     if found.first_at is not None and found.last_at is not None:
         first, last = format_clock(found.first_at, zone), format_clock(found.last_at, zone)
@@ -228,22 +227,16 @@ def _describe_maximum(
     return (
         f"{format_count(found.observations, 'observation')}{times} above the maximum of"
         f" {found.maximum_players:,} in the record; the peak is {found.peak_players:,}."
-        f" Suspect: at least {threshold.observations}."
     )
 
 
-def _describe_gaps(
-    found: rules.GapsEvidence, threshold: rules.GapsThreshold, zone: ZoneInfo
-) -> str:
-    longest = ""
+def _describe_gaps(found: rules.GapsEvidence, zone: ZoneInfo) -> str:
+    text = f"Observations cover {format_share(found.coverage)} of the time since the first one."
     if found.longest:
         gap = found.longest[0]
         which = "only gap" if found.gap_count == 1 else f"longest of {found.gap_count:,} gaps"
-        longest = f" The {which}: {_format_interval(gap.from_, gap.to, zone)}."
-    return (
-        f"Observations cover {format_share(found.coverage)} of the time since the first one."
-        f"{longest} Suspect: below {format_share(threshold.coverage)}."
-    )
+        text += f" The {which}: {_format_interval(gap.from_, gap.to, zone)}."
+    return text
 
 
 def _format_interval(first: int, last: int, zone: ZoneInfo) -> str:
@@ -253,18 +246,6 @@ def _format_interval(first: int, last: int, zone: ZoneInfo) -> str:
 
 def _format_median(players: float) -> str:
     return f"{players:,.2f}".removesuffix("0").removesuffix(".0")
-
-
-_DESCRIBERS: Mapping[type, Callable[[Any, Any, ZoneInfo], str]] = {
-    rules.FlatLineEvidence: _describe_flat_line,
-    rules.FloorEvidence: _describe_floor,
-    rules.JitterEvidence: _describe_jitter,
-    rules.MissingValuesEvidence: _describe_missing_values,
-    rules.StepChangeEvidence: _describe_step_change,
-    rules.DailyCycleEvidence: _describe_daily_cycle,
-    rules.MaximumEvidence: _describe_maximum,
-    rules.GapsEvidence: _describe_gaps,
-}
 
 
 RENDERERS: Renderers = {

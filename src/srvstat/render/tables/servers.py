@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.documents.analysis import ComparedServer, Comparison
+from srvstat.documents.analysis import ComparedServer, Comparison, ServerName
 from srvstat.documents.document import is_silent, remove_color_codes
 from srvstat.documents.snapshot import (
     DroppedRows,
@@ -22,18 +22,7 @@ from srvstat.documents.snapshot import (
     SnapshotInfo,
     Verification,
 )
-from srvstat.render.figures import (
-    describe_drawings,
-    describe_step,
-    draw_averages,
-    format_average,
-    format_current,
-    format_first_last,
-    format_last_seen,
-    format_median,
-    format_whole,
-    name_first_last,
-)
+from srvstat.render import figures
 from srvstat.render.screen import (
     GAP,
     MIN_NAME_WIDTH,
@@ -48,7 +37,6 @@ from srvstat.render.screen import (
     build_line,
     build_server_table,
     escape_server,
-    get_width,
     join_at_columns,
     measure_columns,
     measure_figures,
@@ -68,9 +56,8 @@ from srvstat.render.text import (
     format_window,
 )
 
-_COMPARISON_HEADERS = ("current", "average", "median", "peak", "lowest")
 _USUAL_WIDTHS = (7, 7, 6, 5, 6, 14)
-"""The minimum width of each column of figures, the last one that of the first and last count."""
+"""The minimum width of each column of figures in a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +72,7 @@ class _ComparedRow:
 class _Layout(NamedTuple):
     """The widths of ids and figures, and the column of drawings: beside figures or below them."""
 
-    widths: tuple[int, ...]
+    widths: Sequence[int]
     name_width: int
     drawing_at: int
     is_beside: bool = False
@@ -94,43 +81,44 @@ class _Layout(NamedTuple):
 
 def render_comparison(comparison: Comparison, screen: Screen) -> str:
     """Render a comparison, and below it notes on the figures and drawings."""
-    headers = (*_COMPARISON_HEADERS, name_first_last(ascii_only=screen.ascii_only))
+    first_last = figures.name_first_last(screen)
+    headers = ("current", "average", "median", "peak", "lowest", first_last)
     rows = [_build_row(server, comparison, screen) for server in comparison.servers]
     layout = _find_layout(headers, rows, screen)
     if layout is None:
         lines: Iterable[RenderableType] = _build_cards(headers, rows, screen)
     else:
         lines = [*_build_lines(headers, rows, layout, comparison, screen), Text()]
-    return screen.render(*lines, _build_notes(comparison, screen))
+    return screen.render(*lines, build_fields_grid(_list_notes(comparison, screen), screen))
 
 
 def _build_row(server: ComparedServer, comparison: Comparison, screen: Screen) -> _ComparedRow:
-    result = server.result
-    ends = server.first_players, result.growth.players
-    figures = (
-        format_average(result.averagePlayers),
-        format_median(result.medianPlayers),
-        format_whole(result.peakPlayers),
-        format_whole(result.lowestPlayers),
-        format_first_last(*ends, ascii_only=screen.ascii_only),
+    result, as_of = server.result, comparison.snapshot_as_of
+    shown = (
+        figures.format_current(result.currentPlayers, server.last_observed_at, as_of),
+        figures.format_average(result.averagePlayers),
+        figures.format_median(result.medianPlayers),
+        figures.format_whole(result.peakPlayers),
+        figures.format_whole(result.lowestPlayers),
+        figures.format_first_last(server.first_players, result.growth.players, screen.arrow),
     )
-    names = (server.hostname, result.serverId, result.cfxId)
-    current = format_current(
-        result.currentPlayers, server.last_observed_at, comparison.snapshot_as_of
-    )
-    cells = escape_server(screen, names, (current, *map(Text, figures)))
-    drawing = Text(draw_averages(server.cells, ascii_only=screen.ascii_only))
+    names = ServerName(result.serverId, result.cfxId, server.hostname)
+    drawing = Text(figures.draw_averages(server.cells, screen))
     for at, cell in enumerate(server.cells, 1):  # after the frame
         if cell.is_partial:
             drawing.stylize("dim", at, at + 1)
     observed = _describe_observations(server, comparison)
-    return _ComparedRow(cells, drawing, observed)
+    return _ComparedRow(escape_server(screen, names, shown), drawing, observed)
 
 
 def _describe_observations(
     server: ComparedServer, comparison: Comparison
 ) -> tuple[list[str], list[str]]:
-    """Return lines that say how much of the window was observed, and the same in less width."""
+    """Return lines that say how much of the window was observed, and the same in less width.
+
+    Polling intervals differ, so an expected number of observations would be a guess. `496 in 25 of
+    30 days` means that 25 of the 30 days have at least one of the 496 observations.
+    """
     observations = format_count(server.result.sampleCount, "observation")
     if not server.result.sampleCount or server.observed_spans >= comparison.span_count:
         return [observations], [observations]
@@ -143,25 +131,26 @@ def _find_layout(
     headers: Sequence[str], rows: Sequence[_ComparedRow], screen: Screen
 ) -> _Layout | None:
     """Return the first layout that fits the screen; None if no table fits."""
-    width = get_width(screen)
     cells = [row.cells for row in rows]
     longest_title = max(row.title.cell_len for row in cells)
-    if width < max(MIN_TABLE_WIDTH, longest_title):
+    if screen.width < max(MIN_TABLE_WIDTH, longest_title):
         return None
-    widths = measure_columns(headers, cells, _USUAL_WIDTHS)
-    figures, drawing = measure_figures(widths), max(len(row.drawing) for row in rows)
+    widths = [*map(max, measure_columns(headers, cells), _USUAL_WIDTHS)]
     names = max(USUAL_NAME_WIDTH, longest_title)
     identifiers = max(GAP + row.names_width for row in cells)
+    drawing = max(len(row.drawing) for row in rows)
+    columns = GAP + measure_figures(widths)
     layouts = []
-    room = width - figures - drawing - 2 * GAP
+    room = screen.width - columns - GAP - drawing
     if room >= USUAL_NAME_WIDTH:
-        name_width = min(room, max(names, identifiers - figures - GAP))
-        layouts.append(_Layout(widths, name_width, name_width + figures + 2 * GAP, is_beside=True))
-    room = width - figures - GAP
+        name_width = min(room, max(names, identifiers - columns))
+        layouts.append(_Layout(widths, name_width, name_width + columns + GAP, is_beside=True))
+    room = screen.width - columns
     for is_narrow in (False, True) if room >= MIN_NAME_WIDTH else ():
         observed = max(len(line) for row in rows for line in row.observed[is_narrow])
         name_width = min(room, max(names, identifiers))
-        drawing_at = min(max(name_width, identifiers) + GAP, width - drawing - GAP - observed)
+        most = screen.width - drawing - GAP - observed
+        drawing_at = min(max(name_width, identifiers) + GAP, most)
         layouts.append(_Layout(widths, name_width, drawing_at, is_narrow=is_narrow))
     for layout in layouts:
         room = layout.drawing_at - 2 * GAP
@@ -186,13 +175,13 @@ def _build_lines(
     header.stylize("bold")
     yield header
     for row in rows:
-        figures, rest = row.cells.build_figures(layout.name_width, layout.widths, screen)
+        lines, rest = row.cells.build_figures(layout.name_width, layout.widths, screen)
         drawn = [(drawing_at, row.drawing)]
-        yield from figures[:-1]
-        yield join_at_columns((0, figures[-1]), *(drawn if layout.is_beside else []))
+        yield from lines[:-1]
+        yield join_at_columns((0, lines[-1]), *(drawn if layout.is_beside else []))
         names = rest.list_names(drawing_at - 2 * GAP, screen)
-        lines = zip_longest(names, row.observed[layout.is_narrow])
-        for number, (name, seen) in enumerate(lines):
+        below = zip_longest(names, row.observed[layout.is_narrow])
+        for number, (name, seen) in enumerate(below):
             beside = [] if number or layout.is_beside else drawn
             yield join_at_columns((GAP, name or Text()), *beside, (observed_at, Text(seen or "")))
 
@@ -201,43 +190,36 @@ def _build_cards(
     headers: Sequence[str], rows: Sequence[_ComparedRow], screen: Screen
 ) -> Iterator[RenderableType]:
     """Yield a block of lines for each server; the figures of all blocks share columns."""
-    width = get_width(screen)
-    figures = build_card_figures(headers, [row.cells for row in rows], width)
-    for row, lines in zip(rows, figures, strict=True):
-        yield from row.cells.build_card_head(width)
+    cards = build_card_figures(headers, [row.cells for row in rows], screen.width)
+    for row, lines in zip(rows, cards, strict=True):
+        yield from row.cells.build_card_head(screen.width)
         yield from lines
         observed = row.observed[False]
         beside = len(row.drawing) + GAP
-        if beside + max(map(len, observed)) <= width:
+        if beside + max(map(len, observed)) <= screen.width:
             yield join_at_columns((0, row.drawing), (beside, Text(observed[0])))
-            yield from (join_at_columns((beside, Text(line))) for line in observed[1:])
         else:
-            cuts = range(0, len(row.drawing), width)
-            yield from (row.drawing[at : at + width] for at in cuts)
+            cuts = range(0, len(row.drawing), screen.width)
+            yield from (row.drawing[at : at + screen.width] for at in cuts)
             yield from map(Text, observed)
         yield Text()
 
 
-def _build_notes(comparison: Comparison, screen: Screen) -> Table:
+def _list_notes(comparison: Comparison, screen: Screen) -> Iterator[tuple[str, str]]:
     start, end = comparison.window
-    fields: list[tuple[str, str]] = [
-        ("window", format_window(start, end)),
-        ("as of", format_time(end)),
-        (
-            name_first_last(ascii_only=screen.ascii_only),
-            "the API's growth: two moments, mostly at different times of day",
-        ),
-    ]
+    yield "window", format_window(start, end)
+    yield "as of", format_time(end)
     if end != comparison.snapshot_as_of:
         record = f"from the server record, as of {format_time(comparison.snapshot_as_of)}"
-        fields.insert(2, ("current", record))
+        yield "current", record
+    yield figures.describe_first_last(screen)
     drawn = [(server.result.serverId, server.cells) for server in comparison.servers]
-    marks, scale = describe_drawings(drawn, describe_step(comparison.cell_step), screen)
+    step = figures.describe_step(comparison.cell_step)
+    marks, scale = figures.describe_drawings(drawn, step, screen)
     dates = f"{format_date(start)} to {format_date(end)}"
-    fields.append((comparison.response.range, f"{dates}, {marks}"))
+    yield comparison.response.range, f"{dates}, {marks}"
     if scale:
-        fields.append(("scale", scale))
-    return build_fields_grid(fields, screen)
+        yield "scale", scale
 
 
 _LIST_HEADERS = ("current", "observations", "interval", "coverage")
@@ -276,23 +258,17 @@ def build_server_list(
 
 def _build_cells(server: ListedServer, as_of: int, screen: Screen) -> ServerCells:
     interval, coverage = server.usual_interval_seconds, server.coverage
-    figures = (
+    shown = (
+        figures.format_current(server.current_players, server.last_observed_at, as_of),
         f"{server.sample_count:,}",
         NOTHING if interval is None else format_interval(interval),
         NOTHING if coverage is None else format_share(coverage),
     )
-    return escape_server(
-        screen,
-        (server.hostname, server.id, server.cfx_id),
-        (
-            format_current(server.current_players, server.last_observed_at, as_of),
-            *map(Text, figures),
-        ),
-        tuple(_list_notes(server, screen)),
-    )
+    names = ServerName(server.id, server.cfx_id, server.hostname)
+    return escape_server(screen, names, shown, _list_properties(server, screen))
 
 
-def _list_notes(server: ListedServer, screen: Screen) -> Iterator[str]:
+def _list_properties(server: ListedServer, screen: Screen) -> Iterator[str]:
     """Yield short notes; foreign text is cut."""
 
     def cut(text: str, width: int = _MAX_PROPERTY_WIDTH) -> str:
@@ -351,7 +327,7 @@ def _format_players(detail: ServerTable) -> str:
     )
     silence = ""
     if is_silent(detail.last_in_snapshot_at, detail.snapshot_as_of):
-        silence = f", {format_last_seen(detail.last_in_snapshot_at, detail.snapshot_as_of)}"
+        silence = f", {figures.format_last_seen(detail.last_in_snapshot_at, detail.snapshot_as_of)}"
     return f"{players.current:,} of {players.max:,}{time}{silence}{fallback}"
 
 

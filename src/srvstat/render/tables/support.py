@@ -18,7 +18,6 @@ from srvstat.documents import support
 from srvstat.documents.document import GapPart, is_silent
 from srvstat.render.figures import format_average, format_last_seen, format_median
 from srvstat.render.screen import (
-    NATURAL_WIDTH,
     Fields,
     Renderers,
     Screen,
@@ -118,7 +117,7 @@ def _choose_widths(
     widths = [max((screen.escape(text).cell_len for text in texts), default=0) for texts in names]
     widths.append(max((len(_format_as_of(exchange)) for exchange in exchanges), default=0))
     needed = sum(widths) + 2 * len(widths) + _MIN_REQUEST_WIDTH
-    return widths if screen.width is None or screen.width >= needed else None
+    return widths if screen.width >= needed else None
 
 
 def _build_row(
@@ -169,7 +168,7 @@ def _build_details(exchange: support.ReplayedExchange, screen: Screen) -> Iterat
         yield from _build_body(exchange.answer.body, screen)
 
     if exchange.explanation is not None:
-        width = max(min(screen.width or MAIL_WIDTH, MAIL_WIDTH) - _DETAIL_INDENT, 1)
+        width = max(min(screen.width, MAIL_WIDTH) - _DETAIL_INDENT, 1)
         text = render_explanation(exchange.explanation, replace(screen, width=width))
         yield Text(f"\n{text}".rstrip())
 
@@ -177,7 +176,7 @@ def _build_details(exchange: support.ReplayedExchange, screen: Screen) -> Iterat
 def _build_body(body: Any, screen: Screen) -> Iterator[RenderableType]:
     """Yield a body as JSON in full lines, without regard to words."""
     text = screen.escape("no body" if body is None else _format_json(body)).plain
-    width = NATURAL_WIDTH if screen.width is None else max(screen.width - _DETAIL_INDENT, 1)
+    width = max(screen.width - _DETAIL_INDENT, 1)
     yield from map(Text, chop_cells(text, width))
 
 
@@ -185,7 +184,7 @@ def _build_differences(differences: Sequence[support.Difference], screen: Screen
     pointers = [screen.escape_cell(each.pointer or "the body") for each in differences]
     widest = max(pointer.cell_len for pointer in pointers)
     grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(overflow="fold", no_wrap=screen.width is None or widest <= screen.width // 2)
+    grid.add_column(overflow="fold", no_wrap=widest <= screen.width // 2)
     grid.add_column(overflow="fold")
     for pointer, difference in zip(pointers, differences, strict=True):
         grid.add_row(pointer, _show_values(difference, screen))
@@ -204,7 +203,7 @@ def _show_values(difference: support.Difference, screen: Screen) -> Text:
             ("recomputed", difference.recomputed),
         )
     )
-    values = screen.escape(f"{recorded} {'->' if screen.ascii_only else '→'} {recomputed}")
+    values = screen.escape(f"{recorded} {screen.arrow} {recomputed}")
     note = _NOTES[difference.class_]
     if difference.absent_in is not None:
         note = f"absent from the {difference.absent_in} answer"
@@ -368,8 +367,7 @@ def _select_values(answer: support.ChangedAnswer) -> list[support.Difference]:
 
 def _format_change(difference: support.Difference, screen: Screen) -> str:
     old, new = _format_pair(difference.recorded, difference.recomputed)
-    arrow = "->" if screen.ascii_only else "→"
-    return f"{difference.pointer[1:].replace('/', '.')} {old} {arrow} {new}"
+    return f"{difference.pointer[1:].replace('/', '.')} {old} {screen.arrow} {new}"
 
 
 def _format_pair(old: Any, new: Any) -> tuple[str, str]:
@@ -397,7 +395,7 @@ def render_access(check: support.AccessCheck, screen: Screen) -> str:
         table.add_column(name, justify="right" if name == "keys" else "left", no_wrap=True)
     for plan in check.plans:
         table.add_row(plan.name, *(value or NOTHING for value in _list_plan_fields(plan).values()))
-    if screen.width is None or screen.width >= screen.measure(table):
+    if screen.has_room_for(table):
         return screen.render(table)
     blocks: list[RenderableType] = []
     for plan in check.plans:
@@ -441,7 +439,7 @@ def render_explanation(explanation: support.Explanation, screen: Screen) -> str:
 
 def _wrap(line: str, screen: Screen, indent: str = "") -> str:
     """Break a line, and indent all but its first part."""
-    width = min(screen.width or MAIL_WIDTH, MAIL_WIDTH) - len(indent)
+    width = min(screen.width, MAIL_WIDTH) - len(indent)
     text = Screen(width, ascii_only=screen.ascii_only).render(Text(line, overflow="fold"))
     return text.rstrip("\n").replace("\n", f"\n{indent}") + "\n"
 
