@@ -30,7 +30,7 @@ from analysis.definitions import (
     split_naively,
 )
 from conftest import DAY, SHARED_DATA, Cli
-from explain.naive import explain_naively, find_contradictions, format_naively
+from replay.explained import explain_naively, find_contradictions, format_naively
 from srvstat.contract.time import DAYS, parse_instant
 from support.markdown import read_command, read_marked_block
 

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY
-from explain.naive import explain_naively, format_naively
+from replay.explained import explain_naively, format_naively
 
 HOUR = DAY // 24
 

@@ -1,6 +1,6 @@
 """Do jobs in several processes, also when one of them ends.
 
-`fleet/test_snapshot_failures.py` stops and kills the processes of a command.
+`fleet/test_fleet_shards.py` stops and kills the processes of a command.
 """
 
 import os

@@ -19,9 +19,7 @@ import pytest
 from pyarrow import parquet
 
 from conftest import AS_OF, DAY, ROOT, Cli, csv, ndjson, server
-from fleet.engine_runs import forge_statistics, write_rows
-from fleet.random_fleet import write_fleet
-from fleet.same_bytes import build, check_results
+from fleet.fleet_runs import build, check_results, forge_statistics, write_fleet, write_rows
 from srvstat.contract.errors import UsageError
 from support.snapshots import parse_summary
 

@@ -1,0 +1,452 @@
+"""The differences between two snapshots equal those of all rows, and `snapshot diff` shows them."""
+
+import random
+import sqlite3
+import tempfile
+from collections import defaultdict
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, Build, Cli, build_in, few_examples, server
+from srvstat.contract import wire
+from srvstat.contract.requests import ServerReference
+from srvstat.contract.time import Range, format_instant
+from srvstat.operations.answers import compute_results
+from srvstat.snapshot.read.file import SnapshotFile, open_file
+from srvstat.support import diff
+
+Rows = list[tuple[str, int, int]]
+
+
+class Fleet(NamedTuple):
+    """Server records, and the players of each server by instant."""
+
+    records: dict[str, dict[str, Any]]
+    observations: dict[str, dict[int, int]]
+
+    @property
+    def rows(self) -> Rows:
+        """The observations as rows of a source."""
+        return [
+            (name, at, players)
+            for name, seen in self.observations.items()
+            for at, players in sorted(seen.items())
+        ]
+
+
+class TwoFleets(NamedTuple):
+    """An old fleet, a new one, and the instant of their answers; None is the default."""
+
+    old: Fleet
+    new: Fleet
+    at: int | None
+
+
+def draw_two_fleets(seed: int) -> TwoFleets:
+    """Draw two fleets: the second is a copy of the first with a few changes."""
+    drawn = random.Random(seed)  # noqa: S311 - not for secrets
+    names = drawn.sample("abcdef", drawn.randint(1, 6))
+    old = Fleet(
+        {name: _draw_record(name, drawn) for name in names},
+        {name: _draw_observations(drawn) for name in names},
+    )
+    new = Fleet(dict(old.records), {name: dict(seen) for name, seen in old.observations.items()})
+    for name in "abcdef":
+        for change in drawn.choices(_CHANGES, weights=_WEIGHTS, k=drawn.randint(0, 2)):
+            change(new, name, drawn)
+    instants = [at for fleet in (old, new) for _, at, _ in fleet.rows] or [AS_OF]
+    lengths = [0, 0, DAY, 7 * DAY, 30 * DAY, 365 * DAY]
+    edge = drawn.choice(instants) + drawn.choice(lengths) + drawn.choice([-1, 0, 0, 1])
+    return TwoFleets(old, new, drawn.choice([None, edge]))
+
+
+def _draw_record(name: str, drawn: random.Random) -> dict[str, Any]:
+    fields: dict[str, Any] = {"hostname": drawn.choice("xy"), "tags": drawn.choice([[], ["t"]])}
+    if drawn.random() < 0.5:
+        players = {"current": drawn.randint(0, 2), "max": drawn.randint(2, 3)}
+        fields |= {"players": players, "updatedAt": AS_OF}
+        fields |= {
+            "sourceId": f"{drawn.choice('XY')}_{name}",
+            "completed": drawn.choice([[], ["game"]]),
+        }
+    return server(name, **fields)
+
+
+def _draw_observations(drawn: random.Random) -> dict[int, int]:
+    """Draw a few observations a day of few or many values, or several blocks in some hours."""
+    most = drawn.choice([3, 3, 40, 2**40])
+    last = AS_OF // DAY - drawn.choice([0, 0, 0, 5])
+    if drawn.random() < 0.1:
+        polls = range(last * DAY, last * DAY + 5_000 * 7_919, 7_919)
+        return {at: drawn.randint(0, most) for at in polls}
+    return {
+        day * DAY + drawn.choice([0, 1, drawn.randrange(DAY // 2)]): drawn.randint(0, most)
+        for day in range(last - drawn.choice([0, 3, 40, 130]), last + 1)
+        for _ in range(drawn.randint(0, 3))
+        if day * DAY < AS_OF
+    }
+
+
+def _replace_record(fleet: Fleet, name: str, drawn: random.Random) -> None:
+    fleet.records[name] = _draw_record(name, drawn)
+    fleet.observations.setdefault(name, {})
+
+
+def _remove(fleet: Fleet, name: str, _drawn: random.Random) -> None:
+    fleet.records.pop(name, None)
+    fleet.observations.pop(name, None)
+
+
+def _change_cfx_id(fleet: Fleet, name: str, _drawn: random.Random) -> None:
+    if name in fleet.records:
+        fleet.records[name] = {**fleet.records[name], "cfxId": f"y-{name}"}
+
+
+def _alter_one(fleet: Fleet, name: str, drawn: random.Random) -> None:
+    if seen := fleet.observations.get(name):
+        seen[drawn.choice(list(seen))] = drawn.choice([0, 1, 2**41])
+
+
+def _drop_one(fleet: Fleet, name: str, drawn: random.Random) -> None:
+    if seen := fleet.observations.get(name):
+        del seen[drawn.choice(list(seen))]
+
+
+def _move_one(fleet: Fleet, name: str, drawn: random.Random) -> None:
+    if seen := fleet.observations.get(name):
+        at = drawn.choice(list(seen))
+        fleet.observations[name] = {one + (one == at): seen[one] for one in seen}
+
+
+def _append_day(fleet: Fleet, name: str, drawn: random.Random) -> None:
+    if name in fleet.records:
+        first = AS_OF // DAY * DAY + drawn.choice([0, DAY, 2 * DAY])
+        fleet.observations[name] |= {first + at * 9_999: drawn.randint(0, 5) for at in range(5)}
+
+
+_CHANGES = (_replace_record, _remove, _change_cfx_id, _alter_one, _move_one, _drop_one, _append_day)
+_WEIGHTS = (2, 1, 1, 3, 3, 2, 3)
+
+
+RANGES: tuple[Range, ...] = get_args(Range)
+
+_FIELDS = {
+    "game": "game",
+    "cfx_id": "cfxId",
+    "hostname": "hostname",
+    "project_name": "projectName",
+    "project_description": "projectDescription",
+    "region": "region",
+    "players_current": "players.current",
+    "players_max": "players.max",
+    "tags": "tags",
+    "flags": "flags",
+    "chat_url": "chatUrl",
+    "icon_url": "iconUrl",
+    "offline": "offline",
+    "first_seen_at": "firstSeenAt",
+    "updated_at": "updatedAt",
+    "source_id": "sourceId",
+    "completed": "completed",
+}
+"""The name of the record's field for each column of `servers`."""
+
+
+class _Content(NamedTuple):
+    records: dict[str, dict[str, Any]]
+    observations: dict[str, set[tuple[int, int]]]
+
+
+def describe_difference(old: str, new: str, at: int | None = None) -> dict[str, Any]:
+    """Return the members `servers` and `answers` of the document."""
+    before, after = _read_content(old), _read_content(new)
+    changed = []
+    for name in sorted(before.records.keys() & after.records.keys()):
+        was, now = before.records[name], after.records[name]
+        fields = [_FIELDS[column] for column in _FIELDS if was[column] != now[column]]
+        pairs = before.observations[name] ^ after.observations[name]
+        days = sorted({format_instant(instant)[:10] for instant, _ in pairs})
+        if fields or days:
+            changed.append({"serverId": name, "fields": fields, "days": days})
+    with closing(open_file(old)) as first, closing(open_file(new)) as second:
+        as_of = min(first.as_of, second.as_of) if at is None else at
+        answers = [
+            {"serverId": one["serverId"], "range": name, "differences": differences}
+            for one in changed
+            for name in RANGES
+            if (differences := _compare(first, second, str(one["serverId"]), name, as_of))
+        ]
+    return {
+        "servers": {
+            "added": sorted(after.records.keys() - before.records.keys()),
+            "removed": sorted(before.records.keys() - after.records.keys()),
+            "changed": changed,
+        },
+        "answers": answers,
+    }
+
+
+def _read_content(path: str) -> _Content:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        records = {row["id"]: dict(row) for row in connection.execute("SELECT * FROM servers")}
+        observations = defaultdict(set)
+        query = "SELECT id, observed_at, players FROM observations JOIN servers USING (server)"
+        for name, instant, players in connection.execute(query):
+            observations[name].add((instant, players))
+    return _Content(records, observations)
+
+
+def _compare(
+    old: SnapshotFile, new: SnapshotFile, identifier: str, name: Range, at: int
+) -> list[dict[str, Any]]:
+    reference = ServerReference(identifier=identifier, by="id")
+    ((before,), (after,)) = (compute_results(file, [reference], name, at=at) for file in (old, new))
+    was, now = (_list_figures(one.model_dump()) for one in (before, after))
+    return [
+        {
+            "pointer": pointer,
+            "recorded": value,
+            "recomputed": now[pointer],
+            "class": "current" if pointer == "/currentPlayers" else "value",
+            "absentIn": None,
+        }
+        for pointer, value in was.items()
+        if value != now[pointer]
+    ]
+
+
+def _list_figures(result: dict[str, Any]) -> dict[str, Any]:
+    growth = result.pop("growth")
+    figures = {f"/{name}": value for name, value in result.items() if name != "sampleCount"}
+    figures |= {f"/growth/{name}": value for name, value in growth.items()}
+    return {**figures, "/sampleCount": result["sampleCount"]}
+
+
+def build_fleet(directory: str, name: str, fleet: Fleet) -> str:
+    """Build the snapshot of a fleet and of one more server, which has an observation."""
+    place = Path(directory, name)
+    place.mkdir()
+    records = [*fleet.records.values(), server("z")]
+    return str(build_in(place, records, [*fleet.rows, ("z", AS_OF, 1)]))
+
+
+def compare_files(old: str, new: str, at: int | None = None) -> dict[str, Any]:
+    """Return the document of two snapshots."""
+    with closing(open_file(old)) as first, closing(open_file(new)) as second:
+        document = wire.decode(diff.compare_snapshots(first, second, at=at).to_json())
+    assert isinstance(document, dict)
+    return document
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=few_examples())
+def test_differences_equal_those_of_all_rows(seed: int) -> None:
+    fleets = draw_two_fleets(seed)
+    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(diff, "BLOCKS_AT_ONCE", 1)
+        old, new = (
+            build_fleet(directory, name, fleet)
+            for name, fleet in (("old", fleets.old), ("new", fleets.new))
+        )
+        found = compare_files(old, new, fleets.at)
+        expected = describe_difference(old, new, fleets.at)
+
+        assert {name: found[name] for name in expected} == expected
+        swapped = compare_files(new, old, fleets.at)
+        servers = found["servers"]
+        assert swapped["servers"] == {
+            "added": servers["removed"],
+            "removed": servers["added"],
+            "changed": servers["changed"],
+        }
+        assert len(swapped["answers"]) == len(found["answers"])
+        itself = compare_files(old, old, fleets.at)
+        assert itself["servers"] == {"added": [], "removed": [], "changed": []}
+        assert itself["answers"] == []
+
+
+HOURS = range(AS_OF - 40 * DAY, AS_OF + 1, DAY // 24)
+ROWS = [(name, at, at // DAY % 7) for name in ("a", "b") for at in HOURS]
+ALTERED = AS_OF - 3 * DAY
+CHANGED = [
+    (name, at, 6 - players if (name, at) == ("a", ALTERED) else players)
+    for name, at, players in ROWS
+]
+
+
+@pytest.fixture
+def old(build: Build) -> str:
+    """Build the old snapshot: servers a and b."""
+    return build([server("a"), server("b", cfxId="one")], ROWS)
+
+
+@pytest.fixture
+def new(build: Build) -> str:
+    """Build the new snapshot: a differs on one day and in its tags; c has the former cfxId of b."""
+    records = [server("a", tags=["t"]), server("b"), server("c", cfxId="one")]
+    return build(records, [*CHANGED, ("c", AS_OF, 1)])
+
+
+def change_players(path: str) -> None:
+    """Change the players of the first server, and keep the digest."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        query = "UPDATE blocks SET players = zeroblob(length(players)) WHERE server_block = ?"
+        assert connection.execute(query, (10**9,)).rowcount == 1
+
+
+def test_differences_exit_with_5(cli: Cli, old: str, new: str) -> None:
+    ran = cli("snapshot", "diff", old, new)
+
+    assert (ran.exit_code, ran.stderr) == (5, "")
+    assert ran.json["servers"] == {
+        "added": ["c"],
+        "removed": [],
+        "changed": [
+            {"serverId": "a", "fields": ["tags"], "days": ["2026-02-26"]},
+            {"serverId": "b", "fields": ["cfxId"], "days": []},
+        ],
+    }
+    assert [(one["serverId"], one["range"]) for one in ran.json["answers"]] == [
+        *(("a", name) for name in ("7d", "30d", "90d", "1y")),
+        *(("b", name) for name in ("24h", "7d", "30d", "90d", "1y")),
+    ]
+    (cfx_id,) = ran.json["answers"][-1]["differences"]
+    assert (cfx_id["pointer"], cfx_id["recorded"], cfx_id["recomputed"]) == ("/cfxId", "one", "x-b")
+
+
+@pytest.mark.parametrize(
+    ("identifiers", "changed"),
+    [
+        (["a", "id:a"], ["a"]),
+        (["cfxId:x-b"], ["b"]),
+        (["--by", "cfxId", "x-a"], ["a"]),
+        (["c"], []),
+    ],
+)
+def test_identifiers_restrict_the_comparison(
+    cli: Cli, old: str, new: str, identifiers: list[str], changed: list[str]
+) -> None:
+    servers = cli("snapshot", "diff", old, new, *identifiers).json["servers"]
+
+    assert [one["serverId"] for one in servers["changed"]] == changed
+    assert servers["added"] == (["c"] if identifiers == ["c"] else [])
+
+
+def test_an_identifier_can_name_another_server_in_each_snapshot(
+    cli: Cli, old: str, new: str
+) -> None:
+    servers = cli("snapshot", "diff", old, new, "cfxId:one").json["servers"]
+
+    assert [one["serverId"] for one in servers["changed"]] == ["b"]
+    assert servers["added"] == ["c"]
+
+
+def test_a_name_is_that_of_a_server_in_the_later_snapshot(cli: Cli, old: str, build: Build) -> None:
+    records = [server("a", hostname="b"), server("b"), server("c", hostname="^1The Lobby")]
+    new = build(records, [*CHANGED, ("c", AS_OF, 1)])
+
+    def find(*identifiers: str) -> tuple[list[str], list[str]]:
+        servers = cli("snapshot", "diff", old, new, *identifiers).json["servers"]
+        return servers["added"], [one["serverId"] for one in servers["changed"]]
+
+    assert find("the lobby") == (["c"], [])
+    assert find("b") == ([], ["b"])  # an id wins
+    ran = cli("snapshot", "diff", old, new, "a lobby")
+    assert (ran.exit_code, ran.stdout[:9]) == (40, b'{"error":')
+    assert ran.stderr.endswith(', and no server has this name; similar: c ("The Lobby")\n')
+
+
+def test_an_invalid_identifier_is_refused_before_the_files_are_read(cli: Cli) -> None:
+    assert cli("snapshot", "diff", "none.db", "none.db", "id:a b").exit_code == 40
+
+
+def test_answers_are_as_of_the_given_time(cli: Cli, old: str, new: str) -> None:
+    past = ALTERED + 7 * DAY
+    for at, is_listed in ((ALTERED, True), (ALTERED - 1, False), (past - 1, True), (past, False)):
+        ran = cli("snapshot", "diff", old, new, "a", "--at", str(at))
+        ranges = [one["range"] for one in ran.json["answers"]]
+        assert ("7d" in ranges) is is_listed
+        late = f"later than {old}, which ends 2026-03-01 12:00:00 UTC"
+        assert (late in ran.stderr) is (at > AS_OF)
+
+
+@pytest.mark.usefixtures("empty_directory")
+def test_a_missing_or_damaged_file_is_named(cli: Cli, old: str, new: str) -> None:
+    ran = cli("snapshot", "diff", old, "none.db")
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+    assert ran.stderr.startswith("error: none.db: no such file")
+
+    change_players(new)
+    for arguments in ([old, new], [new, old]):
+        ran = cli("snapshot", "diff", *arguments)
+        assert (ran.exit_code, ran.stdout) == (3, b"")
+        assert ran.stderr.startswith(f"error: {new}: damaged (observations of server a from ")
+
+
+def test_equal_blocks_before_the_first_difference_are_not_read(cli: Cli, build: Build) -> None:
+    rows = [("a", at, at % 7) for at in range(AS_OF - 3000 * 60_000, AS_OF + 1, 60_000)]
+    old, new = (build([server("a", tags=tags)], rows) for tags in ([], ["t"]))
+    altered = build([server("a")], [*rows[:-1], ("a", AS_OF, 8)])
+    for path in (new, altered):
+        change_players(path)
+        assert cli("snapshot", "diff", old, path, "--at", str(AS_OF - 1)).exit_code == 5
+
+
+def test_a_bundle_is_compared_where_it_has_data(cli: Cli, build: Build, tmp_path: Path) -> None:
+    early = [("a", AS_OF - 20 * DAY, 5), ("a", AS_OF - 2 * DAY, 6)]
+    old = build([server("a"), server("b")], [*ROWS[:100], *early, ("b", AS_OF, 1)])
+    new = build([server("a"), server("b")], [*early, ("a", AS_OF - DAY, 6), ("b", AS_OF, 1)])
+    case = str(tmp_path / "case.db")
+    bundle = ["snapshot", "bundle", "a", "--range", "7d", "--snapshot", old, "-o", case]
+    assert cli(*bundle).exit_code == 0
+
+    ran = cli("snapshot", "diff", case, new)
+
+    assert ran.json["comparedFrom"] == "2026-02-22T00:00:00.000Z"
+    assert ran.json["servers"] == {
+        "added": [],
+        "removed": [],
+        "changed": [
+            {"serverId": "a", "fields": ["firstSeenAt", "updatedAt"], "days": ["2026-02-28"]}
+        ],
+    }
+    assert {one["range"] for one in ran.json["answers"]} == {"7d"}
+    ran = cli("snapshot", "diff", case, new, "--at", "2026-03-01T00:00Z")
+    assert {one["range"] for one in ran.json["answers"]} == {"24h", "7d"}
+    assert cli("snapshot", "diff", old, case).exit_code == 0
+    ran = cli("snapshot", "diff", case, new, "b")
+    assert (ran.exit_code, "a bundle without id b" in ran.stderr) == (3, True)
+
+
+def test_all_days_with_a_difference_are_found(cli: Cli, build: Build) -> None:
+    midnight = AS_OF // DAY * DAY
+    old, new = (
+        build([server("a")], [("a", midnight - day * DAY, day + more) for day in range(600)])
+        for more in (0, 1)
+    )
+
+    found = cli("snapshot", "diff", old, new, "--at", str(midnight - 599 * DAY)).json
+
+    assert len(found["servers"]["changed"][0]["days"]) == 600
+    assert [one["range"] for one in found["answers"]] == ["24h", "7d", "30d", "90d", "1y"]
+
+
+def test_long_lists_are_cut(cli: Cli, build: Build) -> None:
+    names = [f"s-{number:02}" for number in range(45)]
+    rows = [(name, AS_OF - at * 2 * DAY, 1) for name in names for at in range(9)]
+    old = build(map(server, names[:35]), rows)
+    new = build(map(server, names[10:]), [(name, at, 2) for name, at, _ in rows if name != "s-44"])
+
+    shown = cli("snapshot", "diff", old, new, "--table").stdout.decode()
+
+    assert shown.startswith("25 servers changed, 10 added, 10 removed; 125 answers change\n")
+    assert "and 5 more changed servers; --json lists all\n" in shown
+    assert "and 105 more answers; --json lists all\n" in shown
+    assert "2026-02-21, 2026-02-23, and 3 more" in shown
+    assert f"removed  {', '.join(names[:10])}\n" in shown

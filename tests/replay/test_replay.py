@@ -1,0 +1,798 @@
+"""`srvstat replay`: its options and warnings, the classes of exchanges, and hidden keys."""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, ROOT, Build, Cli, build_in, few_examples, server
+from replay.recorded import (
+    COMPARE,
+    SERVER,
+    describe_exchange,
+    record_comparison,
+    record_get,
+    write_har,
+    write_ndjson,
+)
+from srvstat.contract.errors import ApiError, RateLimitedError, ServerNotFoundError
+from srvstat.contract.http import Head
+from srvstat.contract.requests import build_compare_request, build_server_reference
+from srvstat.contract.responses import ErrorResponse
+from srvstat.contract.time import DAYS, Range, format_instant
+from srvstat.documents.support import ReplayedExchange
+from srvstat.operations import answers as operations
+from srvstat.operations.access import Access, read_access
+from srvstat.snapshot.read.file import SnapshotFile, open_file
+from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable
+from srvstat.support.replay import ReplaySettings, replay
+from support.http import KEY, Client, compare, get
+from support.process import serve
+from support.records import PLANS, format_key_table
+
+NOW = format_instant(AS_OF)
+BODY = '{"servers":[{"identifier":"a","by":"id"},{"identifier":"x-b","by":"cfxId"}],"range":"7d"}'
+
+
+@pytest.fixture
+def snapshot(build: Build, monkeypatch: pytest.MonkeyPatch) -> str:
+    rows = [(name, AS_OF - day * DAY // 2, day + 3) for name in ("a", "b") for day in range(9)]
+    path = build([server("a"), server("b")], rows)
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", path)
+    return path
+
+
+@pytest.fixture
+def lines(cli: Cli, snapshot: str) -> list[dict[str, Any]]:
+    """Record a comparison and a request for a server, both answered at the snapshot's as of."""
+    compared = cli("compare", "a", "cfxId:x-b", "--range", "7d").stdout.decode().strip()
+    detail = cli("get", "a", "-s", snapshot).stdout.decode().strip()
+    return [
+        describe_exchange(COMPARE, compared, body=BODY, requestedAt=NOW),
+        describe_exchange(SERVER, detail, requestedAt=NOW),
+    ]
+
+
+def test_recordings_of_all_kinds_match(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    har = write_har(tmp_path / "x.har", lines)
+    hand_written = write_ndjson(tmp_path / "x.ndjson", lines)
+    commands = tmp_path / "mail.txt"
+    commands.write_text(f"curl https://api.example{SERVER}\n", encoding="utf-8")
+    ran = cli("replay", har, hand_written, str(commands))
+
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    counts = ran.json["counts"]
+    assert counts == dict.fromkeys(counts, 0) | {"match": 4, "unrecorded": 1}
+    assert [each["place"] for each in ran.json["exchanges"]] == [
+        f"{har}, entry 1",
+        f"{har}, entry 2",
+        f"{hand_written}, line 1",
+        f"{hand_written}, line 2",
+        f"{commands}, line 1",
+    ]
+    first = ran.json["exchanges"][0]
+    assert (first["asOf"], first["path"], first["method"]) == (NOW, COMPARE, "POST")
+    assert first["request"] == {"servers": ["id:a", "cfxId:x-b"], "range": "7d"}
+    jsonschema_rs.Draft202012Validator(cli("schema", "replay").json).validate(ran.json)
+    stored = lines[0]["response"]["body"]
+    assert f'"answer":{{"status":200,"body":{stored}}}' in ran.stdout.decode()
+
+
+def test_a_recording_of_the_service_matches(cli: Cli, snapshot: str, tmp_path: Path) -> None:
+    access = tmp_path / "access.toml"
+    digest = hashlib.sha256(KEY.partition(b": ")[2]).hexdigest()
+    access.write_text(PLANS + format_key_table(digest), encoding="utf-8")
+    recording = str(tmp_path / "served.ndjson")
+    with serve(snapshot, "--record", recording, "--access", str(access)) as service:
+        with Client(service) as client:
+            for sent in (
+                compare(BODY.encode()),
+                compare(BODY.replace("7d", "30d").encode()),
+                get(b"a"),
+                get(b"unknown"),
+                get(b"a").replace(KEY, KEY + b"-unknown"),
+            ):
+                client.send(sent)
+                client.read_answer()
+        service.stop()
+    alone = cli("replay", recording)
+    ran = cli("replay", recording, "--access", str(access), "--at", "snapshot")
+
+    assert alone.json["counts"]["match"] == 3
+    assert alone.json["counts"]["notReproducible"] == 2
+    assert (ran.exit_code, ran.json["counts"]["match"]) == (0, 5)
+    assert [each["answer"]["status"] for each in ran.json["exchanges"]] == [200, 403, 200, 404, 401]
+
+
+def test_a_search_is_true_or_exits_with_5(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    old = cli("compare", "a", "cfxId:x-b", "--range", "7d", "--at", str(AS_OF - DAY)).stdout
+    lines[0]["response"]["body"] = old.decode().strip()
+    name = write_ndjson(tmp_path / "old.ndjson", lines)
+    found, late = (
+        cli("replay", name, "--at", "search", "--within", within) for within in ("1d", "719m")
+    )
+
+    assert (found.exit_code, found.json["counts"]["match"]) == (0, 2)
+    assert found.json["exchanges"][0]["trueDuring"] == [
+        {"from": format_instant(AS_OF - DAY), "to": format_instant(AS_OF - DAY // 2 - 1)}
+    ]
+    assert [each["serverId"] for each in found.json["exchanges"][0]["servers"]] == ["a", "b"]
+    assert (late.exit_code, late.json["exchanges"][0]["trueDuring"]) == (5, [])
+    assert late.json["exchanges"][1]["trueDuring"] == [
+        {"from": format_instant(AS_OF - 719 * 60_000), "to": NOW}
+    ]
+
+
+def test_later_requests_are_warned_of(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    for line in lines:
+        line["requestedAt"] = format_instant(AS_OF + DAY)
+    name = write_ndjson(tmp_path / "late.ndjson", lines)
+
+    ends = "which ends 2026-03-01 12:00:00 UTC"
+    warning = f"warning: 2 answers for an instant later than the snapshot, {ends}"
+    assert cli("replay", name).stderr == (
+        f"{warning}; use --at snapshot if the service answered from this snapshot, or --at search"
+        " to find when the answers were true\n"
+    )
+    assert cli("replay", name, "--at", "search").stderr == f"{warning}\n"
+    assert cli("replay", name, "--at", "2027-01-01T00:00Z").stderr == f"{warning}\n"
+    assert cli("replay", name, "--at", "snapshot").stderr == ""
+
+
+def test_a_search_of_requests_after_the_data_ends_with_the_data(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    old = cli("compare", "a", "cfxId:x-b", "--range", "7d", "--at", str(AS_OF - DAY)).stdout
+    for line in lines:
+        line["requestedAt"] = format_instant(AS_OF + 3 * DAY)
+    lines[0]["response"]["body"] = old.decode().strip()
+    lines[0]["asOf"] = None
+    lines[1]["asOf"] = format_instant(AS_OF - DAY)
+    name = write_ndjson(tmp_path / "late.ndjson", lines)
+    ran = cli("replay", name, "--at", "search")
+    shown = cli("replay", name, "--at", "search", "--table").stdout.decode()
+
+    assert [each["searched"]["to"] for each in ran.json["exchanges"]] == [
+        format_instant(AS_OF),
+        format_instant(AS_OF - DAY),
+    ]
+    assert ran.exit_code == 0
+    assert ran.stderr == (
+        "warning: 2 requests more than --within later than the snapshot, which ends 2026-03-01"
+        " 12:00:00 UTC; searched up to the recorded as-of time, or up to the end of the snapshot\n"
+    )
+    assert "12 hours before 2026-03-01 12:00:00 UTC: a stale answer" in shown
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--at", "yesterday"],
+        ["--at", "2026-01-01T00:00"],
+        ["--within", "2d"],
+        ["--at", "search", "--within", "2"],
+        ["--at", "search", "--within", "2w"],
+        ["--tolerance", "-1"],
+        ["--tolerance", "nan"],
+        ["--tolerance", "1e5"],
+        ["--plan", "starter"],
+        ["--json", "--table"],
+        ["-", "-"],
+    ],
+)
+def test_invalid_options_are_refused(options: list[str], cli: Cli) -> None:
+    ran = cli("replay", "missing.har", *options)
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert ran.stderr.startswith("error: ")
+
+
+def test_a_missing_recording_is_reported_before_a_missing_snapshot(cli: Cli) -> None:
+    assert cli("replay", "missing.har", "-s", "missing.db").exit_code == 6
+    assert cli("replay", os.devnull, "-s", "missing.db").exit_code == 3
+
+
+def test_a_search_in_a_bundle_tells_what_it_searched(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    old = cli("compare", "a", "cfxId:x-b", "--range", "7d", "--at", str(AS_OF - DAY)).stdout
+    stale = describe_exchange(COMPARE, old.decode().strip(), body=BODY, requestedAt=NOW)
+    name = write_ndjson(tmp_path / "x.ndjson", [stale, *lines])
+    bundle = str(tmp_path / "case.db")
+    assert cli("snapshot", "bundle", "a", "b", "--range=7d", "-o", bundle).exit_code == 0
+
+    assert cli("replay", name, "--at", "search").exit_code == 0
+    ran = cli("replay", name, "--at", "search", "-s", bundle)
+    shown = cli("replay", name, "--at", "search", "-s", bundle, "--table").stdout.decode()
+    half, whole = ({"from": format_instant(AS_OF - age), "to": NOW} for age in (DAY // 2, 2 * DAY))
+    assert ran.exit_code == 5
+    assert [
+        (each["class"], each["searched"], each["reason"]) for each in ran.json["exchanges"]
+    ] == [
+        ("differs", half, "the bundle covers only a part of the search"),
+        ("match", half, None),
+        ("match", whole, None),
+    ]
+    assert "was never right within 12 hours before the request" in shown
+
+
+CASE = str(ROOT / "tests" / "corpus" / "files" / "case.ndjson")
+"""A recording with all classes of exchanges and of differences in the servers of the demo."""
+
+
+def test_explanations_are_under_their_exchanges(cli: Cli, demo_snapshot: str) -> None:
+    table = ("--explain", "--table", "-s", demo_snapshot)
+    explained = cli("replay", CASE, *table).stdout.decode()
+    servers = ("harbor-city", "night-shift", "--range", "7d")
+    text = cli("compare", *servers, "--at", "2026-03-01T12:00:00Z", *table)
+
+    assert " ".join(explained.split()).count(" ".join(text.stdout.decode().split())) == 3
+    shown = explained[explained.index("    This explains") : explained.index("    program:")]
+    assert all(line[:4].isspace() for line in shown.split("\n") if line)
+    assert max(map(len, shown.split("\n"))) <= 78
+
+
+def test_a_run_of_matches_is_shortened(cli: Cli, demo_snapshot: str, tmp_path: Path) -> None:
+    match, *_, damaged = Path(CASE).read_text(encoding="utf-8").splitlines()
+    lines = "\n".join([damaged, *[match] * 99, damaged, match])
+    (tmp_path / "x.ndjson").write_text(lines, encoding="utf-8")
+
+    shown = cli("replay", str(tmp_path / "x.ndjson"), "--table", "-s", demo_snapshot).stdout
+
+    assert shown.startswith(b"102 exchanges: 100 match, 2 unreadable\n\nunreadable ")
+    assert re.search(rb"\n +and 98 more that match\n\n?unreadable ", shown)
+    assert shown.count(b"harbor-city, night-shift; 7d") == 2
+
+
+OWN_KEY = b"a-customers-own-key"
+Replaying = Callable[..., ReplayedExchange]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SnapshotFile]:
+    times = range(AS_OF - 3 * DAY, AS_OF + 1, DAY // 4)
+    rows = [(name, at, at // DAY % 7 + 1) for name in ("a", "b") for at in times]
+    path = build_in(tmp_path_factory.mktemp("replayed"), [server("a"), server("b")], rows)
+    with closing(open_file(str(path))) as file:
+        yield file
+
+
+@pytest.fixture(scope="module")
+def access(tmp_path_factory: pytest.TempPathFactory) -> Access:
+    path = tmp_path_factory.mktemp("access") / "access.toml"
+    path.write_text(PLANS + format_key_table(hashlib.sha256(OWN_KEY).hexdigest()), encoding="utf-8")
+    return read_access(str(path))
+
+
+@pytest.fixture
+def replay_one(opened: SnapshotFile) -> Replaying:
+    def run(exchange: Exchange | Unreadable, **settings: Any) -> ReplayedExchange:
+        document = replay(opened, [exchange], ReplaySettings(**settings))
+        (replayed,) = document.exchanges
+        counts = document.counts.model_dump()
+        assert counts == dict.fromkeys(counts, 0) | {replayed.class_: 1}
+        return replayed
+
+    return run
+
+
+def answer(opened: SnapshotFile, names: list[str], range: Range, at: int | None = None) -> bytes:
+    request = build_compare_request(names, range=range)
+    return operations.compare(opened, request, at=at).to_json()
+
+
+def get_detail(opened: SnapshotFile) -> bytes:
+    return operations.get_server(opened, build_server_reference("a")).to_json()
+
+
+def error(kind: type[ApiError]) -> bytes:
+    return ErrorResponse.from_error(kind).to_json()
+
+
+def list_differences(replayed: ReplayedExchange) -> list[tuple[str, Any, Any]]:
+    return [(each.pointer, each.recorded, each.recomputed) for each in replayed.differences]
+
+
+def test_another_status_is_the_only_difference_besides_the_code(
+    opened: SnapshotFile, replay_one: Replaying
+) -> None:
+    lost = replay_one(record_get("a", error(ServerNotFoundError), status=404))
+    found = replay_one(record_get("x", get_detail(opened)))
+    other = replay_one(record_get("a?x=1", error(ServerNotFoundError), status=404))
+    proxy = replay_one(record_get("x", b"<html>", status=413))
+
+    assert list_differences(lost) == [
+        ("/status", 404, 200),
+        ("/error/code", "SERVER_NOT_FOUND", None),
+    ]
+    assert lost.differences[1].absent_in == "recomputed"
+    assert list_differences(found) == [("/status", 200, 404)]
+    assert found.reason == "no id x"
+    assert list_differences(other) == [
+        ("/status", 404, 400),
+        ("/error/code", "SERVER_NOT_FOUND", "INVALID_REQUEST"),
+    ]
+    assert list_differences(proxy) == [("/status", 413, 404)]
+    assert {each.class_ for each in (lost, found, other, proxy)} == {"differs"}
+
+
+def test_what_was_not_recorded_is_answered(opened: SnapshotFile, replay_one: Replaying) -> None:
+    silent = replay_one(replace(record_get("a", None), response=None))
+    bodiless = replay_one(record_get("a", None))
+    head = record_get("a", None)
+    head = replace(head, head=head.head._replace(method="HEAD"))
+
+    unknown = replay_one(replace(record_get("x", None), response=None))
+
+    assert silent.class_ == bodiless.class_ == unknown.class_ == "unrecorded"
+    assert unknown.reason == "the response was not recorded; the answer is an error: no id x"
+    assert silent.answer
+    assert silent.answer.body.text.encode() == get_detail(opened)
+    assert (silent.reason, bodiless.reason) == (
+        "the response was not recorded",
+        "the body of the response was not recorded",
+    )
+    assert replay_one(record_get("x", None)).class_ == "differs"
+    assert replay_one(head).class_ == "match"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", b"/healthz"),
+        ("GET", b"/gateway/v1/servers/a/stats"),
+        ("POST", b"/collect?id=1"),
+        ("OPTIONS", b"/gateway/v1/compare"),
+    ],
+)
+def test_other_requests_are_foreign(method: str, path: bytes, replay_one: Replaying) -> None:
+    path, _, query = path.partition(b"?")
+    exchange = replace(record_get("a", b""), head=Head(method, path, query, []), host="h:80")
+    replayed = replay_one(exchange)
+
+    assert (replayed.class_, replayed.answer, replayed.as_of) == ("foreign", None, None)
+    assert replayed.path == f"h:80{path.decode()}"
+
+
+@pytest.mark.parametrize("status", [302, 304, 401, 403, 408, 429, 500, 502, 503])
+def test_a_status_that_only_the_service_knows_is_not_reproducible(
+    status: int, replay_one: Replaying
+) -> None:
+    for exchange in (
+        record_get("a", error(RateLimitedError), status=status),
+        record_comparison(["a", "b"], "7d", None, status=status),
+    ):
+        replayed = replay_one(exchange)
+        assert (replayed.class_, replayed.answer) == ("notReproducible", None)
+        assert (replayed.reason or "").startswith(f"status {status}: ")
+
+
+ANY = record_comparison(["a", "b"], "30d", b"")
+SERVED = replace(ANY, is_from_service=True)
+
+
+def with_key(*keys: bytes) -> Exchange:
+    headers = [*ANY.head.headers, *((b"x-gateway-key", key) for key in keys)]
+    return replace(ANY, head=ANY.head._replace(headers=headers))
+
+
+@pytest.mark.parametrize(
+    ("exchange", "recorded", "answer"),
+    [
+        (with_key(OWN_KEY), 200, 403),
+        (with_key(OWN_KEY), 401, 403),
+        (with_key(b"unknown-key"), 200, 401),
+        (with_key(b""), 200, 401),
+        (with_key(OWN_KEY, OWN_KEY), 200, 401),
+        (ANY, 200, 200),
+        (ANY, 403, 200),
+        (ANY, 401, 401),
+        (replace(SERVED, plan="starter"), 200, 403),
+        (replace(SERVED, plan="details"), 403, 403),
+        (replace(SERVED, plan="deleted"), 200, None),
+        (SERVED, 401, 401),
+        (SERVED, 200, 200),
+        (with_key(OWN_KEY), 429, None),
+        (with_key(OWN_KEY), 500, None),
+    ],
+)
+def test_an_access_file_selects_the_plan(
+    exchange: Exchange, recorded: int, answer: int | None, access: Access, replay_one: Replaying
+) -> None:
+    response = RecordedResponse(recorded, b"{}")
+    replayed = replay_one(replace(exchange, response=response), access=access)
+
+    assert (replayed.answer and replayed.answer.status) == answer
+    assert (replayed.class_ == "notReproducible") == (answer is None)
+    assert ("/status" in [each.pointer for each in replayed.differences]) == (
+        answer not in {None, recorded}
+    )
+
+
+def test_a_given_plan_replaces_that_of_the_caller(access: Access, replay_one: Replaying) -> None:
+    plan = access.get_plan("details")
+    for exchange in (ANY, with_key(b"unknown-key"), replace(SERVED, plan="starter")):
+        replayed = replay_one(exchange, access=access, plan=plan)
+        assert replayed.answer
+        assert replayed.answer.status == 403
+    rejected = replace(ANY, response=RecordedResponse(401, b"{}"))
+    assert replay_one(rejected, access=access, plan=plan).class_ == "notReproducible"
+
+
+def test_a_tolerance_hides_small_differences(opened: SnapshotFile, replay_one: Replaying) -> None:
+    altered = json.loads(answer(opened, ["a", "b"], "7d"))
+    altered["data"][1]["averagePlayers"] += 0.25
+    exchange = record_comparison(["a", "b"], "7d", json.dumps(altered).encode())
+
+    assert replay_one(exchange).class_ == "differs"
+    assert replay_one(exchange, tolerance=Decimal("0.3")).class_ == "match"
+
+
+def test_a_key_is_hidden_before_a_value_is_cut(opened: SnapshotFile, replay_one: Replaying) -> None:
+    key = "own/secret~0123456789"
+    long = f"{'x' * 190}{key}{'x' * 20_000}"
+    member = f'"{key}":"{long}","uptime":'.encode()
+    named = answer(opened, ["a", "b"], "7d").replace(b'"uptime":', member, 1)
+    (of_body,), (of_member,) = (
+        replay_one(
+            record_comparison(["a", "b"], "7d", body, headers=[(b"x-gateway-key", key.encode())])
+        ).differences
+        for body in (long.encode(), named)
+    )
+
+    assert (of_body.pointer, of_member.pointer) == ("", "/data/0/\u2026")
+    shown = f"{'x' * 190}\u2026{'x' * 9}\u2026"
+    assert (of_body.recorded, of_member.recorded) == (shown, shown)
+
+
+HOUR = DAY // 24
+NAMES = ("a", "b", "c")
+Row = tuple[str, int, int]
+
+
+def replay_all(path: str, exchanges: list[Exchange], **how: Any) -> tuple[ReplayedExchange, ...]:
+    with closing(open_file(path)) as snapshot:
+        return replay(snapshot, exchanges, ReplaySettings(**how)).exchanges
+
+
+YEAR = 365 * DAY
+INSTANTS = st.integers(-60, 0).map(lambda hours: AS_OF + hours * HOUR) | st.integers(
+    AS_OF - 3 * DAY, AS_OF
+)
+OBSERVATIONS = st.dictionaries(
+    st.tuples(st.sampled_from(NAMES), INSTANTS | INSTANTS.map(lambda at: at - YEAR)),
+    st.integers(0, 9),
+    max_size=40,
+)
+
+
+def find_true_intervals(
+    snapshot: SnapshotFile, rows: list[Row], range: Range, recorded: bytes, last: int
+) -> list[tuple[int, int]]:
+    """Find when an answer was true in two days, by asking at every instant that can change it."""
+    within = 2 * DAY
+    changes = {at + shift for _, at, _ in rows for shift in (0, DAYS[range] * DAY)}
+    starts = sorted({last - within, *(at for at in changes if last - within < at <= last)})
+    found: list[tuple[int, int]] = []
+    for start, end in zip(starts, [*(at - 1 for at in starts[1:]), last], strict=True):
+        if answer(snapshot, list(NAMES), range, start) == recorded:
+            is_adjacent = found and found[-1][1] == start - 1
+            found.append((found.pop()[0] if is_adjacent else start, end))
+    return found
+
+
+@settings(max_examples=few_examples())
+@given(
+    observations=OBSERVATIONS,
+    range=st.sampled_from(["24h", "7d", "1y"]),
+    at=INSTANTS,
+    age=st.integers(0, DAY) | st.just(0),
+)
+def test_an_answer_matches_at_its_instant_and_a_search_finds_it(
+    observations: dict[tuple[str, int], int], range: Range, at: int, age: int
+) -> None:
+    rows = [(name, instant, players) for (name, instant), players in observations.items()]
+    with tempfile.TemporaryDirectory() as directory:
+        records = [server(name, players={"current": 3}) for name in NAMES]
+        path = str(build_in(Path(directory), records, [*rows, ("a", AS_OF - 4 * DAY, 1)]))
+        with closing(open_file(path)) as snapshot:
+            body = answer(snapshot, list(NAMES), range, at)
+            rows.append(("a", AS_OF - 4 * DAY, 1))
+            expected = find_true_intervals(snapshot, rows, range, body, at + age)
+        exchange = record_comparison(NAMES, range, body, as_of=at, requested_at=at + age)
+        (recorded,) = replay_all(path, [exchange])
+        (searched,) = replay_all(path, [exchange], at="search")
+
+    assert (recorded.class_, recorded.as_of, recorded.differences) == ("match", at, ())
+    assert [(each.from_, each.to) for each in searched.true_during or ()] == expected
+    assert any(start <= at <= end for start, end in expected)
+    assert (searched.class_, searched.as_of, searched.differences) == ("match", expected[-1][1], ())
+
+
+def list_rows() -> list[Row]:
+    """Return three servers' counts of 40 days, every 6 hours; each instant has another value."""
+    times = range(AS_OF - 40 * DAY, AS_OF + 1, DAY // 4)
+    return [(name, at, (at // HOUR * 7 + ord(name)) % 101 + 50) for at in times for name in NAMES]
+
+
+REQUESTS: list[tuple[list[str], Range]] = [
+    (["a", "b"], "24h"),
+    (["b", "a"], "7d"),
+    (["b", "c"], "7d"),
+    (["c", "a", "b"], "30d"),
+    (["b", "c"], "1y"),
+]
+
+
+def record_requests(path: str) -> list[Exchange]:
+    """Record comparisons of every kind, and every server."""
+    with closing(open_file(path)) as snapshot:
+        comparisons = [
+            record_comparison(names, name, answer(snapshot, names, name), as_of=AS_OF)
+            for names, name in REQUESTS
+        ]
+        details = [
+            operations.get_server(snapshot, build_server_reference(name)).to_json()
+            for name in NAMES
+        ]
+    return comparisons + [
+        record_get(name, detail, as_of=AS_OF) for name, detail in zip(NAMES, details, strict=True)
+    ]
+
+
+def test_an_altered_observation_shows_in_exactly_the_answers_that_used_it(build: Build) -> None:
+    records = [server(name, players={"current": 3}) for name in NAMES]
+    recorded = record_requests(build(records, list_rows()))
+    altered_at = AS_OF - 3 * DAY
+    altered = build(
+        records,
+        [
+            (name, at, 999 if (name, at) == ("a", altered_at) else was)
+            for name, at, was in list_rows()
+        ],
+    )
+
+    assert {each.class_ for each in replay_all(build(records, list_rows()), recorded)} == {"match"}
+    found = [
+        (each.class_, [difference.pointer for difference in each.differences])
+        for each in replay_all(altered, recorded)
+    ]
+    expected = {1: "/data/1/", 3: "/data/1/"}
+    figures = ["averagePlayers", "medianPlayers", "peakPlayers"]
+    for number, (class_, pointers) in enumerate(found):
+        assert class_ == ("differs" if number in expected else "match")
+        place = expected.get(number)
+        assert set(pointers) <= {f"{place}{figure}" for figure in figures}
+        assert {f"{place}averagePlayers", f"{place}peakPlayers"} <= set(pointers) or not place
+
+
+def test_a_search_finds_the_as_of_time_of_an_older_snapshot(build: Build) -> None:
+    records = [server(name) for name in NAMES]
+    older_as_of = AS_OF - 20 * 60_000
+    rows = [*list_rows(), ("b", older_as_of - 7, 4), ("b", older_as_of + 9, 5)]
+    older = build(
+        records, [row for row in rows if row[1] <= older_as_of], "--as-of", str(older_as_of)
+    )
+    newer = build(records, rows)
+    with closing(open_file(older)) as snapshot:
+        body = answer(snapshot, ["a", "b", "c"], "30d")
+    exchange = record_comparison(["a", "b", "c"], "30d", body, requested_at=AS_OF)
+    never = record_comparison(
+        ["a", "b", "c"], "30d", body.replace(b'"range":"30d","data"', b'"range":"7d","data"')
+    )
+    altered = json.loads(body)
+    altered["data"][1]["peakPlayers"] += 1
+    partly = record_comparison(["a", "b", "c"], "30d", json.dumps(altered).encode())
+    found, never_found, partly_found = replay_all(newer, [exchange, never, partly], at="search")
+
+    assert (found.class_, found.as_of) == ("match", older_as_of + 8)
+    assert {each.class_ for each in found.differences} == {"current"}
+    assert [(each.from_, each.to) for each in found.true_during or ()] == [
+        (older_as_of - 7, older_as_of + 8)
+    ]
+    assert [each.server_id for each in found.servers or ()] == ["a", "b", "c"]
+    assert (never_found.class_, never_found.true_during) == ("differs", ())
+    assert all(not each.true_during for each in never_found.servers or ())
+    assert (partly_found.class_, partly_found.true_during) == ("differs", ())
+    assert [bool(each.true_during) for each in partly_found.servers or ()] == [True, False, True]
+
+
+KEYS = {
+    place: f"{place}-secret-0123456789"
+    for place in ("header", "cookie", "authorization", "registered", "parameter", "foreign")
+}
+GENERATED = "srvstat_" + "g" * 43
+TARGETS = (
+    *(f"/gateway/v1/servers/{key}" for key in (GENERATED, KEYS["header"], KEYS["registered"])),
+    f"{SERVER}?by={KEYS['header']}&api_key={KEYS['parameter']}",
+    f"{SERVER}?by=%73{GENERATED[1:]}",
+    f"/login?access_token={KEYS['foreign']}",
+    f"/gateway/v2/{KEYS['header']}",
+    f"/{'a' * 990}/{KEYS['header']}",
+    f"{SERVER}?{'?' * 10_000}",
+)
+
+
+def write_recordings_with_keys(directory: Path) -> list[str]:
+    """Write recordings with keys in every part of a request and in answers; return their names."""
+    headers = {
+        "x-gateway-key": KEYS["header"],
+        "cookie": f"session={KEYS['cookie']}",
+        "authorization": f"Bearer {KEYS['authorization']}",
+    }
+    sent = " ".join((GENERATED, KEYS["header"], KEYS["registered"]))
+    echo = json.dumps({"error": {sent: sent}, "list": [sent]})
+    bodies = (sent, BODY.replace('"a"', f'"{GENERATED}"'), f'{{"{sent}":1}}', BODY)
+    requests = [
+        *((target, None, 200) for target in TARGETS),
+        *((COMPARE, body, status) for status in (200, 400) for body in bodies),
+    ]
+    exchanges = [
+        describe_exchange(target, echo, body=body, status=status, headers=headers, requestedAt=NOW)
+        for target, body, status in requests
+    ]
+    commands = directory / "mail.txt"
+    commands.write_text(
+        "".join(
+            f"curl '{each}' -H 'X-Gateway-Key: {KEYS['header']}' -b 'k={KEYS['cookie']}'"
+            f" -H 'Authorization: Bearer {KEYS['authorization']}' -d '{sent}'\n"
+            for each in TARGETS
+        ),
+        encoding="utf-8",
+    )
+    return [
+        write_har(directory / "x.har", exchanges),
+        write_ndjson(directory / "x.ndjson", exchanges),
+        str(commands),
+    ]
+
+
+def test_no_key_is_shown(cli: Cli, build: Build, tmp_path: Path) -> None:
+    snapshot = build([server("a"), server("b")], [("a", AS_OF, 3), ("b", AS_OF, 4)])
+    access = tmp_path / "access.toml"
+    digest = hashlib.sha256(KEYS["registered"].encode()).hexdigest()
+    access.write_text(PLANS + format_key_table(digest), encoding="utf-8")
+    names = write_recordings_with_keys(tmp_path)
+    hidden = {GENERATED, GENERATED[1:], *KEYS.values()}
+    for options, unknown in (
+        (["--access", str(access)], set[str]()),
+        (["--access", str(access), "--at", "search", "--table"], set[str]()),
+        (["--json"], {KEYS["registered"]}),
+        (["--table"], {KEYS["registered"]}),
+    ):
+        ran = cli("replay", *names, *options, "-s", snapshot)
+        shown = ran.stdout.decode() + ran.stderr
+        assert ran.exit_code == 5
+        assert "\u2026" in shown
+        assert {key for key in hidden if key in shown} == unknown
+
+
+def test_no_key_is_in_the_reason_of_an_unreadable_line(
+    build: Build, cli: Cli, tmp_path: Path
+) -> None:
+    snapshot = build([server("a")], [("a", AS_OF, 1)])
+    key = KEYS["registered"]
+    access = tmp_path / "access.toml"
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    access.write_text(PLANS + format_key_table(digest), encoding="utf-8")
+    lines = tmp_path / "x.ndjson"
+    lines.write_text(f'{{"document":"{GENERATED}"}}\n{{"{key}":1,"{key}":2}}\n', encoding="utf-8")
+
+    ran = cli("replay", str(lines), "--access", str(access), "-s", snapshot)
+
+    assert [each["reason"] for each in ran.json["exchanges"]] == [
+        'document: "…" is not one of recording',
+        'the key "…" is repeated',
+    ]
+
+
+def test_of_a_foreign_request_only_host_and_path_are_shown(
+    build: Build, cli: Cli, tmp_path: Path
+) -> None:
+    snapshot = build([server("a")], [("a", AS_OF, 1)])
+    urls = {
+        "https://me:hidden@maps.example:8443/tile?k=hidden#hidden": "maps.example:8443/tile",
+        "http://[::1]/login?code=hidden&state=hidden": "[::1]/login",
+        "https://api.example/gateway/v1/servers/a/x?by=hidden": "api.example"
+        "/gateway/v1/servers/a/x",
+        "https://cdn.example?hidden": "cdn.example/",
+        "https://me:hidden/": "/",  # no valid port, so perhaps a password
+        "https://me:hidden/hidden@maps.example/p?k=hidden": "/…@maps.example/p",
+        "https://me:12/hidden@maps.example/p": "/…@maps.example/p",  # the port is a password, too
+        "https://cdn.example/vue@3/x.js": "cdn.example/…@3/x.js",
+        "//me:hidden@maps.example/p?k=hidden": "/…@maps.example/p",
+        "wss://chat.example/live?token=hidden": "wss:",
+    }
+    unusual = {
+        " https://me:hidden@maps.example/p": "/…@maps.example/p",  # which curl refuses
+        "hidden@maps.example/p": "/…@maps.example/p",  # which curl reads
+        "hidden:x@maps.example/p": "/…@maps.example/p",
+    }
+    urls_of_files = {**urls, **unusual}
+    exchanges = [describe_exchange(url, "{}", requestedAt=NOW) for url in urls_of_files]
+    exchanges.append(describe_exchange("/implicit#access_token=hidden", "{}", requestedAt=NOW))
+    entries = [{"request": {"method": "GET", "url": url, "headers": []}} for url in urls_of_files]
+    har = tmp_path / "x.har"
+    har.write_text(json.dumps({"log": {"entries": entries}}), encoding="utf-8")
+    preflight = "https://api.example/gateway/v1/compare?hidden"
+    commands = tmp_path / "mail.txt"
+    commands.write_text(
+        "".join(f"curl '{url}'\n" for url in urls)
+        + f"curl -u me:hidden -G -d key=hidden maps.example/tile\ncurl -X OPTIONS {preflight}\n"
+        "curl hidden:x@maps.example/p\ncurl -X 'GET?key=hidden' maps.example/p\n",
+        encoding="utf-8",
+    )
+    names = (write_ndjson(tmp_path / "x.ndjson", exchanges), str(har), str(commands))
+
+    ran = cli("replay", *names, "--json", "-s", snapshot)
+
+    exchanges = ran.json["exchanges"]
+    assert {each["class"] for each in exchanges} == {"foreign"}
+    assert [each["path"] for each in exchanges] == [
+        *(*urls_of_files.values(), "/implicit"),
+        *urls_of_files.values(),
+        *(*urls.values(), "maps.example/tile", "api.example/gateway/v1/compare"),
+        *("maps.example/p", "maps.example/p"),
+    ]
+    assert exchanges[-1]["method"] == "GET…"
+    for options in (["--json"], ["--table"], ["--table", "--explain"], ["--at", "search"]):
+        shown = cli("replay", *names, *options, "-s", snapshot)
+        assert "hidden" not in shown.stdout.decode() + shown.stderr
+
+
+def test_no_address_in_the_reason_of_an_unreadable_line_has_its_query(
+    build: Build, cli: Cli, tmp_path: Path
+) -> None:
+    snapshot = build([server("a")], [("a", AS_OF, 1)])
+    url = 'https://me:hidden@maps.example/tile?k="hidden#hidden'
+    lines = tmp_path / "x.ndjson"
+    lines.write_text(
+        f"{json.dumps({'document': url})}\n"
+        f"{{{json.dumps(url)}:1,{json.dumps(url)}:2}}\n"
+        f"{json.dumps({'request': {'method': 'GET', 'path': '/', url: 1}})}\n",
+        encoding="utf-8",
+    )
+
+    ran = cli("replay", str(lines), "-s", snapshot)
+
+    assert [each["reason"] for each in ran.json["exchanges"]] == [
+        'document: "https://maps.example/tile" is not one of recording',
+        'the key "https://maps.example/tile" is repeated',
+        'request["https://maps.example/tile"]: unknown property',
+    ]
+
+
+def test_a_pasted_command_shows_no_file(build: Build, cli: Cli, empty_directory: Path) -> None:
+    snapshot = build([server("a")], [("a", AS_OF, 1)])
+    Path("secret.txt").write_text("hidden", encoding="utf-8")
+    mail = empty_directory / "mail.txt"
+    url = f"https://api.example{SERVER}"
+    mail.write_text(f"curl -G {url} --data-urlencode by@secret.txt\n", encoding="utf-8")
+
+    ran = cli("replay", str(mail), "--json", "-s", snapshot)
+
+    (exchange,) = ran.json["exchanges"]
+    assert (ran.exit_code, exchange["class"], exchange["path"]) == (5, "unreadable", None)
+    assert exchange["reason"] == (
+        "--data-urlencode: files and standard input are not read; write the contents into the"
+        " command"
+    )
+    assert "hidden" not in ran.stdout.decode() + ran.stderr
