@@ -24,6 +24,7 @@ from replay.recorded import (
     read_all,
     read_one,
 )
+from srvstat.asgi.log import hide_keys, store_request
 from srvstat.contract.errors import InvalidRequestError, SourceError
 from srvstat.contract.http import MAX_HEAD_BYTES, Head, parse_get_server
 from srvstat.documents.support import Recording, StoredRequest, StoredResponse
@@ -577,11 +578,8 @@ def test_a_large_har_takes_little_memory(
 def test_a_key_that_begins_inside_a_character_of_the_answer_is_hidden() -> None:
     answer = '{"hostname": "Night Shift «夜勤»"}'.encode()
     key = "«夜勤»".encode()[1:-1]
+    key_filter = KeyFilter([key.decode("latin-1")], lambda _: False)
     head = Head("GET", b"/gateway/v1/servers/" + key, b"", ((b"x-gateway-key", key),))
-    exchange = ServedExchange(head, b"", 200, answer, 0, None, 0, "0" * 64)
 
-    line = encode_line(exchange, KeyFilter([key.decode("latin-1")], lambda _: False))
-
-    record = json.loads(line)
-    assert record["request"]["path"] == "/gateway/v1/servers/…"
-    assert record["response"]["body"] == '{"hostname": "Night Shift \ufffd…\ufffd"}'
+    assert store_request(head, b"", key_filter).path == "/gateway/v1/servers/…"
+    assert hide_keys(answer, key_filter) == '{"hostname": "Night Shift \ufffd…\ufffd"}'
