@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from srvstat.contract import wire
 from srvstat.contract.time import format_instant
 from srvstat.render.figures import format_average, format_median, format_whole
-from srvstat.render.svg import NamedServer, Size, name_servers
+from srvstat.render.svg import NamedServer, name_servers
 from srvstat.render.text import NOTHING, escape_text, format_local_time
 
 Child = Element | str
@@ -76,6 +76,16 @@ def build_whole(value: int | None) -> Element:
 def build_time(at: int, text: str) -> Element:
     """Build the text of a time that also has its exact instant."""
     return build("time", text, datetime=format_instant(at))
+
+
+def build_note(*children: Child) -> Element:
+    """Build a paragraph in small print."""
+    return build("p", *children, class_="note")
+
+
+def build_remark(*children: Child) -> Element:
+    """Build small print beside a figure or a name."""
+    return build("span", *children, class_="note")
 
 
 def build_section(name: str, title: str, *children: Child) -> Element:
@@ -169,13 +179,3 @@ class Labels(NamedTuple):
     def build_time(self, at: int) -> Element:
         """Build a local time."""
         return build_time(at, format_local_time(at, self.zone))
-
-
-def build_drawing(draw: Callable[[Size], Element], wide: Size, narrow: Size) -> Element:
-    """Build a picture for wide pages, and one for narrow pages."""
-    return build(
-        "div",
-        build("div", draw(wide), class_="wide"),
-        build("div", draw(narrow), class_="narrow"),
-        class_="drawing",
-    )
