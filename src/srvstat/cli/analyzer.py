@@ -1,11 +1,11 @@
 """The questions of the analyzer: servers, stats, top, growth, peak-hours, history, integrity."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis import windows
@@ -32,7 +32,7 @@ from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.analysis.windows import check_server_count, divide_window
 from srvstat.cli import options
-from srvstat.cli.answers import add_hint
+from srvstat.cli.hints import report_no_match
 from srvstat.cli.output import (
     Form,
     FormOptions,
@@ -45,12 +45,21 @@ from srvstat.cli.output import (
 )
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.time import Window
-from srvstat.documents.analysis import Aggregate, GrowthStepName, HistoryNotes, HistoryQuery, TopKey
+from srvstat.documents.analysis import (
+    Aggregate,
+    GrowthStepName,
+    HistoryNotes,
+    HistoryQuery,
+    TopKey,
+)
 from srvstat.documents.snapshot import SortKey
 from srvstat.render.text import format_count, format_span, format_zoned_time
-from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.read.windows import compute_window_totals
 from srvstat.snapshot.rows import ServerRow
+
+if TYPE_CHECKING:
+    from srvstat.operations.access import Plan
 
 _MAX_LISTED = 10
 
@@ -77,10 +86,10 @@ def servers(
     Example: srvstat servers roleplay --region EU --sort current
     """
     chosen = form.choose()
-    with closing(open_snapshot(options.find_snapshot(snapshot))) as file:
+    with options.open_chosen(snapshot) as file:
         found = list_servers(file, filters, sort=sort, limit=options.choose_limit(limit, chosen))
         if not found.matched:
-            options.report_no_match(file, filters)
+            report_no_match(file, filters)
         return show(found, chosen)
 
 
@@ -134,14 +143,14 @@ def top(
     check_window(window)
     if figures.versus:
         windows.check_previous(window)
-    with closing(open_snapshot(options.find_snapshot(snapshot))) as file:
+    with options.open_chosen(snapshot) as file:
         interval = windows.choose_window(file, window)
         report_missing_data(file, interval, zone=window.tz)
         found = rank_servers(
             file, filters, interval, by, limit or 0, figures=figures, zone=window.tz
         )
         if not found.server_count:
-            options.report_no_match(file, filters)
+            report_no_match(file, filters)
     return show(found, chosen)
 
 
@@ -162,14 +171,13 @@ def growth(
 
     Example: srvstat growth srv-1 --step week --range 90d
     """
-    chosen, zone = form.choose(), check_window(window)
-    named.check()
-    with open_question(snapshot, named, window) as (file, found, interval):
-        drawn = list(found)
-        if form.chart:
-            check_server_count(len(drawn))
-        document = compute_growth(file, drawn, interval, step, zone)
-    return show(document, chosen, chart=document if form.chart else None)
+    return _answer(
+        snapshot,
+        named,
+        window,
+        form,
+        lambda file, found, interval, zone: compute_growth(file, found, interval, step, zone),
+    )
 
 
 def peak_hours(
@@ -185,20 +193,28 @@ def peak_hours(
 
     Example: srvstat peak-hours srv-1 --tz Europe/Berlin --range 90d
     """
-    chosen, zone = form.choose(), check_window(window)
-    named.check()
-    with open_question(snapshot, named, window) as (file, found, interval):
-        drawn = list(found)
-        if form.chart:
-            check_server_count(len(drawn))
-        document = compute_peak_hours(file, drawn, interval, zone)
-    return show(document, chosen, chart=document if form.chart else None)
+    return _answer(snapshot, named, window, form, compute_peak_hours)
 
 
-def history(
+def _answer(
+    snapshot: str | None,
     named: NamedServers,
     window: windows.WindowQuery,
     form: FormOptions,
+    compute: Callable[[Snapshot, Any, Window, ZoneInfo], Any],
+) -> Outcome:
+    """Answer a question with one document, which a chart shows too."""
+    chosen, zone = form.choose(), check_window(window)
+    named.check()
+    with open_question(snapshot, named, window) as (file, found, interval):
+        document = compute(file, _list_drawn(found) if form.chart else found, interval, zone)
+    return show(document, chosen, chart=document if form.chart else None)
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """The steps of a history."""
+
     step: Annotated[
         str | None,
         Parameter(
@@ -207,17 +223,23 @@ def history(
             " that fits.",
             "STEP",
         ),
-    ] = None,
+    ] = None
     aggregate: Annotated[
         Aggregate | None,
         Parameter("What represents the observations of a step [default: mean]."),
-    ] = None,
-    sum: Annotated[
-        bool, Parameter("Add the servers up in each step; needs --step or --chart.")
-    ] = False,
+    ] = None
+    sum: Annotated[bool, Parameter("Add the servers up in each step; needs --step or --chart.")] = (
+        False
+    )
+
+
+def history(
+    named: NamedServers,
+    window: windows.WindowQuery,
+    form: FormOptions,
+    steps: StepOptions,
+    customer: options.PlanOptions,
     snapshot: options.SnapshotOption = None,
-    plan: options.PlanOption = None,
-    access: options.AccessOption = None,
 ) -> Outcome:
     """List observations or aggregates of steps.
 
@@ -227,33 +249,27 @@ def history(
     Example: srvstat history srv-1 srv-2 --range 7d --step 1h --format csv
     """
     chosen, zone = form.choose(), check_window(window)
-    parsed, represents = parse_steps(step, aggregate, is_sum=sum, is_chart=form.chart)
+    step, aggregate = parse_steps(
+        steps.step, steps.aggregate, is_sum=steps.sum, is_chart=form.chart
+    )
     named.check()
-    permissions = options.find_plan(plan, access)
-    references = named.build_references()
-    if permissions is not None:
-        permissions.check_raw_history()
+    plan = customer.find_plan()
     with ExitStack() as stack:
-        file = stack.enter_context(closing(open_snapshot(options.find_snapshot(snapshot))))
-        interval = windows.choose_window(file, window)
-        if permissions is not None:
-            permissions.check_history(interval, file.as_of)
-        with add_hint(file):
-            found = find_references(file, references)
-        report_missing_data(file, interval, found, window.tz)
-        query = HistoryQuery(interval, window.tz, represents, sum, parsed and parsed.name)
+        file, servers, interval = stack.enter_context(open_question(snapshot, named, window, plan))
+        found = list(servers)
+        query = HistoryQuery(interval, window.tz, aggregate, steps.sum, step and step.name)
         if form.chart:
-            chart = compute_step_chart(file, found, query, parsed, count_chart_values())
+            chart = compute_step_chart(file, found, query, step, count_chart_values())
             # The rows of a table would move the chart off the screen.
             notes = HistoryNotes(chart.query, file.as_of, has_omitted=False)
             return show(notes, chosen, chart=chart)
-        if parsed is None:
+        if step is None:
             tables = describe_observations(file, found, query)
             rows = read_history(file, found, interval)
         else:
-            steps = divide_window(file, found, interval, parsed, zone)
-            tables = describe_steps(file, found, steps, query)
-            rows = aggregate_history(file, found, steps, represents, is_sum=sum)
+            divided = divide_window(file, found, interval, step, zone)
+            tables = describe_steps(file, found, divided, query)
+            rows = aggregate_history(file, found, divided, aggregate, is_sum=steps.sum)
         if chosen is Form.TABLE:
             outcome = show_tables(tables)
         else:
@@ -284,11 +300,7 @@ def integrity(
     # Its documents take a quarter of the time to start the other questions.
     from srvstat.analysis.integrity import check_integrity  # noqa: PLC0415
 
-    chosen, zone = form.choose(), check_window(window)
-    selected.check()
-    with open_question(snapshot, selected, window) as (file, found, interval):
-        document = check_integrity(file, found, interval, zone)
-    return show(document, chosen)
+    return _answer(snapshot, selected, window, form, check_integrity)
 
 
 class _Question(NamedTuple):
@@ -299,17 +311,25 @@ class _Question(NamedTuple):
 
 @contextmanager
 def open_question(
-    snapshot: str | None, named: NamedServers, window: windows.WindowQuery
+    snapshot: str | None,
+    named: NamedServers,
+    window: windows.WindowQuery,
+    plan: "Plan | None" = None,
 ) -> Iterator[_Question]:
     """Open the snapshot, and find the servers and the window of a question.
 
-    Reports on standard error what the window lacks, and that no server matches a filter.
+    Reports on standard error what the window lacks, and that no server matches a filter. A plan
+    must allow the history of the window.
 
     Raises ApiError, SnapshotError.
     """
     references = named.build_references()
-    with closing(open_snapshot(options.find_snapshot(snapshot))) as file, add_hint(file):
+    if plan is not None:
+        plan.check_raw_history()
+    with options.open_chosen(snapshot) as file:
         interval = windows.choose_window(file, window)
+        if plan is not None:
+            plan.check_history(interval, file.as_of)
         if isinstance(named, SelectedServers) and named.all:
             report_missing_data(file, interval, zone=window.tz)
             yield _Question(file, _iter_matches(file, named), interval)
@@ -325,7 +345,7 @@ def _iter_matches(snapshot: Snapshot, wanted: FilterOptions) -> Iterator[ServerR
         has_match = True
         yield server
     if not has_match:
-        options.report_no_match(snapshot, wanted)
+        report_no_match(snapshot, wanted)
 
 
 def _list_drawn(found: Iterable[ServerRow]) -> list[ServerRow]:
@@ -368,7 +388,7 @@ def report_missing_data(
     if first is None or last is None:
         report("note: the snapshot has no observation")
         return
-    if window.end < first or window.start >= last:
+    if window.end < first or last < window.first:
         span = format_span(first, last, format_at)
         report(f"note: no observation in the window; the snapshot has {span}")
         return

@@ -5,14 +5,12 @@ import shlex
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
 from srvstat.analysis.parameters import Parameter, Without
 from srvstat.analysis.selection import NamedServers, find_references
-from srvstat.cli.answers import add_hint
 from srvstat.cli.options import (
     NDJSON_ENDINGS,
     OUTPUT,
@@ -23,7 +21,7 @@ from srvstat.cli.options import (
     QuietOption,
     SnapshotOption,
     check_ending,
-    find_snapshot,
+    open_chosen,
     parse_instant_option,
 )
 from srvstat.cli.output import STDERR, Form, Outcome, report, show
@@ -55,7 +53,7 @@ from srvstat.render.summary import (
     format_update_summary,
 )
 from srvstat.render.text import format_count
-from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.snapshot.write.copies import write_bundle, write_export
@@ -217,10 +215,9 @@ def bundle(
     check_ending(output, *SNAPSHOT_ENDINGS)
     named.check()
     references, longest = named.build_references(), parse_range(range)
-    with closing(open_snapshot(find_snapshot(snapshot))) as parent:
+    with open_chosen(snapshot) as parent:
         check_coverage(parent, find_window(longest, parent.as_of))
-        with add_hint(parent):
-            servers = find_references(parent, references)
+        servers = find_references(parent, references)
         with allow_cleanup():
             summary = write_bundle(
                 output, parent, servers, longest, redact=redact, overwrite=overwrite
@@ -250,11 +247,10 @@ def export(
     check_ending(output)
     check_new_folder("-o", output)
     references = named.build_references()
-    with closing(open_snapshot(find_snapshot(snapshot))) as file:
+    with open_chosen(snapshot) as file:
         servers = file.iter_servers
         if named.identifiers:
-            with add_hint(file):
-                chosen = find_references(file, references)
+            chosen = find_references(file, references)
             servers = chosen.__iter__
         with allow_cleanup():
             summary = write_export(

@@ -1,11 +1,22 @@
-"""Suggest servers for an identifier or a name that no server has."""
+"""Hints: which server an unknown identifier or name may mean, and which values filters can have."""
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
 from difflib import get_close_matches
 from itertools import islice, product
 
-from srvstat.analysis.selection import FilterOptions, list_names
+from srvstat.analysis.selection import (
+    FilterOptions,
+    Name,
+    UnknownNameError,
+    build_references,
+    count_record_values,
+    list_names,
+)
+from srvstat.cli.output import report
 from srvstat.contract import wire
-from srvstat.contract.errors import InvalidRequestError
+from srvstat.contract.errors import ApiError, InvalidRequestError, SrvstatError
 from srvstat.contract.requests import (
     NAMESPACES,
     Namespace,
@@ -13,7 +24,8 @@ from srvstat.contract.requests import (
     build_server_reference,
 )
 from srvstat.documents.document import remove_color_codes
-from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.operations.answers import UnknownServerError
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.rows import ServerRow
 
 _MAX_COMPARED_CHARACTERS = 12_000
@@ -26,6 +38,38 @@ _LEAST_SEARCHED = 3
 """The length of a text from which servers that contain it are suggested: shorter ones fit many."""
 
 _MAX_SUGGESTED = 5
+_MAX_LISTED = 10
+
+
+def find_hint(
+    error: ApiError, paths: Iterable[str], identifiers: Sequence[str], by: str | None
+) -> str:
+    """Return a hint after a semicolon for an error of an unknown server; empty without one.
+
+    The first of several snapshots that has a hint gives it. `identifiers` are those of a command
+    that takes no names: they may be names all the same.
+
+    Raises SnapshotError.
+    """
+    if isinstance(error, UnknownServerError):
+        return _suggest(paths, error.reference.identifier, error.reference.by)
+    if isinstance(error, UnknownNameError):
+        return _suggest(paths, error.name, "id")
+    if isinstance(error, InvalidRequestError):
+        # The request is invalid, whatever the state of the snapshot.
+        with suppress(SrvstatError):
+            references = build_references(identifiers, by)
+            names = [one.text for one in references if isinstance(one, Name) and not one.reference]
+            return _suggest(paths, names[0], "id") if names else ""
+    return ""
+
+
+def _suggest(paths: Iterable[str], unknown: str, by: Namespace) -> str:
+    for path in paths:
+        with closing(open_snapshot(path)) as snapshot:
+            if hint := suggest_servers(snapshot, unknown, by):
+                return f"; {hint}"
+    return ""
 
 
 def suggest_servers(snapshot: Snapshot, unknown: str, by: Namespace) -> str | None:
@@ -111,3 +155,35 @@ def _search_servers(
             if compared <= _MAX_COMPARED_CHARACTERS:
                 names.setdefault(name, server)
     return named, matching, [names[name] for name in get_close_matches(text.casefold(), names)]
+
+
+def report_no_match(snapshot: Snapshot, wanted: FilterOptions) -> None:
+    """Say on standard error that no server matches a filter, and what exists if a value does not.
+
+    Raises SnapshotError.
+    """
+    if wanted.game is None and wanted.region is None and not wanted.tags:
+        report("note: no server matches")
+        return
+    values = count_record_values(snapshot)
+    unknown = [
+        f"note: --{name}: no server has {wire.quote_value(value)}; {_list_values(name, counts)}"
+        for name, given, counts in (
+            ("game", (wanted.game,), values.games),
+            ("region", (wanted.region,), values.regions),
+            ("tag", wanted.tags or (), values.tags),
+        )
+        for value in given
+        if value is not None and value.casefold() not in map(str.casefold, counts)
+    ]
+    report(*(unknown or ["note: no server matches all options"]))
+
+
+def _list_values(name: str, counts: Counter[str]) -> str:
+    """Return the most frequent values, each with the number of its servers."""
+    known = [(value, count) for value, count in counts.most_common() if value]
+    if not known:
+        return f"no server has a {name}"
+    first = [f"{wire.quote_value(value)} ({count:,})" for value, count in known[:_MAX_LISTED]]
+    more = len(known) - len(first)
+    return f"{name}s are {', '.join(first)}" + (f" and {more:,} more" if more else "")

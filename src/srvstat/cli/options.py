@@ -2,10 +2,9 @@
 
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import fields, is_dataclass
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial, wraps
 from inspect import Parameter as SignatureParameter
 from inspect import Signature, signature
@@ -21,7 +20,7 @@ from typer.completion import (  # type: ignore[attr-defined] # imported there wi
 from typer.models import ArgumentInfo, OptionInfo
 
 from srvstat.analysis.parameters import Completion, Parameter, Without
-from srvstat.cli.output import Form, FormOptions, Outcome, report, show_error
+from srvstat.cli.output import Form, Outcome, report, show_error
 from srvstat.contract.errors import (
     ApiError,
     ParameterError,
@@ -29,15 +28,13 @@ from srvstat.contract.errors import (
     SrvstatError,
     UsageError,
 )
-from srvstat.contract.requests import NAMESPACES, CompareRequest, Namespace, ServerReference
+from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.contract.time import DEFAULT_RANGE, YEAR_2001, InstantError, Range, parse_instant
-from srvstat.contract.wire import quote_value
 from srvstat.files.paths import convert_errors
 from srvstat.render.text import format_time
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
-    from srvstat.analysis.selection import FilterOptions
     from srvstat.operations.access import Plan
 
 
@@ -47,7 +44,6 @@ DEFAULT_SNAPSHOT = "snapshot.db"
 LIST_LENGTH = 50
 """The servers that a table lists by default."""
 
-_MAX_LISTED = 10
 _MAX_COMPLETIONS = 500
 _SERVERS_FOR_COMPLETION = 10_000
 """The servers whose values are completed; reading them takes 0.1 s."""
@@ -83,11 +79,24 @@ def flatten(command: Callable[..., Outcome], variables: str = "") -> Callable[..
         try:
             return command(**values)
         except ApiError as error:
-            form = values.get("form")
-            return show_error(error, form.choose() if isinstance(form, FormOptions) else Form.TABLE)
+            return _show_error(error, values)
 
     run.__signature__ = Signature(taken)  # type: ignore[attr-defined] # Typer reads it
     return run
+
+
+def _show_error(error: ApiError, values: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of a command with these arguments that raised an error of the API."""
+    # Only an error pays for this import.
+    from srvstat.cli.hints import find_hint  # noqa: PLC0415
+
+    given = [values["new"], values["old"]] if "old" in values else [values.get("snapshot")]
+    identifiers = values.get("identifiers") or [values.get("identifier", "")]
+    paths = (find_snapshot(path) for path in given)
+    error.reason += find_hint(error, paths, identifiers, values.get("by"))
+    form = values.get("form")
+    is_json = values.get("json") if form is None else form.choose() is Form.JSON
+    return show_error(error, Form.JSON if is_json else Form.TABLE)
 
 
 def _split(annotation: Any) -> tuple[Any, ...]:
@@ -146,7 +155,7 @@ def _complete_identifier(ctx: typer.Context, incomplete: str) -> list[str]:
             searches.append((prefix, namespace, ""))
     name = ctx.params.get("snapshot") or ctx.params.get("new")
     try:
-        with closing(open_snapshot(find_snapshot(name))) as snapshot:
+        with open_chosen(name) as snapshot:
             return [
                 prefix + name
                 for prefix, namespace, start in searches
@@ -180,7 +189,7 @@ def _iter_identifiers(snapshot: Snapshot, by: Namespace, start: str) -> Iterator
 
 def _complete_plan(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the name of a plan in the access file of the command line."""
-    from srvstat.operations.access import read_access  # noqa: PLC0415 - see find_plan
+    from srvstat.operations.access import read_access  # noqa: PLC0415 - see PlanOptions
 
     try:
         access = read_access(ctx.params.get("access") or "")
@@ -195,7 +204,7 @@ def _complete_value(kind: str, ctx: typer.Context, incomplete: str) -> list[str]
     from srvstat.analysis.selection import count_record_values  # noqa: PLC0415 - answers need none
 
     try:
-        with closing(open_snapshot(find_snapshot(name))) as snapshot:
+        with open_chosen(name) as snapshot:
             counts = count_record_values(snapshot, most=_SERVERS_FOR_COMPLETION)
     except SrvstatError:
         return []
@@ -252,6 +261,30 @@ PLAN = Parameter(
 PlanOption = Annotated[str | None, PLAN]
 ACCESS = Parameter("The access file, with plans and keys.", "FILE")
 AccessOption = Annotated[str | None, ACCESS]
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """The plan whose limits an answer obeys."""
+
+    plan: PlanOption = None
+    access: AccessOption = None
+
+    def find_plan(self) -> "Plan | None":
+        """Return the plan in the access file; None without these options, which allows all.
+
+        Raises UsageError for one option without the other or an unknown plan, SourceError.
+        """
+        if self.plan is None and self.access is None:
+            return None
+        if self.plan is None or self.access is None:
+            raise ParameterError("{plan} NAME and {access} FILE must be used together")
+        # Importing the reader of access files takes 9 ms.
+        from srvstat.operations.access import read_access  # noqa: PLC0415
+
+        return read_access(self.access).get_plan(self.plan)
+
+
 LimitOption = Annotated[
     int | None,
     Parameter(
@@ -293,6 +326,11 @@ def find_snapshot(given: str | None) -> str:
     return DEFAULT_SNAPSHOT
 
 
+def open_chosen(given: str | None) -> AbstractContextManager[Snapshot]:
+    """Open the snapshot of --snapshot, else the default one. Raises SnapshotError."""
+    return closing(open_snapshot(find_snapshot(given)))
+
+
 def choose_snapshot(path: str | None, option: str | None) -> str:
     """Return the snapshot of PATH or --snapshot, else that of `find_snapshot`.
 
@@ -301,30 +339,6 @@ def choose_snapshot(path: str | None, option: str | None) -> str:
     if path is not None and option is not None:
         raise UsageError("PATH and --snapshot can't be combined")
     return find_snapshot(option if path is None else path)
-
-
-def find_plan(name: str | None, path: str | None) -> "Plan | None":
-    """Return the plan of --plan in the file of --access; None without these options.
-
-    Raises UsageError for one option without the other or an unknown plan, SourceError.
-    """
-    if name is None and path is None:
-        return None
-    if name is None or path is None:
-        raise ParameterError("{plan} NAME and {access} FILE must be used together")
-    # Importing the reader of access files takes 9 ms.
-    from srvstat.operations.access import read_access  # noqa: PLC0415
-
-    return read_access(path).get_plan(name)
-
-
-def check_plan(plan: "Plan | None", request: ServerReference | CompareRequest) -> None:
-    """Check that a plan allows a request. None allows all requests.
-
-    Raises FeatureNotAvailableError.
-    """
-    if plan is not None:
-        plan.check_request(request)
 
 
 def parse_instant_option(option: str, text: str | None) -> int | None:
@@ -351,39 +365,28 @@ def choose_limit(limit: int | None, form: Form) -> int | None:
     return LIST_LENGTH if limit is None and form is Form.TABLE else limit
 
 
-def report_no_match(snapshot: Snapshot, wanted: "FilterOptions") -> None:
-    """Say on standard error that no server matches a filter, and what exists if a value does not.
+SNAPSHOT_ENDINGS = (".db", ".sqlite", ".sqlite3")
+NDJSON_ENDINGS = (".ndjson", ".jsonl")
 
-    Raises SnapshotError.
+_OTHER_ENDINGS = """
+.7z .arrow .avif .avro .bmp .bz2 .csv .doc .docx .duckdb .eps .feather .gif .gz .har .htm .html
+.jpeg .jpg .json .md .ods .orc .parquet .pdf .png .ppt .pptx .ps .rtf .sql .svg .tar .tex .tiff
+.toml .tsv .txt .webp .xls .xlsx .xml .xz .yaml .yml .zip .zst
+"""
+_KNOWN_ENDINGS = frozenset((*_OTHER_ENDINGS.split(), *SNAPSHOT_ENDINGS, *NDJSON_ENDINGS))
+
+
+def check_ending(path: str | None, *endings: str) -> None:
+    """Check that the ending of an output names no other format than those that are written.
+
+    Without endings, the output is a folder.
+
+    Raises UsageError.
     """
-    if wanted.game is None and wanted.region is None and not wanted.tags:
-        report("note: no server matches")
-        return
-    # Only an error pays for this import.
-    from srvstat.analysis.selection import count_record_values  # noqa: PLC0415
-
-    values = count_record_values(snapshot)
-    unknown = [
-        f"note: --{name}: no server has {quote_value(value)}; {_list_values(name, counts)}"
-        for name, given, counts in (
-            ("game", (wanted.game,), values.games),
-            ("region", (wanted.region,), values.regions),
-            ("tag", wanted.tags or (), values.tags),
-        )
-        for value in given
-        if value is not None and value.casefold() not in map(str.casefold, counts)
-    ]
-    report(*(unknown or ["note: no server matches all options"]))
-
-
-def _list_values(name: str, counts: Counter[str]) -> str:
-    """Return the most frequent values, each with the number of its servers."""
-    known = [(value, count) for value, count in counts.most_common() if value]
-    if not known:
-        return f"no server has a {name}"
-    first = [f"{quote_value(value)} ({count:,})" for value, count in known[:_MAX_LISTED]]
-    more = len(known) - len(first)
-    return f"{name}s are {', '.join(first)}" + (f" and {more:,} more" if more else "")
+    ending = os.path.splitext(path or "")[1].lower()
+    if ending in _KNOWN_ENDINGS.difference(endings):
+        remedy = f"end the name in {' or '.join(endings)}" if endings else "name a folder"
+        raise UsageError(f"{path}: {ending} is another format; {remedy}")
 
 
 _VARIABLE = "_SRVSTAT_COMPLETE"
@@ -456,27 +459,3 @@ def join_bash_words() -> str:
 
 def _is_colon(word: str) -> bool:
     return bool(word) and not word.strip(":")
-
-
-SNAPSHOT_ENDINGS = (".db", ".sqlite", ".sqlite3")
-NDJSON_ENDINGS = (".ndjson", ".jsonl")
-
-_OTHER_ENDINGS = """
-.7z .arrow .avif .avro .bmp .bz2 .csv .doc .docx .duckdb .eps .feather .gif .gz .har .htm .html
-.jpeg .jpg .json .md .ods .orc .parquet .pdf .png .ppt .pptx .ps .rtf .sql .svg .tar .tex .tiff
-.toml .tsv .txt .webp .xls .xlsx .xml .xz .yaml .yml .zip .zst
-"""
-_KNOWN_ENDINGS = frozenset((*_OTHER_ENDINGS.split(), *SNAPSHOT_ENDINGS, *NDJSON_ENDINGS))
-
-
-def check_ending(path: str | None, *endings: str) -> None:
-    """Check that the ending of an output names no other format than those that are written.
-
-    Without endings, the output is a folder.
-
-    Raises UsageError.
-    """
-    ending = os.path.splitext(path or "")[1].lower()
-    if ending in _KNOWN_ENDINGS.difference(endings):
-        remedy = f"end the name in {' or '.join(endings)}" if endings else "name a folder"
-        raise UsageError(f"{path}: {ending} is another format; {remedy}")

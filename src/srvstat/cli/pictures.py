@@ -19,10 +19,10 @@ from srvstat.analysis.selection import NamedServers
 from srvstat.analysis.windows import LongWindowQuery, WindowQuery, bound_window, check_server_count
 from srvstat.cli.analyzer import check_window, open_question
 from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption, check_ending
-from srvstat.cli.output import Form, JsonOption, Outcome, show, show_error
+from srvstat.cli.output import Form, JsonOption, Outcome, show
 from srvstat.cli.output import report as report_lines
 from srvstat.cli.process import allow_cleanup
-from srvstat.contract.errors import ApiError, ParameterError, UsageError
+from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.time import Window
 from srvstat.documents.analysis import GrowthDocument
 from srvstat.documents.document import WindowPart
@@ -73,14 +73,11 @@ def report(
     check_server_count(len(set(named.identifiers or ())))
     target = _STDOUT_NAME if output is None else output
     check_output(target, overwrite=overwrite)
-    try:
-        with open_question(snapshot, named, window) as (file, found, interval):
-            check_snapshot_is_kept(target, file.path)
-            chosen = list(found)
-            origin = describe_origin(chosen, window, title)
-            document = build_report(file, chosen, interval, zone, origin)
-    except ApiError as error:
-        return show_error(error, Form.JSON if json else Form.TABLE)
+    with open_question(snapshot, named, window) as (file, found, interval):
+        check_snapshot_is_kept(target, file.path)
+        chosen = list(found)
+        origin = describe_origin(chosen, window, title)
+        document = build_report(file, chosen, interval, zone, origin)
     if json and target == _STDOUT_NAME:
         return show(document, Form.JSON)
     data = document.to_json() + b"\n" if json else render_report(document)

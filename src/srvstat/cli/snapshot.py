@@ -1,7 +1,6 @@
 """The commands that read a whole snapshot: info, verify and diff."""
 
 import re
-from contextlib import closing
 from typing import Annotated
 
 from srvstat.analysis.parameters import Parameter
@@ -14,12 +13,12 @@ from srvstat.analysis.selection import (
 )
 from srvstat.analysis.servers import describe_snapshot
 from srvstat.cli import options
-from srvstat.cli.answers import add_hint
+from srvstat.cli.hints import report_no_match
 from srvstat.cli.output import Outcome, PlainForm, report, show, show_progress
 from srvstat.contract.errors import DifferenceError, ParameterError
 from srvstat.contract.requests import ServerReference, build_server_reference
 from srvstat.render.text import format_time
-from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.read.verify import verify as verify_snapshot
 from srvstat.support.diff import compare_snapshots
 
@@ -38,10 +37,10 @@ def info(
     Example: srvstat snapshot info snapshot.db
     """
     chosen = form.choose()
-    with closing(open_snapshot(options.choose_snapshot(path, snapshot))) as file:
+    with options.open_chosen(options.choose_snapshot(path, snapshot)) as file:
         found = describe_snapshot(file, filters, limit=options.choose_limit(limit, chosen))
         if found.servers and not found.matched:
-            options.report_no_match(file, filters)
+            report_no_match(file, filters)
         return show(found, chosen)
 
 
@@ -105,11 +104,10 @@ def diff(
     chosen = form.choose()
     instant = options.parse_instant_option("--at", at)
     wanted = named.build_references()
-    with closing(open_snapshot(old)) as before, closing(open_snapshot(new)) as after:
+    with options.open_chosen(old) as before, options.open_chosen(new) as after:
         _warn_of_missing_data(before, after, instant)
-        with add_hint(after, before):
-            references = [_find_reference(before, after, one) for one in wanted]
-            found = compare_snapshots(before, after, references, at=instant)
+        references = [_find_reference(before, after, one) for one in wanted]
+        found = compare_snapshots(before, after, references, at=instant)
     return show(found, chosen, exit_code=0 if found.is_empty else DifferenceError.exit_code)
 
 
