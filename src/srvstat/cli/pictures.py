@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis.growth import compute_growth
@@ -19,13 +19,12 @@ from srvstat.analysis.selection import NamedServers
 from srvstat.analysis.windows import LongWindowQuery, WindowQuery, bound_window, check_server_count
 from srvstat.cli.analyzer import check_window, open_question
 from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption, check_ending
-from srvstat.cli.output import Form, JsonOption, Outcome, show
+from srvstat.cli.output import JsonOption, Outcome, prepare_json
 from srvstat.cli.output import report as report_lines
 from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.time import Window
-from srvstat.documents.analysis import GrowthDocument
-from srvstat.documents.document import WindowPart
+from srvstat.documents.analysis import GrowthDocument, Report
 from srvstat.files.atomic import check_name, check_target, write_atomically
 from srvstat.render.pictures import PictureDocument, draw_sheet
 from srvstat.render.report import render_report
@@ -38,6 +37,7 @@ _ENDINGS = (".svg", ".png")
 _STDOUT_NAME = "-"
 
 _Compute = Callable[[Snapshot, list[ServerRow], Window, ZoneInfo], PictureDocument]
+_Document = TypeVar("_Document", bound=Report | PictureDocument)
 
 
 def report(
@@ -68,21 +68,22 @@ def report(
     if output is None and not json:
         raise ParameterError("give -o FILE for the page, or {json} for the data that it shows")
     check_ending(output, *((".json",) if json else (".html", ".htm")))
-    zone = check_window(window)
     check_title(title)
-    check_server_count(len(set(named.identifiers or ())))
     target = _STDOUT_NAME if output is None else output
-    check_output(target, overwrite=overwrite)
-    with open_question(snapshot, named, window) as (file, found, interval):
-        check_snapshot_is_kept(target, file.path)
-        chosen = list(found)
-        origin = describe_origin(chosen, window, title)
-        document = build_report(file, chosen, interval, zone, origin)
-    if json and target == _STDOUT_NAME:
-        return show(document, Form.JSON)
-    data = document.to_json() + b"\n" if json else render_report(document)
-    contents = describe_contents(len(chosen), document.window, zone)
-    return write_output(target, data, contents=contents, overwrite=overwrite)
+
+    def compute(
+        file: Snapshot, servers: list[ServerRow], interval: Window, zone: ZoneInfo
+    ) -> Report:
+        origin = describe_origin(servers, window, title)
+        return build_report(file, servers, interval, zone, origin)
+
+    def encode(document: Report, _zone: ZoneInfo) -> bytes:
+        if not json:
+            return render_report(document)
+        data = document.to_json()
+        return (prepare_json(data) if target == _STDOUT_NAME else data) + b"\n"
+
+    return _write_answer(target, named, window, snapshot, compute, encode, overwrite=overwrite)
 
 
 def _compute_growth(
@@ -137,16 +138,13 @@ def plot(
     if not output:
         raise UsageError("give -o FILE.svg or -o FILE.png")
     encode = _choose_encoder(output)
-    zone = check_window(window)
-    check_server_count(len(set(named.identifiers or ())))
-    check_output(output, overwrite=overwrite)
-    with open_question(snapshot, named, window) as (file, found, interval):
-        check_snapshot_is_kept(output, file.path)
-        drawn = list(found)
-        document = _KINDS[kind](file, drawn, interval, zone)
-    data = encode(draw_sheet(document, width, zone), theme)
-    contents = describe_contents(len(drawn), document.window, zone)
-    return write_output(output, data, contents=contents, overwrite=overwrite)
+
+    def encode_sheet(document: PictureDocument, zone: ZoneInfo) -> bytes:
+        return encode(draw_sheet(document, width, zone), theme)
+
+    return _write_answer(
+        output, named, window, snapshot, _KINDS[kind], encode_sheet, overwrite=overwrite
+    )
 
 
 def _choose_encoder(path: str) -> Callable[[Any, Theme], bytes]:
@@ -162,41 +160,39 @@ def _choose_encoder(path: str) -> Callable[[Any, Theme], bytes]:
     return encode_png
 
 
-def check_output(path: str, *, overwrite: bool) -> None:
-    """Check, before an answer is computed, that it may be written to a file.
+def _write_answer(
+    path: str,
+    named: NamedServers,
+    window: WindowQuery,
+    snapshot: str | None,
+    compute: Callable[[Snapshot, list[ServerRow], Window, ZoneInfo], _Document],
+    encode: Callable[[_Document, ZoneInfo], bytes],
+    *,
+    overwrite: bool,
+) -> Outcome:
+    """Write a document about up to five servers to a file, and say so; `-` is standard output.
 
-    Raises UsageError if the file may not be written, OutputError.
+    Whether the file may be written is checked before anything is computed.
+
+    Raises UsageError if it may not, or is the snapshot to read; OutputError.
     """
-    if path != _STDOUT_NAME:
+    zone = check_window(window)
+    check_server_count(len(set(named.identifiers or ())))
+    is_file = path != _STDOUT_NAME
+    if is_file:
         check_name("-o", path)
         check_target(path, overwrite=overwrite)
-
-
-def check_snapshot_is_kept(path: str, snapshot: str) -> None:
-    """Check that a file to write is not the snapshot to read.
-
-    Raises UsageError.
-    """
-    if path != _STDOUT_NAME and os.path.realpath(path) == os.path.realpath(snapshot):
-        raise UsageError(f"{path}: is the snapshot to read; name another file")
-
-
-def describe_contents(server_count: int, window: WindowPart, zone: ZoneInfo) -> str:
-    """Return a few words about what a file shows."""
-    servers = format_count(server_count, "server")
-    return f"{servers}, {format_window(window.from_, window.to, zone)} ({zone.key})"
-
-
-def write_output(path: str, data: bytes, *, contents: str, overwrite: bool) -> Outcome:
-    """Write all bytes to a file or not at all, and say so on standard error.
-
-    `-` is standard output. `contents` describes the data in a few words.
-
-    Raises UsageError if the file may not be replaced, OutputError.
-    """
-    if path == _STDOUT_NAME:
+    with open_question(snapshot, named, window) as (file, found, interval):
+        if is_file and os.path.realpath(path) == os.path.realpath(file.path):
+            raise UsageError(f"{path}: is the snapshot to read; name another file")
+        servers = list(found)
+        document = compute(file, servers, interval, zone)
+    data = encode(document, zone)
+    if not is_file:
         return Outcome([data])
     with allow_cleanup():
         write_atomically(path, data, overwrite=overwrite)
-    report_lines(f"wrote {path}: {contents}, {format_size(len(data))}")
+    count = format_count(len(servers), "server")
+    shown = format_window(document.window.from_, document.window.to, zone)
+    report_lines(f"wrote {path}: {count}, {shown} ({zone.key}), {format_size(len(data))}")
     return Outcome()
