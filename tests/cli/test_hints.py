@@ -1,20 +1,15 @@
-"""Suggestions for unknown servers."""
+"""Hints for unknown servers, and what they cost."""
 
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-import pytest
-
 from conftest import AS_OF, Build, server
-from srvstat.cli import hints as suggestions
 from srvstat.cli.hints import suggest_servers
-from srvstat.snapshot.read import snapshot as reader
 from srvstat.snapshot.read.connection import open_connection
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.rows import ServerRow
-
-MANY = 3_000
+from support.snapshots import forge
 
 
 class CountedFile(SnapshotFile):
@@ -36,36 +31,33 @@ class CountedFile(SnapshotFile):
             yield name
 
 
-def test_a_hint_reads_few_identifiers_of_a_large_snapshot(build: Build) -> None:
-    names = [f"{'SRV' if number % 2 else 'srv'}-{number:04}" for number in range(MANY)]
-    snapshot = CountedFile(open_connection(build(map(server, names), [("srv-0000", AS_OF, 1)])))
+def test_a_hint_reads_few_identifiers_and_the_first_servers_once(build: Build) -> None:
+    names = [f"{'SRV' if number % 2 else 'srv'}-{number:05}" for number in range(10_100)]
+    records = [server(name, hostname=f"The {number}") for number, name in enumerate(names)]
+    snapshot = CountedFile(open_connection(build(records, [("srv-00000", AS_OF, 1)])))
 
-    for missing, meant in (("srv-01000", "srv-0100"), ("srv-0101", "SRV-0101")):
+    for missing, meant in (("srv-010000", "srv-01000"), ("srv-00101", "SRV-00101")):
+        snapshot.read = snapshot.read_servers = 0
         hint = suggest_servers(snapshot, missing, "id")
 
         assert hint is not None
         assert meant in hint
-        assert snapshot.read < MANY / 2
-        snapshot.read = 0
+        assert snapshot.read < len(names) / 5
+        assert snapshot.read_servers == 10_000
+    assert suggest_servers(snapshot, "THE  7", "id") == 'did you mean id:SRV-00007 ("The 7")?'
+    assert "10050" not in (suggest_servers(snapshot, "The 10050", "id") or "")
     snapshot.close()
 
 
-def test_a_hint_reads_the_first_servers_once(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    records = [server(f"a{number:03}", hostname=f"The {number}") for number in range(200)]
-    snapshot = CountedFile(open_connection(build(records, [("a000", AS_OF, 1)])))
-    monkeypatch.setattr(suggestions, "_MAX_SEARCHED_SERVERS", 100)
-
-    assert suggest_servers(snapshot, "THE  7", "id") == 'did you mean id:a007 ("The 7")?'
-    assert snapshot.read_servers == 100
-    assert "a150" not in (suggest_servers(snapshot, "The 150", "id") or "")
-    snapshot.close()
-
-
-def test_the_identifier_of_a_source_is_looked_for_in_files_of_some_size_only(
-    build: Build, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_identifier_of_a_source_is_looked_for_in_files_of_some_size_only(build: Build) -> None:
     records = [server("main-lobby", sourceId="MAIN-LOBBY.example"), server("b")]
-    with closing(open_file(build(records, [("b", AS_OF, 1)]))) as snapshot:
+    path = build(records, [("b", AS_OF, 1)])
+    with closing(open_file(path)) as snapshot:
         assert snapshot.find_source_id("main-lobby.EXAMPLE") == "main-lobby"
-        monkeypatch.setattr(reader, "_MAX_SEARCHED_SERVERS", 1)
+    forge(
+        path,
+        "UPDATE servers SET project_description = printf('%.*c', 300000, 'x');"
+        " UPDATE snapshot SET server_count = 50001;",
+    )
+    with closing(open_file(path)) as snapshot:
         assert snapshot.find_source_id("main-lobby.EXAMPLE") is None
