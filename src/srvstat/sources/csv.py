@@ -6,7 +6,7 @@ mapping, the delimiter is recognized, and a file may be wide.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import NamedTuple
@@ -19,53 +19,56 @@ from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
 from srvstat.contract.time import DAY_MS, LATEST, YEAR_2001, InstantError
 from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
-from srvstat.sources.mapping import ColumnMapping, Sample, describe_missing, list_names
+from srvstat.sources.mapping import Sample, describe_missing, list_names
 from srvstat.sources.source import Batch, Block, Row, Source, parse_records, renumber
 from srvstat.sources.values import IDENTIFIER, NO_COUNT, SECONDS, RowError, convert_local_times
 
-# No valid field contains a line break, so a quote open for longer is an error.
+HEADER = ("serverId", "observedAt", "players")
+_HEADER_TEXT = ",".join(HEADER)
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
 _LONGEST_RECORD = 65_536
+"""No valid field has a line break, so a quote that stays open for longer is an error."""
 
 _Lines = list[tuple[int, str]]
 
-ParseBlock = Callable[[Block], Batch | None]
-"""Parses a block without quotes; returns None for a block whose rows must be parsed one by one."""
 
-ParseRecords = Callable[[Block, Iterable[tuple[int, str]]], Batch]
-"""Parses records, each with the number of its first line. They are the whole text of the block."""
+def read(source: Source) -> Iterator[Batch]:
+    """Read the observations of a source, a block at a time.
 
-
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-HEADER = ("serverId", "observedAt", "players")
-_HEADER_TEXT = ",".join(HEADER)
-
-
-class Columns(NamedTuple):
-    """The delimiter of a file, the number of its columns, and the positions of some, from 0.
-
-    `wanted` has the positions of those that the mapping names. `servers` are the other columns of a
-    wide file: their positions by their names.
+    Raises SourceError for a wrong header and as `Source.read_blocks` does.
     """
+    if source.mapping.is_strict:
+        header = _read_header(source, f"the header {_HEADER_TEXT}")
+        columns = _check_own_header(source, header)
+    else:
+        header = _read_header(source, "a header")
+        columns = _recognize_columns(source, header)
+    plain_rows = _PlainRows(source, columns)
+    pending: _Lines = []
+    for block in header.blocks:
+        batch = None if pending or '"' in block.text else plain_rows.parse(block)
+        if batch is None:
+            lines = [*pending, *block.split_lines()]
+            batch, pending = _parse_lines(source, columns, lines, is_end=False)
+        yield batch
+    if pending:
+        yield _parse_lines(source, columns, pending, is_end=True)[0]
 
-    delimiter: str
-    width: int
-    wanted: Sequence[int]
-    servers: Mapping[str, int]
+
+def read_sample(source: Source) -> Sample:
+    """Return the first rows of a source, with the delimiter that divides it into most columns.
+
+    Raises SourceError.
+    """
+    header = _read_header(source, "a header")
+    form = max(map(_get_form, _DELIMITERS), key=lambda each: len(each.split_header(header.text)))
+    lines = (line.removesuffix("\r") for _, line in next(header.blocks).split_lines())
+    rows = (form.split_fields(line) or () for line in lines if line)
+    return Sample.from_rows(form.split_header(header.text), rows)
 
 
-class NotPlainError(ValueError):
-    """A row is not plain, though it may be valid."""
-
-
-class Header(NamedTuple):
-    """The first line that is not empty, its number, and the blocks of the lines after it."""
-
-    line: int
-    text: str
-    blocks: Iterator[Block]
-
-
-class CsvForm:
+class _Form:
     """The form of records whose fields are separated by a delimiter."""
 
     def __init__(self, delimiter: str) -> None:
@@ -97,22 +100,59 @@ class CsvForm:
             field[1:-1].replace('""', '"') if field.startswith('"') else field for field in fields
         ]
 
-    def describe_problem(self, text: str, width: int) -> str:
-        """Describe why a record does not have a number of fields."""
-        if self.is_open(text):
-            return "a quote is not closed"
-        if '"' not in text:
-            return f"must have {width} fields, not {text.count(self.delimiter) + 1}"
-        return f"must be {width} fields, quoted as in RFC 4180"
+    def split_header(self, text: str) -> list[str]:
+        """Return the names of columns, without the spaces around them."""
+        return [name.strip(" ") for name in self.split_fields(text) or ()]
 
 
 @cache
-def get_form(delimiter: str) -> CsvForm:
-    """Return the form of records with a delimiter."""
-    return CsvForm(delimiter)
+def _get_form(delimiter: str) -> _Form:
+    return _Form(delimiter)
 
 
-def read_header(source: Source, expected: str) -> Header:
+class _Columns(NamedTuple):
+    """The form of a file, the number of its columns, and the positions of some, from 0.
+
+    `wanted` has the positions of those that the mapping names. `servers` are the other columns of a
+    wide file: their positions by their names.
+    """
+
+    form: _Form
+    width: int
+    wanted: Sequence[int]
+    servers: Mapping[str, int]
+
+    def split_record(self, text: str) -> Row:
+        """Return the fields of a record.
+
+        Raises RowError.
+        """
+        fields = self.form.split_fields(text)
+        if fields is None or len(fields) != self.width:
+            raise RowError(self._describe_problem(text))
+        if len(self.wanted) == 1:
+            (time_at,) = self.wanted
+            return Row(fields[time_at], [(name, fields[at]) for name, at in self.servers.items()])
+        server_id, observed_at, players = (fields[at] for at in self.wanted)
+        return Row(observed_at, [(server_id, players)])
+
+    def _describe_problem(self, text: str) -> str:
+        if self.form.is_open(text):
+            return "a quote is not closed"
+        if '"' not in text:
+            return f"must have {self.width} fields, not {text.count(self.form.delimiter) + 1}"
+        return f"must be {self.width} fields, quoted as in RFC 4180"
+
+
+class _Header(NamedTuple):
+    """The first line that is not empty, its number, and the blocks of the lines after it."""
+
+    line: int
+    text: str
+    blocks: Iterator[Block]
+
+
+def _read_header(source: Source, expected: str) -> _Header:
     """Read a source up to its header.
 
     Raises SourceError if all lines are empty, and as `Source.read_blocks` does.
@@ -125,54 +165,91 @@ def read_header(source: Source, expected: str) -> Header:
         if at is not None:
             rest = Block(block.first_line + at + 1, "\n".join(lines[at + 1 :]))
             text = lines[at].removesuffix("\r")
-            return Header(block.first_line + at, text, chain([rest], blocks))
+            return _Header(block.first_line + at, text, chain([rest], blocks))
     raise SourceError(f"{source.title}: empty; must begin with {expected}")
 
 
-def parse_blocks(
-    blocks: Iterable[Block],
-    form: CsvForm,
-    parse_plain_block: ParseBlock,
-    parse_records: ParseRecords,
-) -> Iterator[Batch]:
-    """Parse blocks to batches.
+def _check_own_header(source: Source, header: _Header) -> _Columns:
+    """Return the columns of our own form.
 
-    Blocks with quotes, and those that `parse_plain_block` returns None for, are divided into
-    records.
+    Raises SourceError for another header.
     """
-    pending: _Lines = []
-    for block in blocks:
-        plain = None if pending or '"' in block.text else parse_plain_block(block)
-        if plain is not None:
-            yield plain
-            continue
-        lines = [*pending, *block.split_lines()]
-        records, pending = _group_lines(lines, form, is_end=False)
-        yield parse_records(Block(*_join_lines(lines)), map(_join_lines, records))
-    if pending:
-        records, _ = _group_lines(pending, form, is_end=True)
-        yield parse_records(Block(*_join_lines(pending)), map(_join_lines, records))
+    form = _get_form(",")
+    fields = form.split_fields(header.text)
+    if fields is None or tuple(fields) != HEADER:
+        found = f", not the columns {list_names(fields)}" if fields else ""
+        raise source.build_error(
+            header.line,
+            f"must be the header {_HEADER_TEXT}{found}; name other columns with --columns or"
+            " --wide",
+        )
+    return _Columns(form, len(HEADER), range(len(HEADER)), {})
+
+
+def _recognize_columns(source: Source, header: _Header) -> _Columns:
+    """Return the columns of a file. The delimiter is the one that separates the wanted columns.
+
+    A column of a wide file without a name is ignored, with a warning.
+
+    Raises SourceError if a column is missing or repeated, or if several delimiters fit.
+    """
+    mapping = source.mapping
+    wanted = [name.strip(" ") for name in mapping.names]
+    least = len(wanted) + mapping.is_wide  # a wide file without servers has no observation
+    headers = {each: _get_form(each).split_header(header.text) for each in _DELIMITERS}
+    fitting = [
+        delimiter
+        for delimiter, names in headers.items()
+        if len(names) >= least and set(wanted) <= set(names)
+    ]
+    if not fitting:
+        raise source.build_error(header.line, describe_missing(mapping, wanted, headers.values()))
+    if len(fitting) > 1:
+        found = " or by ".join(map(_DELIMITERS.__getitem__, fitting))
+        raise source.build_error(header.line, f"the columns can be separated by {found}")
+    names = headers[fitting[0]]
+    # Columns without a name may be repeated.
+    counts = Counter(names)
+    for name in filter(None, names if mapping.is_wide else wanted):
+        if counts[name] > 1:
+            places = " and ".join(str(at) for at, other in enumerate(names, 1) if other == name)
+            reason = f"two columns have the name {wire.quote_value(name)} (columns {places})"
+            raise source.build_error(header.line, reason)
+    servers = {}
+    if mapping.is_wide:
+        servers = {name: at for at, name in enumerate(names) if name and name not in wanted}
+        if "" in names and source.on_warning:
+            reason = f"column {names.index('') + 1} has no name, so it is ignored"
+            source.on_warning(source.build_error(header.line, reason).reason)
+    return _Columns(_get_form(fitting[0]), len(names), [*map(names.index, wanted)], servers)
+
+
+def _parse_lines(
+    source: Source, columns: _Columns, lines: _Lines, *, is_end: bool
+) -> tuple[Batch, _Lines]:
+    """Parse records one by one; return also the last lines, whose quote may still be closed.
+
+    A quote that is never closed costs its own line only. Read literally, RFC 4180 would make the
+    rest of the file one record. So several lines are a record only if they are well-formed
+    together.
+    """
+    records: list[tuple[int, str]] = []
+    at = 0
+    while at < len(lines):
+        length = _measure_record(lines, at, columns.form)
+        if length is None and not is_end:
+            break
+        records.append(_join_lines(lines[at : at + (length or 1)]))
+        at += length or 1
+    block = Block(*_join_lines(lines))
+    return parse_records(source, block, records, columns.split_record), lines[at:]
 
 
 def _join_lines(lines: _Lines) -> tuple[int, str]:
     return lines[0][0], "\n".join(line for _, line in lines)
 
 
-def _group_lines(lines: _Lines, form: CsvForm, *, is_end: bool) -> tuple[list[_Lines], _Lines]:
-    """Group lines into records; return also the last lines, whose quote may still be closed."""
-    records: list[_Lines] = []
-    at = 0
-    while at < len(lines):
-        length = _measure_record(lines, at, form)
-        if length is None and not is_end:
-            return records, lines[at:]
-        # A quote that is never closed invalidates its own line only.
-        records.append(lines[at : at + (length or 1)])
-        at += length or 1
-    return records, []
-
-
-def _measure_record(lines: _Lines, start: int, form: CsvForm) -> int | None:
+def _measure_record(lines: _Lines, start: int, form: _Form) -> int | None:
     """Return the number of lines of a record, or None if the lines end before its quote does.
 
     A record with misplaced quotes, or with one that stays open for too long, is one line.
@@ -189,141 +266,6 @@ def _measure_record(lines: _Lines, start: int, form: CsvForm) -> int | None:
         if not is_open or size > _LONGEST_RECORD:
             return 1
     return None
-
-
-def recognize_columns(source: Source, header: Header) -> Columns:
-    """Return the columns of a file. The delimiter is the one that separates the wanted columns.
-
-    A column of a wide file without a name is ignored, with a warning.
-
-    Raises SourceError if a column is missing or repeated, or if several delimiters fit.
-    """
-    mapping = source.mapping
-    wanted = _list_wanted_columns(mapping)
-    headers = {delimiter: _split_header(header.text, delimiter) for delimiter in DELIMITERS}
-    least = len(wanted) + mapping.is_wide  # a wide file without servers has no observation
-    fitting = [
-        delimiter
-        for delimiter, names in headers.items()
-        if len(names) >= least and set(wanted) <= set(names)
-    ]
-    if not fitting:
-        raise source.build_error(header.line, describe_missing(mapping, wanted, headers.values()))
-    if len(fitting) > 1:
-        found = " or by ".join(map(DELIMITERS.__getitem__, fitting))
-        raise source.build_error(header.line, f"the columns can be separated by {found}")
-    names = headers[fitting[0]]
-    _check_repeated(source, header.line, names if mapping.is_wide else wanted, names)
-    servers = {}
-    if mapping.is_wide:
-        servers = {name: at for at, name in enumerate(names) if name and name not in wanted}
-        _warn_of_unnamed(source, header.line, names)
-    return Columns(fitting[0], len(names), [*map(names.index, wanted)], servers)
-
-
-def _list_wanted_columns(mapping: ColumnMapping) -> list[str]:
-    columns = [mapping.at] if mapping.is_wide else [mapping.id, mapping.at, mapping.players]
-    return [name.strip(" ") for name in columns]
-
-
-def _split_header(text: str, delimiter: str) -> list[str]:
-    return [name.strip(" ") for name in get_form(delimiter).split_fields(text) or ()]
-
-
-def _check_repeated(
-    source: Source, line: int, checked: Sequence[str], names: Sequence[str]
-) -> None:
-    """Check that names of columns occur once. Columns without a name may be repeated.
-
-    Raises SourceError.
-    """
-    counts = Counter(names)
-    for name in filter(None, checked):
-        if counts[name] > 1:
-            places = " and ".join(str(at) for at, other in enumerate(names, 1) if other == name)
-            raise source.build_error(
-                line, f"two columns have the name {wire.quote_value(name)} (columns {places})"
-            )
-
-
-def _warn_of_unnamed(source: Source, line: int, names: Sequence[str]) -> None:
-    if "" in names and source.on_warning:
-        reason = f"column {names.index('') + 1} has no name, so it is ignored"
-        source.on_warning(source.build_error(line, reason).reason)
-
-
-def _split_record(text: str, columns: Columns) -> Row:
-    form = get_form(columns.delimiter)
-    fields = form.split_fields(text)
-    if fields is None or len(fields) != columns.width:
-        raise RowError(form.describe_problem(text, columns.width))
-    if len(columns.wanted) == 1:
-        (time_at,) = columns.wanted
-        return Row(fields[time_at], [(name, fields[at]) for name, at in columns.servers.items()])
-    server_id, observed_at, players = (fields[at] for at in columns.wanted)
-    return Row(observed_at, [(server_id, players)])
-
-
-def read(source: Source) -> Iterator[Batch]:
-    """Read the observations of a source, a block at a time.
-
-    Raises SourceError for a wrong header and as `Source.read_blocks` does.
-    """
-    if source.mapping.is_strict:
-        header = read_header(source, f"the header {_HEADER_TEXT}")
-        columns = _check_own_header(source, header)
-    else:
-        header = read_header(source, "a header")
-        columns = recognize_columns(source, header)
-    rows = PlainRows(source.mapping, columns)
-
-    def parse_plain_block(block: Block) -> Batch | None:
-        try:
-            batch, is_own_text = rows.parse(block.first_line, block.text)
-        except NotPlainError:
-            return None
-        if source.keep_text and not is_own_text:
-            source.keep_text(block)
-        return batch
-
-    def split_record(text: str) -> Row:
-        return _split_record(text, columns)
-
-    return parse_blocks(
-        header.blocks,
-        get_form(columns.delimiter),
-        parse_plain_block,
-        lambda block, records: parse_records(source, block, records, split_record),
-    )
-
-
-def _check_own_header(source: Source, header: Header) -> Columns:
-    """Return the columns of our own form.
-
-    Raises SourceError for another header.
-    """
-    fields = get_form(",").split_fields(header.text)
-    if fields is None or tuple(fields) != HEADER:
-        found = f", not the columns {list_names(fields)}" if fields else ""
-        raise source.build_error(
-            header.line,
-            f"must be the header {_HEADER_TEXT}{found}; name other columns with --columns or"
-            " --wide",
-        )
-    return Columns(",", len(HEADER), range(len(HEADER)), {})
-
-
-def read_sample(source: Source) -> Sample:
-    """Return the first rows of a source, with the delimiter that divides it into most columns.
-
-    Raises SourceError.
-    """
-    header = read_header(source, "a header")
-    forms = [get_form(delimiter) for delimiter in DELIMITERS]
-    form = max(forms, key=lambda each: len(each.split_fields(header.text) or ()))
-    names = [name.strip(" ") for name in form.split_fields(header.text) or ()]
-    lines = (line.removesuffix("\r") for _, line in next(header.blocks).split_lines())
-    return Sample.from_rows(names, (form.split_fields(line) or () for line in lines if line))
 
 
 _Words = npt.NDArray[np.uint64]
@@ -359,11 +301,22 @@ _MOST_COUNT_DIGITS = 15
 _NO_SEPARATOR = np.uint64(~(0xFF << 16) & ((1 << 64) - 1))
 
 
-class PlainRows:
-    """Parses the plain rows of a file, and remembers its identifiers."""
+class _NotPlainError(ValueError):
+    """A row is not plain, though it may be valid."""
 
-    def __init__(self, mapping: ColumnMapping, columns: Columns) -> None:
-        self._mapping = mapping
+
+class _PlainRows:
+    """Parses plain rows, which have no quotes, with whole columns, and remembers identifiers.
+
+    Numbers and identifiers are read as words: eight bytes, of which the first one is the lowest. A
+    few multiplications make eight digits a number. An identifier is found by a hash of its words
+    and compared with the known one, so that equal hashes can't merge two servers. Only what is
+    valid without doubt is parsed; all else is left to `_parse_lines`, which knows the reasons.
+    """
+
+    def __init__(self, source: Source, columns: _Columns) -> None:
+        self._source = source
+        self._mapping = source.mapping
         self._columns = columns
         # By code; the first one stands for identifiers that are not known.
         self._names = [""]
@@ -372,46 +325,52 @@ class PlainRows:
         self._codes: dict[int, int] = {}  # by hash
         self._slots = np.zeros(1 << _SLOT_BITS, np.int64)  # codes by the first bits of hashes
 
-    def parse(self, first_line: int, text: str) -> tuple[Batch, bool]:
-        """Return the rows of whole lines, and whether their columns as CSV are their text.
-
-        The columns of wide rows count as their text.
-
-        Raises NotPlainError.
-        """
-        text = f"{text}\n"
+    def parse(self, block: Block) -> Batch | None:
+        """Return the rows of a block; None if a row is not plain."""
+        text = f"{block.text}\n"
         data = _Data(text.replace("\r\n", "\n") if "\r" in text else text)
-        _, width, wanted, servers = self._columns
-        fields = data.find_fields(ord(self._columns.delimiter), width)
-        if self._mapping.is_wide:
-            _require(len(servers) > 0)  # only columns without a name
-            instants, _ = self._parse_times(data, fields.select(wanted[0]))
-            players = self._parse_counts(data, fields.select([*servers.values()]))
-            rows, columns = np.nonzero(players >= 0)
-            used, codes = renumber(columns)
-            names = [*servers]
-            return Batch(
-                [names[code] for code in used],
-                codes,
-                instants[rows],
-                players[rows, columns],
-                rows + first_line,
-            ), True
-        ids, times, counts = map(fields.select, wanted)
+        parse = self._parse_wide if self._mapping.is_wide else self._parse_long
+        try:
+            return parse(block, data)
+        except _NotPlainError:
+            return None
+
+    def _parse_wide(self, block: Block, data: "_Data") -> Batch:
+        form, width, (time_at,), servers = self._columns
+        fields = data.find_fields(ord(form.delimiter), width)
+        _require(len(servers) > 0)  # only columns without a name
+        instants, _ = self._parse_times(data, fields.select(time_at))
+        players = self._parse_counts(data, fields.select([*servers.values()]))
+        rows, columns = np.nonzero(players >= 0)
+        used, codes = renumber(columns)
+        names = [*servers]
+        return Batch(
+            [names[code] for code in used],
+            codes,
+            instants[rows],
+            players[rows, columns],
+            rows + block.first_line,
+        )
+
+    def _parse_long(self, block: Block, data: "_Data") -> Batch:
+        form, width, wanted, _ = self._columns
+        ids, times, counts = map(data.find_fields(ord(form.delimiter), width).select, wanted)
         instants, is_integer = self._parse_times(data, times)
-        all_players = self._parse_counts(data, counts)
+        players = self._parse_counts(data, counts)
         codes = self._find_codes(data, ids)
-        rows = np.flatnonzero(all_players >= 0)
+        rows = np.flatnonzero(players >= 0)
         skipped = len(codes) - len(rows)
         used, codes = renumber(codes[rows])
+        if self._source.keep_text and not (is_integer and self._mapping.is_strict):
+            self._source.keep_text(block)
         return Batch(
             [self._names[code] for code in used],
             codes,
             instants[rows],
-            all_players[rows],
-            rows + first_line,
+            players[rows],
+            rows + block.first_line,
             skipped={NO_COUNT: skipped} if skipped else {},
-        ), is_integer and self._mapping.is_strict
+        )
 
     def _parse_times(self, data: "_Data", times: "_Fields") -> tuple[Numbers, bool]:
         """Return the instants of a column, and whether it has integers."""
@@ -420,11 +379,11 @@ class PlainRows:
                 return data.parse_times(times, suffix=1), False
             zone = self._mapping.time_zone
             if zone is None:
-                raise NotPlainError
+                raise _NotPlainError
             try:
                 return convert_local_times(data.parse_times(times, suffix=0), zone), False
             except InstantError:
-                raise NotPlainError from None
+                raise _NotPlainError from None
         values, unit = data.parse_integers(times), self._mapping.time_unit
         _require(times.widths.min() > 0)
         if unit is None:
@@ -564,7 +523,7 @@ class _Data:
 
 def _require(condition: bool | np.bool_) -> None:
     if not condition:
-        raise NotPlainError
+        raise _NotPlainError
 
 
 def _parse_form(words: _Words, form: bytes, mask: _Words = _FIRST_BYTES[-1:]) -> Numbers:

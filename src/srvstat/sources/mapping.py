@@ -46,6 +46,11 @@ class ColumnMapping:
     time_unit: TimeUnit | None = None
     is_strict: bool = False
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns: of identifiers, times and counts, or of times if it is wide."""
+        return [self.at] if self.is_wide else [self.id, self.at, self.players]
+
     def parse_time(self, text: str) -> int:
         """Return an instant in Unix milliseconds.
 

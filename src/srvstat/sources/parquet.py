@@ -446,8 +446,7 @@ def choose_columns(source: Source, schema: pa.Schema, *, any_case: bool = False)
     Raises SourceError if a column is missing, repeated, or of a type that can't be read.
     """
     mapping = source.mapping
-    wanted = [mapping.at] if mapping.is_wide else [mapping.id, mapping.at, mapping.players]
-    found = _find_columns(source, schema, wanted, any_case=any_case)
+    found = _find_columns(source, schema, mapping.names, any_case=any_case)
     if mapping.is_wide:
         (at,) = found
         columns = Columns(None, at, _list_servers(source, schema, at))
