@@ -19,7 +19,7 @@ from srvstat.contract.time import format_instant, parse_instant
 from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
 from srvstat.files.json_stream import Problem
 from srvstat.sources.source import Source
-from srvstat.sources.values import COUNT_RULE, IDENTIFIER, IDENTIFIER_RULE, MAX_PLAYERS
+from srvstat.sources.values import COUNT_RULE, IDENTIFIER, IDENTIFIER_RULE, MAX_PLAYERS, is_utf8
 
 MAX_SOURCE_ID_LENGTH = 512
 """The most characters of a server's identifier in its source."""
@@ -29,6 +29,7 @@ _OTHERS = re.compile("[^a-z0-9]+")
 
 COMPLETED_FIELDS = ("cfxId", "game", "hostname")
 """The fields that a build completes if a record lacks them."""
+_COMPLETED_ATTRIBUTES = ("cfx_id", "game", "hostname")
 
 
 class SlugError(ValueError):
@@ -43,7 +44,7 @@ def make_slug(identifier: str) -> str:
 
     Raises SlugError for such a letter, and for a slug that is empty or too long.
     """
-    if "\x00" in identifier or any("\ud800" <= character <= "\udfff" for character in identifier):
+    if "\x00" in identifier or not is_utf8(identifier):
         raise SlugError(_describe(identifier, "is not Unicode text without U+0000"))
     if any(character.isalnum() and not character.isascii() for character in identifier):
         raise SlugError(_describe(identifier, "has a letter or digit that is not ASCII"))
@@ -103,9 +104,6 @@ class ServerRecord(PartialRecord):
     hostname: str
 
 
-_NAMES = tuple(field.name for field in fields(PartialRecord))
-
-
 def complete_record(record: PartialRecord, game: str | None) -> ServerRecord:
     """Return a record with the values that it lacks, and their names in `completed`.
 
@@ -117,17 +115,15 @@ def complete_record(record: PartialRecord, game: str | None) -> ServerRecord:
     server_id = make_slug(record.source_id or "") if record.id is None else record.id
     if record.game is None and game is None:
         raise UsageError(f"--game: missing; add --game {' or --game '.join(GAMES)}")
-    values = {name: getattr(record, name) for name in _NAMES}
-    made = {
-        "cfxId": ("cfx_id", server_id),
-        "game": ("game", game),
-        "hostname": ("hostname", record.source_id or server_id),
-    }
-    added = {name for name, (field, _) in made.items() if values[field] is None}
-    values |= {field: value for field, value in made.values() if values[field] is None}
-    values["id"] = server_id
-    values["completed"] = tuple(sorted({*record.completed, *added}))
-    if values["source_id"] == server_id:
+    made = (server_id, game, record.source_id or server_id)
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    added = set()
+    for key, attribute, value in zip(COMPLETED_FIELDS, _COMPLETED_ATTRIBUTES, made, strict=True):
+        if values[attribute] is None:
+            values[attribute] = value
+            added.add(key)
+    values |= {"id": server_id, "completed": tuple(sorted({*record.completed, *added}))}
+    if record.source_id == server_id:
         values["source_id"] = None
     return ServerRecord(**values)
 
@@ -178,11 +174,11 @@ def check_identifiers(title: str, records: Iterable[ServerRecord]) -> None:
             )
 
 
-def _list_identifiers(record: ServerRecord) -> Iterator[tuple[str, str]]:
-    yield "id", record.id
-    yield "cfxId", record.cfx_id
-    if record.source_id is not None:
-        yield "sourceId", record.source_id
+def _list_identifiers(record: PartialRecord) -> Iterator[tuple[str, str]]:
+    named = (("id", record.id), ("cfxId", record.cfx_id), ("sourceId", record.source_id))
+    for name, identifier in named:
+        if identifier is not None:
+            yield name, identifier
 
 
 def _describe_conflict(
@@ -289,7 +285,7 @@ def check_text(value: Any) -> str:
         raise ValueError("must be a string")
     if "\x00" in value:
         raise ValueError("contains U+0000")
-    if any("\ud800" <= character <= "\udfff" for character in value):
+    if not is_utf8(value):
         raise ValueError("not Unicode text (a lone surrogate)")
     return value
 
@@ -346,7 +342,7 @@ def check_flag(value: Any) -> bool:
     return value
 
 
-def parse_record_instant(value: Any) -> int:
+def check_instant(value: Any) -> int:
     """Return an instant in Unix milliseconds.
 
     Raises ValueError.
@@ -354,6 +350,26 @@ def parse_record_instant(value: Any) -> int:
     if type(value) not in (int, str):
         raise ValueError("must be an integer or a string")
     return parse_instant(str(value))
+
+
+_FIELDS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    ("cfxId", "cfx_id", check_identifier),
+    ("game", "game", check_game),
+    ("hostname", "hostname", check_text),
+    ("projectName", "project_name", check_text),
+    ("projectDescription", "project_description", check_text),
+    ("region", "region", check_text),
+    ("tags", "tags", check_texts),
+    ("flags", "flags", check_texts),
+    ("chatUrl", "chat_url", check_text),
+    ("iconUrl", "icon_url", check_text),
+    ("offline", "offline", check_flag),
+    ("firstSeenAt", "first_seen_at", check_instant),
+    ("updatedAt", "updated_at", check_instant),
+    ("sourceId", "source_id", check_source_id),
+    ("completed", "completed", check_completed),
+)
+"""The keys, attributes and checks of the fields that a record may lack."""
 
 
 def read_records(source: Source) -> list[PartialRecord]:
@@ -367,7 +383,7 @@ def read_records(source: Source) -> list[PartialRecord]:
     Raises SourceError for an invalid record, with its line and field, and as `read_blocks` does.
     """
     found: dict[PartialRecord, int] = {}
-    identifier_lines: dict[tuple[str, str | None], int] = {}
+    identifier_lines: dict[tuple[str, str], int] = {}
     for line, text in source.read_lines():
         try:
             record = _parse_record(wire.decode_text(text), any_id=source.accepts_any_id)
@@ -375,13 +391,9 @@ def read_records(source: Source) -> list[PartialRecord]:
             raise source.build_error(line, str(error)) from None
         if record in found:
             continue
-        for name, identifier in (
-            ("id", record.id),
-            ("cfxId", record.cfx_id),
-            ("sourceId", record.source_id),
-        ):
+        for name, identifier in _list_identifiers(record):
             first = identifier_lines.setdefault((name, identifier), line)
-            if identifier is not None and first != line:
+            if first != line:
                 raise source.build_error(line, f"{name}: the same as in line {first}")
         found[record] = line
     if source.on_warning:
@@ -403,73 +415,41 @@ def format_records(records: Iterable[ServerRecord]) -> Iterator[bytes]:
 
 def _list_fields(record: ServerRecord) -> dict[str, Any]:
     """Return the fields of a record without those that are empty or false by default."""
-    counts: dict[str, int] = {}
-    if record.players_current is not None:
-        counts["current"] = record.players_current
-    if record.players_max:
-        counts["max"] = record.players_max
-    fields: dict[str, Any] = {
-        "id": record.id,
-        "game": record.game,
-        "cfxId": record.cfx_id,
-        "projectName": record.project_name,
-        "projectDescription": record.project_description,
-        "region": record.region,
-        "players": counts,
-        "tags": record.tags,
-        "flags": record.flags,
-        "chatUrl": record.chat_url,
-        "offline": record.offline,
-        "firstSeenAt": _format_optional(record.first_seen_at),
-        "updatedAt": _format_optional(record.updated_at),
-        "sourceId": record.source_id,
-        "completed": record.completed,
-    }
-    named = {name: value for name, value in fields.items() if value}
-    hidden = {} if record.publishable else {"publishable": False}
     # An empty hostname or iconUrl differs from one that is missing.
-    return {"hostname": record.hostname, "iconUrl": record.icon_url, **named, **hidden}
-
-
-def _format_optional(at: int | None) -> str | None:
-    return None if at is None else format_instant(at)
+    found: dict[str, Any] = {"id": record.id, "iconUrl": record.icon_url}
+    for name, attribute, check in _FIELDS:
+        value = getattr(record, attribute)
+        if check is check_instant and value is not None:
+            value = format_instant(value)
+        if value or name == "hostname":
+            found[name] = value
+    counts = {"current": record.players_current, "max": record.players_max or None}
+    if counts := {name: count for name, count in counts.items() if count is not None}:
+        found["players"] = counts
+    if not record.publishable:
+        found["publishable"] = False
+    return found
 
 
 def _parse_record(value: Any, *, any_id: bool) -> PartialRecord:
     """Return a record; with `any_id`, an id may have any form, and is then the source's."""
     given = check_object(value, "the record", (*ServerDetail.model_fields, *_OWN_KEYS))
     players = given.get("players")
-    counts = (
-        {} if players is None else check_object(players, "players", tuple(Players.model_fields))
-    )
+    counts = {} if players is None else check_object(players, "players", (*Players.model_fields,))
     source_id = get_field(given, "sourceId", check_source_id)
     is_any = any_id and source_id is None
     server_id = require_field(given, "id", check_source_id if is_any else check_identifier)
-    is_allowed = IDENTIFIER.fullmatch(server_id) is not None
-    return PartialRecord(
-        id=server_id if is_allowed else None,
-        cfx_id=get_field(given, "cfxId", check_identifier),
-        game=get_field(given, "game", check_game),
-        hostname=get_field(given, "hostname", check_text),
-        project_name=get_field(given, "projectName", check_text) or "",
-        project_description=get_field(given, "projectDescription", check_text) or "",
-        region=get_field(given, "region", check_text) or "",
-        players_current=get_field(counts, "current", check_count, within="players."),
-        players_max=get_field(counts, "max", check_count, within="players.") or 0,
-        tags=get_field(given, "tags", check_texts) or (),
-        flags=get_field(given, "flags", check_texts) or (),
-        chat_url=get_field(given, "chatUrl", check_text) or "",
-        icon_url=get_field(given, "iconUrl", check_text),
-        offline=get_field(given, "offline", check_flag) or False,
-        first_seen_at=get_field(given, "firstSeenAt", parse_record_instant),
-        updated_at=get_field(given, "updatedAt", parse_record_instant),
-        source_id=source_id if is_allowed else server_id,
-        completed=get_field(given, "completed", check_completed) or (),
+    found = {attribute: get_field(given, name, check) for name, attribute, check in _FIELDS}
+    for name in ("current", "max"):
+        found[f"players_{name}"] = get_field(counts, name, check_count, within="players.")
+    if "publishable" in given:
         # Null is invalid: read as true, it could publish a server that must stay hidden.
-        publishable=require_field(given, "publishable", check_flag)
-        if "publishable" in given
-        else True,
-    )
+        found["publishable"] = require_field(given, "publishable", check_flag)
+    if IDENTIFIER.fullmatch(server_id):
+        found["id"] = server_id
+    else:
+        found["source_id"] = server_id
+    return PartialRecord(**{name: each for name, each in found.items() if each is not None})
 
 
 def _describe_oddities(title: str, lines: Mapping[PartialRecord, int]) -> Iterator[str]:
