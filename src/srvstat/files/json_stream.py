@@ -206,6 +206,11 @@ def read_items(events: Events) -> Iterator[Events]:
         yield chain([first], events)
 
 
+def array_of(shape: Shape) -> Callable[[Events], list[Any]]:
+    """Return the shape of an array whose items have a shape."""
+    return lambda events: [read_value(item, shape) for item in read_items(events)]
+
+
 def skip_value(events: Events) -> None:
     """Skip the next value."""
     event, _ = next(events)

@@ -340,7 +340,7 @@ class Proposal(NamedTuple):
         )
 
 
-def choose_columns(sample: Sample, mapping: ColumnMapping) -> Proposal | None:
+def find_likely_columns(sample: Sample, mapping: ColumnMapping) -> Proposal | None:
     """Return the likeliest columns of a sample; those that a mapping names rightly stay."""
     given = {} if mapping.is_wide else {"id": mapping.id, "players": mapping.players}
     given = {key: name for key, name in given.items() if name in sample.names}

@@ -21,7 +21,7 @@ from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.paths import convert_errors
 from srvstat.files.reading import STDIN, format_title, is_url, open_input
-from srvstat.sources.mapping import STRICT, ColumnMapping, Proposal, Sample, choose_columns
+from srvstat.sources.mapping import STRICT, ColumnMapping, Proposal, Sample, find_likely_columns
 from srvstat.sources.registry import (
     EXTENSIONS,
     FOLDER_KIND,
@@ -438,7 +438,7 @@ def propose_columns(source: Source) -> Proposal | None:
     if read_sample is None:
         return None
     sample: Sample = load_function(source.kind, read_sample)(source)
-    return choose_columns(sample, source.mapping)
+    return find_likely_columns(sample, source.mapping)
 
 
 TABLE = "observations"

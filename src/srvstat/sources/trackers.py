@@ -19,7 +19,7 @@ A JSON file can have several responses, one after the other.
 import os
 import re
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from decimal import ROUND_DOWN, Context, Decimal
 from itertools import chain
@@ -29,7 +29,15 @@ from urllib.parse import quote
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.contract.time import LATEST, YEAR_2001
-from srvstat.files.json_stream import Events, Problem, read_items, read_keys, read_value, skip_value
+from srvstat.files.json_stream import (
+    Events,
+    Problem,
+    array_of,
+    read_items,
+    read_keys,
+    read_value,
+    skip_value,
+)
 from srvstat.files.paths import convert_errors, identify_file
 from srvstat.files.reading import STDIN
 from srvstat.sources.json import Point, collect_batches, read_events
@@ -53,15 +61,9 @@ FAILED_PING = "failed ping"
 _TIME, _ADDRESS, _COUNT, _OLD_COUNT = "timestamp", "ip", "playerCount", "player"
 """The columns; the last one is the name of the player count in 2015."""
 
-_ROWS_PER_BATCH = 10_000
 _MAX_VALUE_BYTES = 1 << 20
 _MAGIC = b"SQLite format 3\x00"
 _WAL_MODE = b"\x02\x02"
-
-_Ping = tuple[Any, Any, Any]
-
-
-_SERVER = {"name": None, "ip": None}
 
 
 def read_minetrack(source: Source) -> Iterator[Batch]:
@@ -76,11 +78,11 @@ def read_minetrack(source: Source) -> Iterator[Batch]:
         query = f"SELECT {_TIME}, {_ADDRESS}, {count} FROM pings NOT INDEXED"  # noqa: S608 - our own names
         # Exact unless rows were deleted, and found without reading all rows.
         ((total,),) = connection.execute("SELECT max(rowid) FROM pings").fetchall()
-        cursor, done = connection.execute(query), 0
-        while rows := cursor.fetchmany(_ROWS_PER_BATCH):
-            yield _build_pings(rows, done + 1)
-            source.report_rows(done, len(rows), total)
-            done += len(rows)
+        done = 0
+        for batch in collect_batches(map(_build_ping, connection.execute(query))):
+            yield batch
+            source.report_rows(done, batch.count_rows(), total)
+            done += batch.count_rows()
 
 
 @contextmanager
@@ -154,30 +156,19 @@ def _find_count_column(source: Source, connection: sqlite3.Connection) -> str:
     return count
 
 
-def _build_pings(rows: Sequence[_Ping], first_place: int) -> Batch:
-    kept: list[tuple[str, int, int, int]] = []
-    rejects: list[Reject] = []
-    failed = 0
-    for place, (instant, address, count) in enumerate(rows, first_place):
-        if fault := _find_ping_fault(instant, address, count):
-            reason, value = fault
-            rejects.append(Reject(place, reason, f"{instant},{address},{count}", str(value)))
-        elif count is None:
-            failed += 1
-        else:
-            kept.append((address, instant, count, place))
-    return Batch.from_rows(kept, rejects, skipped={FAILED_PING: failed} if failed else {})
-
-
-def _find_ping_fault(instant: Any, address: Any, count: Any) -> tuple[str, Any] | None:
-    """Return why a row is malformed, and the value that is; None if the row is well-formed."""
+def _build_ping(row: tuple[Any, Any, Any]) -> Point | Reject | str:
+    instant, address, count = row
     if type(address) is not str:
-        return f"{_ADDRESS}: must be text", address
-    if type(instant) is not int or not YEAR_2001 <= instant <= LATEST:
-        return f"{_TIME}: must be Unix milliseconds in the years 2001 to 9999", instant
-    if count is not None and (type(count) is not int or not 0 <= count <= MAX_PLAYERS):
-        return f"{_COUNT}: {COUNT_RULE}", count
-    return None
+        reason, value = f"{_ADDRESS}: must be text", address
+    elif type(instant) is not int or not YEAR_2001 <= instant <= LATEST:
+        reason, value = f"{_TIME}: must be Unix milliseconds in the years 2001 to 9999", instant
+    elif count is None:
+        return FAILED_PING
+    elif type(count) is not int or not 0 <= count <= MAX_PLAYERS:
+        reason, value = f"{_COUNT}: {COUNT_RULE}", count
+    else:
+        return Point(address, instant, count)
+    return Reject(0, reason, f"{instant},{address},{count}", str(value))
 
 
 def read_minetrack_records(source: Source) -> list[PartialRecord]:
@@ -185,23 +176,13 @@ def read_minetrack_records(source: Source) -> list[PartialRecord]:
 
     Raises SourceError if the source can't be read, or for a server without name or address.
     """
-    records = []
     events = read_events(source)
-    found = read_value(events, _read_servers)
+    found = read_value(events, array_of({"name": None, "ip": None}))
     if not isinstance(found, list) or next(events, None):
         raise SourceError(
             f"{source.title}: must be an array of servers, as in Minetrack's servers.json"
         )
-    for number, server in enumerate(found, 1):
-        try:
-            records.append(_build_minetrack_record(server))
-        except FieldError as error:
-            raise SourceError(f"{source.title}, server {number}: {error}") from None
-    return records
-
-
-def _read_servers(events: Events) -> list[Any]:
-    return [read_value(item, _SERVER) for item in read_items(events)]
+    return _build_records(source, found, _build_minetrack_record)
 
 
 def _build_minetrack_record(server: Any) -> PartialRecord:
@@ -213,8 +194,23 @@ def _build_minetrack_record(server: Any) -> PartialRecord:
     )
 
 
+def _build_records(
+    source: Source, servers: Iterable[Any], build: Callable[[Any], PartialRecord]
+) -> list[PartialRecord]:
+    records = []
+    for number, server in enumerate(servers, 1):
+        try:
+            records.append(build(server))
+        except FieldError as error:
+            raise SourceError(f"{source.title}, server {number}: {error}") from None
+    return records
+
+
 _POINT = {"attributes": {"timestamp": None, "value": None}}
-_ERROR = {"title": None, "detail": None}
+_NOT_BATTLEMETRICS = (
+    "must be an answer of BattleMetrics to player-count-history, an object with an array of data"
+    " points as `data`"
+)
 _LENIENT = ColumnMapping()
 
 
@@ -244,13 +240,13 @@ def _read_battlemetrics_points(source: Source, server_id: str) -> Iterator[Point
     events = read_events(source)
     for event, _ in events:
         if event != "start_map":
-            raise _build_battlemetrics_error(source)
+            raise SourceError(f"{source.title}: {_NOT_BATTLEMETRICS}")
         has_data = False
         for key in read_keys(events):
             if key == "data":
                 has_data = True
                 if next(events)[0] != "start_array":
-                    raise _build_battlemetrics_error(source)
+                    raise SourceError(f"{source.title}: {_NOT_BATTLEMETRICS}")
                 for item in read_items(events):
                     yield _build_point(server_id, read_value(item, _POINT))
             elif key == "errors":
@@ -260,14 +256,12 @@ def _read_battlemetrics_points(source: Source, server_id: str) -> Iterator[Point
             else:
                 skip_value(events)
         if not has_data:
-            raise _build_battlemetrics_error(source)
+            raise SourceError(f"{source.title}: {_NOT_BATTLEMETRICS}")
 
 
 def _describe_error(events: Events) -> str:
     """Return the text of the first error of an answer."""
-    errors = read_value(
-        events, lambda rest: [read_value(item, _ERROR) for item in read_items(rest)]
-    )
+    errors = read_value(events, array_of({"title": None, "detail": None}))
     first = errors[0] if isinstance(errors, list) and errors else None
     texts = first.values() if isinstance(first, dict) else ()
     return ": ".join(text for text in texts if isinstance(text, str)) or "unknown"
@@ -290,12 +284,10 @@ def _build_point(server_id: str, item: Any) -> Point | Reject | str:
     return NO_COUNT if players is None else Point(server_id, instant, players)
 
 
-def _build_battlemetrics_error(source: Source) -> SourceError:
-    return SourceError(
-        f"{source.title}: must be an answer of BattleMetrics to player-count-history, an object"
-        " with an array of data points as `data`"
-    )
-
+_NOT_PROMETHEUS = (
+    "must be an answer of Prometheus to query_range or query, an object with an array of series as"
+    " `data.result`"
+)
 
 NOT_A_NUMBER = "not a number (NaN)"
 HISTOGRAM = "native histogram"
@@ -305,7 +297,6 @@ _Sample = Point | Reject | str
 
 _METRIC_NAME = "__name__"
 _SAMPLE_KEYS = ("value", "values", "histogram", "histograms")
-_SAMPLE_COUNT = re.compile(r"0|[1-9][0-9]{0,15}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?")
 _CUT = Context(rounding=ROUND_DOWN, traps=[])
 """Cuts digits beyond milliseconds, and has infinity for numbers that are too large."""
@@ -330,7 +321,7 @@ def _read_prometheus_answers(source: Source) -> Iterator[_Sample]:
     events = read_events(source)
     for event, _ in events:
         if event != "start_map":
-            raise _build_prometheus_error(source)
+            raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
         has_result, message = False, None
         for key in read_keys(events):
             if key == "data":
@@ -338,20 +329,20 @@ def _read_prometheus_answers(source: Source) -> Iterator[_Sample]:
             elif key == "error":
                 message = read_value(events, None)
             elif key == "warnings":
-                _report_warnings(source, events)
+                _report_warnings(source, read_value(events, array_of(None)))
             else:
                 skip_value(events)
         if message is not None:
             reason = message if isinstance(message, str) else "unknown"
             raise SourceError(f"{source.title}: an error of Prometheus: {reason}")
         if not has_result:
-            raise _build_prometheus_error(source)
+            raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
 
 
 def _read_data(source: Source, events: Events) -> Generator[_Sample, None, bool]:
     """Yield the samples of an answer's `data`; return whether it has a `result`."""
     if next(events)[0] != "start_map":
-        raise _build_prometheus_error(source)
+        raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
     has_result = False
     for key in read_keys(events):
         if key != "result":
@@ -359,11 +350,11 @@ def _read_data(source: Source, events: Events) -> Generator[_Sample, None, bool]
             continue
         has_result = True
         if next(events)[0] != "start_array":
-            raise _build_prometheus_error(source)
+            raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
         numbers: dict[str, int] = {}
         for number, item in enumerate(read_items(events), 1):
             if next(item)[0] != "start_map":
-                raise _build_prometheus_error(source)
+                raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
             yield from _read_series(_Series(source, number, numbers), item)
     return has_result
 
@@ -419,10 +410,10 @@ def _read_series(series: _Series, events: Events) -> Iterator[_Sample]:
         elif server_id is None:
             raise series.build_error("must begin with `metric`")
         elif key in ("value", "histogram"):
-            yield _build_sample(key, server_id, read_value(events, _read_list))
+            yield _build_sample(key, server_id, read_value(events, array_of(None)))
         elif next(events)[0] == "start_array":
             for item in read_items(events):
-                yield _build_sample(key, server_id, read_value(item, _read_list))
+                yield _build_sample(key, server_id, read_value(item, array_of(None)))
         else:
             raise series.build_error(f"`{key}` must be an array")
 
@@ -436,10 +427,6 @@ def _read_labels(series: _Series, events: Events) -> dict[str, Any]:
             raise series.build_error(f"the label {name} is repeated")
         labels[name] = read_value(events, None)
     return labels
-
-
-def _read_list(events: Events) -> list[Any]:
-    return [read_value(item, None) for item in read_items(events)]
 
 
 def _build_sample(key: str, server_id: str, sample: Any) -> _Sample:
@@ -466,30 +453,18 @@ def _build_sample(key: str, server_id: str, sample: Any) -> _Sample:
 
 def _parse_count(value: Any) -> int | None:
     """Return the whole number that a text is, such as `12`, `12.0` or `1.2e1`; else None."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not _NUMBER.fullmatch(value):
         return None
-    if _SAMPLE_COUNT.fullmatch(value):
-        count = int(value)
-    elif not _NUMBER.fullmatch(value) or (number := Decimal(value)) != number.to_integral_value():
-        return None
-    else:
-        count = int(number)
-    return count if 0 <= count <= MAX_PLAYERS else None
+    number = Decimal(value)
+    is_whole = number == number.to_integral_value()
+    return int(number) if is_whole and 0 <= number <= MAX_PLAYERS else None
 
 
-def _report_warnings(source: Source, events: Events) -> None:
+def _report_warnings(source: Source, warnings: Any) -> None:
     """Report the warnings of Prometheus, such as one about an answer that lacks data."""
-    warnings = read_value(events, _read_list)
     for warning in warnings if isinstance(warnings, list) else ():
         if source.on_warning and isinstance(warning, str):
             source.on_warning(f"{source.title}: a warning of Prometheus: {warning}")
-
-
-def _build_prometheus_error(source: Source) -> SourceError:
-    return SourceError(
-        f"{source.title}: must be an answer of Prometheus to query_range or query, an object with"
-        " an array of series as `data.result`"
-    )
 
 
 _CFX_ANSWER = {
@@ -511,25 +486,15 @@ def read_cfx_records(source: Source) -> list[PartialRecord]:
     Raises SourceError if the source can't be read, or for an answer that is not one of Cfx.re about
     a server.
     """
-    records = []
-    for number, answer in enumerate(_read_cfx_answers(source), 1):
-        try:
-            records.append(_build_cfx_record(answer))
-        except FieldError as error:
-            raise SourceError(f"{source.title}, server {number}: {error}") from None
-    return records
+    return _build_records(source, _read_cfx_answers(source), _build_cfx_record)
 
 
 def _read_cfx_answers(source: Source) -> Iterator[Any]:
     """Yield the parts of each answer that a record needs, or a Problem."""
-
-    def read_array(events: Events) -> list[Any]:
-        return [read_value(item, _CFX_ANSWER) for item in read_items(events)]
-
     events = read_events(source)
     for first in events:
         if first[0] == "start_array":
-            yield from read_array(events)
+            yield from array_of(_CFX_ANSWER)(events)
         else:
             yield read_value(chain([first], events), _CFX_ANSWER)
 
@@ -541,6 +506,7 @@ def _build_cfx_record(answer: Any) -> PartialRecord:
     data = _check_part("Data", given.get("Data"))
     texts = _check_part("vars", {} if data.get("vars") is None else data["vars"])
     server_id = require_field(given, "EndPoint", check_identifier)
+    tags = get_field(texts, "tags", check_text) or ""
     most = "sv_maxclients" if data.get("sv_maxclients") is not None else "svMaxclients"
     return PartialRecord(
         id=server_id,
@@ -550,7 +516,7 @@ def _build_cfx_record(answer: Any) -> PartialRecord:
         project_description=get_field(texts, "sv_projectDesc", check_text) or "",
         players_current=get_field(data, "clients", check_count),
         players_max=get_field(data, most, check_count) or 0,
-        tags=_split_tags(get_field(texts, "tags", check_text) or ""),
+        tags=tuple(filter(None, map(str.strip, tags.split(",")))),
     )
 
 
@@ -558,7 +524,3 @@ def _check_part(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise FieldError(f"{name}: must be an object, as Cfx.re returns it for a single server")
     return value
-
-
-def _split_tags(text: str) -> tuple[str, ...]:
-    return tuple(tag for part in text.split(",") if (tag := part.strip()))
