@@ -41,8 +41,8 @@ def test_a_file_is_copied_with_or_without_the_kernels_help(
 
 def test_an_error_names_the_file_when_the_copy_is_needed(source: int, tmp_path: Path) -> None:
     with (
-        copy_in_background("shown", source, str(tmp_path / "missing")) as wait,
         pytest.raises(OutputError, match=r"^shown: No such file or directory$"),
+        copy_in_background("shown", source, str(tmp_path / "missing")) as wait,
     ):
         wait()
 

@@ -8,8 +8,9 @@ import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from threading import Event, Thread
+from threading import Event
 from typing import BinaryIO, NamedTuple
 
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
@@ -349,21 +350,17 @@ def lock_file(path: str) -> Iterator[int]:
         # Without O_NONBLOCK, opening a FIFO would wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        # NFS locks only files that are open for writing.
-        with suppress(OSError):
-            _lock_or_refuse(descriptor, path)
+        try:
+            _lock(descriptor)
+        except BlockingIOError:
+            raise OutputError(
+                f"{path}: another update of it is running; try again when that has ended"
+            ) from None
+        except OSError:
+            pass  # NFS locks only files that are open for writing
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _lock_or_refuse(descriptor: int, path: str) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise OutputError(
-            f"{path}: another update of it is running; try again when that has ended"
-        ) from None
 
 
 @contextmanager
@@ -374,49 +371,36 @@ def copy_in_background(path: str, source: int, target: str) -> Iterator[Callable
     block. Both raise OutputError, which names `path`, if the copy failed. An exception in the block
     stops the copy.
     """
-    errors: list[OSError] = []
-    copied, stop = Event(), Event()
+    stop = Event()
+    with ThreadPoolExecutor(1) as executor:
+        copied = executor.submit(_copy, source, target, stop)
+        flushed = executor.submit(_flush_file, target)
 
-    def copy() -> None:
+        def wait() -> None:
+            with convert_write_errors(path):
+                copied.result()
+
         try:
-            _copy(source, target, copied, stop)
-        except OSError as error:
-            errors.append(error)
-        finally:
-            copied.set()
-
-    def wait() -> None:
-        copied.wait()
-        raise_error()
-
-    def raise_error() -> None:
+            yield wait
+        except BaseException:
+            stop.set()
+            flushed.cancel()
+            raise
+        wait()
         with convert_write_errors(path):
-            if errors:
-                raise errors.pop()
-
-    thread = Thread(target=copy, name="copy")
-    thread.start()
-    try:
-        yield wait
-    finally:
-        stop.set()
-        thread.join()
-    raise_error()
+            flushed.result()
 
 
-def _copy(source: int, target: str, copied: Event, stop: Event) -> None:
-    descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC)
-    try:
+def _copy(source: int, target: str, stop: Event) -> None:
+    with open(target, "r+b", 0) as file:
         position = 0
-        while not stop.is_set():
-            length = _copy_some(source, descriptor, position)
-            if not length:
-                copied.set()
-                os.fsync(descriptor)
-                return
+        while not stop.is_set() and (length := _copy_some(source, file.fileno(), position)):
             position += length
-    finally:
-        os.close(descriptor)
+
+
+def _flush_file(path: str) -> None:
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
 
 
 def _copy_some(source: int, target: int, position: int) -> int:

@@ -81,10 +81,10 @@ def split_lines(chunks: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
 class Input(io.RawIOBase):
     """The bytes of an open file up to its end.
 
-    Reading waits for bytes even if the descriptor does not block. It raises SourceError for errors
-    of the system. At the end of a regular file it also raises SourceError if the size or the
-    modification time has changed since the file was opened, if fewer bytes were read than the file
-    had, or if the name now refers to another file.
+    Reading waits for bytes even if the descriptor does not block, and raises SourceError for errors
+    of the system. It also raises SourceError at the end of a regular file that has changed: a
+    changed file usually has newer rows, and a snapshot without them would look complete. Pipes and
+    devices have no size or time to compare.
     """
 
     def __init__(
@@ -131,6 +131,7 @@ class Input(io.RawIOBase):
         return int(count)
 
     def _is_unchanged(self) -> bool:
+        """Return whether the size, the time and the name are those of the opened file."""
         now = os.fstat(self._raw.fileno())
         before = self._status
         if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):

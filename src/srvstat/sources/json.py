@@ -1,7 +1,7 @@
-"""Read observations as NDJSON, one object a line.
+"""Read JSON: observations as NDJSON, one object a line, and the points of large documents.
 
-Our own form has the keys `serverId`, `observedAt` and `players`, and no other. A mapping names the
-keys, and other keys are ignored.
+Our own form of NDJSON has the keys `serverId`, `observedAt` and `players`, and no other. A mapping
+names the keys, and other keys are ignored.
 """
 
 from collections import Counter
@@ -14,11 +14,9 @@ from typing import Any, NamedTuple
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
 from srvstat.files.json_stream import CutOffError, Events, NotJsonError, parse_events
-from srvstat.sources.mapping import SAMPLE_ROWS, ColumnMapping, Sample
+from srvstat.sources.mapping import SAMPLE_ROWS, STRICT, ColumnMapping, Sample
 from srvstat.sources.source import Batch, Reject, Row, Source, parse_records
 from srvstat.sources.values import COUNT_RULE, IDENTIFIER_RULE, RowError
-
-_KEYS = ("serverId", "observedAt", "players")
 
 OTHER_KEYS = "must be an object with the keys serverId, observedAt and players"
 """The reason to reject a row in the strict form."""
@@ -57,9 +55,9 @@ def read_sample(source: Source) -> Sample:
 
 def _split_object(text: str) -> Row:
     value = _decode(text)
-    if not isinstance(value, dict) or value.keys() != set(_KEYS):
+    if not isinstance(value, dict) or value.keys() != set(STRICT.names):
         raise RowError(OTHER_KEYS)
-    server_id, observed_at, players = (value[key] for key in _KEYS)
+    server_id, observed_at, players = (value[key] for key in STRICT.names)
     if type(server_id) is not str:
         raise RowError(f"serverId: {IDENTIFIER_RULE}", _format_value(server_id))
     if type(observed_at) not in (int, str):
@@ -70,17 +68,16 @@ def _split_object(text: str) -> Row:
 
 
 def _split_mapped(text: str, mapping: ColumnMapping) -> Row:
-    value = _decode_object(text, (mapping.id, mapping.at, mapping.players))
-    if type(value[mapping.id]) not in (int, str):
-        raise RowError("serverId: must be a string or an integer", _format_value(value[mapping.id]))
-    observed_at = _format_scalar("observedAt", value[mapping.at])
-    return Row(
-        observed_at, [(str(value[mapping.id]), _format_scalar("players", value[mapping.players]))]
-    )
+    value = _decode_object(text, mapping.names)
+    server_id, observed_at, players = (value[name] for name in mapping.names)
+    if type(server_id) not in (int, str):
+        raise RowError("serverId: must be a string or an integer", _format_value(server_id))
+    written = _format_scalar("observedAt", observed_at)
+    return Row(written, [(str(server_id), _format_scalar("players", players))])
 
 
 def _split_wide(text: str, mapping: ColumnMapping) -> Row:
-    value = _decode_object(text, (mapping.at,))
+    value = _decode_object(text, mapping.names)
     observed_at = _format_scalar("observedAt", value.pop(mapping.at))
     return Row(observed_at, [(key, _format_count(count)) for key, count in value.items()])
 
@@ -92,7 +89,7 @@ def _decode(text: str) -> Any:
         raise RowError(str(error)) from None
 
 
-def _decode_object(text: str, keys: tuple[str, ...]) -> dict[str, Any]:
+def _decode_object(text: str, keys: Iterable[str]) -> dict[str, Any]:
     """Return an object with some keys and any others.
 
     Raises RowError.

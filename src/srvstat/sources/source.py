@@ -1,4 +1,4 @@
-"""Open an input by its name, decompress it, and cut it into blocks of whole lines."""
+"""An input: its name and kind, its text in blocks of lines, and its observations in batches."""
 
 import errno
 import gzip
