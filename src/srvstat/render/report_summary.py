@@ -1,15 +1,11 @@
 """Summarize a report in sentences. They state figures, never causes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
-from srvstat.documents.analysis import HourPart, Report, ServerStatistics
+from srvstat.documents.analysis import Report, ServerStatistics
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GapPart
-from srvstat.render.figures import (
-    explain_missing_change,
-    format_average,
-    format_change,
-    format_window_length,
-)
+from srvstat.render import figures
 from srvstat.render.html import (
     Child,
     Children,
@@ -30,124 +26,23 @@ _LEAST_CHANGE = 0.01
 _CHANGES = ("rose", "fell", "hardly changed", "did not change")
 
 
-def summarize(report: Report, labels: Labels) -> Iterator[Children]:
-    """Yield one to five statements, each of one or two sentences.
+def summarize(report: Report, labels: Labels) -> list[Children]:
+    """Return one to five statements, each of one or two sentences.
 
     No sentence compares servers or windows, or names a busiest hour or a longest gap, of which less
     than 80 % was observed.
     """
-    observed = [at for at, one in enumerate(report.stats.servers) if one.sample_count]
-    if not observed:
-        yield ["There are no observations in this window."]
-        return
-    covered = _list_covered(report)
-    compared = covered if len(report.stats.servers) > 1 else observed
-    yield [*_describe_size(report, labels, observed), *_describe_peak(report, labels, compared)]
-    if report.window.from_ is not None:
-        yield _compare_windows(report, labels, observed)
-    busiest = {at: find_busiest(report.peak_hours.servers[at]) for at in covered}
-    if any(busiest.values()):
-        yield _describe_busiest(report, labels, busiest)
-    sentences = [
-        *_list_coverage(report, labels, observed),
-        _describe_gap(report, labels, covered, is_complete=covered == observed),
+    if not any(server.sample_count for server in report.stats.servers):
+        return [["There are no observations in this window."]]
+    summary = _Summary(report, labels)
+    statements = [
+        [summary.describe_averages(), summary.describe_peak()],
+        [summary.describe_changes()] if report.window.from_ is not None else [],
+        [summary.describe_busiest()],
+        [*summary.iter_coverage(), summary.describe_gap()],
+        [summary.describe_integrity()],
     ]
-    if any(sentences):
-        yield _join_sentences(sentences)
-    yield _describe_integrity(report, labels)
-
-
-def _list_covered(report: Report) -> list[int]:
-    """Return the servers of which enough was observed to compare them."""
-    servers = report.stats.servers
-    return [at for at, one in enumerate(servers) if (one.coverage or 0) >= LEAST_COVERAGE]
-
-
-def _describe_size(report: Report, labels: Labels, observed: Sequence[int]) -> Children:
-    """State the average of each server; rank those of which enough was observed."""
-    servers = report.stats.servers
-    averages = {at: servers[at].average_players or 0 for at in observed}
-    ranked = [at for at in _list_covered(report) if at in averages]
-    if len(ranked) < 2:  # noqa: PLR2004 - one has no rank
-        ranked = []
-    figures: list[Children] = [
-        [_build_lead(labels, at), " has ", build_average(averages[at])]
-        for at in observed
-        if at not in ranked
-    ]
-    return _join_sentences(
-        [
-            [*_rank(averages, ranked, labels)] if ranked else [],
-            [*join_words(figures), " players on average."] if figures else [],
-        ]
-    )
-
-
-def _rank(averages: Mapping[int, float], ranked: Sequence[int], labels: Labels) -> Iterator[Child]:
-    greatest = max(averages[at] for at in ranked)
-    leaders = [at for at in ranked if averages[at] == greatest]
-    others = sorted((at for at in ranked if at not in leaders), key=lambda at: -averages[at])
-    yield from join_words([[_build_lead(labels, at)] for at in leaders])
-    average = build_average(greatest)
-    if not others:
-        yield from (" each have ", average, " players on average.")
-        return
-    yield " have the most players, each " if len(leaders) > 1 else " has the most players, "
-    followers: list[Children] = [
-        [labels.build_name(at), " (", build_average(averages[at]), ")"] for at in others
-    ]
-    yield from (average, " on average, followed by ", *join_words(followers), ".")
-
-
-def _build_lead(labels: Labels, at: int) -> Child:
-    return build("strong", labels.build_name(at))
-
-
-def _describe_peak(report: Report, labels: Labels, compared: Sequence[int]) -> Children:
-    servers = report.stats.servers
-    if len(compared) < min(2, len(servers)):
-        return []
-    peaks = {at: peak for at in compared if (peak := servers[at].peak_players) is not None}
-    peak = max(peaks.values())
-    holders = [at for at, one in peaks.items() if one == peak]
-    names = join_words([[labels.build_name(at)] for at in holders])
-    times = [[*_describe_times(servers[at], labels)] for at in holders]
-    count = [build_whole(peak), " player" if peak == 1 else " players"]
-    if len(servers) == 1:
-        return [" The highest count is ", *count, ", on ", *times[0], "."]
-    if len(holders) == 1:
-        return [" ", *names, " has the highest count, ", *count, " on ", *times[0], "."]
-    return [" The highest count is ", *count, ", on ", *names, "."]
-
-
-def _describe_times(server: ServerStatistics, labels: Labels) -> Iterator[Child]:
-    first, last = server.peak_first_at, server.peak_last_at
-    if first is not None:
-        yield labels.build_time(first)
-    if last is not None and last != first:
-        yield from (" (last on ", labels.build_time(last), ")")
-
-
-def _compare_windows(report: Report, labels: Labels, observed: Sequence[int]) -> Children:
-    servers, window = report.stats.servers, report.stats.window
-    changes: dict[str, list[Children]] = {verb: [] for verb in _CHANGES}
-    reasons: dict[str, list[Children]] = {}
-    for at in observed:
-        server, name = servers[at], labels.build_name(at)
-        if server.change is None:
-            reason = explain_missing_change(window, server.coverage, server.previous_coverage)
-            reasons.setdefault(reason, []).append([name])
-        else:
-            verb, figures = _describe_change(server, server.change)
-            changes[verb].append([name, " ", *figures] if len(servers) > 1 else figures)
-    on = " on " if len(servers) > 1 else " "
-    verbs = [[verb, on, *join_words(places)] for verb, places in changes.items() if places]
-    start = f"Compared with the {format_window_length(window)} before, the average "
-    sentences: list[Children] = [[start, *join_words(verbs, ", and "), "."]] if verbs else []
-    for reason, names in reasons.items():
-        place = ["of the average"] if len(servers) == 1 else ["on ", *join_words(names)]
-        sentences.append(["The change ", *place, f" is unknown: {reason}."])
-    return _join_sentences(sentences)
+    return [_join_sentences(sentences) for sentences in statements if any(sentences)]
 
 
 def _join_sentences(sentences: Iterable[Children]) -> Children:
@@ -157,107 +52,198 @@ def _join_sentences(sentences: Iterable[Children]) -> Children:
     return joined
 
 
+class _Summary:
+    """The statements about a report with observations. Servers are numbers in their order."""
+
+    def __init__(self, report: Report, labels: Labels) -> None:
+        self.report = report
+        self.labels = labels
+        self.servers = servers = report.stats.servers
+        self.is_single = len(servers) == 1
+        self.observed = [at for at, one in enumerate(servers) if one.sample_count]
+        # Only these can be compared.
+        self.covered = [
+            at for at, one in enumerate(servers) if (one.coverage or 0) >= LEAST_COVERAGE
+        ]
+
+    def name(self, places: Iterable[int]) -> list[Child]:
+        """Return the names of servers in a sentence."""
+        return join_words([[self.labels.build_name(at)] for at in places])
+
+    def describe_averages(self) -> Children:
+        """State the average of each server; rank those of which enough was observed."""
+        ranked = [at for at in self.covered if at in self.observed]
+        if len(ranked) < 2:  # noqa: PLR2004 - one has no rank
+            ranked = []
+        unranked: list[Children] = [
+            [self.emphasize(at), " has ", build_average(self.servers[at].average_players)]
+            for at in self.observed
+            if at not in ranked
+        ]
+        return _join_sentences(
+            [
+                [*self.rank(ranked)] if ranked else [],
+                [*join_words(unranked), " players on average."] if unranked else [],
+            ]
+        )
+
+    def rank(self, ranked: Sequence[int]) -> Iterator[Child]:
+        averages = {at: self.servers[at].average_players or 0 for at in ranked}
+        greatest = max(averages.values())
+        leaders = [at for at in ranked if averages[at] == greatest]
+        others = sorted((at for at in ranked if at not in leaders), key=lambda at: -averages[at])
+        yield from join_words([[self.emphasize(at)] for at in leaders])
+        average = build_average(greatest)
+        if not others:
+            yield from (" each have ", average, " players on average.")
+            return
+        yield " have the most players, each " if len(leaders) > 1 else " has the most players, "
+        followers: list[Children] = [
+            [self.labels.build_name(at), " (", build_average(averages[at]), ")"] for at in others
+        ]
+        yield from (average, " on average, followed by ", *join_words(followers), ".")
+
+    def emphasize(self, at: int) -> Child:
+        return build("strong", self.labels.build_name(at))
+
+    def describe_peak(self) -> Children:
+        compared = self.observed if self.is_single else self.covered
+        peaks = {at: peak for at in compared if (peak := self.servers[at].peak_players) is not None}
+        if not self.is_single and len(compared) < 2:  # noqa: PLR2004 - one is not the highest
+            return []
+        peak = max(peaks.values())
+        holders = [at for at, one in peaks.items() if one == peak]
+        count = [build_whole(peak), " player" if peak == 1 else " players"]
+        if len(holders) > 1:
+            return ["The highest count is ", *count, ", on ", *self.name(holders), "."]
+        times = self.iter_peak_times(self.servers[holders[0]])
+        if self.is_single:
+            return ["The highest count is ", *count, ", on ", *times, "."]
+        return [*self.name(holders), " has the highest count, ", *count, " on ", *times, "."]
+
+    def iter_peak_times(self, server: ServerStatistics) -> Iterator[Child]:
+        first, last = server.peak_first_at, server.peak_last_at
+        if first is not None:
+            yield self.labels.build_time(first)
+        if last is not None and last != first:
+            yield from (" (last on ", self.labels.build_time(last), ")")
+
+    def describe_changes(self) -> Children:
+        window = self.report.stats.window
+        changes: dict[str, list[Children]] = {verb: [] for verb in _CHANGES}
+        reasons: dict[str, list[int]] = {}
+        for at in self.observed:
+            server = self.servers[at]
+            if server.change is None:
+                reason = figures.explain_missing_change(
+                    window, server.coverage, server.previous_coverage
+                )
+                reasons.setdefault(reason, []).append(at)
+            else:
+                verb, shown = _describe_change(server, server.change)
+                changes[verb].append(shown if self.is_single else [*self.name([at]), " ", *shown])
+        on = " " if self.is_single else " on "
+        verbs = [[verb, on, *join_words(places)] for verb, places in changes.items() if places]
+        before = f"Compared with the {figures.format_window_length(window)} before, the average "
+        sentences: list[Children] = [[before, *join_words(verbs, ", and "), "."]] if verbs else []
+        for reason, places in reasons.items():
+            place = ["of the average"] if self.is_single else ["on ", *self.name(places)]
+            sentences.append(["The change ", *place, f" is unknown: {reason}."])
+        return _join_sentences(sentences)
+
+    def describe_busiest(self) -> Children:
+        places: dict[str, list[int]] = {}
+        for at in self.covered:
+            hour = find_busiest(self.report.peak_hours.servers[at])
+            if hour is not None:
+                places.setdefault(format_hour(hour.weekday, hour.hour), []).append(at)
+        if not places:
+            return []
+        hours = [
+            [hour] if self.is_single else [hour, " on ", *self.name(found)]
+            for hour, found in places.items()
+        ]
+        zone = f" ({self.report.time_zone})."
+        return ["The busiest hour of the week is ", *join_words(hours, ", and "), zone]
+
+    def iter_coverage(self) -> Iterator[Children]:
+        coverages = [self.servers[at].coverage for at in self.observed]
+        shares = [share for share in coverages if share is not None]
+        if shares:
+            ends = [build_figure(one, format_share) for one in (min(shares), max(shares))]
+            covered: Children = [ends[0]]
+            end = "."
+            if ends[0].text != ends[1].text:
+                covered, end = [ends[0], " to ", ends[1]], ", depending on the server."
+            yield ["Observations cover ", *covered, " of the window", end]
+        missing = [at for at in range(len(self.servers)) if at not in self.observed]
+        if missing:
+            yield ["There are no observations of ", *self.name(missing), "."]
+        if self.report.window.to > self.report.as_of:
+            yield ["The snapshot ends on ", self.labels.build_time(self.report.as_of), "."]
+
+    def describe_gap(self) -> Children:
+        """Name the longest gap between observations of servers of which enough was observed."""
+        if not self.covered:
+            return []
+        is_complete = self.covered == self.observed
+        gaps = [(gap, at) for at in self.covered for gap in self.iter_inner_gaps(at)]
+        if not gaps:
+            few = "no time without one is longer than three usual intervals."
+            return [f"Between the first and the last observation, {few}"] if is_complete else []
+        longest = max((gap for gap, _ in gaps), key=lambda gap: gap.to - gap.from_)
+        places = [at for gap, at in gaps if gap == longest]
+        place: Children = [", on ", *self.name(places)]
+        if is_complete and len(places) == len(self.covered):
+            place = [] if self.is_single else [", on all servers observed"]
+        length = format_span_length(longest.to - longest.from_)
+        among = "The" if is_complete else "On servers observed for 80% or more, the"
+        start = self.labels.build_time(longest.from_)
+        return [f"{among} longest time without observations is {length} from ", start, *place, "."]
+
+    def iter_inner_gaps(self, at: int) -> Iterator[GapPart]:
+        """Yield the gaps between observations of a server, not those at the ends of its data."""
+        last = self.servers[at].last_observed_at
+        window = self.report.timeline.window
+        for gap in self.report.timeline.servers[at].gaps:
+            is_cut = gap.from_ == window.from_ or gap.to == window.to < self.report.as_of
+            if not is_cut and gap.from_ != last:
+                yield gap
+
+    def describe_integrity(self) -> Children:
+        servers = self.report.integrity.servers
+        counts = Counter(rule.result for server in servers for rule in server.rules)
+        suspects, passed, left = counts["suspect"], counts["pass"], counts["notEvaluated"]
+        if not suspects and not passed:
+            return ["No integrity rule could be evaluated."]
+        if not suspects:
+            rest = f", and {left:,} could not be evaluated" if left else ""
+            return [f"No integrity result is suspect: {passed:,} pass{rest}."]
+        found: list[list[Child]] = []
+        for at, server in enumerate(servers):
+            suspect = [rule.rule for rule in server.rules if rule.result == "suspect"]
+            if suspect:
+                names = join_words([[RULES[rule].name.lower()] for rule in suspect])
+                found.append(names if self.is_single else [*names, " on ", *self.name([at])])
+        verb = "is" if suspects == 1 else "are"
+        return [
+            f"{format_count(suspects, 'integrity result')} {verb} suspect: ",
+            *join_words(found, "; "),
+            ". Such results can have innocent causes, and prove nothing.",
+        ]
+
+
 def _describe_change(server: ServerStatistics, change: ChangePart) -> tuple[str, Children]:
     """Return a verb of _CHANGES and the figures of a server."""
     now = server.average_players or 0
     before = 0 if server.previous is None else server.previous.average_players or 0
     if now == before:
         return "did not change", ["(", build_average(now), ")"]
-    figures: list[Child] = ["(from ", build_average(before), " to ", build_average(now)]
-    for text in format_change(change, now)[1:]:
-        figures += [", ", build_number(change.percentage, text)]
+    shown: list[Child] = ["(from ", build_average(before), " to ", build_average(now)]
+    for text in figures.format_change(change, now)[1:]:
+        shown += [", ", build_number(change.percentage, text)]
+    shown.append(")")
     is_small = abs(now - before) < _LEAST_CHANGE * before
-    if is_small or format_average(now) == format_average(before):
-        return "hardly changed", [*figures, ")"]
-    return "rose" if now > before else "fell", [*figures, ")"]
-
-
-def _describe_busiest(
-    report: Report, labels: Labels, found: Mapping[int, HourPart | None]
-) -> Children:
-    servers = report.peak_hours.servers
-    busiest = [(at, hour) for at, hour in found.items() if hour is not None]
-    places = {
-        hour: [[labels.build_name(at)] for at, other in busiest if other == hour]
-        for _, hour in busiest
-    }
-    hours: list[list[Child]] = []
-    for hour, names in places.items():
-        hours.append([format_hour(hour.weekday, hour.hour)])
-        if len(servers) > 1:
-            hours[-1] += [" on ", *join_words(names)]
-    joined = join_words(hours, ", and ")
-    return ["The busiest hour of the week is ", *joined, f" ({report.time_zone})."]
-
-
-def _list_coverage(report: Report, labels: Labels, observed: Sequence[int]) -> Iterator[Children]:
-    servers = report.stats.servers
-    shares = [share for at in observed if (share := servers[at].coverage) is not None]
-    if shares:
-        lowest, highest = (build_figure(one, format_share) for one in (min(shares), max(shares)))
-        is_range = lowest.text != highest.text
-        covered = [lowest, " to ", highest] if is_range else [lowest]
-        end = ", depending on the server." if is_range else "."
-        yield ["Observations cover ", *covered, " of the window", end]
-    missing = [[labels.build_name(at)] for at in range(len(servers)) if at not in observed]
-    if missing:
-        yield ["There are no observations of ", *join_words(missing), "."]
-    if report.window.to > report.as_of:
-        yield ["The snapshot ends on ", labels.build_time(report.as_of), "."]
-
-
-def _describe_gap(
-    report: Report, labels: Labels, covered: Sequence[int], *, is_complete: bool
-) -> Children:
-    """Name the longest gap between observations of servers of which enough was observed."""
-    if not covered:
-        return []
-    gaps = [(gap, at) for at in covered for gap in _iter_inner_gaps(report, at)]
-    if not gaps:
-        few = "no time without one is longer than three usual intervals."
-        return [f"Between the first and the last observation, {few}"] if is_complete else []
-    longest = max((gap for gap, _ in gaps), key=lambda gap: gap.to - gap.from_)
-    names = [[labels.build_name(at)] for gap, at in gaps if gap == longest]
-    place: Children = [", on ", *join_words(names)]
-    if is_complete and len(names) == len(covered):
-        place = [] if len(report.stats.servers) == 1 else [", on all servers observed"]
-    length = format_span_length(longest.to - longest.from_)
-    start = labels.build_time(longest.from_)
-    among = "The" if is_complete else "On servers observed for 80% or more, the"
-    subject = f"{among} longest time without observations"
-    return [f"{subject} is {length} from ", start, *place, "."]
-
-
-def _iter_inner_gaps(report: Report, at: int) -> Iterator[GapPart]:
-    """Yield the gaps between observations of a server, not those at the ends of its data."""
-    last = report.stats.servers[at].last_observed_at
-    window = report.timeline.window
-    for gap in report.timeline.servers[at].gaps:
-        is_cut = gap.from_ == window.from_ or gap.to == window.to < report.as_of
-        if not is_cut and gap.from_ != last:
-            yield gap
-
-
-def _describe_integrity(report: Report, labels: Labels) -> Children:
-    results = [rule.result for server in report.integrity.servers for rule in server.rules]
-    if "suspect" not in results:
-        passed, left = results.count("pass"), results.count("notEvaluated")
-        if not passed:
-            return ["No integrity rule could be evaluated."]
-        rest = f", and {left:,} could not be evaluated" if left else ""
-        return [f"No integrity result is suspect: {passed:,} pass{rest}."]
-    found: list[list[Child]] = []
-    for at, server in enumerate(report.integrity.servers):
-        suspects = [rule for rule in server.rules if rule.result == "suspect"]
-        names = [[RULES[rule.rule].name.lower()] for rule in suspects]
-        if names:
-            found.append(join_words(names))
-            if len(report.integrity.servers) > 1:
-                found[-1] += [" on ", labels.build_name(at)]
-    count = format_count(results.count("suspect"), "integrity result")
-    verb = "is" if results.count("suspect") == 1 else "are"
-    return [
-        f"{count} {verb} suspect: ",
-        *join_words(found, "; "),
-        ". Such results can have innocent causes, and prove nothing.",
-    ]
+    if is_small or figures.format_average(now) == figures.format_average(before):
+        return "hardly changed", shown
+    return "rose" if now > before else "fell", shown
