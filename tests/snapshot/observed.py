@@ -2,12 +2,13 @@
 
 import random
 from itertools import cycle, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY
 from srvstat.contract.time import LATEST, Window
+from srvstat.snapshot.rows import ServerRow
 
 LARGEST = 2**53 - 1
 LAST_DAY = LATEST // DAY
@@ -105,3 +106,35 @@ def windows(*observed: Observed) -> st.SearchStrategy[Window]:
     edges = st.builds(int.__add__, marks, st.sampled_from([0, 0, 0, -1, 1, -DAY, DAY]))
     starts = edges | st.sampled_from([-366 * DAY, seen[0] - 1])
     return st.tuples(starts, edges).map(lambda pair: Window(*sorted(pair)))
+
+
+BUILD_ONE = "build one with `srvstat snapshot build`"
+COMMANDS = [
+    ["get", "a", "--snapshot"],
+    ["compare", "a", "b", "--table", "--snapshot"],
+    ["compare", "a", "b", "--json", "--snapshot"],
+    ["snapshot", "info", "--json"],
+    ["snapshot", "info", "--table"],
+    ["snapshot", "verify"],
+    ["snapshot", "bundle", "a", "-o", "case.db", "--snapshot"],
+]
+FILE_ROW = "the table snapshot"
+
+
+def format_damage(part: str) -> str:
+    return f"x.db: damaged ({part}); copy it again, or {BUILD_ONE}"
+
+
+_BLOBS = ("player_sum", "counts", "block_ends", "block_peaks", "block_digests")
+
+
+def build_server(key: int, **columns: Any) -> ServerRow:
+    """Return a row with identifiers and the given columns; the other columns are empty."""
+    empty: dict[str, Any] = dict.fromkeys(ServerRow._fields, "")
+    numbers = [name for name, kind in ServerRow.__annotations__.items() if kind is int]
+    unknown = dict.fromkeys(
+        ("icon_url", "source_id", "first_observed_at", "last_observed_at", "last_players")
+    )
+    named = {"server": key, "id": f"id-{key}", "cfx_id": f"cfx-{key}"}
+    empty |= dict.fromkeys(numbers, 0) | dict.fromkeys(_BLOBS, b"") | unknown
+    return ServerRow(**{**empty, **named, **columns})

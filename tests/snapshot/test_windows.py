@@ -2,21 +2,26 @@
 
 import json
 import random
+import shutil
+import sqlite3
+from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import DAY, Build, Cli, few_examples, server
+from conftest import AS_OF, DAY, Build, Cli, few_examples, server
 from snapshot.observed import LARGEST, Observed, draw_fleets, windows
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.stats import Statistics, compute_statistics
 from srvstat.contract.time import DAYS, LATEST, Range, Window
+from srvstat.snapshot.digests import build_directory
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.read.windows import compute_window_statistics
-from srvstat.snapshot.rows import ServerRow
+from srvstat.snapshot.rows import BLOCKS_PER_SERVER, ServerRow
 
 
 def find_servers(snapshot: SnapshotFile, *identifiers: str) -> list[ServerRow]:
@@ -160,3 +165,56 @@ def test_answers_follow_from_the_observations(
     # The shortest JSON of a double may be another whole number that rounds to this double.
     answer = json.loads(ran.stdout, parse_int=float)["data"]
     assert answer == [expected_of[name] for name in [*names, names[0]]]
+
+
+def test_servers_removed_from_memory_are_read_again(build: Build) -> None:
+    names = ["s0", "s1", "s2", "s3"]
+    path = build([server(name) for name in names], [(name, AS_OF, 5) for name in names])
+    references = [ServerReference(identifier=name, by="id") for name in names]
+
+    # So many files share the memory of one that each keeps 2 KiB.
+    with closing(open_file(path, sharing=1 << 14)) as snapshot:
+        for _ in range(3):
+            for asked in ([0], [0, 1], [2, 0], [1, 3, 0, 2], [3, 2, 1, 0]):
+                found = [
+                    one for one in snapshot.find_servers([references[at] for at in asked]) if one
+                ]
+                assert [one.id for one in found] == [names[at] for at in asked]
+                figures = compute_window_statistics(snapshot, found, Window(AS_OF - 1, AS_OF))
+                assert [one.mean for one in figures] == [5.0] * len(asked)
+
+
+KEYS = {"servers": ("server", 1), "blocks": ("server_block", BLOCKS_PER_SERVER)}
+"""The key of each table, and the keys of each server."""
+
+
+def renumber(path: str, find_number: Callable[[int], int]) -> None:
+    """Give each server another number, in all tables."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.create_function("renumber", 1, find_number)
+        for table, (key, rows) in KEYS.items():
+            # Negative first, as an old and a new number can be equal.
+            for change in (f"-renumber({key} / {rows}) * {rows} - {key} % {rows}", f"-{key}"):
+                connection.execute(f"UPDATE {table} SET {key} = {change}")  # noqa: S608 - our own names
+        servers = map(ServerRow._make, connection.execute("SELECT * FROM servers").fetchall())
+        connection.executemany(
+            "REPLACE INTO directory VALUES (?, ?, ?)", build_directory(list(servers))
+        )
+
+
+def test_servers_can_have_any_numbers(cli: Cli, demo_snapshot: str, tmp_path: Path) -> None:
+    other = str(tmp_path / "renumbered.db")
+    shutil.copy(demo_snapshot, other)
+    renumber(other, lambda number: 2**32 - number * number)
+
+    for command in (
+        ["snapshot", "verify"],
+        ["snapshot", "info", "--json"],
+        ["servers", "--json", "--snapshot"],
+        ["stats", "--all", "--json", "--range", "7d", "--snapshot"],
+        ["compare", "harbor-city", "night-shift", "--range", "1y", "--snapshot"],
+        ["get", "harbor-city", "--json", "--snapshot"],
+    ):
+        own, renumbered = cli(*command, demo_snapshot), cli(*command, other)
+        assert own.exit_code == 0
+        assert renumbered.stdout.replace(other.encode(), demo_snapshot.encode()) == own.stdout

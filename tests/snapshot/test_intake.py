@@ -1,6 +1,8 @@
 """Keep the first observation of an instant, for any order of rows and any size of steps."""
 
+import gzip
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -12,14 +14,17 @@ import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
-from conftest import AS_OF, Cli, few_examples
+from conftest import AS_OF, Cli, csv, few_examples
 from srvstat.contract.time import format_instant
 from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.write import intake
-from srvstat.snapshot.write.intake import Series, Staging
+from srvstat.snapshot.write.intake import Intake, Series, Staging
+from srvstat.snapshot.write.roster import read_roster
 from srvstat.sources import source
+from srvstat.sources.source import Source
 from support.snapshots import (
     COMMAND,
+    WEEK,
     expect_conflict,
     parse_summary,
     read_observations,
@@ -311,3 +316,58 @@ def shuffle_records(name: str, count: int, order: Random) -> list[Line]:
         text, reason = order.choice(MALFORMED[name.partition(".")[2]])
         records[number] = Line(text, None, reason)
     return records
+
+
+@pytest.mark.usefixtures("here")
+def test_progress_counts_stored_bytes_and_rows() -> None:
+    packed = gzip.compress(csv([("a", AS_OF + at, "x" if at % 9 else 5) for at in range(30_000)]))
+    Path("rows.csv.gz").write_bytes(packed)
+    sources = [Source("week.csv", "csv"), Source("rows.csv.gz", "csv")]
+    bytes_of: Counter[str] = Counter()
+    rows_of: Counter[str] = Counter()
+
+    def progress(step: str, bytes_done: int, rows_done: int) -> None:
+        bytes_of[step] += bytes_done
+        rows_of[step] += rows_done
+
+    with closing(sqlite3.connect(":memory:")) as connection:
+        servers_source = Source("servers.ndjson", "ndjson")
+        roster = read_roster(servers_source, uses_slugs=False, game=None, warn=print)
+        intake = Intake(connection, roster, sources, None)
+        intake.read(progress, strict=False)
+
+    assert bytes_of == {"reading": Path("week.csv").stat().st_size + len(packed)}
+    assert rows_of == {"reading": 3 + 30_000}
+    assert intake.rows == 3 + 30_000
+
+
+UNENDED = "the last line has no newline, so it may be cut off; add one if the line is complete"
+DRAFT = ["snapshot", "draft-servers", "--game", "game_a", "--observations", "week.csv"]
+ROWS = csv([("a", AS_OF - 5, 5), ("b", AS_OF, 147)])
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize(("cut", "kept"), [(1, 147), (2, 14)])
+def test_a_last_row_without_a_newline_is_kept_with_a_warning(
+    pack: type[bytes], cut: int, kept: int, cli: Cli
+) -> None:
+    Path("week.csv").write_bytes(pack(ROWS[:-cut]))
+
+    for options in ([], ["--quiet", "--overwrite"]):
+        ran = cli(*WEEK, *options)
+
+        assert ran.exit_code == 0
+        assert ran.stderr.endswith(f"warning: week.csv, line 3: {UNENDED}\n")
+        assert ("b", AS_OF, kept) in read_observations("out.db")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_strict_refuses_a_last_row_without_a_newline(pack: type[bytes], cli: Cli) -> None:
+    Path("week.csv").write_bytes(pack(ROWS[:-1]))
+
+    ran = cli(*WEEK, "--strict")
+
+    assert (ran.exit_code, ran.stderr) == (6, f"error: week.csv, line 3: {UNENDED}\n")
+    assert not Path("out.db").exists()

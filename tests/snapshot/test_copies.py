@@ -2,20 +2,27 @@
 
 import json
 import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice, product
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import AS_OF, DAY, Build, build_in, few_examples, server
+from conftest import AS_OF, DAY, Build, Cli, build_in, few_examples, ndjson, server
 from snapshot.observed import Observed, draw_fleets
+from srvstat import open_snapshot
+from srvstat.cli.app import main
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.requests import ServerReference, build_compare_request
-from srvstat.contract.time import DAYS, LATEST, Range, find_window
+from srvstat.contract.time import DAYS, LATEST, Range, find_window, format_instant
 from srvstat.documents.snapshot import BundleSummary
 from srvstat.operations.answers import (
     NotInBundleError,
@@ -199,7 +206,7 @@ def test_equal_content_has_an_equal_root_and_bundles_of_other_parents_do_not(
     assert Path(again).read_bytes() == Path(f"{first}.case").read_bytes()
 
 
-TEXTS = {
+SECRET_TEXTS = {
     "hostname": "Høst of Alice",
     "projectName": "Alice's project",
     "projectDescription": "Call Alice at 555-0100\n" * 2_000,
@@ -212,7 +219,7 @@ KEPT = {"region": "EU", "tags": ["tag-kept"], "flags": ["FLAG"], "players": {"ma
 
 def test_redaction_leaves_none_of_the_original_texts(tmp_path: Path) -> None:
     records = [
-        server("a", **TEXTS, **KEPT, sourceId=SOURCE_ID),
+        server("a", **SECRET_TEXTS, **KEPT, sourceId=SOURCE_ID),
         server("b", hostname="", iconUrl=None),
     ]
     path = str(build_in(tmp_path, records, [("a", AS_OF, 5)]))
@@ -220,7 +227,7 @@ def test_redaction_leaves_none_of_the_original_texts(tmp_path: Path) -> None:
     case = bundle(path, f"{path}.case", ["a", "b"], "7d", redact=True)
 
     found = Path(case).read_bytes()
-    texts = [*TEXTS.values(), SOURCE_ID, "Alice", "alice", "555-", "observations.csv"]
+    texts = [*SECRET_TEXTS.values(), SOURCE_ID, "Alice", "alice", "555-", "observations.csv"]
     assert [text for text in texts if text.encode() in found] == []
     verify(case)
     with open_both(path, case) as (parent, bundled):
@@ -231,7 +238,7 @@ def test_redaction_leaves_none_of_the_original_texts(tmp_path: Path) -> None:
             json.loads(get_server(file, first).to_json()) for file in (parent, bundled)
         )
     url = "https://redacted.invalid/"
-    new = {**dict.fromkeys(TEXTS, "redacted"), "chatUrl": url, "iconUrl": url}
+    new = {**dict.fromkeys(SECRET_TEXTS, "redacted"), "chatUrl": url, "iconUrl": url}
     assert shown["data"] == original["data"] | new
 
 
@@ -305,3 +312,251 @@ def check_size(path: str, directory: Path, count: int, longest: Range) -> None:
 
     assert read_observations(str(case)) == read_observations(str(built))
     assert case.stat().st_size == summary.size <= 1.3 * built.stat().st_size
+
+
+CSV = b"""serverId,observedAt,players
+a,2026-02-28T23:59:59.999Z,5
+a,2026-03-01T00:00:00.000Z,7
+b,2026-02-01T00:00:00.000Z,0
+"""
+MARCH = 1_772_323_200_000
+"""2026-03-01T00:00Z."""
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
+RECORDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "hostname": TEXTS,
+        "projectName": TEXTS | st.none(),
+        "tags": st.lists(TEXTS, max_size=2),
+        "iconUrl": TEXTS | st.none(),
+        "offline": st.booleans(),
+        "players": st.fixed_dictionaries(
+            {}, optional={name: st.integers(0, 2**53 - 1) for name in ("current", "max")}
+        ),
+        "firstSeenAt": st.integers(0, AS_OF).map(format_instant),
+        "updatedAt": st.integers(0, AS_OF),
+        "completed": st.sets(st.sampled_from(["cfxId", "hostname"])).map(sorted),
+    },
+)
+FORMS = ("csv", "ndjson", "parquet")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a snapshot of observations of two months, and of a server without any."""
+    records = [server("b"), server("a"), server("none")]
+    rows = [("a", MARCH - 1, 5), ("a", MARCH, 7), ("b", MARCH - 28 * DAY, 0)]
+    return str(build_in(tmp_path_factory.mktemp("small"), records, rows))
+
+
+@pytest.fixture
+def here(tmp_path: Path, small: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty directory with a default snapshot."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", small)
+    return tmp_path
+
+
+def build_again(output: Path, snapshot: Path, *sources: str) -> str:
+    """Build a snapshot as of the time of another one, and return its root."""
+    with open_snapshot(str(snapshot)) as file:
+        options = [f"--as-of={file.as_of}", "--allow-empty", "--quiet"]
+    assert main(["snapshot", "build", str(output), *sources, *options]) == 0
+    with open_snapshot(str(output)) as file:
+        return file.root
+
+
+def export(snapshot: Path, folder: Path, *options: str) -> list[str]:
+    """Export a snapshot, and return the options of a build that read the export."""
+    command = ["snapshot", "export", "-s", str(snapshot), "-o", str(folder), *options]
+    assert main(command) == 0
+    (observations,) = folder.glob("observations*")
+    return [f"--servers={folder}/servers.ndjson", f"--observations={observations}"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=few_examples() // 3, suppress_health_check=[HealthCheck.too_slow])
+@given(fleet=draw_fleets(), fields=st.lists(RECORDS, min_size=5, max_size=5))
+def test_a_build_of_an_export_or_of_the_snapshot_has_the_same_root(
+    form: str, fleet: dict[str, Observed], fields: list[dict[str, Any]]
+) -> None:
+    records = [
+        server(name, sourceId=f"{name}: {name}", publishable=name != "hidden", **own)
+        for name, own in zip([*fleet, "hidden"], fields, strict=True)
+    ]
+    rows = [row for name, observed in fleet.items() for row in observed.rows(name)]
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        snapshot = build_in(folder, records, rows)
+        with open_snapshot(str(snapshot)) as file:
+            root = file.root
+        sources = export(snapshot, folder / "export", "--format", form)
+        assert build_again(folder / "again.db", snapshot, *sources) == root
+        itself = ["--from=snapshot", f"--observations={snapshot}"]
+        assert build_again(folder / "copy.db", snapshot, *itself) == root
+
+
+@pytest.mark.usefixtures("here")
+def test_parquet_is_read_by_pyarrow(cli: Cli) -> None:
+    expected = [("a", MARCH - 1, 5), ("a", MARCH, 7), ("b", MARCH - 28 * DAY, 0)]
+
+    assert cli("snapshot", "export", "--format", "parquet", "-o", "p").exit_code == 0
+    table = pq.read_table("p/observations.parquet")
+    columns = [table["serverId"], table["observedAt"].cast("int64"), table["players"]]
+    assert list(zip(*(column.to_pylist() for column in columns), strict=True)) == expected
+    assert str(table.schema.field("observedAt").type) == "timestamp[ms, tz=UTC]"
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["-o", "folder"], 2, "error: folder: exists; name a new folder\n"),
+        (["-o", "folder/"], 2, "error: folder/: exists; name a new folder\n"),
+        (["-o", ""], 2, "error: -o: the name is empty; name a file\n"),
+        (["-o", "no/folder"], 4, "error: no/folder: No such file or directory\n"),
+        (
+            ["-o", "x", "id:A"],
+            44,
+            "error: SERVER_NOT_FOUND: Server not found\nno id A; did you mean id:a?\n",
+        ),
+        (["-o", "x", "-s", "none.db"], 3, "error: none.db: no such file; "),
+    ],
+)
+def test_an_export_is_refused_before_it_writes(
+    options: list[str], code: int, message: str, here: Path, cli: Cli
+) -> None:
+    (here / "folder").mkdir()
+
+    ran = cli("snapshot", "export", *options)
+
+    assert (ran.exit_code, ran.stderr.startswith(message)) == (code, True), ran.stderr
+    assert [path.name for path in here.iterdir()] == ["folder"]
+
+
+def test_damage_in_the_middle_leaves_no_folder(here: Path, small: str, cli: Cli) -> None:
+    (here / "damaged.db").write_bytes(Path(small).read_bytes())
+    change("damaged.db", "UPDATE blocks SET sum_before = x'09'")
+
+    ran = cli("snapshot", "export", "-s", "damaged.db", "-o", "x")
+
+    assert ran.exit_code == 3
+    assert "damaged.db: damaged (observations of server a from " in ran.stderr
+    assert [path.name for path in here.iterdir()] == ["damaged.db"]
+
+
+@pytest.mark.slow
+def test_a_full_disk_leaves_no_folder(here: Path) -> None:
+    command = f"ulimit -f 1; exec {sys.executable} -B -m srvstat snapshot export -o full"
+    many = [("a", AS_OF - at * 1000, at) for at in range(500)]
+    snapshot = build_in(here, [server("a")], many)
+
+    done = subprocess.run(
+        ["sh", "-c", f"{command} -s {snapshot}"], capture_output=True, check=False, timeout=60
+    )
+
+    assert (done.returncode, done.stderr) == (4, b"error: full: File too large\n")
+    assert not [path for path in here.iterdir() if "full" in path.name]
+
+
+BUILD = ["snapshot", "build", "new.db", "--from", "snapshot"]
+
+
+@pytest.fixture
+def sole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a directory with a snapshot of the servers a and b."""
+    rows = [*(("a", AS_OF - day * DAY, day) for day in range(30)), ("b", AS_OF, 7)]
+    build_in(tmp_path, [server("a"), server("b")], rows)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("sole")
+def test_a_servers_file_replaces_the_records_of_a_snapshot(cli: Cli) -> None:
+    Path("own.ndjson").write_bytes(ndjson([server("b", hostname="New")]))
+
+    ran = cli(*BUILD, "--observations", "snapshot.db", "--servers", "own.ndjson")
+
+    assert ran.exit_code == 0, ran.stderr
+    assert "skipped      30 (30 not in the servers file)" in ran.stderr
+    assert read_observations("new.db") == [("b", AS_OF, 7)]
+    assert cli("servers", "-s", "new.db").json["servers"][0]["hostname"] == "New"
+
+
+def test_several_snapshots_need_a_servers_file(sole: Path, cli: Cli) -> None:
+    (sole / "other").mkdir()
+    rows = [("a", AS_OF, 0), ("a", AS_OF - 1, 9), ("b", AS_OF, 8)]
+    build_in(sole / "other", [server("a"), server("b")], rows)
+    both = ["--observations", "snapshot.db", "--observations", "other/snapshot.db"]
+
+    refused = cli(*BUILD, *both)
+    ran = cli(*BUILD, *both, "--servers", "servers.ndjson")
+
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("error: --servers: missing, but needed for several sources")
+    assert ran.exit_code == 0
+    assert len(read_observations("new.db")) == 32
+    assert "  repeated     1\n" in ran.stderr
+    assert "other/snapshot.db, row 3: players: an earlier row of this server" in ran.stderr
+
+
+@pytest.mark.usefixtures("sole")
+def test_a_bundle_as_a_source_is_reported(cli: Cli) -> None:
+    bundle = ["snapshot", "bundle", "a", "--range", "7d", "-o", "case.db", "-s", "snapshot.db"]
+    assert cli(*bundle).exit_code == 0
+
+    runs = [
+        cli(*BUILD, "--observations", "case.db", "--overwrite", *servers)
+        for servers in ([], ["--servers", "servers.ndjson"])
+    ]
+
+    warning = "case.db: a bundle, which has no observations before 2026-02-22T00:00:00.000Z"
+    for ran in runs:
+        assert ran.exit_code == 0
+        assert ran.stderr.count(f"warning: {warning}\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none.db", "none.db: No such file or directory"),
+        ("servers.ndjson", "servers.ndjson: not a snapshot and not a SQLite file; "),
+        ("damaged.db", "damaged.db: damaged ("),
+        ("forged.db", "forged.db: damaged (the observations of server a)"),
+    ],
+)
+def test_another_source_is_refused(name: str, message: str, sole: Path, cli: Cli) -> None:
+    data = (sole / "snapshot.db").read_bytes()
+    (sole / "damaged.db").write_bytes(data.replace(b"x-b", b"x-c"))
+    (sole / "forged.db").write_bytes(data)
+    forge("forged.db", "UPDATE blocks SET time_unit = 0")
+
+    ran = cli(*BUILD, "--observations", name)
+
+    assert (ran.exit_code, ran.stdout) == (6, b"")
+    assert ran.stderr.startswith(f"error: {message}"), ran.stderr
+    assert not Path("new.db").exists()
+
+
+@pytest.mark.usefixtures("sole")
+def test_a_snapshot_is_not_read_from_a_pipe(cli: Cli) -> None:
+    ran = cli(*BUILD, "--observations", "-")
+    other = cli(*BUILD, "--observations", "-", "--servers", "servers.ndjson")
+
+    assert ran.stderr == "error: standard input: can't be read twice; name a file\n"
+    assert other.stderr == (
+        "error: standard input: a snapshot can't be read from a pipe; name a file\n"
+    )
+    assert (ran.exit_code, other.exit_code) == (2, 6)
+
+
+def test_a_snapshot_is_not_built_from_itself(sole: Path, cli: Cli) -> None:
+    before = (sole / "snapshot.db").read_bytes()
+
+    ran = cli(
+        *("snapshot", "build", "snapshot.db", "--overwrite"),
+        *("--from", "snapshot", "--observations", "./snapshot.db"),
+    )
+
+    assert (ran.exit_code, (sole / "snapshot.db").read_bytes()) == (2, before)
+    assert "snapshot.db: is also a source" in ran.stderr

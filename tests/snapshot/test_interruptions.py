@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from conftest import AS_OF, Cli, Ran, csv
 from support.process import restore_signals
 from support.snapshots import COMMAND, EXISTS, WEEK, read_directory, read_observations
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("here")]
+pytestmark = pytest.mark.slow
 
 
 SECONDS = 120
@@ -78,6 +79,7 @@ def restored_signals() -> Iterator[None]:
         yield
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.usefixtures("restored_signals")
 @pytest.mark.parametrize(("number", "exit_code"), SIGNALS)
 def test_a_build_stopped_while_reading_changes_nothing(
@@ -99,6 +101,7 @@ def test_a_build_stopped_while_reading_changes_nothing(
     assert read_directory(here) == before
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.usefixtures("restored_signals")
 def test_a_signal_ignored_at_the_start_stays_ignored(here: Path) -> None:
     os.mkfifo("fifo.csv")
@@ -113,6 +116,7 @@ def test_a_signal_ignored_at_the_start_stays_ignored(here: Path) -> None:
     assert "out.db" in read_directory(here)
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.usefixtures("restored_signals")
 def test_a_build_stopped_while_waiting_leaves_nothing(here: Path) -> None:
     os.mkfifo("fifo.csv")
@@ -127,6 +131,7 @@ def test_a_build_stopped_while_waiting_leaves_nothing(here: Path) -> None:
     assert read_directory(here) == before
 
 
+@pytest.mark.usefixtures("here")
 def test_a_killed_build_leaves_the_old_snapshot_and_a_draft_that_the_next_build_removes(
     here: Path, cli: Cli
 ) -> None:
@@ -150,6 +155,7 @@ def test_a_killed_build_leaves_the_old_snapshot_and_a_draft_that_the_next_build_
     assert read_directory(here).keys() == before.keys()
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(("options", "exit_codes"), [(["--overwrite"], [0, 0]), ([], [0, 2])])
 def test_two_simultaneous_builds_leave_one_complete_snapshot(
     options: list[str], exit_codes: list[int], here: Path, cli: Cli
@@ -182,6 +188,7 @@ def test_two_simultaneous_builds_leave_one_complete_snapshot(
 LIMITED = ["sh", "-c", 'export PYTHONDONTWRITEBYTECODE=1; ulimit -f "$0"; exec "$@"']
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(("blocks", "failing"), [("16", "out.db"), ("1024", "rejects.ndjson")])
 def test_a_file_size_limit_exits_4_and_changes_nothing(
     blocks: str, failing: str, here: Path
@@ -204,3 +211,48 @@ def test_a_file_size_limit_exits_4_and_changes_nothing(
     assert (done.returncode, done.stdout) == (4, "")
     assert re.fullmatch(f"error: {failing}: .+\n", done.stderr)
     assert read_directory(here) == before
+
+
+BUILD = ["snapshot", "build", "out.db", "--servers", "servers.ndjson", "--observations", "many.csv"]
+
+
+def test_a_full_disk_at_the_end_of_the_rejects_builds_nothing(here: Path, cli: Cli) -> None:
+    rows: list[tuple[str, int | str, int | str]] = [("a", "never" * 20, at) for at in range(2_000)]
+    Path("many.csv").write_bytes(csv([("a", AS_OF, 5), *rows]))
+    command = [*BUILD, "--max-rejected=100%", "--rejects", "rejects.ndjson"]
+    assert cli(*command).exit_code == 0
+    room = Path("rejects.ndjson").stat().st_size - 10
+    assert Path("out.db").stat().st_size < room
+    for name in ("out.db", "rejects.ndjson"):
+        Path(name).unlink()
+    before = sorted(path.name for path in here.iterdir())
+
+    with limit_file_size(room):
+        ran = cli(*command)
+
+    assert ran.exit_code == 4
+    assert ran.stderr.startswith("error: rejects.ndjson: ")
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
+@contextmanager
+def limit_file_size(size: int) -> Iterator[None]:
+    """Limit the size of files that this process writes, like a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_leaves_nothing(here: Path, cli: Cli) -> None:
+    Path("many.csv").write_bytes(csv([("a", AS_OF - at, at % 9) for at in range(20_000)]))
+    before = sorted(path.name for path in here.iterdir())
+
+    with limit_file_size(100_000):
+        ran = cli(*BUILD)
+
+    assert ran.exit_code == 4
+    assert ran.stderr.startswith("error: out.db: ")
+    assert sorted(path.name for path in here.iterdir()) == before

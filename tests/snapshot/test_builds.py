@@ -1,0 +1,602 @@
+"""Keep, skip or reject each row of observations."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, SERVERS, Cli, csv, few_examples, ndjson, server
+from srvstat.cli.app import main
+from srvstat.sources.servers import make_slug
+from support.snapshots import (
+    COMMAND,
+    WEEK,
+    expect_conflict,
+    parse_summary,
+    read_directory,
+    read_observations,
+    read_rejects,
+    read_root,
+)
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+FALLBACKS = "2 current counts, taken from the last observation (0 without one)"
+ALL_KINDS = f"""\
+serverId,observedAt,players
+a,{AS_OF},1
+a,{AS_OF},1
+a,{AS_OF},2
+nonsense
+unknown,{AS_OF},5
+hidden,{AS_OF},5
+b,{AS_OF + 1},5
+unknown,{AS_OF},x
+b,{AS_OF - DAY},3
+
+hidden,soon,5
+a,2026-03-01T12:00Z,2
+"a",2026-03-01T13:00+01:00,"1"
+"""
+
+
+def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) -> None:
+    Path("week.csv").write_text(ALL_KINDS)
+
+    ran = cli(*WEEK, "--as-of", str(AS_OF), "--rejects", "rejects.ndjson")
+
+    summary = parse_summary(ran)
+    assert (ran.exit_code, ran.stdout) == (0, b"")
+    assert ran.stderr.startswith("built out.db\n")
+    read = re.fullmatch(r"12 rows in (\d+\.\d+) s, ([\d,]+) per second", summary.pop("read"))
+    assert read
+    assert int(read[2].replace(",", "")) == round(12 / float(read[1]))
+    assert summary == {
+        "servers": "2 (1 not publishable, skipped)",
+        "kept": "2",
+        "repeated": "2",
+        "conflicting": "2",
+        "rejected": "3",
+        "skipped": "3 (1 after the as-of time, 1 not in the servers file, 1 not publishable)",
+        "span": "2026-02-28 12:00:00 UTC to 2026-03-01 12:00:00 UTC",
+        "as of": "2026-03-01 12:00:00 UTC",
+        "fallbacks": FALLBACKS,
+    }
+    assert read_observations("out.db") == [("a", AS_OF, 1), ("b", AS_OF - DAY, 3)]
+    assert (
+        "first rejected or conflicting row: week.csv, line 4: players: an earlier row of this"
+        " server and instant has 1\n" in ran.stderr
+    )
+
+
+@pytest.mark.parametrize(("first", "second"), [("x.csv", "y.ndjson"), ("y.ndjson", "x.csv")])
+def test_files_are_read_in_the_order_of_the_command_line(first: str, second: str, cli: Cli) -> None:
+    texts = {
+        "x.csv": f"a,{AS_OF},1",
+        "y.ndjson": f'{{"serverId":"a","observedAt":{AS_OF},"players":2}}',
+    }
+    Path("x.csv").write_text(f"serverId,observedAt,players\n{texts['x.csv']}\n")
+    Path("y.ndjson").write_text(f"\n\n\n{texts['y.ndjson']}\n")
+    sources = ["--observations", first, "--observations", second]
+
+    assert cli(*COMMAND, *sources, "--rejects", "rejects.ndjson").exit_code == 0
+
+    kept_players = {"x.csv": 1, "y.ndjson": 2}[first]
+    line = {"x.csv": 2, "y.ndjson": 4}[second]
+    assert read_observations("out.db") == [("a", AS_OF, kept_players)]
+    assert read_rejects() == [expect_conflict(second, line, kept_players, texts[second])]
+    assert cli("snapshot", "info", "out.db").json["sources"] == [first, second]
+
+
+def test_a_reject_in_a_later_block_has_its_own_line_and_text(cli: Cli) -> None:
+    end = "\r\n"
+    rows = [f"a,{AS_OF + at},1" for at in range(120_000)]
+    just_before_a_block_ends = (1 << 20) // len(rows[0] + end) - 100
+    rows[just_before_a_block_ends] = '"a'
+    rows[100_000] = f"a,{AS_OF},2"
+    rows[118_000] = f'"a",{AS_OF},"3"'
+    data = end.join(["serverId,observedAt,players", *rows])
+    Path("week.csv").write_bytes(data.encode())
+
+    assert cli(*WEEK, "--rejects", "rejects.ndjson").exit_code == 0
+
+    assert len(data) > 2 << 20
+    assert read_rejects() == [
+        {
+            "file": "week.csv",
+            "line": just_before_a_block_ends + 2,
+            "reason": "a quote is not closed",
+            "text": '"a',
+        },
+        expect_conflict("week.csv", 100_002, 1, rows[100_000]),
+        expect_conflict("week.csv", 118_002, 1, rows[118_000]),
+    ]
+
+
+def test_the_rejects_file_is_written_even_when_empty(cli: Cli) -> None:
+    assert cli(*WEEK, "--rejects", "rejects.ndjson").exit_code == 0
+
+    assert Path("rejects.ndjson").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("nonsense", "must have 3 fields, not 1"),
+        (f"a,{AS_OF},9", "players: an earlier row of this server and instant has 6"),
+    ],
+)
+def test_strict_stops_at_the_first_rejected_or_conflicting_row(
+    row: str, reason: str, here: Path, cli: Cli
+) -> None:
+    Path("odd.csv").write_text(f"serverId,observedAt,players\na,{AS_OF + 5},1\n{row}\nworse\n")
+    Path("rejects.ndjson").write_text("old")
+    before = read_directory(here)
+
+    ran = cli(*WEEK, "--observations", "odd.csv", "--strict", "--rejects", "rejects.ndjson")
+
+    assert (ran.exit_code, ran.stdout) == (6, b"")
+    assert ran.stderr == f"error: odd.csv, line 3: {reason}\n"
+    assert read_directory(here) == before
+
+
+def test_strict_accepts_repeated_and_skipped_rows(cli: Cli) -> None:
+    rows = [("a", AS_OF, 1), ("a", AS_OF, 1), ("unknown", AS_OF, 1), ("a", AS_OF + 1, 1)]
+    Path("week.csv").write_bytes(csv(rows))
+
+    assert cli(*WEEK, "--strict", "--as-of", str(AS_OF)).exit_code == 0
+
+
+def test_servers_that_are_not_publishable_leave_no_trace(cli: Cli) -> None:
+    rows = [("a", AS_OF, 5), ("a", AS_OF - 1, 4)]
+    hidden = [("hidden", AS_OF + at, at % 2) for at in range(100)]
+    Path("week.csv").write_bytes(csv([*rows, *hidden, *hidden]))
+    assert parse_summary(cli(*WEEK))["skipped"] == "200 (200 not publishable)"
+    with_hidden = Path("out.db").read_bytes()
+
+    Path("week.csv").write_bytes(csv(rows))
+    Path("servers.ndjson").write_bytes(ndjson(SERVERS[:2]))
+    assert cli(*WEEK, "--overwrite").exit_code == 0
+
+    assert Path("out.db").read_bytes() == with_hidden
+    assert b"secret" not in with_hidden
+    assert cli("get", "hidden", "-s", "out.db").exit_code == 44
+
+
+def test_as_of_is_the_latest_observation_kept(cli: Cli) -> None:
+    rows = [("a", AS_OF, 5), ("b", AS_OF - 1, 5), ("hidden", AS_OF + 9, 5), ("c", AS_OF + 8, 5)]
+    Path("week.csv").write_bytes(csv([*rows, ("a", AS_OF + 7, "x")]))
+
+    assert cli(*WEEK).exit_code == 0
+
+    assert cli("snapshot", "info", "out.db").json["asOf"] == "2026-03-01T12:00:00.000Z"
+
+
+@pytest.mark.parametrize("as_of", [str(AS_OF), "2026-03-01T12:00Z", "2026-03-01 13:00:00+01:00"])
+def test_observations_after_as_of_are_skipped_before_defaults_are_derived(
+    as_of: str, cli: Cli
+) -> None:
+    rows = [("a", AS_OF - DAY, 1), ("a", AS_OF + DAY, 9), ("a", AS_OF, 2), ("b", AS_OF + 1, 9)]
+    Path("week.csv").write_bytes(csv(rows))
+
+    ran = cli(*WEEK, "--as-of", as_of)
+
+    assert parse_summary(ran)["skipped"] == "2 (2 after the as-of time)"
+    info = cli("snapshot", "info", "out.db").json
+    assert info["asOf"] == info["lastObservedAt"] == "2026-03-01T12:00:00.000Z"
+    a, b = (cli("get", name, "-s", "out.db").json["data"] for name in ("a", "b"))
+    assert a["players"]["current"] == 2
+    assert a["firstSeenAt"] == "2026-02-28T12:00:00.000Z"
+    assert a["updatedAt"] == "2026-03-01T12:00:00.000Z"
+    assert b["players"]["current"] == 0
+    assert b["firstSeenAt"] == b["updatedAt"] == "2026-03-01T12:00:00.000Z"
+
+
+NOTHING_KEPT = [
+    b"serverId,observedAt,players\n",
+    csv([("unknown", AS_OF, 5), ("hidden", AS_OF, 5)]),
+    csv([("a", AS_OF, "x")]),
+]
+
+
+@pytest.mark.parametrize("data", NOTHING_KEPT)
+def test_a_snapshot_without_observations_needs_allow_empty_and_as_of(data: bytes, cli: Cli) -> None:
+    Path("week.csv").write_bytes(data)
+
+    for options in ([], ["--as-of", str(AS_OF)], ["--allow-empty"]):
+        refused = cli(*WEEK, *options)
+        assert (refused.exit_code, Path("out.db").exists()) == (6, False)
+        assert refused.stderr.startswith("error: no observation was kept: ")
+
+    assert cli(*WEEK, "--allow-empty", "--as-of", str(AS_OF)).exit_code == 0
+    info = cli("snapshot", "info", "out.db").json
+    assert (info["observations"], info["firstObservedAt"], info["lastObservedAt"]) == (
+        0,
+        None,
+        None,
+    )
+    assert info["asOf"] == "2026-03-01T12:00:00.000Z"
+
+
+def test_missing_fields_of_a_record_have_defaults(cli: Cli) -> None:
+    assert cli(*WEEK).exit_code == 0
+
+    assert cli("get", "a", "-s", "out.db").json["data"] == {
+        "id": "a",
+        "game": "game_a",
+        "cfxId": "x-a",
+        "hostname": "a",
+        "projectName": "",
+        "projectDescription": "",
+        "region": "",
+        "players": {"current": 6, "max": 0},
+        "tags": [],
+        "flags": [],
+        "chatUrl": "",
+        "iconUrl": None,
+        "offline": False,
+        "firstSeenAt": "2026-02-28T12:00:00.000Z",
+        "updatedAt": "2026-03-01T12:00:00.000Z",
+    }
+
+
+def test_the_fields_of_a_record_are_returned_unchanged(cli: Cli) -> None:
+    record = {
+        "id": "a",
+        "game": "game_b",
+        "cfxId": "abc123",
+        "hostname": "Härbor 夜 😀",
+        "projectName": "Harbor",
+        "projectDescription": "A city\nby the sea",
+        "region": "EU",
+        "players": {"current": 0, "max": 2**53 - 1},
+        "tags": ["one", "two", "one", ""],
+        "flags": ["PREMIUM"],
+        "chatUrl": "https://chat.example/harbor",
+        "iconUrl": "https://icons.example/harbor.png",
+        "offline": True,
+        "firstSeenAt": "2017-01-01T00:00:00.000Z",
+        "updatedAt": "2030-01-01T00:00:00.001Z",
+    }
+    Path("servers.ndjson").write_bytes(ndjson([record]))
+
+    assert cli(*WEEK).exit_code == 0
+
+    assert cli("get", "a", "-s", "out.db").json == {"data": record}
+    assert cli("snapshot", "info", "out.db").json["fallbacks"] == 0
+
+
+BUILD = ["snapshot", "build", "out.db", "--overwrite", "--observations", "week.csv"]
+NEW = [*BUILD, "--game", "game_a"]
+LISTED = [*BUILD, "--servers", "servers.ndjson"]
+SLUGS = ["--ids", "slug"]
+
+
+def write(rows: list[tuple[str, int | str, int | str]], records: list[Any] = []) -> None:  # noqa: B006 - never changed
+    Path("week.csv").write_bytes(csv(rows))
+    Path("servers.ndjson").write_bytes(ndjson(records))
+
+
+def test_without_records_each_identifier_becomes_a_server(cli: Cli) -> None:
+    rows: list[tuple[str, int | str, int | str]] = [("b", 5, 2), ("a", 5, 1), ("b", 6, 3)]
+    write([*rows, ("late", AS_OF, 1), ("not_one", 5, 1)])
+
+    ran = cli(*NEW, "--as-of", "6")
+
+    assert ran.exit_code == 0
+    summary = parse_summary(ran)
+    assert (summary["servers"], summary["rejected"], summary["skipped"]) == (
+        "2",
+        "1",
+        "1 (1 after the as-of time)",
+    )
+    completed = "cfxId, game, hostname of 2 servers"
+    assert summary["completed"] == completed
+    detail = cli("get", "cfxId:b", "-s", "out.db").json["data"]
+    assert (detail["id"], detail["game"], detail["hostname"]) == ("b", "game_a", "b")
+    assert cli("get", "late", "-s", "out.db").exit_code == 44
+
+
+def test_an_identifier_that_is_its_own_slug_is_not_stored_twice(cli: Cli) -> None:
+    write([("main-lobby", 5, 5)])
+
+    assert cli(*NEW).exit_code == 0
+    root = read_root("out.db")
+    assert cli(*NEW, *SLUGS).exit_code == 0
+    assert read_root("out.db") == root
+
+
+def test_slugs_are_the_ids_of_servers_and_the_originals_their_hostnames(cli: Cli) -> None:
+    write([("MAIN_LOBBY", 5, 5), ("play.example.net:30120", 6, 5), ("MAIN_LOBBY", 7, 5)])
+
+    assert cli(*NEW, *SLUGS).exit_code == 0
+
+    servers = cli("servers", "-s", "out.db", "--json").json["servers"]
+    assert [[one[name] for name in ("id", "sourceId", "hostname")] for one in servers] == [
+        ["main-lobby", "MAIN_LOBBY", "MAIN_LOBBY"],
+        ["play-example-net-30120", *["play.example.net:30120"] * 2],
+    ]
+    assert sorted(read_observations("out.db"))[:2] == [("main-lobby", 5, 5), ("main-lobby", 7, 5)]
+
+
+@settings(max_examples=few_examples())
+@given(st.sets(st.text("Ab_. é", min_size=1, max_size=3), min_size=1, max_size=3))
+def test_two_identifiers_with_one_slug_are_refused_and_others_are_kept(names: set[str]) -> None:
+    write([(name, 5, 5) for name in sorted(names)])
+    usable = [name for name in names if name.isascii() and name.strip("_. ")]
+    slugs = {make_slug(name) for name in usable}
+
+    exit_code = main([*NEW, *SLUGS, "--quiet"])
+
+    if len(slugs) < len(names):
+        assert exit_code == 6
+    else:
+        assert exit_code == 0
+        assert {name for name, *_ in read_observations("out.db")} == slugs
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["A_B", "a-b"], '--ids slug: "A_B" and "a-b" both become a-b'),
+        (["a-b", "A_B"], '--ids slug: "a-b" and "A_B" both become a-b'),
+        (["x", "Zürich"], '"Zürich" has a letter or digit that is not ASCII'),
+    ],
+)
+def test_a_slug_that_is_no_answer_is_refused_by_name(
+    names: list[str], message: str, cli: Cli
+) -> None:
+    write([(name, 5, 5) for name in names])
+
+    ran = cli(*NEW, *SLUGS)
+
+    assert (ran.exit_code, ran.stderr.startswith(f"error: {message}")) == (6, True)
+    assert not Path("out.db").exists()
+
+
+def test_a_row_without_an_identifier_is_rejected(cli: Cli) -> None:
+    write([("A_B", 5, 5), ("", AS_OF, 6)])
+
+    assert cli(*NEW, *SLUGS, "--rejects", "rejects.ndjson").exit_code == 0
+
+    assert [(each["reason"], each["text"]) for each in read_rejects()] == [
+        ("serverId: empty", f",{AS_OF},6")
+    ]
+    drafted = cli("snapshot", "draft-servers", *BUILD[-2:], "--game", "game_a", *SLUGS)
+    assert drafted.stderr.startswith(
+        "warning: 1 malformed row ignored: 1 serverId: empty (first: week.csv, line 3, "
+    )
+
+
+def test_rows_are_those_of_a_record_by_its_source_id_its_id_or_a_slug(cli: Cli) -> None:
+    records = [
+        server("a", sourceId="MAIN:1"),
+        server("UPPER"),
+        server("c-d"),
+        server("hidden", sourceId="SECRET", publishable=False),
+    ]
+    rows: list[tuple[str, int | str, int | str]] = [
+        *[("MAIN:1", 1, 1), ("a", 2, 2), ("UPPER", 3, 3), ("SECRET", 4, 4)],
+        ("not listed", AS_OF, 5),
+        *[("other", 6, 6)],
+    ]
+    write([*rows, ("C_D", AS_OF, 7)], records)
+    found = [("UPPER", 3, 3), ("a", 1, 1), ("a", 2, 2)]
+
+    ran = cli(*LISTED, "--rejects", "rejects.ndjson")
+
+    assert sorted(read_observations("out.db")) == found
+    assert parse_summary(ran)["skipped"] == "2 (1 not in the servers file, 1 not publishable)"
+    assert [reject["text"] for reject in read_rejects()] == [
+        f"not listed,{AS_OF},5",
+        f"C_D,{AS_OF},7",
+    ]
+
+    ran = cli(*LISTED, *SLUGS)
+
+    assert sorted(read_observations("out.db")) == [*found, ("c-d", AS_OF, 7)]
+    assert parse_summary(ran)["skipped"] == "3 (2 not in the servers file, 1 not publishable)"
+
+
+def test_a_partial_record_is_completed(cli: Cli) -> None:
+    records = [
+        {"id": "a", "sourceId": "MAIN:1"},
+        {"id": "b", "game": "game_b", "hostname": "Bay"},
+        server("c"),
+    ]
+    write([(name, 5, 5) for name in "abc"], records)
+    assert cli(*LISTED).stderr == (
+        "error: --game: missing, but 1 server has no game in servers.ndjson; add --game game_a or"
+        " --game game_b\n"
+    )
+
+    ran = cli(*LISTED, "--game", "game_a")
+
+    completed = "cfxId of 2 servers; game, hostname of 1 server"
+    assert parse_summary(ran)["completed"] == completed
+    servers = cli("servers", "-s", "out.db", "--json").json["servers"]
+    fields = ("cfxId", "game", "hostname", "sourceId", "completed")
+    assert [[one[name] for name in fields] for one in servers] == [
+        ["a", "game_a", "MAIN:1", "MAIN:1", ["cfxId", "game", "hostname"]],
+        ["b", "game_b", "Bay", None, ["cfxId"]],
+        ["x-c", "game_a", "c", None, []],
+    ]
+    info = cli("snapshot", "info", "out.db", "--json").json
+    assert info["completed"] == {"cfxId": 2, "game": 1, "hostname": 1}
+
+
+def test_a_servers_file_may_have_ids_to_make_slugs_of(cli: Cli) -> None:
+    write([("MAIN_LOBBY", 5, 5)], [{"id": "MAIN_LOBBY", "hostname": "Main"}])
+
+    assert cli(*LISTED, "--game", "game_a").exit_code == 6
+    assert cli(*LISTED, "--game", "game_a", *SLUGS).exit_code == 0
+
+    assert cli("get", "main-lobby", "-s", "out.db").json["data"]["hostname"] == "Main"
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        (
+            [{"id": "a"}, server("b", cfxId="a")],
+            (
+                'servers.ndjson: the servers a and b have the same cfxId: "a"; the id replaces'
+                " a cfxId that is missing"
+            ),
+        ),
+        (
+            [server("a", sourceId="X"), server("b", sourceId="X")],
+            "servers.ndjson, line 2: sourceId: the same as in line 1",
+        ),
+        (
+            [server("a", sourceId="b"), server("b")],
+            'servers.ndjson: the sourceId of server a is the id of another server: "b"',
+        ),
+        (
+            [{"id": "A_B"}, {"id": "a-b"}],
+            'servers.ndjson: two servers have the id "a-b", made from "A_B"',
+        ),
+    ],
+)
+def test_an_identifier_of_two_servers_is_refused_by_name(
+    records: list[Any], message: str, cli: Cli
+) -> None:
+    write([("a", 5, 5)], records)
+
+    ran = cli(*LISTED, "--game", "game_a", *SLUGS)
+
+    assert (ran.exit_code, ran.stderr) == (6, f"error: {message}\n")
+
+
+def test_the_order_of_identifiers_does_not_change_the_root(cli: Cli) -> None:
+    rows: list[tuple[str, int | str, int | str]] = [("B_1", 5, 5), ("A_1", 6, 5), ("c", 4, 3)]
+    roots = set()
+    for order in (rows, rows[::-1]):
+        write(order)
+        assert cli(*NEW, *SLUGS).exit_code == 0
+        roots.add(read_root("out.db"))
+
+    assert len(roots) == 1
+    assert json.loads(cli("servers", "-s", "out.db", "--json").stdout)["matched"] == 3
+
+
+def test_a_new_server_can_not_take_the_cfx_id_of_another(cli: Cli) -> None:
+    write([("a", 5, 5)], [server("a", cfxId="b")])
+    assert cli(*NEW).exit_code == 0
+    assert cli("snapshot", "update", "out.db", "--servers", "servers.ndjson").exit_code == 0
+    write([("b", 6, 5)])
+    before = Path("out.db").read_bytes()
+
+    ran = cli("snapshot", "update", "out.db", "--observations", "week.csv", "--game", "game_a")
+
+    assert (ran.exit_code, Path("out.db").read_bytes()) == (6, before)
+    assert ran.stderr == (
+        "error: server b: its cfxId, taken from the id, is that of server a; give it another cfxId"
+        " in a servers file\n"
+    )
+
+
+DRAFTED = ["snapshot", "build", "--overwrite", "--observations", "week.csv"]
+DRAFT = ["snapshot", "draft-servers", "--game", "game_a"]
+BLANK = [
+    *("projectName", "projectDescription", "region", "players", "tags", "flags"),
+    *("chatUrl", "iconUrl", "offline", "firstSeenAt", "updatedAt"),
+]
+
+
+def test_a_draft_of_servers_has_a_record_per_identifier(cli: Cli) -> None:
+    Path("week.csv").write_bytes(csv([("b", 5, 5), ("a", 5, 5), ("b", 6, 5), ("c_d", 5, 5)]))
+    row = {"serverId": "z", "observedAt": AS_OF, "players": 5}
+    Path("more.ndjson.gz").write_bytes(gzip.compress(ndjson([row])))
+    sources = ["--observations", "week.csv", "--observations", "more.ndjson.gz"]
+
+    ran = cli(*DRAFT, *sources)
+
+    records = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert ran.exit_code == 0
+    assert list(records[0]) == ["id", "game", "cfxId", "hostname", *BLANK, "completed"]
+    blank = dict.fromkeys(BLANK) | {"completed": ["cfxId", "game", "hostname"]}
+    assert records == [
+        blank | {"id": name, "game": "game_a", "cfxId": name, "hostname": name} for name in "abz"
+    ]
+    assert (
+        "warning: 1 malformed row ignored: 1 serverId: must be 1 to 128 letters, digits and hyphens"
+        ' (first: week.csv, line 5, serverId: "c_d"); add --ids slug to convert the identifiers\n'
+    ) in ran.stderr
+
+
+def test_a_build_with_a_draft_equals_one_without_records(cli: Cli) -> None:
+    rows = [("MAIN_LOBBY", 5, 5), ("play.example.net:30120", 6, 5), ("lobby", 7, 5)]
+    Path("week.csv").write_bytes(csv(rows))
+    drafted = cli(*DRAFT, "--ids", "slug", "--observations", "week.csv")
+    Path("drafted.ndjson").write_bytes(drafted.stdout)
+
+    assert cli(*DRAFTED, "one.db", "--servers", "drafted.ndjson").exit_code == 0
+    assert cli(*DRAFTED, "two.db", "--ids", "slug", "--game", "game_a").exit_code == 0
+
+    assert read_root("one.db") == read_root("two.db")
+
+
+def test_a_draft_without_usable_rows_is_refused_with_the_reasons(cli: Cli) -> None:
+    rows: list[tuple[str, int | str, int]]
+    rows = [("a_b", 5, 5), ("a", "2026-03-01 12:00", 5), ("c_d", 6, 5)]
+    Path("week.csv").write_bytes(csv(rows))
+
+    ran = cli(*DRAFT, "--observations", "week.csv")
+
+    assert (ran.exit_code, ran.stdout) == (6, b"")
+    assert ran.stderr == (
+        "error: no server was found: 2 rejected, serverId: must be 1 to 128 letters, digits and"
+        ' hyphens (first: week.csv, line 2, serverId: "a_b"); 1 rejected, observedAt: no time zone:'
+        " end it with Z or an offset such as +02:00 (first: week.csv, line 3, observedAt:"
+        ' "2026-03-01 12:00"); add --ids slug to convert the identifiers; add --time-zone UTC if'
+        " the times are in UTC\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "exit_code"),
+    [
+        ([], 2),
+        (["--observations", "week.txt"], 2),
+        (["--observations", "-", "--observations", "-", "--format", "csv"], 2),
+        (["--observations", "week.csv", "--game", "chess"], 2),
+        (["--observations", "week.csv", "--ids", "hash"], 2),
+        (["--observations", "gone.csv"], 6),
+        (["--observations", "servers.ndjson", "--observations", "gone.csv"], 6),
+        (["--observations", "header.csv"], 6),
+    ],
+)
+def test_draft_servers_refuses_unreadable_sources(
+    options: list[str], exit_code: int, cli: Cli
+) -> None:
+    Path("header.csv").write_bytes(b"a,5,7\n")
+
+    ran = cli(*DRAFT, *options)
+
+    assert (ran.exit_code, ran.stdout) == (exit_code, b"")
+    assert ran.stderr.startswith("error: ")
+
+
+def test_a_draft_of_a_table_judges_its_identifiers(cli: Cli) -> None:
+    columns = {"serverId": ["hub", "MAIN_LOBBY", "hub"], "observedAt": [AS_OF, AS_OF, AS_OF + 1]}
+    draft = [*DRAFT, "--observations", "rows.parquet"]
+    pq.write_table(pa.table({**columns, "players": pa.nulls(3, pa.int64())}), "rows.parquet")
+
+    assert cli(*draft).stderr == "error: no server was found: 3 without a player count\n"
+
+    pq.write_table(pa.table({**columns, "players": [7, 8, 9]}), "rows.parquet")
+    ran = cli(*draft)
+    assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == ["hub"]
+    assert '(first: rows.parquet, row 2, serverId: "MAIN_LOBBY"); add --ids slug' in ran.stderr
+
+    ran = cli(*draft, "--ids", "slug")
+    assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == ["hub", "main-lobby"]

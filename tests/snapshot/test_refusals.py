@@ -1,0 +1,639 @@
+"""Refuse builds that would replace a good snapshot by a useless one; count the rows not kept."""
+
+import json
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from conftest import AS_OF, ROOT, Cli, csv, ndjson, server
+from support.snapshots import (
+    COMMAND,
+    WEEK,
+    parse_summary,
+    read_directory,
+    read_observations,
+    read_rejects,
+)
+
+pytestmark = pytest.mark.usefixtures("here")
+
+REPLACE = [*WEEK, "--overwrite"]
+Row = tuple[str, int | str, int | str]
+
+
+@pytest.mark.parametrize("records", [[], [server("a", publishable=False)]])
+def test_a_servers_file_without_publishable_servers_is_refused(
+    records: list[object], here: Path, cli: Cli
+) -> None:
+    assert cli(*WEEK).exit_code == 0
+    Path("servers.ndjson").write_bytes(ndjson(records))
+    before = read_directory(here)
+
+    ran = cli(*REPLACE)
+
+    assert (ran.exit_code, ran.stdout) == (6, b"")
+    assert ran.stderr.startswith("error: servers.ndjson: no ")
+    assert read_directory(here) == before
+    assert cli(*REPLACE, "--allow-empty", "--as-of", str(AS_OF)).exit_code == 0
+    assert cli("get", "a", "-s", "out.db").exit_code == 44
+
+
+def test_the_error_without_observations_gives_the_commonest_reasons(cli: Cli) -> None:
+    at = ["--as-of", str(AS_OF)]
+    skipped: list[Row] = [("unknown", AS_OF, 5), ("hidden", AS_OF, 5), ("other", AS_OF, 5)]
+    no_zone: list[Row] = [("a", "2026-03-01 12:00", 5), ("b", AS_OF, "x"), *skipped]
+    many = [*no_zone, *no_zone[:1] * 9, ("a", "soon", 1)]
+    nothing = "there are no rows; check the names of the observation files"
+    withheld = "the servers file says that these servers are not publishable"
+    unknown = (
+        '2 identifiers are not in the servers file: "unknown", "other"; add the records to'
+        " servers.ndjson"
+    )
+    of_skipped = (
+        "2 not in the servers file (first: week.csv, line 2); 1 not publishable (first: week.csv,"
+        f" line 3); {withheld}; {unknown}"
+    )
+    later = (
+        "1 after the as-of time (first: week.csv, line 2); give a later time, or leave it out to"
+        " use all observations"
+    )
+    of_many = (
+        "10 rejected, observedAt: no time zone: end it with Z or an offset such as +02:00 (first:"
+        ' week.csv, line 2, observedAt: "2026-03-01 12:00"); 2 not in the servers file (first:'
+        " week.csv, line 4); 1 not publishable (first: week.csv, line 5); 2 for 2 other reasons;"
+        f" add --time-zone UTC if the times are in UTC; {withheld}; {unknown}"
+    )
+    cases: list[tuple[list[Row], list[str], str]] = [
+        ([], [], nothing),
+        ([], at, nothing),
+        ([], ["--allow-empty"], f"{nothing}; an empty snapshot needs --as-of TIME"),
+        (skipped, [], of_skipped),
+        ([("a", AS_OF + 1, 5)], at, later),
+        (many, [], of_many),
+    ]
+    for rows, options, reason in cases:
+        Path("week.csv").write_bytes(csv(rows))
+        ran = cli(*WEEK, *options, "--rejects", "rejects.ndjson")
+        assert (ran.exit_code, ran.stderr) == (6, f"error: no observation was kept: {reason}\n")
+        malformed = sum(row in (*no_zone[:2], ("a", "soon", 1)) for row in rows)
+        assert len(read_rejects()) == malformed
+
+
+LIMITS = [
+    ("0", False),
+    ("1", False),
+    ("2", True),
+    ("19%", False),
+    ("19.99%", False),
+    ("20%", True),
+    ("20.0%", True),
+    ("100%", True),
+]
+
+
+@pytest.mark.parametrize(("limit", "builds"), LIMITS)
+def test_too_many_rejects_build_nothing_but_are_written(
+    limit: str, *, builds: bool, here: Path, cli: Cli
+) -> None:
+    # Ten rows: two malformed, one conflicting, one skipped.
+    good = [("a", AS_OF - at, 5) for at in range(6)]
+    others = [("a", AS_OF, 6), ("unknown", AS_OF, 5)]
+    Path("week.csv").write_bytes(csv([("a", AS_OF, "x"), *good, *others, ("a", "soon", 5)]))
+    Path("out.db").write_bytes(b"old")
+
+    ran = cli(*REPLACE, "--rejects", "rejects.ndjson", "--max-rejected", limit)
+
+    assert [reject["line"] for reject in read_rejects()] == [2, 9, 11]
+    assert (Path("out.db").read_bytes() != b"old") is builds
+    assert read_directory(here).keys() == {"servers.ndjson", "week.csv", "out.db", "rejects.ndjson"}
+    assert ran.exit_code == (0 if builds else 6)
+    if not builds:
+        assert ran.stderr == (
+            f"error: 2 of 10 rows were rejected, but --max-rejected allows {limit}; first rejected"
+            " or conflicting row: week.csv, line 2: players: must be a whole number from 0 to"
+            " 9007199254740991, in digits only\n"
+        )
+
+
+@pytest.mark.parametrize("ending", ["-journal", "-wal"])
+@pytest.mark.parametrize("name", ["out.db", "link.db"])
+def test_an_output_with_a_journal_is_refused(name: str, ending: str, here: Path, cli: Cli) -> None:
+    os.symlink("out.db", "link.db")
+    Path(f"out.db{ending}").write_bytes(b"left")
+    before = read_directory(here)
+    command = ["snapshot", "build", name, *REPLACE[3:]]
+
+    ran = cli(*command)
+
+    assert (ran.exit_code, ran.stderr.count("\n")) == (2, 1)
+    assert f"out.db{ending} exists, and SQLite would apply it" in ran.stderr
+    assert read_directory(here) == before
+    Path(f"out.db{ending}").unlink()
+    assert cli(*command).exit_code == 0
+    assert cli("get", "a", "-s", name).exit_code == 0
+
+
+def test_a_snapshot_that_another_program_writes_to_is_not_replaced(cli: Cli) -> None:
+    assert cli(*WEEK).exit_code == 0
+    with closing(sqlite3.connect("out.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE theirs (number INTEGER)")
+
+        for command in (REPLACE, ["get", "a", "-s", "out.db"]):
+            refused = cli(*command)
+            assert refused.exit_code in (2, 3)
+            assert ": out.db-wal " in refused.stderr
+
+    assert cli(*REPLACE).exit_code == 0
+    assert cli("get", "a", "-s", "out.db").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [*COMMAND[:2], "", *WEEK[3:]],
+        [*WEEK, "--rejects", ""],
+        [*COMMAND, "--observations", ""],
+        [*COMMAND[:3], "--servers", "", "--observations", "week.csv"],
+        ["snapshot", "draft-servers", "--observations", ""],
+    ],
+)
+def test_an_empty_file_name_is_invalid_usage(options: list[str], here: Path, cli: Cli) -> None:
+    before = read_directory(here)
+
+    ran = cli(*options)
+
+    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (2, b"", 1)
+    assert "name" in ran.stderr
+    assert "empty" in ran.stderr
+    assert read_directory(here) == before
+
+
+def test_the_snapshot_and_the_rejects_are_different_files(here: Path, cli: Cli) -> None:
+    before = read_directory(here)
+
+    ran = cli("snapshot", "build", "out", *WEEK[3:], "--rejects", "./out")
+
+    assert (ran.exit_code, read_directory(here)) == (2, before)
+    assert ran.stderr == ("error: ./out: is also the snapshot; name another file for the rejects\n")
+
+
+@pytest.mark.parametrize("limit", ["", "-1", "1e3", "100.1%", "%"])
+def test_an_invalid_limit_of_rejects_is_invalid_usage(limit: str, cli: Cli) -> None:
+    assert cli(*COMMAND, "--observations", "week.csv", f"--max-rejected={limit}").exit_code == 2
+
+
+def test_a_source_with_an_invalid_name_is_refused(cli: Cli) -> None:
+    ran = cli(*COMMAND, "--observations", "a\0.csv")
+
+    assert (ran.exit_code, "not a file name" in ran.stderr) == (6, True)
+
+
+UGLY = ROOT / "tests" / "snapshot" / "ugly"
+OPTIONS = ["--time-zone=UTC", "--game=game_a"]
+BUILD = ["snapshot", "build", "out.db"]
+OPEN = [*BUILD, "--game=game_a", "--overwrite"]
+FLEET = ["fleet", "--output=r.ndjson", "--game=game_a", "--overwrite"]
+COUNT = "must be a whole number from 0 to 9007199254740991"
+
+
+class Export(NamedTuple):
+    """A file for people: how it is read, how many rows are lost, why, and what keeps them."""
+
+    name: str
+    columns: str
+    rejected: int
+    rows: int
+    reason: str
+    limit: str
+    query: str
+
+
+EXPORTS = [
+    Export(
+        "thousands.csv",
+        "id=Server,at=Date,players=Players online",
+        11,
+        72,
+        'line 33, Players online: "1,014"); remove the separators of thousands, or use --query with'
+        " replace(\"Players online\", ',', '')",
+        "20%",
+        "SELECT Server AS serverId, Date AS observedAt, replace(\"Players online\", ',', '') AS"
+        " players FROM 'thousands.csv'",
+    ),
+    Export(
+        "averages.csv",
+        "id=Game,at=Month,players=Average",
+        21,
+        24,
+        'line 2, Average: "41.2"); round the counts to whole numbers, or use --query with'
+        ' round("Average")',
+        "90%",
+        'SELECT Game AS serverId, Month AS observedAt, round("Average") AS players'
+        " FROM 'averages.csv'",
+    ),
+]
+
+
+def write_rows(path: str, good: int, bad: int) -> None:
+    """Write rows of a server, and after them rows without a count that can be read."""
+    rows: list[tuple[str, int | str, int | str]] = [("a", AS_OF - at, 5) for at in range(good)]
+    rows += [("a", AS_OF - good - at, "x") for at in range(bad)]
+    if path.endswith(".csv"):
+        Path(path).write_bytes(csv(rows))
+        return
+    names, times, players = zip(*rows, strict=True)
+    counts = [-1 if count == "x" else count for count in players]
+    columns = {"serverId": names, "observedAt": times, "players": counts}
+    parquet.write_table(pa.table({name: pa.array(each) for name, each in columns.items()}), path)
+
+
+@pytest.mark.parametrize("export", EXPORTS, ids=lambda export: export.name)
+def test_an_export_for_people_is_refused_with_values_and_what_reads_them(
+    export: Export, here: Path, cli: Cli
+) -> None:
+    shutil.copy(UGLY / export.name, ".")
+    Path("out.db").write_bytes(b"old")
+    options = [f"--observations={export.name}", f"--columns={export.columns}", *OPTIONS]
+    replace = [*BUILD, *options, "--overwrite"]
+    before = read_directory(here)
+    refusal = (
+        f"error: {export.name}: {export.rejected} of {export.rows} rows were rejected:"
+        f" {export.rejected} players: {COUNT} (first: {export.name}, {export.reason};"
+        f" --max-rejected {export.limit} keeps the other rows\n"
+    )
+
+    ran = cli(*replace)
+    dry = cli(*replace, "--dry-run")
+
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (6, b"", refusal)
+    assert (dry.exit_code, dry.stdout) == (6, b"")
+    assert dry.stderr.endswith(refusal)
+    assert read_directory(here) == before
+
+    ran = cli(*replace, "--rejects=rejects.ndjson")
+
+    assert (ran.exit_code, Path("out.db").read_bytes()) == (6, b"old")
+    assert len(read_rejects()) == export.rejected
+
+    ran = cli(*replace, f"--max-rejected={export.limit}", "--quiet")
+
+    assert ran.exit_code == 0
+    assert ran.stderr.startswith(
+        f"warning: {export.rejected} of {export.rows} rows not kept: {export.rejected} rejected"
+    )
+    assert len(read_observations("out.db")) == export.rows - export.rejected
+
+    ran = cli(*BUILD, "--overwrite", "--query", export.query, *OPTIONS, "--quiet")
+
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert len(read_observations("out.db")) == export.rows
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "limit", "builds"),
+    [
+        (1, 10, None, True),
+        (1, 11, None, False),
+        (1_089, 11, None, True),
+        (1_088, 11, None, False),
+        (1, 11, "11", True),
+        (1, 11, "95%", True),
+        (1_000, 3, "2", False),
+        (1_000, 3, "0.2%", False),
+        (1_000, 3, "0.3%", True),
+    ],
+)
+def test_ten_rows_or_a_hundredth_may_be_lost_or_what_an_option_says(
+    good: int, bad: int, limit: str | None, *, builds: bool, cli: Cli
+) -> None:
+    options = [] if limit is None else [f"--max-rejected={limit}"]
+    counts = f"{bad} of {good + bad:,} rows"
+    for name, value, place in (
+        ("rows.csv", "x", f"line {good + 2}"),
+        ("rows.parquet", "-1", f"row {good + 1}"),
+    ):
+        write_rows(name, good, bad)
+        for ran in (cli(*OPEN, f"--observations={name}", *options), cli(*FLEET, name, *options)):
+            line = ran.stderr.splitlines()[-1]
+            if builds:
+                assert ran.exit_code == 0
+                assert line.startswith(f"warning: {counts} not kept: {bad} rejected")
+                continue
+            assert (ran.exit_code, ran.stderr.count("\n")) == (6, 1)
+            if limit is None:
+                assert line.startswith(
+                    f"error: {name}: {counts} were rejected: {bad} players: {COUNT}"
+                )
+                assert f' (first: {name}, {place}, players: "{value}"); --max-rejected ' in line
+            else:
+                assert line.startswith(
+                    f"error: {counts} were rejected, but --max-rejected allows {limit}; first"
+                    f" rejected or conflicting row: {name}, {place}: players: {COUNT}"
+                )
+        assert Path("out.db").exists() is Path("r.ndjson").exists() is builds
+
+
+@pytest.mark.parametrize("command", [OPEN, FLEET], ids=["build", "fleet"])
+def test_the_limit_is_that_of_each_source_and_the_proposed_one_admits_all(
+    command: list[str], cli: Cli
+) -> None:
+    for name, good, bad in (("a.csv", 2_000, 0), ("b.csv", 88, 12), ("c.csv", 50, 50)):
+        write_rows(name, good, bad)
+    names = ["a.csv", "b.csv", "c.csv"]
+    given = [f"--observations={name}" for name in names] if command is OPEN else names
+
+    ran = cli(*command, *given)
+
+    assert ran.exit_code == 6
+    assert ran.stderr.startswith(
+        "error: c.csv: 50 of 100 rows were rejected (and too many of 1 more): 50 players: "
+    )
+    assert ran.stderr.endswith("; --max-rejected 50% keeps the other rows\n")
+    assert cli(*command, *given, "--max-rejected=50%").exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["wide.csv", "wide.parquet"])
+def test_a_wide_line_without_a_time_that_can_be_read_loses_all_its_counts(
+    name: str, cli: Cli
+) -> None:
+    times = [f"2026-03-01T{at // 60:02}:{at % 60:02}:00Z" for at in range(190)]
+    times += [f"01.03.2026 {at}:00" for at in range(10)]
+    columns = {f"s{number}": [*range(199), None] for number in range(40)}
+    if name == "wide.csv":
+        rows = zip(times, *columns.values(), strict=True)
+        lines = [",".join("" if cell is None else str(cell) for cell in row) for row in rows]
+        Path(name).write_text("\n".join([",".join(["date", *columns]), *lines, ""]))
+    else:
+        parquet.write_table(pa.table({"date": times, **columns}), name)
+
+    for command, given in ((OPEN, f"--observations={name}"), (FLEET, name)):
+        ran = cli(*command, given, "--wide=at=date")
+
+        assert ran.exit_code == 6
+        # The last line has no counts, so it is one row.
+        assert ran.stderr.startswith(f"error: {name}: 361 of 7,961 rows were rejected: 361 observe")
+        assert ', date: "01.03.2026 0:00"); --max-rejected 5% ' in ran.stderr
+
+
+def test_an_update_that_loses_rows_leaves_the_snapshot_as_it_is(here: Path, cli: Cli) -> None:
+    assert cli(*OPEN, "--observations=week.csv").exit_code == 0
+    write_rows("today.csv", 30, 20)
+    before = read_directory(here)
+    update = ["snapshot", "update", "out.db", "--observations=today.csv"]
+
+    ran = cli(*update, "--quiet")
+
+    assert ran.exit_code == 6
+    assert ran.stderr.startswith("error: today.csv: 20 of 50 rows were rejected: 20 players: ")
+    assert read_directory(here) == before
+
+    ran = cli(*update, "--max-rejected=40%", "--rejects=rejects.ndjson")
+
+    assert (ran.exit_code, len(read_rejects())) == (0, 21)
+    assert "\nwarning: 21 of 50 rows not kept: 20 rejected, 1 conflicting; first " in ran.stderr
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_an_update_names_identifiers_that_the_snapshot_does_not_have(
+    quiet: list[str], cli: Cli
+) -> None:
+    records = ["--servers=servers.ndjson"]
+    for name, options in (("open.db", ["--game=game_b"]), ("listed.db", records)):
+        built = cli("snapshot", "build", name, "--observations=week.csv", *options)
+        assert built.exit_code == 0, built.stderr
+    names = ["a", "arena", "Arena2", "lobby", "hall", "arena"]
+    Path("today.csv").write_bytes(csv([(name, AS_OF + at, 6) for at, name in enumerate(names)]))
+    Path("new.ndjson").write_bytes(ndjson([server("hall"), server("arena")]))
+    unknown = (
+        '4 identifiers are not in the snapshot: "arena", "Arena2", "lobby" and 1 more; add the'
+    )
+
+    def update(name: str, *options: str) -> list[str]:
+        ran = cli("snapshot", "update", name, "--observations=today.csv", *quiet, *options)
+        assert ran.exit_code == 0, ran.stderr
+        shown = parse_summary(ran)
+        assert bool(shown) is not bool(quiet)
+        return [line for line in ran.stderr.splitlines() if line.startswith("warning: ")]
+
+    lost = "warning: 5 of 6 rows not kept: 5 not in the snapshot"
+    assert update("listed.db") == [lost, f"warning: {unknown} records with --servers FILE"]
+    assert update("open.db") == [lost, f"warning: {unknown} servers with --game game_b"]
+    assert update("listed.db", "--servers=new.ndjson") == [
+        "warning: 2 of 6 rows not kept: 2 not in the snapshot",
+        (
+            'warning: 2 identifiers are not in the snapshot: "Arena2", "lobby"; add the records to'
+            " new.ndjson"
+        ),
+    ]
+    assert {row[0] for row in read_observations("listed.db")} == {"a", "b", "arena", "hall"}
+    assert update("open.db", "--game=game_b") == []
+    assert {row[0] for row in read_observations("open.db")} == {"b", *names}
+
+
+@pytest.mark.parametrize("command", [[*BUILD, "--overwrite"], FLEET[:2]], ids=["build", "fleet"])
+def test_every_row_that_is_not_kept_is_in_a_warning_after_the_summary(
+    command: list[str], cli: Cli
+) -> None:
+    rows = [("b", AS_OF, 8), ("new", AS_OF, 1), ("hidden", AS_OF, 1), ("a", AS_OF + 1, 1)]
+    Path("more.csv").write_bytes(csv([*rows, ("a", "soon", 1), ("a", AS_OF, 6)]))
+    names = ["week.csv", "more.csv"]
+    given = [f"--observations={name}" for name in names] if BUILD[0] in command else names
+
+    ran = cli(*command, *given, "--servers=servers.ndjson", f"--as-of={AS_OF}")
+
+    *summary, not_kept, unknown = ran.stderr.splitlines()
+    assert (ran.exit_code, parse_summary(ran)["conflicting"]) == (0, "1")
+    assert not any(line.startswith("warning: ") for line in summary)
+    assert not_kept.startswith("warning: 5 of 9 rows not kept: 1 rejected")
+    skipped = "1 conflicting, 1 after the as-of time, 1 not in the servers file, 1 not publishable"
+    assert skipped in not_kept
+    assert unknown == (
+        'warning: 1 identifier is not in the servers file: "new"; add the records to servers.ndjson'
+    )
+    with open("servers.ndjson", "ab") as file:
+        file.write(ndjson([server("new")]))
+    assert (
+        "identifier"
+        not in cli(*command, *given, "--servers=servers.ndjson", "-q", "--overwrite").stderr
+    )
+
+
+QUIET_BUILD = ["snapshot", "build", "out.db", "--game=game_a", "--overwrite", "--quiet"]
+COLUMNS = "--columns id=serverId,at=observedAt,players=players"
+HEADER_LINE = "serverId,observedAt,players\n"
+TIME = "2026-03-01T10:00Z"
+
+
+def find_remedy(cli: Cli, *options: str) -> str:
+    """Build from sources with one malformed row; return the last part of the warning."""
+    ran = cli(*QUIET_BUILD, *options)
+    assert ran.exit_code == 0, ran.stderr
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("warning: 1 of 2 rows not kept: 1 rejected; first ")
+    return line.rpartition("; ")[2]
+
+
+@pytest.mark.parametrize("value", ["007", "0.0", "", "NA", "12.00"])
+def test_counts_in_another_form_are_read_by_naming_the_columns(value: str, cli: Cli) -> None:
+    Path("week.csv").write_text(f"{HEADER_LINE}a,{TIME},{value}\nb,{TIME},5\n")
+
+    assert find_remedy(cli, "--observations=week.csv") == f"add {COLUMNS} to read such values"
+
+    ran = cli(*QUIET_BUILD, "--observations=week.csv", *COLUMNS.split())
+    assert (ran.exit_code, "rejected" in ran.stderr) == (0, False)
+
+
+@pytest.mark.parametrize("value", ["5", 1.0])
+def test_counts_of_json_in_another_form_are_read_by_naming_the_keys(
+    value: str | float, cli: Cli
+) -> None:
+    rows = [{"serverId": name, "observedAt": TIME, "players": 5} for name in "ab"]
+    rows[0]["players"] = value
+    Path("week.ndjson").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+    assert find_remedy(cli, "--observations=week.ndjson") == f"add {COLUMNS} to read such values"
+
+    assert cli(*QUIET_BUILD, "--observations=week.ndjson", *COLUMNS.split()).stderr == ""
+    assert len(read_observations("out.db")) == 2
+
+
+def test_separators_of_thousands_are_not_read_by_naming_the_columns(cli: Cli) -> None:
+    Path("week.csv").write_text(f"{HEADER_LINE}a,{TIME},1.000\nb,{TIME},5\n")
+
+    assert find_remedy(cli, "--observations=week.csv") == (
+        "remove the separators of thousands, or use --query with replace(\"players\", '.', '')"
+    )
+
+
+def test_dates_are_read_with_a_zone(cli: Cli) -> None:
+    Path("week.csv").write_text(f"{HEADER_LINE}a,2026-03-01,4\nb,{TIME},5\n")
+
+    remedy = find_remedy(cli, "--observations=week.csv")
+    assert remedy == "add --time-zone UTC if the times are in UTC"
+
+    assert cli(*QUIET_BUILD, "--observations=week.csv", "--time-zone=UTC").stderr == ""
+    assert len(read_observations("out.db")) == 2
+
+
+def test_an_identifier_that_has_no_slug_needs_a_servers_file(cli: Cli) -> None:
+    Path("week.csv").write_text(f"{HEADER_LINE}Pokémon,{TIME},4\nb,{TIME},5\n")
+
+    assert find_remedy(cli, "--observations=week.csv") == (
+        "give it an id in a servers file, with this sourceId"
+    )
+
+
+def test_a_source_without_sql_is_not_queried_with_it(cli: Cli) -> None:
+    series = {"metric": {"server": "hub"}, "values": [[1772359200, "5.5"], [1772362800, "6"]]}
+    Path("p.json").write_text(json.dumps({"data": {"result": [series]}}))
+    points = [
+        {"attributes": {"timestamp": f"2026-03-01T1{hour}:00:00Z", "value": count}}
+        for hour, count in enumerate((5.5, 6))
+    ]
+    Path("1.json").write_text(json.dumps({"data": points}))
+    cases = (
+        ("prometheus", "p.json", "use round(…) in the PromQL query"),
+        ("battlemetrics", "1.json", "round the counts to whole numbers"),
+    )
+
+    for kind, name, remedy in cases:
+        source = [f"--from={kind}", f"--observations={name}"]
+
+        assert find_remedy(cli, *source) == remedy
+        dry = cli(*QUIET_BUILD, *source, "--dry-run").stdout.decode()
+        assert dry.endswith(f"\n{remedy}\n")
+
+
+@pytest.mark.parametrize(("kind", "column"), [("prometheus", "value"), ("battlemetrics", "value")])
+def test_a_column_has_the_name_of_its_source(kind: str, column: str, cli: Cli) -> None:
+    series = {"metric": {"server": "hub"}, "values": [[1772359200, "5.5"]]}
+    point = {"attributes": {"timestamp": "2026-03-01T10:00:00Z", "value": 5.5}}
+    data = {"result": [series]} if kind == "prometheus" else [point]
+    Path("1.json").write_text(json.dumps({"data": data}))
+
+    ran = cli(*QUIET_BUILD, f"--from={kind}", "--observations=1.json")
+
+    assert ran.exit_code == 6
+    assert f'(first: 1.json, row 1, {column}: "5.5"); ' in ran.stderr
+
+
+ROWS = f"serverId,observedAt,players\na,{AS_OF},5\n"
+
+
+def write_files() -> None:
+    Path("good.csv").write_text(ROWS)
+    Path("other.csv").write_text(f"AppID,Date,Players\na,{AS_OF},5\n")
+    Path("bad.csv").write_text("serverId,observedAt,players\na,soon,5\n")
+    Path("servers.ndjson").write_text('{"id":"a"}\n')
+    Path("snapshot.db").write_text("no snapshot")
+
+
+BUILD_COMMAND = ("snapshot", "build", "out.db")
+DRAFT_COMMAND = ("snapshot", "draft-servers")
+FLEET_COMMAND = ("fleet", "-o", "out.ndjson")
+MISSING = "missing.csv: No such file or directory"
+BAD_HEADER = "other.csv, line 1: must be the header serverId,observedAt,players, not the columns"
+GAME = "--game: missing"
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("files", "options", "reason", "exit_code"),
+    [
+        (("missing.csv",), (), MISSING, 6),
+        (("good.csv", "missing.csv"), (), MISSING, 6),
+        (("bad.csv", "missing.csv"), ("--strict",), MISSING, 6),
+        (("missing.csv",), ("--servers", "servers.ndjson"), MISSING, 6),
+        (("good.csv",), ("--servers", "missing.csv"), MISSING, 6),
+        (("other.csv",), (), BAD_HEADER, 6),
+        (("good.csv",), (), GAME, 2),
+        (("good.csv",), ("--servers", "servers.ndjson"), GAME, 2),
+        (("bad.csv",), (), "no observation was kept: 1 rejected", 6),
+    ],
+)
+def test_a_build_names_the_first_thing_to_mend(
+    files: tuple[str, ...], options: tuple[str, ...], reason: str, exit_code: int, cli: Cli
+) -> None:
+    write_files()
+    sources = [f"--observations={name}" for name in files]
+
+    ran = cli(*BUILD_COMMAND, *sources, *options)
+
+    assert (ran.exit_code, ran.stderr[: len(reason) + 7]) == (exit_code, f"error: {reason}")
+    assert not Path("out.db").exists()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("name", "reason", "exit_code"),
+    [("missing.csv", MISSING, 6), ("other.csv", BAD_HEADER, 6), ("good.csv", GAME, 2)],
+)
+def test_a_fleet_job_and_a_draft_have_the_same_order(
+    name: str, reason: str, exit_code: int, cli: Cli
+) -> None:
+    write_files()
+
+    for command in ((*FLEET_COMMAND, name), (*DRAFT_COMMAND, f"--observations={name}")):
+        ran = cli(*command)
+
+        assert (ran.exit_code, ran.stderr[: len(reason) + 7]) == (exit_code, f"error: {reason}")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_file_that_may_not_be_read_comes_before_the_game(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files()
+    monkeypatch.setattr("os.access", lambda *_: False)  # tests may run as root
+
+    ran = cli(*BUILD_COMMAND, "--observations=good.csv")
+
+    assert (ran.exit_code, ran.stderr) == (6, "error: good.csv: Permission denied\n")

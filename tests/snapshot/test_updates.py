@@ -1,0 +1,315 @@
+"""Update snapshots: an updated one equals one built from all sources."""
+
+import json
+import random
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, Build, Cli, csv, few_examples, ndjson, server
+from snapshot.observed import Observed, draw_fleets
+from srvstat import open_snapshot
+from srvstat.cli.app import main
+from srvstat.snapshot.rows import BLOCK_SIZE, BLOCKS_PER_SERVER
+from srvstat.snapshot.write import update
+from support.snapshots import change, forge, parse_summary, read_root
+
+Row = tuple[str, int, int]
+
+NOTHING_KEPT = 6
+
+
+def write_sources(
+    folder: Path, name: str, records: dict[str, dict[str, Any]], rows: Iterable[Row]
+) -> list[str]:
+    """Write sources, and return the options that name them."""
+    servers, observations = folder / f"{name}.ndjson", folder / f"{name}.csv"
+    servers.write_bytes(ndjson(records.values()))
+    observations.write_bytes(csv(rows))
+    return [f"--servers={servers}", f"--observations={observations}", "--quiet"]
+
+
+def build_snapshot(path: Path, *options: str) -> str:
+    """Build a snapshot, and return its path."""
+    assert main(["snapshot", "build", str(path), "--allow-empty", *options]) == 0
+    return str(path)
+
+
+def read_content(path: str) -> dict[str, Any]:
+    """Return all rows, except what a file says about its sources, by table.
+
+    The rows of a server have its id in place of its number.
+    """
+    with closing(sqlite3.connect(path)) as connection:
+        ids = dict(connection.execute("SELECT server, id FROM servers"))
+        content: dict[str, Any] = {
+            table: {
+                (ids[row[0] // per_server], row[0] % per_server): row[1:]
+                for row in connection.execute(f"SELECT * FROM {table}")  # noqa: S608 - our own names
+            }
+            for table, per_server in (("servers", 1), ("blocks", BLOCKS_PER_SERVER))
+        }
+        content["directory"] = connection.execute(
+            "SELECT bucket, entries FROM directory"
+        ).fetchall()
+        content["file"] = connection.execute(
+            "SELECT as_of, server_count, observation_count, first_observed_at, last_observed_at,"
+            " bucket_digests, root FROM snapshot"
+        ).fetchone()
+    return content
+
+
+@st.composite
+def draw_blocks(draw: st.DrawFn) -> Observed:
+    """Draw a server whose last block is nearly full, full, or new."""
+    drawn = random.Random(draw(st.integers(0, 2**32)))  # noqa: S311 - not for secrets
+    count = draw(st.sampled_from([1, 2])) * BLOCK_SIZE + draw(st.integers(-2, 2))
+    highest = draw(st.sampled_from([3, 900, 5_000, 2**53 - 1]))
+    instants = sorted(drawn.sample(range(AS_OF, AS_OF + 9 * count), count))
+    return Observed(instants, [drawn.randint(0, highest) for _ in instants])
+
+
+@st.composite
+def draw_parts(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
+    """Draw the rows of a snapshot and those of an update: later ones, late ones, and repeats."""
+    fleet = draw(draw_fleets()) | {"many-blocks": draw(draw_blocks())}
+    before: list[Row] = []
+    after: list[Row] = []
+    for name, observed in fleet.items():
+        rows = observed.rows(name)
+        split = draw(st.integers(0, len(rows)) | st.sampled_from([len(rows) - 1, len(rows)]))
+        late = draw(st.sets(st.integers(0, max(split - 1, 0)), max_size=2))
+        again = draw(st.sets(st.integers(0, max(split - 1, 0)), max_size=2))
+        before += [row for at, row in enumerate(rows[:split]) if at not in late]
+        after += [rows[at] for at in sorted(late) if at < split] + rows[max(split, 0) :]
+        after += [
+            (name, rows[at][1], draw(st.just(rows[at][2]) | st.just(7)))
+            for at in again
+            if at < split
+        ]
+    return before, draw(st.permutations(after)) if draw(st.booleans()) else after
+
+
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "hostname": st.sampled_from(["one", "two"]),
+        "players": st.just({"current": 5, "max": 9}),
+        "firstSeenAt": st.just(5),
+        "updatedAt": st.just(6),
+        "publishable": st.sampled_from([True, True, False]),
+    },
+)
+NAMES = ("few-values", "many-blocks", "lonely", "many-values", "silent")
+
+
+@st.composite
+def draw_records(draw: st.DrawFn, *, has_swap: bool = False) -> dict[str, dict[str, Any]]:
+    """Draw the records of some servers; with `has_swap`, two of them can swap their cfxIds."""
+    names = draw(st.sets(st.sampled_from(NAMES)))
+    records = {name: server(name, **draw(FIELDS)) for name in sorted(names)}
+    if has_swap and {"lonely", "many-values"} <= names and draw(st.booleans()):
+        records["lonely"]["cfxId"] = "x-many-values"
+        records["many-values"]["cfxId"] = "x-lonely"
+    return records
+
+
+@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.too_slow])
+@given(draw_parts(), draw_records(), draw_records(has_swap=True))
+def test_an_updated_snapshot_equals_one_built_from_everything(
+    parts: tuple[list[Row], list[Row]],
+    old: dict[str, dict[str, Any]],
+    new: dict[str, dict[str, Any]],
+) -> None:
+    before, after = parts
+    old = {name: server(name) for name in NAMES[:2]} | old
+    is_known = {name for name, record in old.items() if record.get("publishable", True)}
+    kept = [row for row in before if row[0] in is_known]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        sources = write_sources(folder, "old", old, before)
+        as_of = max([at for _, at, _ in kept], default=0)
+        path = build_snapshot(folder / "u.db", *sources, f"--as-of={as_of}")
+        updated = main(["snapshot", "update", path, *write_sources(folder, "new", new, after)])
+        event(f"exit {updated}")
+        if updated == NOTHING_KEPT:
+            assert read_root(path) == read_root(build_snapshot(folder / "o.db", *sources))
+            return
+
+        assert updated == 0
+        sources = write_sources(folder, "all", old | new, [*kept, *after])
+        with open_snapshot(path) as file:
+            built = build_snapshot(folder / "all.db", *sources, f"--as-of={file.as_of}")
+        assert read_content(path) == read_content(built)
+        assert main(["snapshot", "verify", path]) == 0
+
+
+GAME = ["--game", "game_a"]
+SLUGS = ["--ids", "slug"]
+BUILD = ["snapshot", "build", "--overwrite", "--observations", "old.csv"]
+UPDATE = ["snapshot", "update", "out.db"]
+NEW = ["--observations", "new.csv"]
+SERVERS = ["--servers", "servers.ndjson"]
+
+
+def write(old: list[str], new: list[str]) -> None:
+    """Write an observation of each identifier in two files."""
+    Path("old.csv").write_bytes(csv([(name, 5, 1) for name in old]))
+    Path("new.csv").write_bytes(csv([(name, 6, 2) for name in new]))
+
+
+def list_servers(cli: Cli) -> list[str]:
+    return [one["id"] for one in cli("servers", "-s", "out.db", "--json").json["servers"]]
+
+
+@pytest.mark.usefixtures("empty_directory")
+def test_a_withheld_server_does_not_become_one_again(cli: Cli) -> None:
+    write(["a", "hidden"], ["a", "b", "hidden"])
+    drafted = cli("snapshot", "draft-servers", "--observations", "old.csv", *GAME).stdout
+    records = [json.loads(line) for line in drafted.splitlines()]
+    withheld = records[1] | {"publishable": False}
+
+    Path("servers.ndjson").write_bytes(ndjson([records[0], withheld]))
+    assert cli(*BUILD, "out.db", *SERVERS).exit_code == 0
+    assert cli(*UPDATE, *NEW, *GAME).exit_code == 0
+    assert list_servers(cli) == ["a"]
+
+    assert cli(*BUILD, "out.db", *GAME).exit_code == 0
+    Path("servers.ndjson").write_bytes(ndjson([withheld]))
+    assert cli(*UPDATE, *SERVERS).exit_code == 0
+    assert cli(*UPDATE, *NEW, *GAME).exit_code == 0
+    assert list_servers(cli) == ["a"]
+
+
+@pytest.mark.usefixtures("empty_directory")
+def test_a_server_with_a_record_needs_no_observation(cli: Cli) -> None:
+    write(["a"], ["a", "b"])
+    Path("servers.ndjson").write_bytes(ndjson([server("quiet")]))
+    assert cli(*BUILD, "out.db", *GAME).exit_code == 0
+    assert cli(*UPDATE, *SERVERS).exit_code == 0
+
+    ran = cli(*UPDATE, *NEW, *GAME)
+
+    assert parse_summary(ran)["servers"] == "3 (1 added)"
+    assert list_servers(cli) == ["a", "b", "quiet"]
+
+
+@pytest.mark.usefixtures("empty_directory")
+def test_the_id_is_no_second_identifier_of_a_server_found_by_its_slug(cli: Cli) -> None:
+    write(["MAIN_LOBBY"], ["main-lobby"])
+    assert cli(*BUILD, "out.db", *GAME, *SLUGS).exit_code == 0
+
+    ran = cli(*UPDATE, *NEW, *SLUGS)
+    built = cli(*BUILD, "all.db", *NEW, *GAME, *SLUGS)
+
+    assert (ran.exit_code, ran.stderr) == (built.exit_code, built.stderr) == (6, ran.stderr)
+    Path("servers.ndjson").write_bytes(ndjson([server("main-lobby", sourceId="MAIN_LOBBY")]))
+    assert cli(*UPDATE, *NEW, *SLUGS, *SERVERS).exit_code == 0
+
+
+BUILD_WEEK = ["snapshot", "build", "--servers", "servers.ndjson", "--observations", "week.csv"]
+UPDATE_WEEK = ["snapshot", "update", "out.db", "--observations", "new.csv"]
+
+
+@pytest.fixture
+def _built(here: Path, cli: Cli) -> None:
+    assert cli(*BUILD_WEEK, "out.db").exit_code == 0
+    (here / "new.csv").write_bytes(csv([("a", AS_OF - DAY + 1, 8), ("b", AS_OF + 1, 9)]))
+
+
+@pytest.mark.usefixtures("_built")
+@pytest.mark.parametrize(
+    "harm",
+    [
+        partial(change, sql="DELETE FROM blocks"),
+        partial(change, sql="UPDATE blocks SET counts_before = x'01' WHERE counts_before <> x''"),
+        partial(forge, sql="UPDATE blocks SET time_unit = 0"),
+        partial(forge, sql="UPDATE servers SET block_peaks = x''"),
+    ],
+)
+def test_an_update_verifies_the_block_to_which_it_appends(
+    harm: Callable[[str], None], build: Build, cli: Cli
+) -> None:
+    path = build([server("a")], [("a", AS_OF + at, at % 9) for at in range(BLOCK_SIZE + 9)])
+    Path("new.csv").write_bytes(csv([("a", AS_OF + BLOCK_SIZE + at, 5) for at in range(9, 99)]))
+    harm(path)
+    damaged = Path(path).read_bytes()
+
+    ran = cli("snapshot", "update", path, *UPDATE_WEEK[3:])
+
+    assert (ran.exit_code, "of server a" in ran.stderr) == (3, True)
+    assert Path(path).read_bytes() == damaged
+
+
+@pytest.mark.usefixtures("_built")
+def test_an_update_misses_blocks_that_it_does_not_read(build: Build, cli: Cli) -> None:
+    path = build([server("a")], [("a", AS_OF + at, at % 9) for at in range(BLOCK_SIZE + 9)])
+    Path("new.csv").write_bytes(csv([("a", AS_OF + BLOCK_SIZE + 9, 5)]))
+    change(path, "DELETE FROM blocks WHERE players_before IS NULL")
+
+    assert cli("snapshot", "update", path, *UPDATE_WEEK[3:]).exit_code == 4
+
+
+@pytest.mark.usefixtures("_built")
+def test_blocks_that_are_stored_in_pieces_are_the_same(
+    build: Build, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [("a", AS_OF + at, at % 9) for at in range(5 * BLOCK_SIZE)]
+    path = build([server("a")], rows[1::2])
+    Path("new.csv").write_bytes(csv(rows[::2]))
+    monkeypatch.setattr(update, "_MAX_WAITING", 2)
+
+    assert cli("snapshot", "update", path, *UPDATE_WEEK[3:]).exit_code == 0
+
+    assert read_root(path) == read_root(build([server("a")], rows))
+    assert cli("snapshot", "verify", path).exit_code == 0
+
+
+@pytest.mark.usefixtures("_built")
+def test_a_repeat_of_the_last_observation_of_a_block_changes_nothing(
+    build: Build, cli: Cli
+) -> None:
+    rows = [("a", AS_OF + at, at % 9) for at in range(BLOCK_SIZE + 9)]
+    path = build([server("a")], rows[:-1])
+    Path("new.csv").write_bytes(csv([rows[BLOCK_SIZE - 1], rows[-1]]))
+
+    assert cli("snapshot", "update", path, *UPDATE_WEEK[3:]).exit_code == 0
+    assert read_root(path) == read_root(build([server("a")], rows))
+
+
+@pytest.mark.usefixtures("_built")
+def test_strict_names_a_conflict_before_a_last_line_that_may_be_cut_off(cli: Cli) -> None:
+    Path("new.csv").write_bytes(csv([("a", AS_OF, 99), ("b", AS_OF + 1, 147)])[:-1])
+
+    ran = cli(*UPDATE_WEEK, "--strict")
+
+    assert ran.exit_code == 6
+    assert ran.stderr.startswith("error: new.csv, line 2: players: an earlier row of this server")
+
+
+@pytest.mark.usefixtures("_built")
+def test_strict_refuses_a_last_line_that_may_be_cut_off(cli: Cli) -> None:
+    Path("new.csv").write_bytes(csv([("b", AS_OF + 1, 147)])[:-1])
+
+    ran = cli(*UPDATE_WEEK, "--strict")
+
+    assert (ran.exit_code, "the last line has no newline" in ran.stderr) == (6, True)
+
+
+@pytest.mark.usefixtures("_built")
+def test_a_source_id_without_a_slug_stays(cli: Cli) -> None:
+    Path("servers.ndjson").write_bytes(ndjson([server("a", sourceId="é"), server("b")]))
+    assert cli(*BUILD_WEEK, "out.db", "--overwrite").exit_code == 0
+
+    assert cli(*UPDATE_WEEK).exit_code == 0
+
+    found = cli("snapshot", "info", "out.db").json["identifiers"]
+    assert [one["sourceId"] for one in found if one["id"] == "a"] == ["é"]
