@@ -1,10 +1,16 @@
-"""`serve --record` writes each exchange of the API, without keys."""
+"""`serve --record` writes each exchange of the API on a whole line, without keys."""
 
+import fcntl
 import json
+import os
+import resource
+import signal
+import threading
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -19,12 +25,29 @@ from asgi.small_service import (
     SERVER_A,
     build_small,
     format_access,
+    list_events,
     read_records,
+    wait_for_events,
     wait_for_records,
 )
 from conftest import AS_OF, Cli
+from srvstat.asgi.log import Log, Recorder, hide_keys, store_request
+from srvstat.contract.http import Head
 from srvstat.contract.time import format_instant
-from support.http import COMPARE, ERRORS, HEALTH, HOST, JSON, TWO, Client, request, send_request
+from srvstat.documents.support import Recording, StoredResponse
+from srvstat.operations.redaction import KeyFilter
+from support.http import (
+    COMPARE,
+    ERRORS,
+    HEALTH,
+    HOST,
+    JSON,
+    TWO,
+    Client,
+    get,
+    request,
+    send_request,
+)
 from support.process import Service, serve
 
 pytestmark = pytest.mark.slow
@@ -69,11 +92,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
         yield Recorded(service, path, (*options, "--snapshot", str(snapshot)))
 
 
-def get(path: str, *headers: bytes, method: str = "GET") -> bytes:
+def ask_for(path: str, *headers: bytes, method: str = "GET") -> bytes:
     return request(f"{method} /gateway/v1/{path} HTTP/1.1".encode(), HOST, *headers)
 
 
-def compare(body: bytes, *headers: bytes) -> bytes:
+def ask_to_compare(body: bytes, *headers: bytes) -> bytes:
     return request(COMPARE, HOST, JSON, *headers, body=body)
 
 
@@ -92,10 +115,15 @@ def describe(method: str, path: str, *, body: bytes | None = None, **headers: st
     }
 
 
-UNKNOWN = TWO.replace(b'"b"', b'"zz"')
+UNKNOWN_SERVER = TWO.replace(b'"b"', b'"zz"')
 EXCHANGES = {
-    "head": (get("servers/a", ALL, method="HEAD"), describe("HEAD", "servers/a"), 200, None),
-    "compare": (compare(TWO, ALL), describe("POST", "compare", body=TWO), 200, COMPARED),
+    "head": (ask_for("servers/a", ALL, method="HEAD"), describe("HEAD", "servers/a"), 200, None),
+    "compare": (
+        ask_to_compare(TWO, ALL),
+        describe("POST", "compare", body=TWO),
+        200,
+        COMPARED,
+    ),
     "a password in an absolute URL": (
         request(b"GET http://user:secret@x/gateway/v1/servers/a HTTP/1.1", HOST, ALL),
         {**describe("GET", ""), "path": "http://…@x/gateway/v1/servers/a"},
@@ -103,20 +131,23 @@ EXCHANGES = {
         SERVER_A,
     ),
     "an invalid body": (
-        compare(b"\xff{", ALL, b"Content-Encoding: br"),
-        {**describe("POST", "compare", body=b"\xff{", content_encoding="br"), "bodyBase64": None},
+        ask_to_compare(b"\xff{", ALL, b"Content-Encoding: br"),
+        {
+            **describe("POST", "compare", body=b"\xff{", content_encoding="br"),
+            "bodyBase64": None,
+        },
         400,
         ERRORS["INVALID_REQUEST"],
     ),
     "a body that is not UTF-8": (
-        compare(b"\xff{", ALL),
+        ask_to_compare(b"\xff{", ALL),
         describe("POST", "compare", body=b"\xff{"),
         400,
         ERRORS["INVALID_REQUEST"],
     ),
     "an unknown server": (
-        compare(UNKNOWN, ALL),
-        describe("POST", "compare", body=UNKNOWN),
+        ask_to_compare(UNKNOWN_SERVER, ALL),
+        describe("POST", "compare", body=UNKNOWN_SERVER),
         404,
         ERRORS["SERVER_NOT_FOUND"],
     ),
@@ -152,27 +183,27 @@ def test_an_exchange_is_recorded(case: str, recorded: Recorded, cli: Cli) -> Non
 def test_only_requests_of_the_api_are_recorded(recorded: Recorded) -> None:
     before = len(read_records(recorded.path))
 
-    for sent in (HEALTH, get("nothing", ALL)):
+    for sent in (HEALTH, ask_for("nothing", ALL)):
         send_request(recorded.service, sent)
 
     wait_for_records(recorded.path, 0, before)
 
 
 PLACES = (
-    lambda key: get(f"servers/{key}", ALL),
-    lambda key: get(f"servers/a?by={key}", ALL),
-    lambda key: get(f"servers/a?{key}=id"),
-    lambda key: get("servers/a", b"X-Gateway-Key: " + key.encode()),
-    lambda key: get("servers/a", ALL, b"X-Gateway-Key: " + key.encode()),
-    lambda key: get("servers/a", ALL, b"Authorization: Bearer " + key.encode()),
-    lambda key: get("servers/a", ALL, b"Cookie: " + key.encode()),
-    lambda key: get("servers/a", ALL, b"X-Request-Id: " + key.encode()),
-    lambda key: get("servers/a", ALL, b"Content-Type: text/" + key.encode()),
-    lambda key: get("servers/a", ALL, method=key),
+    lambda key: ask_for(f"servers/{key}", ALL),
+    lambda key: ask_for(f"servers/a?by={key}", ALL),
+    lambda key: ask_for(f"servers/a?{key}=id"),
+    lambda key: ask_for("servers/a", b"X-Gateway-Key: " + key.encode()),
+    lambda key: ask_for("servers/a", ALL, b"X-Gateway-Key: " + key.encode()),
+    lambda key: ask_for("servers/a", ALL, b"Authorization: Bearer " + key.encode()),
+    lambda key: ask_for("servers/a", ALL, b"Cookie: " + key.encode()),
+    lambda key: ask_for("servers/a", ALL, b"X-Request-Id: " + key.encode()),
+    lambda key: ask_for("servers/a", ALL, b"Content-Type: text/" + key.encode()),
+    lambda key: ask_for("servers/a", ALL, method=key),
     lambda key: request(b"GET http://u:%b@x/gateway/v1/servers/a HTTP/1.1" % key.encode(), HOST),
-    lambda key: compare(TWO.replace(b'"a"', json.dumps(key).encode()), ALL),
-    lambda key: compare(TWO[:-1] + b",%b:1}" % json.dumps(key).encode(), ALL),
-    lambda key: compare(b"\xff" + key.encode(), ALL),
+    lambda key: ask_to_compare(TWO.replace(b'"a"', json.dumps(key).encode()), ALL),
+    lambda key: ask_to_compare(TWO[:-1] + b",%b:1}" % json.dumps(key).encode(), ALL),
+    lambda key: ask_to_compare(b"\xff" + key.encode(), ALL),
 )
 """Requests with a key in a wrong place."""
 
@@ -198,10 +229,10 @@ def test_no_key_is_recorded(
 def test_a_record_names_the_snapshot_that_answered(tmp_path: Path) -> None:
     path = tmp_path / "exchanges.ndjson"
     with serve(build_small(tmp_path), "--record", str(path)) as service:
-        first = Recorded(service, path).send(get("servers/a", ALL))
+        first = Recorded(service, path).send(ask_for("servers/a", ALL))
         build_small(tmp_path, "other.db", players=9).replace(tmp_path / "small.db")
-        second = Recorded(service, path).send(get("servers/a", ALL))
-        refused = Recorded(service, path).send(get("servers/a"))
+        second = Recorded(service, path).send(ask_for("servers/a", ALL))
+        refused = Recorded(service, path).send(ask_for("servers/a"))
         root = send_request(service, HEALTH).json["root"]
 
     assert first["root"] != second["root"] == refused["root"] == root
@@ -216,7 +247,7 @@ def test_exchanges_are_recorded_in_the_order_of_the_log(recorded: Recorded) -> N
     def ask(number: int) -> None:
         with Client(recorded.service) as client:
             for turn in range(25):
-                client.send(get(f"servers/{number}-{turn}", ALL))
+                client.send(ask_for(f"servers/{number}-{turn}", ALL))
                 client.read_answer()
 
     with ThreadPoolExecutor(8) as clients:
@@ -235,7 +266,7 @@ def test_a_recording_matches_when_it_is_replayed(
     recorded: Recorded, tmp_path: Path, cli: Cli
 ) -> None:
     before = recorded.path.stat().st_size
-    hidden = get(f"servers/{REGISTERED}", ALL)
+    hidden = ask_for(f"servers/{REGISTERED}", ALL)
     for sent in (*(sent for sent, *_ in EXCHANGES.values()), hidden):
         recorded.send(sent)
     path = tmp_path / "exchanges.ndjson"
@@ -245,3 +276,199 @@ def test_a_recording_matches_when_it_is_replayed(
 
     expected = ["match"] * len(EXCHANGES) + ["notReproducible"]
     assert [each["class"] for each in ran.json["exchanges"]] == expected
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(build_small(tmp_path_factory.mktemp("small")))
+
+
+def send(service: Service, times: int) -> None:
+    """Send a request many times and wait for the answers."""
+    with Client(service) as client:
+        for _ in range(times):
+            client.send(get(b"a"))
+            client.read_answer()
+
+
+@contextmanager
+def limit_file_size(service: Service, size: int) -> Iterator[None]:
+    """Limit the files of a service to a size, as a full disk would."""
+    limits = resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (size, limits[1]))
+    yield
+    resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_new_file_is_private_and_a_restart_appends_to_it(small: str, tmp_path: Path) -> None:
+    path = tmp_path / "exchanges.ndjson"
+    with serve(small, "--record", str(path)) as service:
+        assert path.read_bytes() == b""
+        send(service, 3)
+        assert service.stop() == 0
+    assert path.stat().st_mode & 0o777 == 0o600
+    first = path.read_bytes()
+    path.write_bytes(first + b'{"cut by a crash"')
+    with serve(small, "--record", str(path)) as service:
+        send(service, 2)
+        assert service.stop() == 0
+
+    rest = path.read_bytes().removeprefix(first + b'{"cut by a crash"\n')
+    assert first.count(b"\n") == 3
+    assert rest.count(b"\n") == 2
+    assert rest.endswith(b"}}\n")
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="needs Linux's prlimit")
+def test_exchanges_lost_on_a_full_disk_are_counted(small: str, tmp_path: Path) -> None:
+    path = tmp_path / "exchanges.ndjson"
+    with serve(small, "--record", str(path)) as service:
+        send(service, 1)
+        (length,) = [len(line) for line in wait_for_lines(path, 1)]
+        with limit_file_size(service, 10 * length + length // 2):
+            for _ in range(3):
+                send(service, 8)
+                time.sleep(0.1)
+            assert len(read_records(path)) == 10
+            (event,) = list_events(service)
+        send(service, 5)
+        wait_for_records(path, 15)
+        failed, recovered = wait_for_events(service, 2)
+
+    assert failed == event
+    assert failed["event"] == "exchanges can't be recorded"
+    assert failed["reason"] == f"{path}: File too large"
+    assert (recovered["event"], recovered["exchanges"]) == ("exchanges not recorded", 15)
+
+
+def wait_for_lines(path: Path, number: int) -> list[bytes]:
+    wait_for_records(path, number)
+    return path.read_bytes().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_file_that_vanishes_is_reported_once(
+    is_replaced: bool, small: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "exchanges.ndjson"
+    with serve(small, "--record", str(path)) as service:
+        send(service, 1)
+        wait_for_records(path, 1)
+        path.unlink()
+        if is_replaced:
+            path.write_bytes(b"")
+        for _ in range(3):
+            send(service, 5)
+            time.sleep(0.1)
+        assert service.stop() == 0
+        failed, counted, stopped = list_events(service)
+
+    reason = "was replaced" if is_replaced else "No such file or directory"
+    assert failed["reason"] == f"{path}: {reason}"
+    assert counted["exchanges"] == 15
+    assert stopped["event"] == "stopped"
+    assert path.exists() is is_replaced
+
+
+def test_a_signal_under_load_leaves_whole_lines(small: str, tmp_path: Path) -> None:
+    path = tmp_path / "exchanges.ndjson"
+    answered = []
+
+    def ask(service: Service) -> None:
+        with Client(service) as client:
+            try:
+                while True:
+                    client.send(get(b"a"))
+                    client.read_answer()
+                    answered.append(1)
+            except EOFError:
+                return
+
+    with serve(small, "--record", str(path)) as service:
+        clients = [threading.Thread(target=ask, args=(service,)) for _ in range(4)]
+        for client in clients:
+            client.start()
+        time.sleep(0.2)
+        assert service.stop(signal.SIGINT) == 0
+        for client in clients:
+            client.join()
+        statuses = [entry for entry in service.read_log() if "status" in entry]
+
+    assert len(read_records(path)) == len(statuses) >= len(answered) > 10
+
+
+def test_two_services_do_not_share_a_file(small: str, tmp_path: Path, cli: Cli) -> None:
+    path = tmp_path / "exchanges.ndjson"
+    with path.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        ran = cli("serve", "--port", "0", "--snapshot", small, "--record", str(path))
+
+    assert ran.exit_code == 4
+    assert ran.stderr == f"error: {path}: another process writes it; name another file\n"
+
+
+REFUSED = {
+    "-": (2, "error: --record -: not a file; name a new file or a recording\n"),
+    "other": (2, "error: other: not a recording; name a new file or a recording\n"),
+    "fifo": (2, "error: fifo: not a regular file; name a new file or a recording\n"),
+    ".": (4, "error: .: Is a directory\n"),
+    "missing/file": (4, "error: missing/file: No such file or directory\n"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_that_is_no_recording_is_refused(
+    name: str, small: str, empty_directory: Path, cli: Cli
+) -> None:
+    other = empty_directory / "other"
+    other.write_bytes(b'{"document":"replay"')
+    os.mkfifo(empty_directory / "fifo")
+
+    ran = cli("serve", "--port", "0", "--snapshot", small, "--record", name)
+
+    assert (ran.exit_code, ran.stderr) == REFUSED[name]
+    assert ran.stdout == b""
+    assert other.read_bytes() == b'{"document":"replay"'
+
+
+def test_a_file_is_created_only_if_the_service_can_start(
+    empty_directory: Path, small: str, cli: Cli
+) -> None:
+    for options in (["--access", "none"], ["--snapshot", "none"]):
+        ran = cli("serve", "--port", "0", "--snapshot", small, "--record", "new", *options)
+        assert ran.exit_code in (3, 6)
+
+    assert not (empty_directory / "new").exists()
+
+
+def test_exchanges_that_find_the_queue_full_are_counted(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("srvstat.asgi.log._MAX_EXCHANGES", 0)
+    log = Log()
+    recorder = Recorder(str(tmp_path / "recording.ndjson"), log)
+    recording = Recording(
+        as_of=0,
+        root="",
+        requested_at=0,
+        plan=None,
+        request=store_request(Head("GET", b"/", b"", []), b"", KeyFilter((), bool)),
+        response=StoredResponse(status=401, body=""),
+    )
+
+    for _ in range(3):
+        recorder.add(recording)
+    recorder.close()
+    log.close()
+
+    assert '"event": "exchanges not recorded", "exchanges": 3}' in capfd.readouterr().err
+
+
+def test_a_key_that_begins_inside_a_character_of_the_answer_is_hidden() -> None:
+    answer = '{"hostname": "Night Shift «夜勤»"}'.encode()
+    key = "«夜勤»".encode()[1:-1]
+    key_filter = KeyFilter([key.decode("latin-1")], lambda _: False)
+    head = Head("GET", b"/gateway/v1/servers/" + key, b"", ((b"x-gateway-key", key),))
+
+    assert store_request(head, b"", key_filter).path == "/gateway/v1/servers/…"
+    assert hide_keys(answer, key_filter) == '{"hostname": "Night Shift \ufffd…\ufffd"}'

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from srvstat.contract.errors import SrvstatError
 from srvstat.files.paths import Identity, identify_file
 
-_FIRST_PAUSE = 5.0
+FIRST_PAUSE = 5.0
 """Seconds before a rejected file is tried again: its permissions may have been corrected."""
 _LONGEST_PAUSE = 300.0
 """Limit of the pause, which doubles each time the same file is rejected."""
@@ -99,7 +99,7 @@ class ReloadedFile:
 
     def _reject(self, identity: Identity, reason: str) -> None:
         last = self._rejection
-        pause = _FIRST_PAUSE
+        pause = FIRST_PAUSE
         if last and identity == last.identity:
             pause = min(last.pause * 2, _LONGEST_PAUSE)
         self._rejection = _Rejection(identity, reason, pause, self._clock() + pause)
