@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from analysis.definitions import HOUR, Row, Rows, compute_change_naively, compute_figures, series
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from srvstat.analysis.growth import compute_median_slope
-from srvstat.analysis.selection import FilterOptions
+from srvstat.analysis.selection import FilterOptions, MatchingServers, Question
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.contract.errors import UsageError
 from srvstat.contract.time import BEFORE_ALL, LATEST, Window, format_instant, parse_instant
@@ -83,9 +83,7 @@ def check_stats(snapshot: SnapshotFile, case: Case, window: tuple[int | None, in
     start, end = window
     quantiles = [*case.quantiles] * 2
     figures = FigureOptions(quantiles, case.above, None if start is None else "previous")
-    found = json.loads(
-        compute_stats(snapshot, snapshot.iter_servers(), to_window(window), figures).to_json()
-    )
+    found = json.loads(compute_stats(ask(snapshot, window), figures).to_json())
     exact = list(dict.fromkeys(map(Fraction, case.quantiles)))
     for shown in found["servers"]:
         of_one = sorted(case.servers[shown["serverId"]].items())
@@ -105,14 +103,10 @@ def check_stats(snapshot: SnapshotFile, case: Case, window: tuple[int | None, in
 
 
 def check_top(snapshot: SnapshotFile, window: tuple[int | None, int], stats: Any) -> None:
-    plain = json.loads(
-        compute_stats(snapshot, snapshot.iter_servers(), to_window(window)).to_json()
-    )["servers"]
+    plain = json.loads(compute_stats(ask(snapshot, window)).to_json())["servers"]
     # A window of all observations has no change.
     for key in (key for key in KEYS if key != "change" or window[0] is not None):
-        top = json.loads(
-            rank_servers(snapshot, FilterOptions(), to_window(window), key, limit=3).to_json()
-        )
+        top = json.loads(rank_servers(ask(snapshot, window), key, limit=3).to_json())
         values = {one["serverId"]: get_figure(one, key, snapshot.as_of) for one in stats}
         ranked = sorted(
             plain,
@@ -126,8 +120,11 @@ def check_top(snapshot: SnapshotFile, window: tuple[int | None, int], stats: Any
         assert top["servers"] == ranked[:3]
 
 
-def to_window(window: tuple[int | None, int]) -> Window:
-    return Window(BEFORE_ALL if window[0] is None else window[0], window[1])
+def ask(snapshot: SnapshotFile, window: tuple[int | None, int]) -> Question:
+    """Return the question about all servers in a window."""
+    start, end = window
+    servers = MatchingServers(snapshot, FilterOptions())
+    return Question(snapshot, servers, Window(BEFORE_ALL if start is None else start, end))
 
 
 def get_figure(shown: Any, key: TopKey, as_of: int) -> float | None:
@@ -144,10 +141,9 @@ def get_figure(shown: Any, key: TopKey, as_of: int) -> float | None:
 def test_many_servers_are_read_in_batches(build: Build) -> None:
     names = [f"s{number:03}" for number in range(250)]
     path = build([server(name) for name in names], [(name, AS_OF, int(name[1:])) for name in names])
-    window = Window(AS_OF - DAY, AS_OF)
     with closing(open_file(path)) as snapshot:
-        stats = compute_stats(snapshot, snapshot.iter_servers(), window)
-        top = rank_servers(snapshot, FilterOptions(), window, "peak", limit=150)
+        question = ask(snapshot, (AS_OF - DAY, AS_OF))
+        stats, top = compute_stats(question), rank_servers(question, "peak", limit=150)
 
     assert [one.server_id for one in stats.servers] == names
     assert [one.peak_players for one in stats.servers] == list(range(250))

@@ -47,7 +47,8 @@ from srvstat.analysis.history import (
 )
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
 from srvstat.analysis.report import MOST_STEPS
-from srvstat.analysis.windows import divide_window, find_zone, parse_step
+from srvstat.analysis.selection import Question
+from srvstat.analysis.windows import divide_window, parse_step
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.requests import build_server_reference
 from srvstat.contract.time import BEFORE_ALL, Window
@@ -133,11 +134,11 @@ def test_every_row_follows_from_the_observations(case: HistoryCase) -> None:
         path = str(build_in(Path(directory), map(server, case.servers), observed))
         with closing(open_file(path)) as snapshot:
             servers = list(snapshot.iter_servers())
-            zone = ZoneInfo(case.zone)
-            divided = divide_window(snapshot, servers, case.window, parse_step(case.step), zone)
-            found = list(read_history(snapshot, servers, case.window))
-            steps = list(aggregate_history(snapshot, servers, divided, case.aggregate))
-            sums = aggregate_history(snapshot, servers, divided, case.aggregate, is_sum=True)
+            question = Question(snapshot, servers, case.window, ZoneInfo(case.zone))
+            divided = divide_window(question, parse_step(case.step))
+            found = list(read_history(question))
+            steps = list(aggregate_history(question, divided, case.aggregate))
+            sums = aggregate_history(question, divided, case.aggregate, is_sum=True)
 
             assert found == list(select_naively(case))
             assert steps == list(aggregate_naively(case))
@@ -210,30 +211,26 @@ def compute_naively(players: Sequence[int], aggregate: Aggregate) -> Any:
     }[aggregate]
 
 
-def read_observations(snapshot: SnapshotFile) -> History:
-    return read_history(snapshot, list(snapshot.iter_servers()), Window(AS_OF - 90 * DAY, AS_OF))
+def read_steps(question: Question) -> History:
+    return aggregate_history(question, divide_window(question, parse_step("1d")))
 
 
-def read_steps(snapshot: SnapshotFile) -> History:
-    servers, window = list(snapshot.iter_servers()), Window(AS_OF - 90 * DAY, AS_OF)
-    steps = divide_window(snapshot, servers, window, parse_step("1d"), ZoneInfo("UTC"))
-    return aggregate_history(snapshot, servers, steps)
-
-
-@pytest.mark.parametrize("read", [read_observations, read_steps])
+@pytest.mark.parametrize("read", [read_history, read_steps])
 def test_rows_are_read_while_they_are_iterated_over(
-    read: Callable[[SnapshotFile], History], build: Build
+    read: Callable[[Question], History], build: Build
 ) -> None:
+    window = Window(AS_OF - 90 * DAY, AS_OF)
+
     path = build(
         [server("a"), server("b")],
         [(name, AS_OF - day * DAY, day) for day in range(90) for name in "ab"],
     )
     with closing(open_file(path)) as snapshot:
-        expected = list(read(snapshot))
+        expected = list(read(Question(snapshot, [*snapshot.iter_servers()], window)))
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE blocks SET players = x'77' WHERE server_block = 2000000000")
     with closing(open_file(path)) as snapshot:
-        rows = iter(read(snapshot))
+        rows = iter(read(Question(snapshot, [*snapshot.iter_servers()], window)))
         # The second server is damaged.
         assert [next(rows) for _ in range(90)] == expected[:90]
         with pytest.raises(SnapshotError):
@@ -246,9 +243,9 @@ def test_a_forged_first_observation_is_refused(value: str, build: Build) -> None
     forge(path, f"UPDATE servers SET first_observed_at = {value}")  # noqa: S608 - our own values
     with closing(open_file(path)) as snapshot:
         servers = resolve_servers(snapshot, [build_server_reference("a")])
-        window = Window(BEFORE_ALL, AS_OF)
+        question = Question(snapshot, servers, Window(BEFORE_ALL, AS_OF))
         with pytest.raises(SnapshotError):
-            divide_window(snapshot, servers, window, parse_step("1d"), ZoneInfo("UTC"))
+            divide_window(question, parse_step("1d"))
 
 
 MINUTE = DAY // 1440
@@ -295,10 +292,11 @@ def test_days_weeks_and_months_of_pictures_are_those_of_growth(
 
 def check_merged_steps(snapshot: SnapshotFile, window: Window, key: str) -> None:
     """Check the points of all steps that are not shorter than those of the timeline."""
-    zone, servers = find_zone(key), list(snapshot.iter_servers())
-    timeline = compute_timeline(snapshot, servers, window, MOST_STEPS, zone)
+    servers = list(snapshot.iter_servers())
+    question = Question(snapshot, servers, window, ZoneInfo(key))
+    timeline = compute_timeline(question, MOST_STEPS)
     for name in get_args(GrowthStepName):
-        growth = compute_growth(snapshot, servers, window, name, zone)
+        growth = compute_growth(question, name)
         for one, of_growth in zip(timeline.servers, growth.servers, strict=True):
             assert list(map(describe, merge_steps(timeline, one, name))) == [
                 (step.to, step.average_players, step.observed_share, step.is_partial)
@@ -308,7 +306,7 @@ def check_merged_steps(snapshot: SnapshotFile, window: Window, key: str) -> None
     for name in ("1h", "3h", "6h", "12h"):
         if parse_step(name).shortest % parse_step(timeline.step).shortest:
             continue
-        steps = divide_window(snapshot, servers, window, parse_step(name), zone)
+        steps = divide_window(question, parse_step(name))
         for one, row in zip(timeline.servers, servers, strict=True):
             cells = zip(steps.iter_times(), describe_cells(snapshot, row, steps), strict=True)
             assert list(map(describe, merge_steps(timeline, one, name))) == [
@@ -369,7 +367,8 @@ def check_timeline(
     asked = list(snapshot.iter_servers())[:2]
     for zone in map(ZoneInfo, ("UTC", "Europe/Berlin")):
         try:
-            document = compute_timeline(snapshot, asked, to_window(window), most, zone).to_json()
+            question = Question(snapshot, asked, to_window(window), zone)
+            document = compute_timeline(question, most).to_json()
         except UsageError:  # its months are too many
             continue
         expected = compute_timeline_naively(servers, window, most, AS_OF, zone)
@@ -378,7 +377,7 @@ def check_timeline(
 
 def ask_for_distribution(snapshot: SnapshotFile, window: tuple[int | None, int], most: int) -> Any:
     asked = list(snapshot.iter_servers())[:2]
-    document = compute_distribution(snapshot, asked, to_window(window), most).to_json()
+    document = compute_distribution(Question(snapshot, asked, to_window(window)), most).to_json()
     return read_figures(json.loads(document))
 
 
@@ -387,8 +386,9 @@ def check_step_chart(
 ) -> None:
     """Check that the steps of a chart cover the window and have the averages of their rows."""
     asked = list(snapshot.iter_servers())[:2]
-    query = HistoryQuery(to_window(window), "UTC")
-    lines = compute_step_chart(snapshot, asked, query, None, most).first
+    question = Question(snapshot, asked, to_window(window))
+    query = HistoryQuery(question.window, "UTC")
+    lines = compute_step_chart(question, query, None, most).first
     rows = [row for name in ("a", "b") for row in servers[name]]
     inside = [at for at, _ in rows if (window[0] is None or at > window[0]) and at <= window[1]]
 
@@ -417,9 +417,8 @@ def test_a_gap_is_longer_than_three_usual_intervals_even_in_long_steps(build: Bu
     with closing(open_file(path)) as snapshot:
         start, servers = AS_OF - 24 * HOUR, list(snapshot.iter_servers())
         window, until_three = Window(start, AS_OF + 12 * HOUR), Window(start, AS_OF - 3 * HOUR)
-        utc = ZoneInfo("UTC")
         hourly, cut = (
-            compute_timeline(snapshot, servers, one, 37, utc) for one in (window, until_three)
+            compute_timeline(Question(snapshot, servers, one), 37) for one in (window, until_three)
         )
 
     assert (hourly.step, cut.step) == ("1h", "1h")
@@ -504,8 +503,8 @@ def read_clock(at: int, zone: ZoneInfo) -> datetime:
 def test_growth_follows_from_the_rows(
     snapshot: SnapshotFile, window: Window, zone: str, step: GrowthStepName
 ) -> None:
-    servers = list(snapshot.iter_servers())
-    found = json.loads(compute_growth(snapshot, servers, window, step, ZoneInfo(zone)).to_json())
+    question = Question(snapshot, [*snapshot.iter_servers()], window, ZoneInfo(zone))
+    found = json.loads(compute_growth(question, step).to_json())
 
     start = None if window.start == BEFORE_ALL else window.start
     first = min(at for rows in ROWS.values() for at, _ in rows)
@@ -545,8 +544,8 @@ def test_growth_follows_from_the_rows(
 @example(window=Window(START, END), zone="UTC")
 @given(window=windows(), zone=st.sampled_from(ZONES))
 def test_peak_hours_follow_from_the_rows(snapshot: SnapshotFile, window: Window, zone: str) -> None:
-    servers = list(snapshot.iter_servers())
-    found = json.loads(compute_peak_hours(snapshot, servers, window, ZoneInfo(zone)).to_json())
+    question = Question(snapshot, [*snapshot.iter_servers()], window, ZoneInfo(zone))
+    found = json.loads(compute_peak_hours(question).to_json())
 
     for shown in found["servers"]:
         cells: dict[tuple[int, int], list[Fraction]] = {
@@ -579,7 +578,7 @@ def test_steps_that_begin_before_1970_are_not_observed_until_then(build: Build) 
 
     with closing(open_file(build(map(server, "abc"), rows))) as file:
         servers, window = list(file.iter_servers()), Window(BEFORE_ALL, 301 * DAY)
-        found = compute_growth(file, servers, window, "month", ZoneInfo("America/Havana"))
+        found = compute_growth(Question(file, servers, window, ZoneInfo("America/Havana")), "month")
 
     # December of 1969 ends five hours after it in UTC; `c` has no observation.
     assert [one.steps[0].observed_share for one in found.servers] == [5 / (31 * 24), 0, 0]

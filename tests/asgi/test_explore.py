@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -25,7 +24,7 @@ from asgi.small_service import (
     wait_for_entries,
 )
 from srvstat.analysis.pictures import compute_timeline
-from srvstat.analysis.selection import FilterOptions
+from srvstat.analysis.selection import FilterOptions, Question
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.asgi import snapshots
@@ -178,8 +177,9 @@ def test_timelines_and_statistics_are_documents_of_the_analyzer(
             references = [parse_server_reference(one) for one in ids]
             window = find_window("7d", file.as_of)
             servers = resolve_servers(file, references)
-            timeline = compute_timeline(file, servers, window, 3_000, ZoneInfo("UTC"))
-            documents = {TIMELINE: timeline, STATS: compute_stats(file, servers, window)}
+            question = Question(file, servers, window)
+            timeline = compute_timeline(question, 3_000)
+            documents = {TIMELINE: timeline, STATS: compute_stats(question)}
             for path, document in documents.items():
                 target = f"{path}?{''.join(f'id={one}&' for one in ids)}range=7d"
                 answer = ask_page(service, target)

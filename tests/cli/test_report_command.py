@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, server
-from srvstat.analysis.report import choose_growth_step
+from srvstat.analysis.growth import choose_growth_step
 from srvstat.cli.demo import IDS
 from srvstat.contract.time import Window
 

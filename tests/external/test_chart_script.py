@@ -16,6 +16,7 @@ import pytest
 
 from conftest import ROOT
 from srvstat.analysis.pictures import compute_timeline
+from srvstat.analysis.selection import Question
 from srvstat.analysis.windows import list_step_edges, parse_step
 from srvstat.contract.requests import parse_server_reference
 from srvstat.contract.time import DAY_MS, find_window
@@ -255,7 +256,7 @@ def test_days_of_real_servers_have_the_means_of_their_raw_rows(
     with closing(open_file(war_brokers_snapshot)) as file:
         window = find_window("1y", file.as_of)
         servers = resolve_servers(file, [parse_server_reference(one) for one in ids])
-        timeline = compute_timeline(file, servers, window, 9_000, berlin)
+        timeline = compute_timeline(Question(file, servers, window, berlin), 9_000)
     [chart] = run_script(timelines=[{"timeline": json.loads(timeline.to_json()), "width": 900}])[
         "timelines"
     ]

@@ -13,6 +13,7 @@ import pytest
 from conftest import AS_OF, DAY, build_in, server, srvstat
 from external.installed import HOSTILE_NAMES, browse
 from srvstat.analysis.pictures import compute_timeline
+from srvstat.analysis.selection import Question
 from srvstat.contract.requests import parse_server_reference
 from srvstat.contract.time import Window, parse_instant
 from srvstat.documents.analysis import Timeline
@@ -62,7 +63,7 @@ def seen(request: pytest.FixtureRequest, snapshot: Path) -> Seen:
     zone = "UTC" if request.param == "explore page" else "Europe/Berlin"
     with closing(open_file(str(snapshot))) as file:
         servers = resolve_servers(file, [parse_server_reference(name) for name in "abc"])
-        timeline = compute_timeline(file, servers, WINDOW, 3_000, ZoneInfo(zone))
+        timeline = compute_timeline(Question(file, servers, WINDOW, ZoneInfo(zone)), 3_000)
     if request.param == "explore page":
         with serve(snapshot, "--explore") as service:
             chart = browse("browse_charts.py", "chart", f"{service.url}/#id=a&id=b&id=c&range=90d")

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, build_in, few_examples, server
 from srvstat.analysis.report import ReportOrigin, build_report
+from srvstat.analysis.selection import Question
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.documents.analysis import Report
 from srvstat.documents.document import Part, is_silent, remove_color_codes
@@ -69,7 +70,7 @@ def build(snapshot: SnapshotFile, names: list[str]) -> Report:
     window = choose_window(snapshot, WindowQuery(range="28d"))
     origin = ReportOrigin("A & </title> B", "srvstat 1", "srvstat report '<x>'")
     rows = [row for row in snapshot.iter_servers() if row.id in names]
-    return build_report(snapshot, rows, window, find_zone("Europe/Berlin"), origin)
+    return build_report(Question(snapshot, rows, window, find_zone("Europe/Berlin")), origin)
 
 
 @pytest.fixture(scope="module")
@@ -311,7 +312,7 @@ def gappy_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     with closing(open_file(path)) as snapshot:
         window = choose_window(snapshot, WindowQuery(range="28d"))
         origin = ReportOrigin("Title", "srvstat 1", "srvstat report")
-        return build_report(snapshot, [*snapshot.iter_servers()], window, ZONE, origin)
+        return build_report(Question(snapshot, [*snapshot.iter_servers()], window), origin)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from os import PathLike, fsdecode
 from threading import RLock
 from types import TracebackType
-from typing import Any, NamedTuple, NoReturn, Self, TypeVar, get_args
+from typing import Any, NoReturn, Self, TypedDict, TypeVar, Unpack, get_args
 
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, parse_steps, read_history
@@ -24,8 +24,9 @@ from srvstat.analysis.pictures import (
 from srvstat.analysis.report import build_report, check_title, describe_origin
 from srvstat.analysis.selection import (
     FilterOptions,
+    MatchingServers,
+    Question,
     build_references,
-    find_matches,
     find_references,
 )
 from srvstat.analysis.servers import list_servers
@@ -41,23 +42,27 @@ from srvstat.analysis.windows import (
 from srvstat.contract.errors import UsageError
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
 from srvstat.contract.responses import CompareResponse, ServerResponse
-from srvstat.contract.time import Range, Window, format_instant, parse_instant
+from srvstat.contract.time import Range, format_instant, parse_instant
 from srvstat.documents import analysis as documents
 from srvstat.documents.integrity import Integrity
 from srvstat.documents.snapshot import Servers, SortKey
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read import snapshot
-from srvstat.snapshot.rows import ServerRow
 
 _ROWS_PER_TURN = 1000
+
+_ALL_SERVERS = FilterOptions()
 
 _Value = TypeVar("_Value")
 
 
-class _Question(NamedTuple):
-    file: snapshot.Snapshot
-    servers: Iterable[ServerRow]
-    window: Window
+class WindowArguments(TypedDict, total=False):
+    """The window of a question, and the time zone of its dates, hours and steps."""
+
+    range: str | None
+    start: str | None
+    end: str | None
+    tz: str
 
 
 class Snapshot:
@@ -122,20 +127,23 @@ class Snapshot:
 
     @contextmanager
     def _ask(
-        self, identifiers: Iterable[str] | None, by: str, query: WindowQuery
-    ) -> Iterator[_Question]:
+        self,
+        identifiers: Iterable[str] | None,
+        by: str,
+        query: WindowQuery,
+        filters: FilterOptions = _ALL_SERVERS,
+    ) -> Iterator[Question]:
         """Lock the file, and find the servers and the window of a question."""
         # Outside the lock: an iterable may use this snapshot itself, even in another thread.
         names = None if identifiers is None else _list_values("identifiers", identifiers)
         _check_texts(**vars(query))
         with self._use() as file:
-            window = choose_window(file, query)
-            servers: Iterable[ServerRow]
+            window, zone = choose_window(file, query), find_zone(query.tz)
             if names is None:
-                servers = find_matches(file, FilterOptions())
+                yield Question(file, MatchingServers(file, filters), window, zone)
             else:
                 servers = find_references(file, build_references(names, by))
-            yield _Question(file, servers, window)
+                yield Question(file, servers, window, zone)
 
     @property
     def as_of(self) -> str:
@@ -213,13 +221,10 @@ class Snapshot:
         identifiers: Iterable[str] | None = None,
         *,
         by: Namespace = "id",
-        range: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
-        tz: str = "UTC",
         quantiles: Iterable[float | str] = (),
         above: int | None = None,
         versus_previous: bool = False,
+        **window: Unpack[WindowArguments],
     ) -> documents.Stats:
         """Compute the statistics of servers in a window.
 
@@ -229,8 +234,8 @@ class Snapshot:
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         figures = _build_figures(quantiles, above, versus_previous=versus_previous)
-        with self._ask(identifiers, by, WindowQuery(range, start, end, tz)) as asked:
-            return compute_stats(*asked, figures, tz)
+        with self._ask(identifiers, by, WindowQuery(**window)) as question:
+            return compute_stats(question, figures)
 
     def top(
         self,
@@ -242,13 +247,10 @@ class Snapshot:
         region: str | None = None,
         tags: Iterable[str] = (),
         offline: bool | None = None,
-        range: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
-        tz: str = "UTC",
         quantiles: Iterable[float | str] = (),
         above: int | None = None,
         versus_previous: bool = False,
+        **window: Unpack[WindowArguments],
     ) -> documents.Top:
         """Rank the servers that `servers` finds, and compute the statistics of the first ones.
 
@@ -260,59 +262,48 @@ class Snapshot:
         figures = _build_figures(quantiles, above, versus_previous=versus_previous)
         _check_count("limit", limit, least=1)
         key = check_choice("by", by, get_args(documents.TopKey))
-        with self._ask(None, "id", WindowQuery(range, start, end, tz)) as (file, _, window):
-            return rank_servers(file, filters, window, key, limit, figures=figures, zone=tz)
+        with self._ask(None, "id", WindowQuery(**window), filters) as question:
+            return rank_servers(question, key, limit, figures)
 
     def growth(
         self,
         identifiers: Iterable[str] | None = None,
         *,
         by: Namespace = "id",
-        range: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
-        tz: str = "UTC",
         step: documents.GrowthStepName = "day",
+        **window: Unpack[WindowArguments],
     ) -> documents.GrowthDocument:
         """Compute how servers grow, by calendar steps of the time zone `tz`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         name = check_choice("step", step, get_args(documents.GrowthStepName))
-        query = WindowQuery(range, start, end, tz)
-        with self._ask(identifiers, by, query) as (file, found, window):
-            return compute_growth(file, list(found), window, name, find_zone(tz))
+        with self._ask(identifiers, by, WindowQuery(**window)) as question:
+            return compute_growth(question, name)
 
     def peak_hours(
         self,
         identifiers: Iterable[str] | None = None,
         *,
         by: Namespace = "id",
-        range: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
-        tz: str = "UTC",
+        **window: Unpack[WindowArguments],
     ) -> documents.PeakHours:
         """Compute the players of servers in each hour of the week of the time zone `tz`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        query = WindowQuery(range, start, end, tz)
-        with self._ask(identifiers, by, query) as (file, found, window):
-            return compute_peak_hours(file, list(found), window, find_zone(tz))
+        with self._ask(identifiers, by, WindowQuery(**window)) as question:
+            return compute_peak_hours(question)
 
     def history(
         self,
         identifiers: Iterable[str] | None = None,
         *,
         by: Namespace = "id",
-        range: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
-        tz: str = "UTC",
         step: str | None = None,
         aggregate: documents.Aggregate | None = None,
         sum: bool = False,
+        **window: Unpack[WindowArguments],
     ) -> documents.History:
         """Read observations or, with `step` such as `1h`, an aggregate of each step.
 
@@ -322,14 +313,12 @@ class Snapshot:
         """
         _check_texts(step=step, aggregate=aggregate)
         parsed, chosen = parse_steps(step, aggregate, is_sum=sum)
-        query = WindowQuery(range, start, end, tz)
-        with self._ask(identifiers, by, query) as (file, found, window):
-            servers = list(found)
+        with self._ask(identifiers, by, WindowQuery(**window)) as question:
             if parsed is None:
-                history = read_history(file, servers, window)
+                history = read_history(question)
             else:
-                steps = divide_window(file, servers, window, parsed, find_zone(tz))
-                history = aggregate_history(file, servers, steps, chosen, is_sum=sum)
+                steps = divide_window(question, parsed)
+                history = aggregate_history(question, steps, chosen, is_sum=sum)
             return replace(history, read_rows=partial(self._take_turns, history.read_rows))
 
     def _take_turns(
@@ -349,10 +338,7 @@ class Snapshot:
         identifiers: Iterable[str] | None = None,
         *,
         by: Namespace = "id",
-        range: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
-        tz: str = "UTC",
+        **window: Unpack[WindowArguments],
     ) -> Integrity:
         """Find unusual patterns in player counts, which prove nothing. The default range is `90d`.
 
@@ -360,19 +346,16 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        with self._ask(identifiers, by, LongWindowQuery(range, start, end, tz)) as asked:
-            return check_integrity(*asked, find_zone(tz))
+        with self._ask(identifiers, by, LongWindowQuery(**window)) as question:
+            return check_integrity(question)
 
     def timeline(
         self,
         identifiers: Iterable[str] | None = None,
         *,
         by: Namespace = "id",
-        range: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
-        tz: str = "UTC",
         most_steps: int = 1000,
+        **window: Unpack[WindowArguments],
     ) -> documents.Timeline:
         """Compute the players of servers over time, in at most `most_steps` steps of `tz`.
 
@@ -381,40 +364,32 @@ class Snapshot:
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         _check_count("most_steps", most_steps, least=2)
-        query = WindowQuery(range, start, end, tz)
-        with self._ask(identifiers, by, query) as (file, found, window):
-            return compute_timeline(file, list(found), window, most_steps, find_zone(tz))
+        with self._ask(identifiers, by, WindowQuery(**window)) as question:
+            return compute_timeline(question, most_steps)
 
     def distribution(
         self,
         identifiers: Iterable[str] | None = None,
         *,
         by: Namespace = "id",
-        range: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
-        tz: str = "UTC",
         most_bins: int = MOST_BINS,
+        **window: Unpack[WindowArguments],
     ) -> documents.Distribution:
         """Count how often servers had how many players, in at most `most_bins` equal bins.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         _check_count("most_bins", most_bins, least=1)
-        query = WindowQuery(range, start, end, tz)
-        with self._ask(identifiers, by, query) as (file, found, window):
-            return compute_distribution(file, list(found), window, most_bins)
+        with self._ask(identifiers, by, WindowQuery(**window)) as question:
+            return compute_distribution(question, most_bins)
 
     def report(
         self,
         identifiers: Iterable[str],
         *,
         by: Namespace = "id",
-        range: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
-        tz: str = "UTC",
         title: str | None = None,
+        **window: Unpack[WindowArguments],
     ) -> documents.Report:
         """Collect what a report of one to five servers shows. The default range is `90d`.
 
@@ -424,11 +399,9 @@ class Snapshot:
         _check_texts(title=title)
         check_title(title)
         check_server_count(len(set(names)))
-        query = LongWindowQuery(range, start, end, tz)
-        with self._ask(names, by, query) as (file, found, window):
-            servers = list(found)
-            origin = describe_origin(servers, query, title)
-            return build_report(file, servers, window, find_zone(tz), origin)
+        query = LongWindowQuery(**window)
+        with self._ask(names, by, query) as question:
+            return build_report(question, describe_origin(question, query, title))
 
 
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:

@@ -3,23 +3,23 @@
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from srvstat.analysis.selection import Question, build_window_part
 from srvstat.analysis.statistics import (
-    build_window_part,
     compare_averages,
     compare_with_earlier,
     find_earlier,
 )
 from srvstat.analysis.windows import (
     Steps,
+    bound_window,
     compute_shares,
     divide_window,
     find_unobserved,
@@ -31,8 +31,6 @@ from srvstat.contract.time import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
 from srvstat.snapshot.blocks import Observations
-from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.snapshot.rows import ServerRow
 
 _HALF_MS_PER_WEEK = 2 * 7 * DAY_MS
 
@@ -40,43 +38,39 @@ _LEAST_DAYS = 3
 """A trend through fewer averages would say no more than their difference."""
 
 
-def compute_growth(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    window: Window,
-    step: GrowthStepName,
-    zone: ZoneInfo,
-) -> GrowthDocument:
+def compute_growth(question: Question, step: GrowthStepName | None = None) -> GrowthDocument:
     """Return the growth of servers in a window by step, in their order.
 
-    A window without a beginning is divided from the step of the first observation of the servers.
+    Without a step, it is one that divides a window of up to five years into about 60 or fewer. A
+    window without a beginning is divided from the step of the first observation of the servers.
 
     Raises UsageError for too many steps, SnapshotError.
     """
-    days = divide_window(snapshot, servers, window, parse_step("day"), zone)
-    steps = days
-    if step != "day":
-        steps = divide_window(snapshot, servers, window, parse_step(step), zone)
-    earlier = find_earlier(snapshot, window)
+    if step is None:
+        step = choose_growth_step(bound_window(question))
+    days = divide_window(question, parse_step("day"))
+    steps = days if step == "day" else divide_window(question, parse_step(step))
+    earlier = find_earlier(question.snapshot, question.window)
     return GrowthDocument(
-        as_of=snapshot.as_of,
-        root=snapshot.root,
+        **question.describe(),
         step=step,
-        time_zone=zone.key,
-        window=build_window_part(window),
         previous_window=earlier and build_window_part(earlier),
-        servers=tuple(_iter_servers(snapshot, servers, window, (days, steps), earlier)),
+        servers=tuple(_iter_servers(question, days, steps, earlier)),
     )
 
 
+def choose_growth_step(window: Window) -> GrowthStepName:
+    """Return the step of the growth in a window."""
+    days = (window.end - window.start) // DAY_MS
+    if days > 366:  # noqa: PLR2004 - a leap year
+        return "month"
+    return "day" if days <= 62 else "week"  # noqa: PLR2004 - two months
+
+
 def _iter_servers(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    window: Window,
-    divided: tuple[Steps, Steps],
-    earlier: Window | None,
+    question: Question, days: Steps, steps: Steps, earlier: Window | None
 ) -> Iterator[ServerGrowth]:
-    days, steps = divided
+    snapshot, servers, window, _ = question
     for server in servers:
         found, before, change = compare_with_earlier(snapshot, server, window, earlier)
         unobserved = find_unobserved(snapshot, server, found)

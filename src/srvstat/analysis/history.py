@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, count, repeat
 from typing import Any, NamedTuple, get_args
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from srvstat.analysis.parameters import check_choice
+from srvstat.analysis.selection import Question
 from srvstat.analysis.windows import (
     Step,
     Steps,
@@ -25,7 +25,7 @@ from srvstat.analysis.windows import (
 )
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, sort_groups, sum_groups
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.time import DAY_MS, Window
+from srvstat.contract.time import DAY_MS
 from srvstat.documents.analysis import (
     Aggregate,
     History,
@@ -73,11 +73,12 @@ def parse_steps(
     return None if step is None else parse_step(step), chosen
 
 
-def read_history(snapshot: Snapshot, servers: Iterable[ServerRow], window: Window) -> History:
+def read_history(question: Question) -> History:
     """Return the observations in a window, one server after the other.
 
     Iterating over the rows raises SnapshotError.
     """
+    snapshot, servers, window, _ = question
 
     def iter_pieces() -> Iterator[_Rows]:
         for server in servers:
@@ -99,12 +100,7 @@ def _build_history(
 
 
 def aggregate_history(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    steps: Steps,
-    aggregate: Aggregate = "mean",
-    *,
-    is_sum: bool = False,
+    question: Question, steps: Steps, aggregate: Aggregate = "mean", *, is_sum: bool = False
 ) -> History:
     """Return an aggregate of each step, one server after the other.
 
@@ -113,6 +109,7 @@ def aggregate_history(
 
     Iterating over the rows raises SnapshotError.
     """
+    snapshot, servers, _, _ = question
 
     def iter_pieces() -> Iterator[_Rows]:
         times = list(steps.iter_times())
@@ -257,16 +254,15 @@ _SERVERS_PER_TABLE = 8
 """The most servers that share a table of steps."""
 
 
-def describe_observations(
-    snapshot: Snapshot, servers: Iterable[ServerRow], query: HistoryQuery
-) -> Iterator[HistoryPart]:
+def describe_observations(question: Question, query: HistoryQuery) -> Iterator[HistoryPart]:
     """Yield a table of the observations of each server, and notes on all of them.
 
     Raises SnapshotError.
     """
+    snapshot, servers, window, _ = question
     has_omitted = False
     for server in servers:
-        (figures,) = compute_figures(snapshot, server, [query.window])
+        (figures,) = compute_figures(snapshot, server, [window])
         first, last = _list_shown(figures.count)
         rows = np.transpose(figures.observations)
         table = ObservationTable(
@@ -288,13 +284,12 @@ def _list_shown(count: int) -> tuple[range, range]:
     return first, range(max(count - _SHOWN, len(first)), count)
 
 
-def describe_steps(
-    snapshot: Snapshot, servers: Sequence[ServerRow], steps: Steps, query: HistoryQuery
-) -> Iterator[HistoryPart]:
+def describe_steps(question: Question, steps: Steps, query: HistoryQuery) -> Iterator[HistoryPart]:
     """Yield tables of steps, each of some servers, and notes on all of them.
 
     Raises SnapshotError.
     """
+    snapshot, servers = question.snapshot, list(question.servers)
     has_partial = False
     size = len(servers) if query.is_sum else _SERVERS_PER_TABLE
     shown = _list_shown(steps.step_count)
@@ -351,11 +346,7 @@ _FEW_OBSERVATIONS = 10
 
 
 def compute_step_chart(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    query: HistoryQuery,
-    step: Step | None,
-    most: int,
+    question: Question, query: HistoryQuery, step: Step | None, most: int
 ) -> StepTable:
     """Return all steps of a window, at most `most`; by default the shortest step that suits.
 
@@ -364,13 +355,13 @@ def compute_step_chart(
 
     Raises UsageError for too many steps and for too many servers, SnapshotError.
     """
+    snapshot, servers = question.snapshot, list(question.servers)
     if not query.is_sum:
         check_server_count(len(servers))
-    zone = ZoneInfo(query.zone)
     if step is None:
-        step, steps = _choose_steps(snapshot, servers, query.window, zone, most)
+        step, steps = _choose_steps(question, most)
     else:
-        steps = divide_window(snapshot, servers, query.window, step, zone)
+        steps = divide_window(question, step)
         if steps.step_count > most:
             raise ParameterError(
                 f"{{step}}: {steps.step_count:,} steps, but the chart has room for {most:,}; use a"
@@ -381,18 +372,18 @@ def compute_step_chart(
     return StepTable(query, tuple(map(get_name, servers)), lines, (), len(lines))
 
 
-def _choose_steps(
-    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window, zone: ZoneInfo, most: int
-) -> tuple[Step, Steps]:
-    bounded = bound_window(snapshot, servers, window)
-    figures = [compute_figures(snapshot, server, [bounded])[0] for server in servers]
+def _choose_steps(question: Question, most: int) -> tuple[Step, Steps]:
+    bounded = bound_window(question)
+    figures = [
+        compute_figures(question.snapshot, server, [bounded])[0] for server in question.servers
+    ]
     usual = max(
         (one.usual_interval or 0 for one in figures if one.count >= _FEW_OBSERVATIONS), default=0
     )
     for step in _iter_chart_steps():
         is_long = step.shortest >= _INTERVALS_PER_STEP * usual
         if is_long and (bounded.end - bounded.start) // step.shortest < most:
-            steps = divide_window(snapshot, servers, window, step, zone)
+            steps = divide_window(question, step)
             if steps.step_count <= most:
                 return step, steps
     raise AssertionError  # the steps become longer without end

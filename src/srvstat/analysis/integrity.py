@@ -1,7 +1,7 @@
 """Find unusual patterns in player counts: the document `integrity`."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from srvstat.analysis.statistics import build_window_part
+from srvstat.analysis.selection import Question
 from srvstat.analysis.windows import HOUR_MS, convert_to_local
 from srvstat.contract.arrays import Numbers, compute_double_medians, dot_exactly, find_ranks
 from srvstat.contract.stats import find_middle_ranks
@@ -18,8 +18,6 @@ from srvstat.contract.time import DAY_MS, Window
 from srvstat.documents import integrity as parts
 from srvstat.documents.document import GapPart, Part
 from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_gaps
-from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.snapshot.rows import ServerRow
 
 _Rule = TypeVar("_Rule")
 
@@ -382,22 +380,18 @@ def check_gaps(series: Series) -> _Finding:
     return _Finding(evidence, 100 * covered < _GAPS_PERCENT * length)
 
 
-def check_integrity(
-    snapshot: Snapshot, servers: Iterable[ServerRow], window: Window, zone: ZoneInfo
-) -> parts.Integrity:
+def check_integrity(question: Question) -> parts.Integrity:
     """Return the results of all rules for servers, in their order.
 
-    Reads the observations of one server at a time. `zone` defines the hours of the day.
+    Reads the observations of one server at a time.
 
     Raises SnapshotError.
     """
+    snapshot, servers, window, zone = question
     # A window may end after the snapshot. The time between is no gap.
     known = Window(window.start, min(window.end, snapshot.as_of))
     return parts.Integrity(
-        as_of=snapshot.as_of,
-        root=snapshot.root,
-        window=build_window_part(window),
-        time_zone=zone.key,
+        **question.describe(),
         servers=tuple(
             parts.ServerIntegrity(
                 server_id=server.id,

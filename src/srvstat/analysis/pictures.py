@@ -1,13 +1,13 @@
 """Compute what pictures show: players over time, by hour of the week, and how often how many."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from srvstat.analysis.history import aggregate_groups
-from srvstat.analysis.statistics import build_window_part
+from srvstat.analysis.selection import Question, build_window_part
 from srvstat.analysis.windows import (
     HOUR_MS,
     WEEK_HOURS,
@@ -23,7 +23,6 @@ from srvstat.analysis.windows import (
 from srvstat.contract.arrays import Numbers, sort_groups, sum_groups
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.stats import find_middle_ranks
-from srvstat.contract.time import Window
 from srvstat.documents.analysis import (
     Distribution,
     HourCellPart,
@@ -48,13 +47,7 @@ _LEAST_INTERVALS = 0.95
 """The least length of a step in usual intervals: hourly polls, a second late, have steps of 1h."""
 
 
-def compute_timeline(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    window: Window,
-    most_steps: int,
-    zone: ZoneInfo,
-) -> Timeline:
+def compute_timeline(question: Question, most_steps: int) -> Timeline:
     """Return the players of servers in at most `most_steps` steps of a time zone, in their order.
 
     A step is at least about as long as the shortest usual interval of the servers. Needs memory for
@@ -62,13 +55,15 @@ def compute_timeline(
 
     Raises UsageError if the months of the window are more than `most_steps`, SnapshotError.
     """
-    window = bound_window(snapshot, servers, window)
+    window = bound_window(question)
+    question = question._replace(window=window)
+    snapshot, servers, _, _ = question
     usual = [compute_figures(snapshot, server, [window])[0].usual_interval for server in servers]
     shortest = min((interval for interval in usual if interval is not None), default=HOUR_MS)
     for step in _STEPS:
         is_long = step.shortest >= _LEAST_INTERVALS * shortest or step is _STEPS[-1]
         if is_long and (window.end - window.start) // (2 * step.shortest) <= most_steps:
-            steps = divide_window(snapshot, servers, window, step, zone)
+            steps = divide_window(question, step)
             if steps.step_count <= most_steps:
                 break
     else:
@@ -76,10 +71,7 @@ def compute_timeline(
             f"{{most_steps}}: {most_steps} is too few for the months of the window"
         )
     return Timeline(
-        as_of=snapshot.as_of,
-        root=snapshot.root,
-        window=build_window_part(window),
-        time_zone=zone.key,
+        **question.describe(),
         step=step.name,
         steps=build_runs(steps.edges.tolist()),
         servers=tuple(_describe_timeline(snapshot, server, steps) for server in servers),
@@ -123,18 +115,14 @@ def _find_gaps(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) ->
 MOST_BINS = 40
 
 
-def compute_distribution(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    window: Window,
-    most_bins: int = MOST_BINS,
-) -> Distribution:
+def compute_distribution(question: Question, most_bins: int = MOST_BINS) -> Distribution:
     """Return the observations of servers in at most `most_bins` bins of players, in their order.
 
     The bins are 1, 2, 5, 10, 20, … players wide, and begin at a multiple of their width.
 
     Raises SnapshotError.
     """
+    snapshot, servers, window, _ = question
     ranges = [
         (figures.lowest.players, figures.peak.players)
         for server in servers
@@ -192,18 +180,14 @@ MIN_OBSERVATIONS = 4
 """The observations from which an hour of the week has figures."""
 
 
-def compute_peak_hours(
-    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window, zone: ZoneInfo
-) -> PeakHours:
+def compute_peak_hours(question: Question) -> PeakHours:
     """Return the players of servers in each hour of the week, in their order.
 
     Raises SnapshotError.
     """
+    snapshot, servers, window, zone = question
     return PeakHours(
-        as_of=snapshot.as_of,
-        root=snapshot.root,
-        time_zone=zone.key,
-        window=build_window_part(window),
+        **question.describe(),
         servers=tuple(
             _describe_server(server, read_observations(snapshot, server, window), zone)
             for server in servers

@@ -3,19 +3,17 @@
 import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.integrity import check_integrity
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
-from srvstat.analysis.statistics import FigureOptions, build_window_part, compute_stats
-from srvstat.analysis.windows import WindowQuery, bound_window
+from srvstat.analysis.selection import Question
+from srvstat.analysis.statistics import FigureOptions, compute_stats
+from srvstat.analysis.windows import WindowQuery
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.time import DAY_MS, Window
 from srvstat.contract.version import __version__
-from srvstat.documents.analysis import GrowthStepName, Report
+from srvstat.documents.analysis import Report
 from srvstat.documents.document import remove_color_codes
-from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 
 MOST_STEPS = 9_000
@@ -54,13 +52,12 @@ def check_title(title: str | None) -> None:
         raise ParameterError("{title}: is not UTF-8") from None
 
 
-def describe_origin(
-    servers: Sequence[ServerRow], query: WindowQuery, title: str | None
-) -> ReportOrigin:
+def describe_origin(question: Question, query: WindowQuery, title: str | None) -> ReportOrigin:
     """Return the origin of a report about the servers and the window of a query.
 
     The default title names the servers, or states their number if there are more than two.
     """
+    servers = list(question.servers)
     names = [remove_color_codes(server.hostname) or server.id for server in servers]
     shown = " and ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} servers"
     return ReportOrigin(
@@ -70,43 +67,25 @@ def describe_origin(
     )
 
 
-def build_report(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    window: Window,
-    zone: ZoneInfo,
-    origin: ReportOrigin,
-) -> Report:
+def build_report(question: Question, origin: ReportOrigin) -> Report:
     """Return the documents of a report about servers, in their order.
 
     The statistics include the previous window, unless there is none or a bundle does not cover it.
 
     Raises UsageError for too many steps, SnapshotError.
     """
-    step = choose_growth_step(bound_window(snapshot, servers, window))
-    growth = compute_growth(snapshot, servers, window, step, zone)
+    growth = compute_growth(question)
     figures = FigureOptions(QUANTILES, versus="previous" if growth.previous_window else None)
     return Report(
-        as_of=snapshot.as_of,
-        root=snapshot.root,
+        **question.describe(),
         **origin._asdict(),
-        time_zone=zone.key,
-        window=build_window_part(window),
-        stats=compute_stats(snapshot, servers, window, figures, zone.key),
-        timeline=compute_timeline(snapshot, servers, window, MOST_STEPS, zone),
-        peak_hours=compute_peak_hours(snapshot, servers, window, zone),
-        distribution=compute_distribution(snapshot, servers, window),
+        stats=compute_stats(question, figures),
+        timeline=compute_timeline(question, MOST_STEPS),
+        peak_hours=compute_peak_hours(question),
+        distribution=compute_distribution(question),
         growth=growth,
-        integrity=check_integrity(snapshot, servers, window, zone),
+        integrity=check_integrity(question),
     )
-
-
-def choose_growth_step(window: Window) -> GrowthStepName:
-    """Return a step that divides a window of up to five years into about 60 or fewer."""
-    days = (window.end - window.start) // DAY_MS
-    if days > 366:  # noqa: PLR2004 - a leap year
-        return "month"
-    return "day" if days <= 62 else "week"  # noqa: PLR2004 - two months
 
 
 def _list_words(servers: Sequence[ServerRow], query: WindowQuery, title: str | None) -> list[str]:

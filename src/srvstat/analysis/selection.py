@@ -1,11 +1,12 @@
 """Select the servers of an analysis: by reference, or by properties of their records."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from srvstat.analysis.parameters import By, Parameter
 from srvstat.contract import wire
@@ -16,7 +17,8 @@ from srvstat.contract.errors import (
     UsageError,
 )
 from srvstat.contract.requests import NAMESPACES, ServerReference, build_server_reference
-from srvstat.documents.document import is_silent, remove_color_codes
+from srvstat.contract.time import BEFORE_ALL, Window
+from srvstat.documents.document import WindowPart, is_silent, remove_color_codes
 from srvstat.operations.answers import NotInBundleError, build_unknown_error
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
@@ -127,15 +129,45 @@ class SelectedServers(FilterOptions, NamedServers):
             raise ParameterError("filters can't be combined with identifiers; they need {all}")
 
 
-def find_matches(snapshot: Snapshot, wanted: FilterOptions) -> Iterator[ServerRow]:
-    """Yield the servers that match a filter, in the order of their ids.
+@dataclass(frozen=True)
+class MatchingServers:
+    """The servers that match a filter, in the order of their ids.
 
-    Raises SnapshotError.
+    Each iteration reads them from the snapshot, because thousands of rows take much memory. It may
+    raise SnapshotError.
     """
-    with snapshot.convert_decode_errors("the servers"):
-        for server in snapshot.iter_servers():
-            if wanted.matches(server, snapshot.as_of):
-                yield server
+
+    snapshot: Snapshot
+    wanted: FilterOptions
+
+    def __iter__(self) -> Iterator[ServerRow]:
+        with self.snapshot.convert_decode_errors("the servers"):
+            for server in self.snapshot.iter_servers():
+                if self.wanted.matches(server, self.snapshot.as_of):
+                    yield server
+
+
+class Question(NamedTuple):
+    """What an analysis is about: servers in a window. Steps and hours are those of a time zone."""
+
+    snapshot: Snapshot
+    servers: Sequence[ServerRow] | MatchingServers
+    window: Window
+    zone: ZoneInfo = ZoneInfo("UTC")
+
+    def describe(self) -> dict[str, Any]:
+        """Return the fields that most documents have in common."""
+        return {
+            "as_of": self.snapshot.as_of,
+            "root": self.snapshot.root,
+            "time_zone": self.zone.key,
+            "window": build_window_part(self.window),
+        }
+
+
+def build_window_part(window: Window) -> WindowPart:
+    """Return a window as it is in documents."""
+    return WindowPart(from_=None if window.start == BEFORE_ALL else window.start, to=window.end)
 
 
 class Name(NamedTuple):

@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from heapq import nsmallest
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from srvstat.analysis.history import describe_cells
-from srvstat.analysis.selection import FilterOptions, find_matches
+from srvstat.analysis.selection import FilterOptions, MatchingServers, Question
 from srvstat.analysis.statistics import find_current
 from srvstat.analysis.windows import Steps, divide_window, parse_step
 from srvstat.contract.requests import CompareRequest, ServerReference
@@ -56,7 +55,7 @@ def list_servers(
 
     def rank_matches() -> Iterator[tuple[tuple[bool, Any, str], ServerRow]]:
         nonlocal matched
-        for server in find_matches(snapshot, wanted):
+        for server in MatchingServers(snapshot, wanted):
             matched += 1
             value = _SORT_VALUES[sort](snapshot, server)
             yield (value is None, value, server.id), server
@@ -207,7 +206,7 @@ def describe_comparison(
     span = _HOUR_MS if request.range == "24h" else DAY_MS
     servers = resolve_servers(snapshot, request.servers)
     step = parse_step(_CELL_STEPS[request.range])
-    steps = divide_window(snapshot, servers, window, step, ZoneInfo("UTC"))
+    steps = divide_window(Question(snapshot, servers, window), step)
     compared = tuple(
         _describe_server(snapshot, server, result, steps, span)
         for result, server in zip(response.data, servers, strict=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from heapq import nsmallest
 from itertools import islice
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from srvstat.analysis.parameters import Parameter
-from srvstat.analysis.selection import FilterOptions, find_matches
+from srvstat.analysis.selection import Question, build_window_part
 from srvstat.analysis.windows import LONGEST_MS, find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
@@ -24,7 +24,7 @@ from srvstat.documents.analysis import (
     Top,
     TopKey,
 )
-from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, WindowPart, is_silent
+from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, is_silent
 from srvstat.operations.answers import check_coverage
 from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_last_observed_at
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -119,56 +119,51 @@ def _parse_quantile(text: str) -> Fraction:
 _USUAL_FIGURES = FigureOptions()
 
 
-def compute_stats(
-    snapshot: Snapshot,
-    servers: Iterable[ServerRow],
-    window: Window,
-    figures: FigureOptions = _USUAL_FIGURES,
-    zone: str = "UTC",
-) -> Stats:
+def compute_stats(question: Question, figures: FigureOptions = _USUAL_FIGURES) -> Stats:
     """Return the statistics of servers in a window, in their order.
 
-    `zone` is the time zone of the times in tables. Needs little memory besides the document.
+    Needs little memory besides the document.
 
     Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
     """
-    earlier = _find_compared(snapshot, window, figures)
-    return Stats(
-        as_of=snapshot.as_of,
-        root=snapshot.root,
-        time_zone=zone,
-        window=build_window_part(window),
-        previous_window=build_window_part(earlier) if earlier and figures.versus else None,
-        servers=tuple(_describe_servers(snapshot, servers, window, earlier, figures)),
-    )
+    earlier = _find_compared(question, figures)
+    return Stats(**_describe_statistics(question, question.servers, earlier, figures))
 
 
-def _find_compared(snapshot: Snapshot, window: Window, figures: FigureOptions) -> Window | None:
+def _find_compared(question: Question, figures: FigureOptions) -> Window | None:
     """Return the window before, if any.
 
     Raises UsageError and NotInBundleError if its figures are asked for, and there is none.
     """
     if figures.versus:
-        check_coverage(snapshot, find_previous(window))
-    return find_earlier(snapshot, window)
+        check_coverage(question.snapshot, find_previous(question.window))
+    return find_earlier(question.snapshot, question.window)
 
 
-def build_window_part(window: Window) -> WindowPart:
-    """Return a window as it is in documents."""
-    return WindowPart(from_=None if window.start == BEFORE_ALL else window.start, to=window.end)
-
-
-def _describe_servers(
-    snapshot: Snapshot,
+def _describe_statistics(
+    question: Question,
     servers: Iterable[ServerRow],
-    window: Window,
     earlier: Window | None,
     figures: FigureOptions,
-) -> Iterator[ServerStatistics]:
-    """Yield the statistics of servers in a window.
+) -> dict[str, Any]:
+    """Return what `stats` and `top` have in common.
 
     Raises SnapshotError.
     """
+    return {
+        **question.describe(),
+        "previous_window": build_window_part(earlier) if earlier and figures.versus else None,
+        "servers": tuple(_describe_servers(question, servers, earlier, figures)),
+    }
+
+
+def _describe_servers(
+    question: Question,
+    servers: Iterable[ServerRow],
+    earlier: Window | None,
+    figures: FigureOptions,
+) -> Iterator[ServerStatistics]:
+    snapshot, _, window, _ = question
     for server in servers:
         found, before, change = compare_with_earlier(snapshot, server, window, earlier)
         yield ServerStatistics(
@@ -221,60 +216,41 @@ _Rank = tuple[bool, float]
 """Orders servers: first those with the figure, and of these the greatest first."""
 
 
-def rank_servers(  # noqa: PLR0913 - all are parts of the question
-    snapshot: Snapshot,
-    wanted: FilterOptions,
-    window: Window,
-    by: TopKey,
-    limit: int,
-    *,
-    figures: FigureOptions = _USUAL_FIGURES,
-    zone: str = "UTC",
+def rank_servers(
+    question: Question, by: TopKey, limit: int, figures: FigureOptions = _USUAL_FIGURES
 ) -> Top:
-    """Return the `limit` servers that match a filter and have the greatest values of a figure.
+    """Return the statistics of the `limit` servers with the greatest values of a figure.
 
-    Only this figure is computed for all servers; it is that of `compute_stats`, which has the
-    meaning of the other arguments. Only the winners are kept in memory.
+    Only this figure is computed for all servers, and only the winners are kept in memory.
 
     Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
     """
-    earlier = _find_compared(snapshot, window, figures)
+    earlier = _find_compared(question, figures)
     if by == "change":
-        find_previous(window)  # without one, no server has a change
+        find_previous(question.window)  # without one, no server has a change
     count = 0
 
     def iter_ranked() -> Iterator[tuple[_Rank, ServerRow]]:
         nonlocal count
-        matches = find_matches(snapshot, wanted)
+        matches = iter(question.servers)
         while batch := list(islice(matches, _SERVERS_PER_READ)):
             count += len(batch)
-            values = _find_values(snapshot, batch, window, by, earlier)
+            values = _find_values(question, batch, by, earlier)
             for server, value in zip(batch, values, strict=True):
                 yield (value is None, -(value or 0)), server
 
     # Keeps the order of equal servers, which are read in the order of their ids.
     winners = nsmallest(limit, iter_ranked(), key=lambda ranked: ranked[0])
     servers = (server for _, server in winners)
-    return Top(
-        as_of=snapshot.as_of,
-        root=snapshot.root,
-        time_zone=zone,
-        window=build_window_part(window),
-        previous_window=build_window_part(earlier) if earlier and figures.versus else None,
-        servers=tuple(_describe_servers(snapshot, servers, window, earlier, figures)),
-        by=by,
-        server_count=count,
-    )
+    common = _describe_statistics(question, servers, earlier, figures)
+    return Top(by=by, server_count=count, **common)
 
 
 def _find_values(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    window: Window,
-    by: TopKey,
-    earlier: Window | None,
+    question: Question, servers: Sequence[ServerRow], by: TopKey, earlier: Window | None
 ) -> list[float | None]:
     """Return the figure of each server, by the cheapest means; None if it has none."""
+    snapshot, _, window, _ = question
     if by == "change":
         changes = (compare_with_earlier(snapshot, one, window, earlier)[2] for one in servers)
         return [None if change is None else change.players for change in changes]

@@ -9,7 +9,7 @@ Local time is counted like Unix milliseconds: from midnight of 1970-01-01 on the
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from srvstat.analysis.parameters import Parameter
+from srvstat.analysis.selection import Question
 from srvstat.contract import wire
 from srvstat.contract.arrays import Doubles, Numbers
 from srvstat.contract.errors import ParameterError, UsageError
@@ -407,18 +408,17 @@ class Steps(NamedTuple):
         return found
 
 
-def divide_window(
-    snapshot: Snapshot, servers: Iterable[ServerRow], window: Window, step: Step, zone: ZoneInfo
-) -> Steps:
+def divide_window(question: Question, step: Step) -> Steps:
     """Return the steps of a window.
 
     A window of all observations begins with the step of the first observation of the servers.
 
     Raises UsageError for too many steps, SnapshotError.
     """
+    window, zone = question.window, question.zone
     start, end = window
     if start == BEFORE_ALL:
-        first = find_first_instant(snapshot, servers)
+        first = _find_first_instant(question)
         if first > end:
             return Steps(np.array([], np.int64), window)
         edges = list_step_edges(min(first, end - 1), end - 1, step, zone)
@@ -428,13 +428,13 @@ def divide_window(
     return Steps(edges, window)
 
 
-def find_first_instant(snapshot: Snapshot, servers: Iterable[ServerRow]) -> int:
+def _find_first_instant(question: Question) -> int:
     """Return the instant of the first observation of servers; LATEST if they have none.
 
     Raises SnapshotError.
     """
-    with snapshot.convert_decode_errors("the servers"):
-        firsts = [one.first_observed_at for one in servers]
+    with question.snapshot.convert_decode_errors("the servers"):
+        firsts = [one.first_observed_at for one in question.servers]
         first = min((at for at in firsts if at is not None), default=LATEST)
         if not 0 <= first <= LATEST:
             raise ForgedRowError("not an instant")
@@ -509,11 +509,12 @@ def check_server_count(count: int) -> None:
         raise UsageError(f"servers: {count:,} given, at most {MAX_SERVERS} can be drawn")
 
 
-def bound_window(snapshot: Snapshot, servers: Sequence[ServerRow], window: Window) -> Window:
+def bound_window(question: Question) -> Window:
     """Return a window, from just before the first observation of servers if it has no beginning.
 
     Raises SnapshotError.
     """
+    window = question.window
     if window.start != BEFORE_ALL:
         return window
-    return Window(min(find_first_instant(snapshot, servers), window.end) - 1, window.end)
+    return Window(min(_find_first_instant(question), window.end) - 1, window.end)

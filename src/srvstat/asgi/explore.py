@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
-from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
 from srvstat.analysis.pictures import compute_timeline
-from srvstat.analysis.selection import FilterOptions
+from srvstat.analysis.selection import FilterOptions, Question
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.windows import find_previous
@@ -90,10 +89,10 @@ class _AboutServers(NamedTuple):
         """
         window = find_window(self.range, snapshot.as_of)
         check_coverage(snapshot, window)
-        servers = resolve_servers(snapshot, self.servers)
+        question = Question(snapshot, resolve_servers(snapshot, self.servers), window)
         if self.with_statistics:
-            return compute_stats(snapshot, servers, window).to_json()
-        return compute_timeline(snapshot, servers, window, MOST_STEPS, ZoneInfo("UTC")).to_json()
+            return compute_stats(question).to_json()
+        return compute_timeline(question, MOST_STEPS).to_json()
 
 
 def _parse_search(query: bytes) -> _Search:

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis import windows
@@ -23,9 +23,10 @@ from srvstat.analysis.pictures import compute_distribution, compute_peak_hours
 from srvstat.analysis.selection import (
     TEXT_HELP,
     FilterOptions,
+    MatchingServers,
     NamedServers,
+    Question,
     SelectedServers,
-    find_matches,
     find_references,
 )
 from srvstat.analysis.servers import list_servers
@@ -52,6 +53,7 @@ from srvstat.documents.analysis import (
     HistoryQuery,
     TopKey,
 )
+from srvstat.documents.document import Document
 from srvstat.documents.snapshot import SortKey
 from srvstat.render.text import format_count, format_span, format_zoned_time
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -113,10 +115,10 @@ def stats(
     if figures.versus:
         windows.check_previous(window)
     selected.check()
-    with open_question(snapshot, selected, window) as (file, found, interval):
-        drawn = _list_drawn(found) if form.chart else []
-        document = compute_stats(file, drawn or found, interval, figures, window.tz)
-        distribution = compute_distribution(file, drawn, interval) if drawn else None
+    with open_question(snapshot, selected, window) as question:
+        drawn = _list_drawn(question.servers) if form.chart else []
+        document = compute_stats(question, figures)
+        distribution = compute_distribution(question._replace(servers=drawn)) if drawn else None
     return show(document, chosen, chart=distribution)
 
 
@@ -139,16 +141,14 @@ def top(
 
     Example: srvstat top --by peak --range 7d -n 10
     """
-    chosen = form.choose()
-    check_window(window)
+    chosen, zone = form.choose(), check_window(window)
     if figures.versus:
         windows.check_previous(window)
     with options.open_chosen(snapshot) as file:
         interval = windows.choose_window(file, window)
         report_missing_data(file, interval, zone=window.tz)
-        found = rank_servers(
-            file, filters, interval, by, limit or 0, figures=figures, zone=window.tz
-        )
+        question = Question(file, MatchingServers(file, filters), interval, zone)
+        found = rank_servers(question, by, limit or 0, figures)
         if not found.server_count:
             report_no_match(file, filters)
     return show(found, chosen)
@@ -171,13 +171,7 @@ def growth(
 
     Example: srvstat growth srv-1 --step week --range 90d
     """
-    return _answer(
-        snapshot,
-        named,
-        window,
-        form,
-        lambda file, found, interval, zone: compute_growth(file, found, interval, step, zone),
-    )
+    return _answer(snapshot, named, window, form, partial(compute_growth, step=step))
 
 
 def peak_hours(
@@ -201,13 +195,15 @@ def _answer(
     named: NamedServers,
     window: windows.WindowQuery,
     form: FormOptions,
-    compute: Callable[[Snapshot, Any, Window, ZoneInfo], Any],
+    compute: Callable[[Question], Document],
 ) -> Outcome:
     """Answer a question with one document, which a chart shows too."""
-    chosen, zone = form.choose(), check_window(window)
+    chosen = form.choose()
+    check_window(window)
     named.check()
-    with open_question(snapshot, named, window) as (file, found, interval):
-        document = compute(file, _list_drawn(found) if form.chart else found, interval, zone)
+    with open_question(snapshot, named, window) as question:
+        drawn = _list_drawn(question.servers) if form.chart else question.servers
+        document = compute(question._replace(servers=drawn))
     return show(document, chosen, chart=document if form.chart else None)
 
 
@@ -248,28 +244,28 @@ def history(
 
     Example: srvstat history srv-1 srv-2 --range 7d --step 1h --format csv
     """
-    chosen, zone = form.choose(), check_window(window)
+    chosen = form.choose()
+    check_window(window)
     step, aggregate = parse_steps(
         steps.step, steps.aggregate, is_sum=steps.sum, is_chart=form.chart
     )
     named.check()
     plan = customer.find_plan()
     with ExitStack() as stack:
-        file, servers, interval = stack.enter_context(open_question(snapshot, named, window, plan))
-        found = list(servers)
-        query = HistoryQuery(interval, window.tz, aggregate, steps.sum, step and step.name)
+        question = stack.enter_context(open_question(snapshot, named, window, plan))
+        query = HistoryQuery(question.window, window.tz, aggregate, steps.sum, step and step.name)
         if form.chart:
-            chart = compute_step_chart(file, found, query, step, count_chart_values())
+            chart = compute_step_chart(question, query, step, count_chart_values())
             # The rows of a table would move the chart off the screen.
-            notes = HistoryNotes(chart.query, file.as_of, has_omitted=False)
+            notes = HistoryNotes(chart.query, question.snapshot.as_of, has_omitted=False)
             return show(notes, chosen, chart=chart)
         if step is None:
-            tables = describe_observations(file, found, query)
-            rows = read_history(file, found, interval)
+            tables = describe_observations(question, query)
+            rows = read_history(question)
         else:
-            divided = divide_window(file, found, interval, step, zone)
-            tables = describe_steps(file, found, divided, query)
-            rows = aggregate_history(file, found, divided, aggregate, is_sum=steps.sum)
+            divided = divide_window(question, step)
+            tables = describe_steps(question, divided, query)
+            rows = aggregate_history(question, divided, aggregate, is_sum=steps.sum)
         if chosen is Form.TABLE:
             outcome = show_tables(tables)
         else:
@@ -303,19 +299,13 @@ def integrity(
     return _answer(snapshot, selected, window, form, check_integrity)
 
 
-class _Question(NamedTuple):
-    file: Snapshot
-    servers: Iterable[ServerRow]
-    window: Window
-
-
 @contextmanager
 def open_question(
     snapshot: str | None,
     named: NamedServers,
     window: windows.WindowQuery,
     plan: "Plan | None" = None,
-) -> Iterator[_Question]:
+) -> Iterator[Question]:
     """Open the snapshot, and find the servers and the window of a question.
 
     Reports on standard error what the window lacks, and that no server matches a filter. A plan
@@ -327,25 +317,19 @@ def open_question(
     if plan is not None:
         plan.check_raw_history()
     with options.open_chosen(snapshot) as file:
-        interval = windows.choose_window(file, window)
+        interval, zone = windows.choose_window(file, window), windows.find_zone(window.tz)
         if plan is not None:
             plan.check_history(interval, file.as_of)
         if isinstance(named, SelectedServers) and named.all:
             report_missing_data(file, interval, zone=window.tz)
-            yield _Question(file, _iter_matches(file, named), interval)
+            matches = MatchingServers(file, named)
+            if next(iter(matches), None) is None:
+                report_no_match(file, named)
+            yield Question(file, matches, interval, zone)
         else:
             found = find_references(file, references)
             report_missing_data(file, interval, found, window.tz)
-            yield _Question(file, found, interval)
-
-
-def _iter_matches(snapshot: Snapshot, wanted: FilterOptions) -> Iterator[ServerRow]:
-    has_match = False
-    for server in find_matches(snapshot, wanted):
-        has_match = True
-        yield server
-    if not has_match:
-        report_no_match(snapshot, wanted)
+            yield Question(file, found, interval, zone)
 
 
 def _list_drawn(found: Iterable[ServerRow]) -> list[ServerRow]:

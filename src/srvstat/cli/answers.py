@@ -170,12 +170,13 @@ def _compare(
 def _draw(snapshot: Snapshot, request: CompareRequest, at: int | None) -> "StepTable":
     """Return the averages of the window in steps, as many as fit the screen."""
     from srvstat.analysis.history import compute_step_chart  # noqa: PLC0415 - see _get
+    from srvstat.analysis.selection import Question  # noqa: PLC0415 - see _get
     from srvstat.documents.analysis import HistoryQuery  # noqa: PLC0415 - see _get
 
     servers = operations.resolve_servers(snapshot, request.servers)
     window = find_window(request.range, snapshot.as_of if at is None else at)
-    query = HistoryQuery(window, zone="UTC")
-    return compute_step_chart(snapshot, servers, query, None, count_chart_values())
+    question, query = Question(snapshot, servers, window), HistoryQuery(window, zone="UTC")
+    return compute_step_chart(question, query, None, count_chart_values())
 
 
 def _answer_batch(

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from srvstat.analysis.parameters import Parameter, Without
-from srvstat.analysis.selection import NamedServers, find_references
+from srvstat.analysis.selection import NamedServers, Question, find_references
 from srvstat.cli.options import (
     NDJSON_ENDINGS,
     OUTPUT,
@@ -270,7 +270,7 @@ def _encode(
     # Builds and updates do not need its documents, whose import takes 60 ms.
     from srvstat.analysis.history import read_history  # noqa: PLC0415
 
-    return encode_rows(read_history(snapshot, servers, window), format)
+    return encode_rows(read_history(Question(snapshot, list(servers), window)), format)
 
 
 _NAMES_OF_SOURCES = ("servers", "observations", "query")

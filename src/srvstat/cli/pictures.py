@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -12,31 +13,26 @@ from srvstat.analysis.report import (
     MOST_STEPS,
     build_report,
     check_title,
-    choose_growth_step,
     describe_origin,
 )
-from srvstat.analysis.selection import NamedServers
-from srvstat.analysis.windows import LongWindowQuery, WindowQuery, bound_window, check_server_count
+from srvstat.analysis.selection import NamedServers, Question
+from srvstat.analysis.windows import LongWindowQuery, WindowQuery, check_server_count
 from srvstat.cli.analyzer import check_window, open_question
 from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption, check_ending
 from srvstat.cli.output import JsonOption, Outcome, prepare_json
 from srvstat.cli.output import report as report_lines
 from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import ParameterError, UsageError
-from srvstat.contract.time import Window
-from srvstat.documents.analysis import GrowthDocument, Report
+from srvstat.documents.analysis import Report
 from srvstat.files.atomic import check_name, check_target, write_atomically
 from srvstat.render.pictures import PictureDocument, draw_sheet
 from srvstat.render.report import render_report
 from srvstat.render.svg import Theme, encode_png, encode_svg
 from srvstat.render.text import format_count, format_size, format_window
-from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.snapshot.rows import ServerRow
 
 _ENDINGS = (".svg", ".png")
 _STDOUT_NAME = "-"
 
-_Compute = Callable[[Snapshot, list[ServerRow], Window, ZoneInfo], PictureDocument]
 _Document = TypeVar("_Document", bound=Report | PictureDocument)
 
 
@@ -71,11 +67,8 @@ def report(
     check_title(title)
     target = _STDOUT_NAME if output is None else output
 
-    def compute(
-        file: Snapshot, servers: list[ServerRow], interval: Window, zone: ZoneInfo
-    ) -> Report:
-        origin = describe_origin(servers, window, title)
-        return build_report(file, servers, interval, zone, origin)
+    def compute(question: Question) -> Report:
+        return build_report(question, describe_origin(question, window, title))
 
     def encode(document: Report, _zone: ZoneInfo) -> bytes:
         if not json:
@@ -86,22 +79,13 @@ def report(
     return _write_answer(target, named, window, snapshot, compute, encode, overwrite=overwrite)
 
 
-def _compute_growth(
-    snapshot: Snapshot, servers: list[ServerRow], window: Window, zone: ZoneInfo
-) -> GrowthDocument:
-    step = choose_growth_step(bound_window(snapshot, servers, window))
-    return compute_growth(snapshot, servers, window, step, zone)
-
-
 _Kind = Literal["line", "heatmap", "distribution", "growth"]
 
-_KINDS: Mapping[_Kind, _Compute] = {
-    "line": lambda file, servers, window, zone: compute_timeline(
-        file, servers, window, MOST_STEPS, zone
-    ),
+_KINDS: Mapping[_Kind, Callable[[Question], PictureDocument]] = {
+    "line": partial(compute_timeline, most_steps=MOST_STEPS),
     "heatmap": compute_peak_hours,
-    "distribution": lambda file, servers, window, _: compute_distribution(file, servers, window),
-    "growth": _compute_growth,
+    "distribution": compute_distribution,
+    "growth": compute_growth,
 }
 
 
@@ -165,7 +149,7 @@ def _write_answer(
     named: NamedServers,
     window: WindowQuery,
     snapshot: str | None,
-    compute: Callable[[Snapshot, list[ServerRow], Window, ZoneInfo], _Document],
+    compute: Callable[[Question], _Document],
     encode: Callable[[_Document, ZoneInfo], bytes],
     *,
     overwrite: bool,
@@ -182,17 +166,17 @@ def _write_answer(
     if is_file:
         check_name("-o", path)
         check_target(path, overwrite=overwrite)
-    with open_question(snapshot, named, window) as (file, found, interval):
-        if is_file and os.path.realpath(path) == os.path.realpath(file.path):
+    with open_question(snapshot, named, window) as question:
+        if is_file and os.path.realpath(path) == os.path.realpath(question.snapshot.path):
             raise UsageError(f"{path}: is the snapshot to read; name another file")
-        servers = list(found)
-        document = compute(file, servers, interval, zone)
+        document = compute(question)
+        count = len(list(question.servers))
     data = encode(document, zone)
     if not is_file:
         return Outcome([data])
     with allow_cleanup():
         write_atomically(path, data, overwrite=overwrite)
-    count = format_count(len(servers), "server")
+    servers = format_count(count, "server")
     shown = format_window(document.window.from_, document.window.to, zone)
-    report_lines(f"wrote {path}: {count}, {shown} ({zone.key}), {format_size(len(data))}")
+    report_lines(f"wrote {path}: {servers}, {shown} ({zone.key}), {format_size(len(data))}")
     return Outcome()
