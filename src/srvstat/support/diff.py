@@ -1,16 +1,16 @@
 """Find the differences between two snapshots, and the answers that change."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import count, groupby, pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.requests import ServerReference
-from srvstat.contract.time import DAY_MS, LATEST, Range, Window, find_window, format_instant
+from srvstat.contract.time import DAY_MS, DAYS, LATEST, Window, find_window, format_instant
 from srvstat.documents.support import (
     ChangedAnswer,
     ChangedServer,
@@ -24,8 +24,6 @@ from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow, read_block_ends
 from srvstat.support.comparing import find_differences
-
-_RANGES: tuple[Range, ...] = get_args(Range)
 
 _RECORD = slice(ServerRow._fields.index("id"), ServerRow._fields.index("completed") + 1)
 """The columns of a server that are not derived from its observations."""
@@ -44,29 +42,6 @@ class _Files(NamedTuple):
 
 _Pair = tuple[ServerRow | None, ServerRow | None]
 """The rows of a server in both snapshots; None where it is missing."""
-
-
-class _Change(NamedTuple):
-    """A changed server, and the instants of its differing observations, ascending."""
-
-    old: ServerRow
-    new: ServerRow
-    fields: tuple[str, ...]
-    differing: Numbers
-
-    def describe(self) -> ChangedServer:
-        """Return the part of the document about the records and the days."""
-        days = np.unique(self.differing // DAY_MS).tolist()
-        return ChangedServer(
-            server_id=self.old.id,
-            fields=self.fields,
-            days=tuple(format_instant(day * DAY_MS)[:10] for day in days),
-        )
-
-    def is_different_in(self, window: Window) -> bool:
-        """Return whether an observation in a window differs: only then can its result differ."""
-        at = np.searchsorted(self.differing, window.end, "right") - 1
-        return bool(at >= 0 and self.differing[at] > window.start)
 
 
 def compare_snapshots(
@@ -90,13 +65,19 @@ def compare_snapshots(
     removed: list[str] = []
     changed: list[ChangedServer] = []
     answers: list[ChangedAnswer] = []
-    for before, after in _list_pairs(files, references):
+    pairs = _find_pairs(files, references) if references else _join_servers(files)
+    for before, after in pairs if old.root != new.root else ():
         if before is None or after is None:
             added += [after.id] if after else []
             removed += [before.id] if before else []
-        elif change := _find_change(files, before, after):
-            changed.append(change.describe())
-            answers += _compare_answers(files, change, at)
+            continue
+        fields = tuple(_find_changed_fields(files, before, after))
+        differing = _find_differing(files, before, after)
+        if fields or len(differing):
+            days = np.unique(differing // DAY_MS).tolist()
+            dates = tuple(format_instant(day * DAY_MS)[:10] for day in days)
+            changed.append(ChangedServer(server_id=before.id, fields=fields, days=dates))
+            answers += _compare_answers(files, before, after, differing, at)
     return SnapshotDiff(
         as_of=at,
         root=new.root,
@@ -111,15 +92,6 @@ def compare_snapshots(
         ),
         answers=tuple(answers),
     )
-
-
-def _list_pairs(files: _Files, references: Sequence[ServerReference]) -> Iterable[_Pair]:
-    """Return the servers to compare, ordered by id: none if the snapshots have equal content.
-
-    Raises UnknownServerError, NotInBundleError.
-    """
-    pairs = _find_pairs(files, references) if references else _join_servers(files)
-    return () if files.old.root == files.new.root else pairs
 
 
 def _find_pairs(files: _Files, references: Sequence[ServerReference]) -> list[_Pair]:
@@ -161,13 +133,6 @@ def _join_servers(files: _Files) -> Iterator[_Pair]:
     for _, same in groupby(merge(olds, news), key=itemgetter(0)):
         found = {file: server for _, file, server in same}
         yield found.get(0), found.get(1)
-
-
-def _find_change(files: _Files, old: ServerRow, new: ServerRow) -> _Change | None:
-    """Return how the record or the observations of a server differ; None if they are equal."""
-    fields = tuple(_find_changed_fields(files, old, new))
-    differing = _find_differing(files, old, new)
-    return _Change(old, new, fields, differing) if fields or len(differing) else None
 
 
 def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> Iterator[str]:
@@ -216,22 +181,28 @@ def _find_missing(ones: Observations, others: Observations) -> Numbers:
     return missing
 
 
-def _compare_answers(files: _Files, change: _Change, at: int) -> Iterator[ChangedAnswer]:
-    """Yield the results of a server that differ, in the order of the ranges."""
-    copied = find_differences(_list_copied(change.old), _list_copied(change.new))
-    for name in _RANGES:
+def _compare_answers(
+    files: _Files, old: ServerRow, new: ServerRow, differing: Numbers, at: int
+) -> Iterator[ChangedAnswer]:
+    """Yield the results of a server that differ, in the order of the ranges.
+
+    `differing` are the instants of the observations that differ, ascending.
+    """
+    copied = find_differences(_list_copied(old), _list_copied(new))
+    for name in DAYS:
         window = find_window(name, at)
         if files.compared_from is not None and window.start < files.compared_from:
             continue
         differences = copied
-        if change.is_different_in(window):
+        # Only a differing observation in the window changes more than the copied values.
+        if len(differing[window.locate(differing)]):
             before, after = (
                 operations.compute_server_results(file, [server], name, at=at)[0].model_dump()
-                for file, server in ((files.old, change.old), (files.new, change.new))
+                for file, server in ((files.old, old), (files.new, new))
             )
             differences = _find_changed_members(before, after)
         if differences:
-            yield ChangedAnswer(server_id=change.old.id, range=name, differences=tuple(differences))
+            yield ChangedAnswer(server_id=old.id, range=name, differences=tuple(differences))
 
 
 def _list_copied(server: ServerRow) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from srvstat.contract import wire
 from srvstat.contract.arrays import dot_exactly, find_ranks
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import Response
-from srvstat.contract.stats import Statistics, find_middle_ranks
+from srvstat.contract.stats import Statistics, compute_statistics, find_middle_ranks
 from srvstat.contract.time import BEFORE_ALL, LATEST, Range, Window, find_window
 from srvstat.contract.version import __version__
 from srvstat.documents.document import GapPart, WindowPart
@@ -158,17 +158,9 @@ def _read_figures(
     with matching digests can hold anything.
     """
     (figures,) = compute_figures(snapshot, server, [window])
-    computed = Statistics(
-        observations=figures.count,
-        mean=figures.mean,
-        median=figures.median,
-        peak=figures.peak and figures.peak.players,
-        lowest=figures.lowest and figures.lowest.players,
-        growth=figures.growth,
-    )
-    is_last_within = last_in_snapshot and window.start < last_in_snapshot.observed_at <= window.end
+    is_last_within = last_in_snapshot and window.includes(last_in_snapshot.observed_at)
     is_last_wrong = is_last_within and _get_observation(figures, -1) != last_in_snapshot
-    if is_last_wrong or computed != statistics:
+    if is_last_wrong or compute_statistics(figures.observations.players.tolist()) != statistics:
         raise snapshot.build_damage_error(f"the observations of {server.title}")
     fallback = last_in_snapshot.players if last_in_snapshot else 0
     # The last observation of a server can be earlier than a bundle.

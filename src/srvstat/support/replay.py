@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from http import HTTPStatus
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -13,7 +14,6 @@ from srvstat.contract import http, wire
 from srvstat.contract.errors import (
     ApiError,
     ErrorCode,
-    FeatureNotAvailableError,
     GatewayUnauthorizedError,
 )
 from srvstat.contract.requests import CompareRequest, ServerReference, parse_compare_request
@@ -55,11 +55,7 @@ if TYPE_CHECKING:
 AtRule = Literal["recorded", "snapshot", "search"]
 """How to choose the instant of an answer; also the values of `--at` besides times."""
 
-_OK = 200
-_FIRST_REDIRECT, _FIRST_ERROR, _FIRST_SERVER_ERROR = 300, 400, 500
-_TIMEOUT, _RATE_LIMITED = 408, 429
-_UNAUTHORIZED = GatewayUnauthorizedError.http_status
-_FORBIDDEN = FeatureNotAvailableError.http_status
+_REFUSALS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
 _MAX_FOREIGN_LENGTH = 1_000
 """Longer paths of foreign requests are cut. Thousands of them must not fill the memory."""
@@ -222,19 +218,19 @@ class _Replayer:
 
         Raises NotReproducibleError.
         """
-        reason = None
-        if status == _RATE_LIMITED:
+        if status == HTTPStatus.TOO_MANY_REQUESTS:
             reason = "only the service counts requests"
-        elif status == _TIMEOUT or status >= _FIRST_SERVER_ERROR:
+        elif status == HTTPStatus.REQUEST_TIMEOUT or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             reason = "an error of the service or of a proxy; its log has the cause"
-        elif _FIRST_REDIRECT <= status < _FIRST_ERROR:
+        elif HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
             reason = "a redirect, which the API never sends"
-        elif status in {_UNAUTHORIZED, _FORBIDDEN} and self.settings.access is None:
+        elif status in _REFUSALS and self.settings.access is None:
             reason = "depends on the access file of the service; give it with --access"
-        elif status == _UNAUTHORIZED and self.settings.plan is not None:
+        elif status == HTTPStatus.UNAUTHORIZED and self.settings.plan is not None:
             reason = "--plan skips the check of the key"
-        if reason is not None:
-            raise NotReproducibleError(f"status {status}: {reason}")
+        else:
+            return
+        raise NotReproducibleError(f"status {status}: {reason}")
 
     def _judge(self, exchange: Exchange) -> Findings:
         """Answer a request of the contract and compare the answer with the recorded response.
@@ -296,6 +292,7 @@ class _Replayer:
         """
         head = exchange.head
         request: ServerReference | CompareRequest | None = None
+        status: int = HTTPStatus.OK.value
         reason = None
         try:
             plan = self._find_plan(exchange)
@@ -312,7 +309,6 @@ class _Replayer:
                 if isinstance(request, ServerReference)
                 else operations.compare(self.snapshot, request, at=at)
             )
-            status = _OK
         except ApiError as error:
             status, response = error.http_status, ErrorResponse.from_error(error)
             reason = error.reason
@@ -336,7 +332,7 @@ class _Replayer:
             if customer is None:
                 raise GatewayUnauthorizedError(f"{http.KEY_HEADER}: not a key of the access file")
             return customer.plan
-        if exchange.response is not None and exchange.response.status == _UNAUTHORIZED:
+        if exchange.response is not None and exchange.response.status == HTTPStatus.UNAUTHORIZED:
             raise GatewayUnauthorizedError(f"{http.KEY_HEADER}: not recorded")
         return None
 
@@ -358,9 +354,9 @@ class _Replayer:
 
         request = answered.request
         searched = (max(at - self.settings.within, 0), at)
-        if isinstance(request, CompareRequest) and answered.status == _OK:
+        if isinstance(request, CompareRequest) and answered.status == HTTPStatus.OK:
             searched = search.limit_search(self.snapshot, request.range, searched)
-            if response.status == _OK:
+            if response.status == HTTPStatus.OK:
                 body, tolerance = response.body or b"", self.settings.tolerance
                 results = search.read_results(body, differences, len(request.servers))
                 return searched, search.find_true_times(
@@ -381,7 +377,7 @@ class _Replayer:
             findings["request"] = ReferencedServers(
                 servers=names, range=getattr(request, "range", None)
             )
-        if self.settings.is_explained and request is not None and answered.status == _OK:
+        if self.settings.is_explained and request is not None and answered.status == HTTPStatus.OK:
             findings["explanation"] = self._explain(request, at)
         return findings
 

@@ -7,16 +7,15 @@ pass the window's ends.
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import partial
+from itertools import pairwise
 from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from srvstat.contract import wire
-from srvstat.contract.arrays import Numbers
 from srvstat.contract.requests import CompareRequest
 from srvstat.contract.stats import Growth, Statistics, compute_growth, compute_ranking_statistics
 from srvstat.contract.time import DAY_MS, DAYS, Range, Window
@@ -64,16 +63,13 @@ def find_true_times(
 
     Raises SnapshotError.
     """
-    is_equal = partial(is_number_equal, tolerance=tolerance)
-    found: list[tuple[str, list[Instants]]] = []
-    for server, result in zip(resolve_servers(snapshot, request.servers), results, strict=True):
-        intervals = []
-        if result is not None:
-            intervals = find_true_intervals(
-                snapshot, server, result, request.range, *searched, is_equal
-            )
-        found.append((server.id, intervals))
-    return TrueTimes(intersect([intervals for _, intervals in found]), found)
+    servers = resolve_servers(snapshot, request.servers)
+    found = [
+        find_true_intervals(snapshot, server, result, request.range, searched, tolerance)
+        for server, result in zip(servers, results, strict=True)
+    ]
+    ids = [server.id for server in servers]
+    return TrueTimes(intersect(found), list(zip(ids, found, strict=True)))
 
 
 def read_results(body: bytes, differences: Sequence[Difference], count: int) -> list[Result]:
@@ -99,34 +95,35 @@ def read_results(body: bytes, differences: Sequence[Difference], count: int) -> 
 def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to search
     snapshot: Snapshot,
     server: ServerRow,
-    recorded: Mapping[str, Any],
+    recorded: Result,
     range: Range,
-    earliest: int,
-    latest: int,
-    is_equal: Callable[[Any, Any], bool],
+    searched: Instants,
+    tolerance: Decimal,
 ) -> list[Instants]:
     """Return the maximal intervals of as_of in which a recorded result was true, in their order.
 
-    They lie in [earliest, latest], which `limit_search` has limited. `recorded` is a decoded
-    ServerResult, of which only the statistics are compared. None equals only None; `is_equal`
-    compares a recorded number with a recomputed one. A result without all statistics, or with
-    other values than numbers, was never true.
+    They lie within `searched`, which `limit_search` has limited. `recorded` is a decoded
+    ServerResult, of which only the statistics are compared. A result without all statistics, or
+    with other values than numbers, was never true.
 
     Raises SnapshotError.
     """
-    length = DAYS[range] * DAY_MS
-    figures = _read_figures(recorded)
+    figures = None if recorded is None else _read_figures(recorded)
     if figures is None:
         return []
-    window = Window(earliest - length, latest)
-    instants, players = read_observations(snapshot, server, window)
+    length = DAYS[range] * DAY_MS
+    earliest, latest = searched
+    instants, players = read_observations(snapshot, server, Window(earliest - length, latest))
+    # An observation enters the window at its instant, and leaves it when the window starts there.
+    changes = np.concatenate(([earliest], instants, instants + length))
+    starts = np.unique(changes[(changes >= earliest) & (changes <= latest)]).tolist()
     sliding = _SlidingWindow(players.tolist())
     found: list[Instants] = []
-    for start, last, low, high in _iter_periods(instants, length, earliest, latest):
-        sliding.move(low, high)
-        if _is_true(figures, sliding.compute_statistics(), is_equal):
+    for start, following in pairwise([*starts, latest + 1]):
+        statistics = sliding.move(Window(start - length, start).locate(instants))
+        if _is_true(figures, statistics, tolerance):
             is_adjacent = found and found[-1][1] == start - 1
-            found.append((found.pop()[0] if is_adjacent else start, last))
+            found.append((found.pop()[0] if is_adjacent else start, following - 1))
     return found
 
 
@@ -164,22 +161,6 @@ def _iter_common(one: Sequence[Instants], other: Sequence[Instants]) -> Iterator
             right += 1
 
 
-def _iter_periods(
-    instants: Numbers, length: int, earliest: int, latest: int
-) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the periods of as_of from `earliest` to `latest` whose windows do not change.
-
-    `instants` are those of all observations in these windows, `length` milliseconds long. Yields
-    the first and the last instant of a period, and the positions of the first observation in its
-    windows and of the first one after it.
-    """
-    changes = np.concatenate(([earliest], instants, instants + length))
-    starts = np.unique(changes[(changes >= earliest) & (changes <= latest)])
-    lasts = np.append(starts[1:] - 1, latest)
-    lows, highs = (instants.searchsorted(edges, "right") for edges in (starts - length, starts))
-    return zip(*(column.tolist() for column in (starts, lasts, lows, highs)), strict=True)
-
-
 class _SlidingWindow:
     """The player counts in a window that moves forward, in order of time and by rank."""
 
@@ -189,27 +170,23 @@ class _SlidingWindow:
         self._low = self._high = 0
         self._ranked: list[int] = []
 
-    def move(self, low: int, high: int) -> None:
-        """Move to the positions from `low` up to but not including `high`."""
+    def move(self, places: slice) -> Statistics:
+        """Move to the observations at some places, and return their statistics."""
+        low, high = places.start, places.stop
         entering, leaving = self._players[self._high : high], self._players[self._low : low]
         self._total += sum(entering) - sum(leaving)
         self._low, self._high = low, high
-        if not self._ranked:
+        if self._ranked:
+            for value in entering:
+                insort(self._ranked, value)
+            for value in leaving:
+                del self._ranked[bisect_left(self._ranked, value)]
+        else:
             self._ranked = sorted(self._players[low:high])
-            return
-        for value in entering:
-            insort(self._ranked, value)
-        for value in leaving:
-            del self._ranked[bisect_left(self._ranked, value)]
-
-    def compute_statistics(self) -> Statistics:
-        """Return the statistics of the window."""
         growth = Growth(None, None)
-        if self._high - self._low > 1:
-            growth = compute_growth(self._players[self._low], self._players[self._high - 1])
-        return compute_ranking_statistics(
-            self._high - self._low, self._total, self._ranked.__getitem__, growth
-        )
+        if high - low > 1:
+            growth = compute_growth(self._players[low], self._players[high - 1])
+        return compute_ranking_statistics(high - low, self._total, self._ranked.__getitem__, growth)
 
 
 _FIGURES = ("sampleCount", "averagePlayers", "medianPlayers", "peakPlayers", "lowestPlayers")
@@ -226,10 +203,9 @@ def _read_figures(recorded: Mapping[str, Any]) -> tuple[Any, ...] | None:
     return tuple(figures) if {*map(type, figures)} <= {int, float, NoneType} else None
 
 
-def _is_true(
-    recorded: tuple[Any, ...], computed: Statistics, is_equal: Callable[[Any, Any], bool]
-) -> bool:
+def _is_true(recorded: tuple[Any, ...], computed: Statistics, tolerance: Decimal) -> bool:
+    """Return whether figures are equal; null equals only null."""
     return all(
-        one is other if one is None or other is None else is_equal(one, other)
+        one is other if one is None or other is None else is_number_equal(one, other, tolerance)
         for one, other in zip(recorded, (*computed[:-1], *computed.growth), strict=True)
     )
