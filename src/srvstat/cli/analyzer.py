@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
@@ -367,17 +366,17 @@ def report_missing_data(
 
     Raises SnapshotError.
     """
-    format_at = partial(format_zoned_time, zone=ZoneInfo(zone))
+    clock = ZoneInfo(zone)
     first, last = snapshot.file_row.first_observed_at, snapshot.file_row.last_observed_at
     if first is None or last is None:
         report("note: the snapshot has no observation")
         return
     if window.end < first or last < window.first:
-        span = format_span(first, last, format_at)
+        span = format_span(first, last, clock)
         report(f"note: no observation in the window; the snapshot has {span}")
         return
     if window.end > snapshot.as_of:
-        end = format_at(snapshot.as_of)
+        end = format_zoned_time(snapshot.as_of, clock)
         report(f"note: the window ends after the snapshot, which ends {end}")
     named = list(servers)
     counts = compute_window_totals(snapshot, named, window)
@@ -389,7 +388,7 @@ def report_missing_data(
             report(f"note: {server.title}: no observation in the {file}")
             continue
         with snapshot.convert_decode_errors(server.title):
-            span = format_span(first, last, format_at)
+            span = format_span(first, last, clock)
         report(f"note: {server.title}: no observation in the window; it has {span}")
     if len(empty) > _MAX_LISTED:
         more = format_count(len(empty) - _MAX_LISTED, "more server")

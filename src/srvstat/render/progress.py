@@ -73,14 +73,12 @@ class _RowRate(ProgressColumn):
         return Text(f"{rate:,.0f} rows/s")
 
 
-_BAR = (TextColumn("{task.description}", markup=False), BarColumn())
-
-
 @contextmanager
 def _show_bars(*columns: ProgressColumn) -> Iterator[Progress]:
     """Show bars with more columns while the block runs; restore the cursor in any case."""
     console = Console(file=cast("IO[str]", _LenientStderr()))
-    progress = Progress(*_BAR, *columns, console=console, transient=True)
+    name = TextColumn("{task.description}", markup=False)
+    progress = Progress(name, BarColumn(), *columns, console=console, transient=True)
     try:
         progress.start()
         yield progress
@@ -91,8 +89,9 @@ def _show_bars(*columns: ProgressColumn) -> Iterator[Progress]:
             progress.stop()
 
 
-def _list_row_columns() -> tuple[ProgressColumn, ...]:
-    return _Completed(), _RowRate(), TimeRemainingColumn()
+def _advance(progress: Progress, task: TaskID, count: int, rows: int) -> None:
+    """Move a bar on by a count of its unit, and the rows of its rate by `rows`."""
+    progress.update(task, advance=count, rows=progress.tasks[task].fields["rows"] + rows)
 
 
 @contextmanager
@@ -101,12 +100,12 @@ def show_rows_progress() -> Iterator[Callable[[int, int], None]]:
 
     Yield a callback that takes the number of rows just done and the number of all rows.
     """
-    with _show_bars(*_list_row_columns()) as progress:
+    with _show_bars(_Completed(), _RowRate(), TimeRemainingColumn()) as progress:
         task = progress.add_task("verifying", total=None, rows=0, unit="rows")
 
         def advance(rows: int, total: int) -> None:
-            done = progress.tasks[task].fields["rows"] + rows
-            progress.update(task, total=total, advance=rows, rows=done)
+            progress.update(task, total=total)
+            _advance(progress, task, rows, rows)
 
         yield advance
 
@@ -118,20 +117,18 @@ def show_build_progress(total_bytes: int | None) -> Iterator[Callable[[str, int,
     Yield a callback that takes the step, `reading` or `storing`, and the numbers of bytes and rows
     just done. Without `total_bytes`, the first bar shows no end. The bars disappear afterwards.
     """
-    with _show_bars(*_list_row_columns()) as progress:
+    with _show_bars(_Completed(), _RowRate(), TimeRemainingColumn()) as progress:
         reading = progress.add_task("reading", total=total_bytes, rows=0, unit="bytes")
         storing = progress.add_task("storing", visible=False, total=None, rows=0, unit="rows")
 
         def advance(step: str, count: int, rows: int) -> None:
             if step == "reading":
-                done = progress.tasks[reading].fields["rows"] + rows
-                progress.update(reading, advance=count, rows=done)
+                _advance(progress, reading, count, rows)
                 return
             if progress.tasks[storing].total is None:
                 progress.stop_task(reading)
                 progress.reset(storing, visible=True, total=progress.tasks[reading].fields["rows"])
-            done = progress.tasks[storing].fields["rows"] + rows
-            progress.update(storing, advance=rows, rows=done)
+            _advance(progress, storing, rows, rows)
 
         yield advance
 

@@ -1,6 +1,6 @@
 """The summaries of builds, updates, bundles, exports and fleets as plain lines."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
@@ -14,61 +14,27 @@ from srvstat.documents.snapshot import (
 )
 from srvstat.render import text
 
-_INDENT = 15
-"""The column in which values begin."""
+_Fields = Iterator[tuple[str, str]]
 
 
 def format_build_summary(output: str, summary: BuildSummary, seconds: float) -> list[str]:
     """Return the summary of a build as lines; `seconds` is the time that it took."""
-    return [
-        f"built {output}",
-        f"  servers      {summary.servers:,}{_format_withheld(summary)}",
-        *_format_rows(summary, seconds),
-    ]
+    servers = f"{summary.servers:,}{text.format_withheld(summary.withheld)}"
+    fields = [("servers", servers), *_list_rows(summary, seconds)]
+    return [f"built {output}", *_align(fields)]
 
 
 def format_update_summary(path: str, summary: UpdateSummary, seconds: float) -> list[str]:
     """Return the summary of an update as lines; `seconds` is the time that it took."""
     counts = {"added": summary.added, "removed": summary.removed}
     changes = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    return [
-        f"updated {path}",
-        f"  servers      {summary.rows.servers:,}{f' ({changes})' if changes else ''}",
-        f"  total        {text.format_count(summary.observations, 'observation')}",
-        *_format_rows(summary.rows, seconds),
-        f"  root         {summary.root}",
+    fields = [
+        ("servers", f"{summary.rows.servers:,}{f' ({changes})' if changes else ''}"),
+        ("total", text.format_count(summary.observations, "observation")),
+        *_list_rows(summary.rows, seconds),
+        ("root", summary.root),
     ]
-
-
-def _format_rows(summary: BuildSummary, seconds: float) -> list[str]:
-    """Return what became of the rows of the sources, and what the snapshot covers, as lines."""
-    return [
-        *_format_kept(summary, seconds),
-        f"  rejected     {summary.rejected:,}",
-        f"  skipped      {_format_reasons(summary.skipped)}",
-        f"  span         {text.format_span(summary.first_observed_at, summary.last_observed_at)}",
-        f"  as of        {text.format_time(summary.as_of)}",
-        *_format_completion(summary),
-    ]
-
-
-def _format_kept(summary: BuildSummary | FleetSummary, seconds: float) -> list[str]:
-    # The rate is computed from the rounded seconds, so that the line is consistent.
-    shown = f"{seconds:.1f}" if seconds >= 1 else f"{max(seconds, 0.001):.3f}"
-    rate = f"{summary.read / float(shown):,.0f} per second"
-    return [
-        f"  read         {text.format_count(summary.read, 'row')} in {shown} s, {rate}",
-        f"  kept         {summary.kept:,}",
-        f"  repeated     {summary.repeated:,}",
-        f"  conflicting  {summary.conflicting:,}",
-    ]
-
-
-def _format_completion(summary: BuildSummary | FleetSummary) -> Iterator[str]:
-    if summary.completed:
-        yield f"  completed    {text.format_completed(summary.completed)}"
-    if summary.fallbacks:
-        yield f"  fallbacks    {text.format_fallbacks(summary.fallbacks)}"
+    return [f"updated {path}", *_align(fields)]
 
 
 def format_fleet_summary(
@@ -76,26 +42,22 @@ def format_fleet_summary(
 ) -> list[str]:
     """Return the summary of a fleet as lines; `seconds` is the time that it took."""
     early = {"before the window": summary.early} if summary.early else {}
-    skipped = {**summary.skipped, **early}
-    lines = [
-        f"wrote {' and '.join(outputs)}",
-        f"  servers      {summary.servers:,}{_format_withheld(summary)}",
-        f"  observed     {summary.observed:,} of them in the window",
-        *_format_kept(summary, seconds),
-        f"  rejected     {summary.rejected:,}",
-        *_list_reasons(summary.reject_reasons),
-        f"  skipped      {_format_reasons(skipped)}",
-        f"  window       {text.format_window(summary.start, summary.as_of)}",
-        *_format_completion(summary),
+    fields = [
+        ("servers", f"{summary.servers:,}{text.format_withheld(summary.withheld)}"),
+        ("observed", f"{summary.observed:,} of them in the window"),
+        *_list_kept(summary, seconds),
+        ("rejected", f"{summary.rejected:,}"),
+        # A reason can be long, so each has a line.
+        *(("", f"{rows:,} {why}") for why, rows in _sort_reasons(summary.reject_reasons)),
+        ("skipped", _format_reasons({**summary.skipped, **early})),
+        ("window", text.format_window(summary.start, summary.as_of)),
+        *_list_completion(summary),
     ]
     if summary.manifest:
         observations = text.format_count(summary.manifest.observations, "observation")
         shards = text.format_count(len(summary.manifest.shards), "shard")
-        lines += [
-            f"  snapshot     {observations} in {shards}",
-            f"  root         {summary.manifest.root}",
-        ]
-    return lines
+        fields += [("snapshot", f"{observations} in {shards}"), ("root", summary.manifest.root)]
+    return [f"wrote {' and '.join(outputs)}", *_align(fields)]
 
 
 def format_bundle_summary(output: str, summary: BundleSummary) -> list[str]:
@@ -106,15 +68,18 @@ def format_bundle_summary(output: str, summary: BundleSummary) -> list[str]:
     question = f"get {named[0]}"
     if len(named) >= MIN_SERVERS:
         question = f"compare {' '.join(named)} --range {summary.range}"
+    fields = [
+        ("servers", f"{len(summary.ids):,}"),
+        ("observations", f"{summary.observations:,}"),
+        ("covered from", text.format_time(summary.covered_from)),
+        ("as of", text.format_time(summary.as_of)),
+        ("size", f"{summary.size:,} bytes"),
+        ("root", summary.root),
+        ("parent root", summary.parent_root),
+    ]
     return [
         f"wrote {output}",
-        f"  servers       {len(summary.ids):,}",
-        f"  observations  {summary.observations:,}",
-        f"  covered from  {text.format_time(summary.covered_from)}",
-        f"  as of         {text.format_time(summary.as_of)}",
-        f"  size          {summary.size:,} bytes",
-        f"  root          {summary.root}",
-        f"  parent root   {summary.parent_root}",
+        *_align(fields),
         f"check it with   srvstat snapshot verify {path}",
         f"use it with     srvstat {question} --snapshot {path}",
     ]
@@ -122,43 +87,43 @@ def format_bundle_summary(output: str, summary: BundleSummary) -> list[str]:
 
 def format_export_summary(folder: str, summary: ExportSummary) -> list[str]:
     """Return the summary of an export as lines, and the command that builds a snapshot of it."""
-    as_of = format_instant(summary.as_of)
-    sources = f"--servers {quote(summary.servers_path)} --observations"
-    empty = "" if summary.observations else " --allow-empty"
-    lines = [
-        f"wrote {folder}",
-        f"  servers       {summary.servers:,}",
-        f"  observations  {summary.observations:,}",
+    fields = [
+        ("servers", f"{summary.servers:,}"),
+        ("observations", f"{summary.observations:,}"),
     ]
     if summary.covered_from is not None:
-        lines.append(f"  covered from  {text.format_time(summary.covered_from)}, as in the bundle")
-    lines += [
-        f"  as of         {text.format_time(summary.as_of)}",
-        f"  size          {summary.size:,} bytes",
-    ]
+        start = text.format_time(summary.covered_from)
+        fields.append(("covered from", f"{start}, as in the bundle"))
+    fields += [("as of", text.format_time(summary.as_of)), ("size", f"{summary.size:,} bytes")]
     if summary.root is not None:
-        lines.append(f"  root          {summary.root}")
-    command = f"{sources} {quote(summary.observations_path)} --as-of {as_of}{empty}"
-    return [*lines, f"build it with   srvstat snapshot build snapshot.db {command}"]
+        fields.append(("root", summary.root))
+    paths = f"--servers {quote(summary.servers_path)} --observations"
+    command = f"{paths} {quote(summary.observations_path)} --as-of {format_instant(summary.as_of)}"
+    empty = "" if summary.observations else " --allow-empty"
+    return [
+        f"wrote {folder}",
+        *_align(fields),
+        f"build it with   srvstat snapshot build snapshot.db {command}{empty}",
+    ]
 
 
 def format_dropped_rows(summary: BuildSummary) -> list[str]:
     """Return one line that counts the rows not kept by reason; no line if all were kept."""
     counts = {"rejected": summary.rejected, "conflicting": summary.conflicting}
-    notes = [f"first rejected or conflicting row: {summary.first_reject}"]
-    return _format_dropped(summary, counts, notes if summary.first_reject else [])
+    first = summary.first_reject
+    return _format_dropped(summary, counts, first and f"first rejected or conflicting row: {first}")
 
 
 def format_dropped_fleet_rows(summary: FleetSummary) -> list[str]:
     """Return one line as `format_dropped_rows` does. Rows before the window are not missed."""
     rejected = {f"rejected, {why}": rows for why, rows in _sort_reasons(summary.reject_reasons)}
     counts = {**rejected, "conflicting": summary.conflicting}
-    notes = [f"a conflicting row: {summary.conflict}"]
-    return _format_dropped(summary, counts, notes if summary.conflict else [])
+    found = summary.conflict
+    return _format_dropped(summary, counts, found and f"a conflicting row: {found}")
 
 
 def _format_dropped(
-    summary: BuildSummary | FleetSummary, counts: Mapping[str, int], notes: Sequence[str]
+    summary: BuildSummary | FleetSummary, counts: Mapping[str, int], example: str | None
 ) -> list[str]:
     counts = {**counts, **dict(sorted(summary.skipped.items()))}
     dropped = sum(counts.values())
@@ -166,17 +131,41 @@ def _format_dropped(
         return []
     reasons = ", ".join(f"{count:,} {why}" for why, count in counts.items() if count)
     line = f"{dropped:,} of {text.format_count(summary.read, 'row')} not kept: {reasons}"
-    return ["; ".join([line, *notes, *filter(None, [summary.remedy])])]
+    return ["; ".join(filter(None, [line, example, summary.remedy]))]
 
 
-def _format_withheld(summary: BuildSummary | FleetSummary) -> str:
-    return f" ({summary.withheld:,} not publishable, skipped)" if summary.withheld else ""
+def _align(fields: Iterable[tuple[str, str]]) -> list[str]:
+    """Return indented lines whose values begin in the same column."""
+    pairs = list(fields)
+    width = max(len(name) for name, _ in pairs) + 2
+    return [f"  {name:<{width}}{value}" for name, value in pairs]
 
 
-def _list_reasons(counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield a line for each reason, which can be long."""
-    for why, rows in _sort_reasons(counts):
-        yield f"{' ' * _INDENT}{rows:,} {why}"
+def _list_rows(summary: BuildSummary, seconds: float) -> _Fields:
+    """Yield what became of the rows of the sources, and what the snapshot covers."""
+    yield from _list_kept(summary, seconds)
+    yield "rejected", f"{summary.rejected:,}"
+    yield "skipped", _format_reasons(summary.skipped)
+    yield "span", text.format_span(summary.first_observed_at, summary.last_observed_at)
+    yield "as of", text.format_time(summary.as_of)
+    yield from _list_completion(summary)
+
+
+def _list_kept(summary: BuildSummary | FleetSummary, seconds: float) -> _Fields:
+    # The rate is computed from the rounded seconds, so that the line is consistent.
+    shown = f"{seconds:.1f}" if seconds >= 1 else f"{max(seconds, 0.001):.3f}"
+    rate = f"{summary.read / float(shown):,.0f} per second"
+    yield "read", f"{text.format_count(summary.read, 'row')} in {shown} s, {rate}"
+    yield "kept", f"{summary.kept:,}"
+    yield "repeated", f"{summary.repeated:,}"
+    yield "conflicting", f"{summary.conflicting:,}"
+
+
+def _list_completion(summary: BuildSummary | FleetSummary) -> _Fields:
+    if summary.completed:
+        yield "completed", text.format_completed(summary.completed)
+    if summary.fallbacks:
+        yield "fallbacks", text.format_fallbacks(summary.fallbacks)
 
 
 def _format_reasons(counts: Mapping[str, int]) -> str:

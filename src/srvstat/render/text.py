@@ -5,7 +5,7 @@ clipboard, reverse a line or be invisible; Rich does not prevent this.
 """
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -93,6 +93,11 @@ def format_fallbacks(number: int) -> str:
     )
 
 
+def format_withheld(number: int) -> str:
+    """Format the number of servers that a build skipped, as the end of their count."""
+    return f" ({number:,} not publishable, skipped)" if number else ""
+
+
 def format_completed(counts: Mapping[str, int]) -> str:
     """Format how many servers have completed fields: `cfxId, game of 3 servers`."""
     names: dict[int, list[str]] = {}
@@ -161,13 +166,11 @@ def format_window(start: int | None, end: int, zone: ZoneInfo | None = None) -> 
     return f"{first}, to {format_at(end)} inclusive"
 
 
-def format_span(
-    first: int | None, last: int | None, format_at: Callable[[int], str] = format_time
-) -> str:
+def format_span(first: int | None, last: int | None, zone: ZoneInfo = UTC) -> str:
     """Format the instants of the first and the last observation; None means no observation."""
     if first is None or last is None:
         return "no observation"
-    return f"{format_at(first)} to {format_at(last)}"
+    return f"{format_zoned_time(first, zone)} to {format_zoned_time(last, zone)}"
 
 
 def format_date(at: int) -> str:

@@ -54,6 +54,7 @@ from srvstat.render.text import (
     format_span,
     format_time,
     format_window,
+    format_withheld,
 )
 
 _USUAL_WIDTHS = (7, 7, 6, 5, 6, 14)
@@ -453,9 +454,8 @@ def _build_rows(dry_run: DryRun, screen: Screen) -> Table:
 
 
 def _list_dry_run_fields(dry_run: DryRun, screen: Screen) -> Fields:
-    withheld = f" ({dry_run.withheld:,} not publishable, skipped)" if dry_run.withheld else ""
     fields: list[tuple[str, str | Text] | None] = [
-        ("servers", f"{dry_run.servers:,}{withheld}"),
+        ("servers", f"{dry_run.servers:,}{format_withheld(dry_run.withheld)}"),
         ("span", format_span(dry_run.first_observed_at, dry_run.last_observed_at)),
         ("interval", _format_intervals(dry_run)),
         ("read", format_count(dry_run.read, "row")),

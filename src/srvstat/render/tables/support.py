@@ -165,19 +165,14 @@ def _build_details(exchange: support.ReplayedExchange, screen: Screen) -> Iterat
     yield from map(screen.escape, _describe_truth(exchange))
     if exchange.class_ == "unrecorded" and exchange.answer is not None:
         yield Text(f"the answer is {exchange.answer.status}:")
-        yield from _build_body(exchange.answer.body, screen)
-
+        body = exchange.answer.body
+        shown = screen.escape("no body" if body is None else wire.encode(body).decode())
+        # JSON is folded in full lines, without regard to words.
+        yield from map(Text, chop_cells(shown.plain, max(screen.width - _DETAIL_INDENT, 1)))
     if exchange.explanation is not None:
         width = max(min(screen.width, MAIL_WIDTH) - _DETAIL_INDENT, 1)
         text = render_explanation(exchange.explanation, replace(screen, width=width))
         yield Text(f"\n{text}".rstrip())
-
-
-def _build_body(body: Any, screen: Screen) -> Iterator[RenderableType]:
-    """Yield a body as JSON in full lines, without regard to words."""
-    text = screen.escape("no body" if body is None else _format_json(body)).plain
-    width = max(screen.width - _DETAIL_INDENT, 1)
-    yield from map(Text, chop_cells(text, width))
 
 
 def _build_differences(differences: Sequence[support.Difference], screen: Screen) -> Table:
@@ -196,27 +191,20 @@ def _show_values(difference: support.Difference, screen: Screen) -> Text:
     is_of_body = not difference.pointer
     if is_of_body and difference.class_ == "text":
         return Text("other white space, escapes or order of keys")
-    recorded, recomputed = (
-        NOTHING if difference.absent_in == side else _cut(_format_json(value))
-        for side, value in (
-            ("recorded", difference.recorded),
-            ("recomputed", difference.recomputed),
-        )
-    )
+    absent = difference.absent_in
+    recorded = NOTHING if absent == "recorded" else _shorten_json(difference.recorded)
+    recomputed = NOTHING if absent == "recomputed" else _shorten_json(difference.recomputed)
     values = screen.escape(f"{recorded} {screen.arrow} {recomputed}")
     note = _NOTES[difference.class_]
-    if difference.absent_in is not None:
-        note = f"absent from the {difference.absent_in} answer"
+    if absent is not None:
+        note = f"absent from the {absent} answer"
     elif is_of_body:
         note = "not an answer in JSON"
     return Text.assemble(values, (f"  {note}", "dim")) if note else values
 
 
-def _format_json(value: Any) -> str:
-    return wire.encode(value).decode()
-
-
-def _cut(text: str) -> str:
+def _shorten_json(value: Any) -> str:
+    text = wire.encode(value).decode()
     return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…"
 
 
@@ -372,11 +360,11 @@ def _format_change(difference: support.Difference, screen: Screen) -> str:
 
 def _format_pair(old: Any, new: Any) -> tuple[str, str]:
     """Return two values as text, with as many digits as they need to differ."""
-    digits = _MIN_DIGITS
-    texts = _format_value(old, digits), _format_value(new, digits)
-    while texts[0] == texts[1] and digits < _MAX_DIGITS:
-        digits += 1
+    texts = "", ""
+    for digits in range(_MIN_DIGITS, _MAX_DIGITS + 1):
         texts = _format_value(old, digits), _format_value(new, digits)
+        if texts[0] != texts[1]:
+            break
     return texts
 
 
