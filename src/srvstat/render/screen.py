@@ -61,6 +61,10 @@ class Screen:
         text = "\n".join(line.rstrip() for line in captured.get().split("\n"))
         return text.translate(_DRAWINGS_IN_ASCII) if self.ascii_only else text
 
+    def render_blocks(self, *blocks: Sequence[RenderableType]) -> str:
+        """Lay out blocks of parts with a blank line between them, except for empty ones."""
+        return "\n".join(self.render(*block) for block in blocks if block)
+
     def has_room_for(self, part: RenderableType) -> bool:
         """Return whether a part fits without wrapping."""
         console = self._create_console()
@@ -110,15 +114,15 @@ class Screen:
         return Text(escape_non_ascii(text) if self.ascii_only else text, style, overflow="fold")
 
 
-Fields = Iterable[tuple[str, str | Text] | None]
-"""Names and values; None is a blank line."""
+Fields = Iterable[tuple[str, str | Text | None] | None]
+"""Names and values. A name without a value is left out; None is a blank line."""
 
 _MIN_VALUE_WIDTH = 20
 
 
 def build_fields_grid(fields: Fields, screen: Screen) -> Table:
     """Lay out names and values side by side where they fit, else one below the other."""
-    entries = list(fields)
+    entries = [entry for entry in fields if entry is None or entry[1] is not None]
     widest = max(len(entry[0]) for entry in entries if entry is not None)
     is_wide = screen.width >= widest + 2 + _MIN_VALUE_WIDTH
     grid = Table.grid(padding=(0, 2, 0, 0) if is_wide else 0)
@@ -130,7 +134,7 @@ def build_fields_grid(fields: Fields, screen: Screen) -> Table:
             grid.add_row()
             continue
         name, value = entry
-        shown = Text(value, overflow="fold") if isinstance(value, str) else value
+        shown = value if isinstance(value, Text) else Text(value or "", overflow="fold")
         cells = (Text(name, "dim"), shown if shown.plain else Text(NOTHING, "dim"))
         for row in [cells] if is_wide else [cells[:1], cells[1:]]:
             grid.add_row(*row)

@@ -66,7 +66,7 @@ def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str
         notes = [[f"{first_last} {pair}", *own] for pair, own in zip(pairs, notes, strict=True)]
         lines = _build_lines(servers, columns, notes, screen, is_ranked=is_ranked)
     table = build_server_table([*columns], lines, screen)
-    return screen.render(*table, Text(), build_fields_grid(_list_fields(document, screen), screen))
+    return screen.render_blocks(table, [build_fields_grid(_list_fields(document, screen), screen)])
 
 
 def _list_first_last(
@@ -195,16 +195,15 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
         drawing = [figures.draw_averages(drawn, screen)] if one.sample_count else []
         notes.append([*drawing, *_list_growth_notes(one, document.step)])
     lines = _build_lines(servers, columns, notes, screen)
-    parts: list[RenderableType] = [*build_server_table([*columns], lines, screen), Text()]
-    if len(servers) == 1 and servers[0].sample_count:
-        parts += _list_steps(servers[0], document, screen)
+    is_single = len(servers) == 1 and servers[0].sample_count > 0
+    steps = list(_list_steps(servers[0], document, screen)) if is_single else []
     zone = ZoneInfo(document.time_zone)
     fields = [
         *_list_window(document.window.from_, document.window.to, document.as_of, zone),
         *figures.list_change_fields(servers, document.window, screen),
         ("trend", _TREND),
     ]
-    if len(servers) == 1 and any(map(_is_part, servers[0].steps)):
+    if is_single and any(map(_is_part, servers[0].steps)):
         fields.append(figures.describe_partial(document.step))
     step = document.step
     words = figures.describe_step(step) if length == 1 else format_count(length, step)
@@ -212,7 +211,8 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     marks, scale = figures.describe_drawings(zip(names, cells, strict=True), words, screen)
     if scale:
         fields += [("marks", marks), ("scale", scale)]
-    return screen.render(*parts, build_fields_grid(fields, screen))
+    table = build_server_table([*columns], lines, screen)
+    return screen.render_blocks(table, steps, [build_fields_grid(fields, screen)])
 
 
 _TREND = "the median change between two whole days, in players a week; flat is below 1% a week"
@@ -251,7 +251,6 @@ def _list_steps(
         if screen.has_room_for(table):
             break
     yield table
-    yield Text()
 
 
 def _is_part(step: analysis.GrowthStepPart) -> bool:
@@ -265,12 +264,12 @@ _STYLES = ("dim", "blue", "cyan", "yellow", "red")
 
 def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
     """Render a heat map for each server, and below them notes."""
-    parts: list[RenderableType] = []
-    for server in document.servers:
-        parts += [*_build_title(server, screen), *_build_map(server, screen), Text()]
+    maps = [
+        [*_build_title(server, screen), *_build_map(server, screen)] for server in document.servers
+    ]
     window, zone = document.window, ZoneInfo(document.time_zone)
     fields = _list_window(window.from_, window.to, document.as_of, zone)
-    return screen.render(*parts, build_fields_grid(fields, screen))
+    return screen.render_blocks(*maps, [build_fields_grid(fields, screen)])
 
 
 def _build_title(server: Named, screen: Screen) -> Iterator[Text]:
@@ -415,10 +414,11 @@ def render_steps(table: analysis.StepTable, screen: Screen) -> str:
             grid = _build_common_grid(table, width, screen)
             if screen.has_room_for(grid):
                 return screen.render(grid)
-    return "\n".join(
-        screen.render(*_build_title(server, screen), _build_server_grid(table, column, screen))
+    blocks: list[list[RenderableType]] = [
+        [*_build_title(server, screen), _build_server_grid(table, column, screen)]
         for column, server in enumerate(servers)
-    )
+    ]
+    return screen.render_blocks(*blocks)
 
 
 def _build_common_grid(table: analysis.StepTable, width: int, screen: Screen) -> Table:

@@ -101,35 +101,28 @@ def render_integrity(integrity: Integrity, screen: Screen) -> str:
         "notEvaluated": Text("-", "dim"),
     }
     suspects = [server for server in integrity.servers if _list_suspect(server)]
-    parts: list[RenderableType] = []
-    if integrity.servers:
-        lines = [
-            escape_server(screen, server, tuple(marks[one.result] for one in server.rules))
-            for server in integrity.servers[:_MAX_SERVERS]
-        ]
-        parts += [*build_server_table([words.header for words in RULES.values()], lines, screen)]
-        parts += [*_build_rest(len(integrity.servers) - _MAX_SERVERS), Text()]
-    zone = ZoneInfo(integrity.time_zone)
-    for server in suspects[:_MAX_DETAILS]:
-        hostname = screen.escape_name(server.hostname)
-        parts.append(screen.escape(server.server_id, "bold").append("  ").append_text(hostname))
-        fields = [
-            (RULES[rule.rule].header, describe_evidence(rule, zone))
-            for rule in _list_suspect(server)
-        ]
-        parts += [build_fields_grid(fields, screen), Text()]
-    if rest := _build_rest(len(suspects) - _MAX_DETAILS, " with suspect results"):
-        parts += [*rest, Text()]
-    found = {rule.rule: rule for one in suspects[:_MAX_DETAILS] for rule in _list_suspect(one)}
-    causes = [
-        (words.header, " ".join(found[rule].innocent_causes))
-        for rule, words in RULES.items()
-        if rule in found
+    lines = [
+        escape_server(screen, server, [marks[one.result] for one in server.rules])
+        for server in integrity.servers[:_MAX_SERVERS]
     ]
+    table = build_server_table([words.header for words in RULES.values()], lines, screen)
+    blocks = [[*table, *_build_rest(len(integrity.servers) - _MAX_SERVERS)]]
+    zone = ZoneInfo(integrity.time_zone)
+    causes: dict[str, str] = {}
+    for server in suspects[:_MAX_DETAILS]:
+        found = {RULES[rule.rule].header: rule for rule in _list_suspect(server)}
+        causes |= {header: " ".join(rule.innocent_causes) for header, rule in found.items()}
+        evidence = [(header, describe_evidence(rule, zone)) for header, rule in found.items()]
+        title = screen.escape(server.server_id, "bold").append("  ")
+        title.append_text(screen.escape_name(server.hostname))
+        blocks.append([title, build_fields_grid(evidence, screen)])
+    blocks.append(_build_rest(len(suspects) - _MAX_DETAILS, " with suspect results"))
     if causes:
-        parts += [Text("innocent causes", "bold"), build_fields_grid(causes, screen), Text()]
-    parts += [build_fields_grid(_list_notes(integrity, zone, passed), screen), Text()]
-    return screen.render(*parts, Text(MEANING))
+        headers = [words.header for words in RULES.values() if words.header in causes]
+        grid = build_fields_grid([(header, causes[header]) for header in headers], screen)
+        blocks.append([Text("innocent causes", "bold"), grid])
+    notes = build_fields_grid(_list_notes(integrity, zone, passed), screen)
+    return screen.render_blocks(*blocks, [notes], [Text(MEANING)])
 
 
 def _list_suspect(server: ServerIntegrity) -> list[AnyRule]:

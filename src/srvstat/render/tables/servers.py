@@ -228,7 +228,7 @@ _LIST_HEADERS = ("current", "observations", "interval", "coverage")
 _MAX_PROPERTY_WIDTH = 20
 _MAX_SOURCE_ID_WIDTH = 40
 
-_NOTES: Fields = (
+_NOTES = (
     ("interval", "the median distance between successive observations"),
     ("coverage", "the share of the time since the first observation that observations cover"),
 )
@@ -241,20 +241,18 @@ def render_servers(found: Servers, screen: Screen) -> str:
     matched = format_count(found.matched, "server")
     if shown < found.matched:
         matched += f", the first {shown:,} listed; --limit lists more"
-    fields: Fields = [("matched", matched), ("as of", format_time(found.as_of))]
-    lines = build_server_list(found.servers, found.as_of, screen)
-    if not lines:
-        return screen.render(build_fields_grid(fields, screen))
-    return screen.render(*lines, Text(), build_fields_grid([*fields, *_NOTES], screen))
+    fields = [("matched", matched), ("as of", format_time(found.as_of))]
+    lines = _list_servers(found.servers, found.as_of, screen)
+    if lines:
+        fields += _NOTES
+    return screen.render_blocks(lines, [build_fields_grid(fields, screen)])
 
 
-def build_server_list(
+def _list_servers(
     servers: Iterable[ListedServer], as_of: int, screen: Screen
 ) -> list[RenderableType]:
-    """Return the lines that list servers of a snapshot; none without servers."""
-    return build_server_table(
-        _LIST_HEADERS, [_build_cells(server, as_of, screen) for server in servers], screen
-    )
+    rows = [_build_cells(server, as_of, screen) for server in servers]
+    return build_server_table(_LIST_HEADERS, rows, screen)
 
 
 def _build_cells(server: ListedServer, as_of: int, screen: Screen) -> ServerCells:
@@ -289,14 +287,15 @@ def _list_properties(server: ListedServer, screen: Screen) -> Iterator[str]:
 def render_server(detail: ServerTable, screen: Screen) -> str:
     """Render all fields of a server."""
     server = detail.server
-    # The record is that of the snapshot; --at changes only the last observation.
-    is_snapshot_time = detail.as_of == detail.snapshot_as_of
+    source_id, completed = detail.source_id, ", ".join(detail.completed)
+    # The record is part of the snapshot; --at changes only the last observation.
+    as_of = None if detail.as_of == detail.snapshot_as_of else format_time(detail.as_of)
     fields: Fields = [
         ("id", screen.escape(server.id)),
         ("cfxId", screen.escape(server.cfxId)),
-        *([] if detail.source_id is None else [("sourceId", screen.escape(detail.source_id))]),
+        ("sourceId", None if source_id is None else screen.escape(source_id)),
         ("game", server.game),
-        *([("completed", screen.escape(", ".join(detail.completed)))] if detail.completed else []),
+        ("completed", screen.escape(completed) if completed else None),
         None,
         ("projectName", screen.escape(remove_color_codes(server.projectName))),
         ("projectDescription", screen.escape_lines(remove_color_codes(server.projectDescription))),
@@ -311,7 +310,7 @@ def render_server(detail: ServerTable, screen: Screen) -> str:
         None,
         ("firstSeenAt", _format_moment(detail.first_seen_at, detail.snapshot_as_of)),
         ("updatedAt", _format_moment(detail.updated_at, detail.snapshot_as_of)),
-        *([] if is_snapshot_time else [("as of", format_time(detail.as_of))]),
+        ("as of", as_of),
         ("last seen", _format_last_seen(detail)),
     ]
     return screen.render(
@@ -361,18 +360,16 @@ def _format_moment(at: int, as_of: int) -> str:
 
 def render_info(info: SnapshotInfo, screen: Screen) -> str:
     """Render the totals of a snapshot and the first of its servers."""
-    lines = build_server_list(info.identifiers, info.as_of, screen)
     more = info.matched - len(info.identifiers)
     notes = []
     if info.matched < info.servers:
-        notes.append(f"{info.matched:,} of {format_count(info.servers, 'server')} match")
+        match = f"{info.matched:,} of {format_count(info.servers, 'server')} match"
+        notes.append(Text(match))
     if more:
-        notes.append(f"{format_count(more, 'more server')} not listed; --limit lists more")
-    return screen.render(
-        build_fields_grid(_list_info_fields(info, screen), screen),
-        *([Text(), *lines] if lines else []),
-        *([Text(), *map(Text, notes)] if notes else []),
-    )
+        rest = f"{format_count(more, 'more server')} not listed; --limit lists more"
+        notes.append(Text(rest))
+    grid = build_fields_grid(_list_info_fields(info, screen), screen)
+    return screen.render_blocks([grid], _list_servers(info.identifiers, info.as_of, screen), notes)
 
 
 def _describe_shards(shards: Sequence[ManifestShard]) -> str:
@@ -383,27 +380,23 @@ def _describe_shards(shards: Sequence[ManifestShard]) -> str:
 
 
 def _list_info_fields(info: SnapshotInfo, screen: Screen) -> Fields:
-    bundle = []
-    if info.covered_from is not None and info.parent_root is not None:
-        bundle = [
-            ("parent root", info.parent_root),
-            ("covered from", format_time(info.covered_from)),
-        ]
+    covered_from = None if info.covered_from is None else format_time(info.covered_from)
     games = ", ".join(f"{game} {count:,}" for game, count in info.games.items())
     dropped = (
         f"{info.repeated:,} repeated, {info.conflicting:,} conflicting, {info.rejected:,} rejected"
     )
-    completed = screen.escape(format_completed(info.completed))
+    completed = screen.escape(format_completed(info.completed)) if info.completed else None
     return [
         ("as of", format_time(info.as_of)),
         ("root", info.root),
-        *bundle,
-        *([("shards", _describe_shards(info.shards))] if info.shards else []),
+        ("parent root", info.parent_root),
+        ("covered from", covered_from),
+        ("shards", _describe_shards(info.shards) if info.shards else None),
         ("observed", format_span(info.first_observed_at, info.last_observed_at)),
         ("observations", f"{info.observations:,}"),
         ("servers", f"{info.servers:,}" + (f" ({games})" if games else "")),
         ("fallbacks", format_fallbacks(info.fallbacks)),
-        *([("completed", completed)] if info.completed else []),
+        ("completed", completed),
         ("sources", screen.escape(", ".join(info.sources))),
         ("not kept", dropped),
     ]
@@ -415,22 +408,18 @@ _MAX_INTERVALS = 4
 
 def render_dry_run(dry_run: DryRun, screen: Screen) -> str:
     """Render what a build would do."""
-    parts: list[RenderableType] = []
-    for obstacle in dry_run.obstacles:
-        parts += [*_build_reason(obstacle, screen), Text()]
-    if dry_run.obstacles:
-        parts += [Text("With the options below:"), Text()]
-    if dry_run.rows:
-        parts += [_build_rows(dry_run, screen), Text()]
-    parts.append(build_fields_grid(_list_dry_run_fields(dry_run, screen), screen))
-    for dropped in dry_run.dropped[:_MAX_REASONS]:
-        parts += [Text(), *_build_reason(dropped, screen)]
-    if len(dry_run.dropped) > _MAX_REASONS:
-        others = format_count(len(dry_run.dropped) - _MAX_REASONS, "other reason")
-        parts += [Text(), Text(others)]
-    if dry_run.advice:
-        parts += [Text(), *(Text(sentence, "bold") for sentence in dry_run.advice)]
-    table = screen.render(*parts)
+    obstacles = [[*_build_reason(obstacle, screen)] for obstacle in dry_run.obstacles]
+    dropped = [[*_build_reason(reason, screen)] for reason in dry_run.dropped[:_MAX_REASONS]]
+    others = len(dry_run.dropped) - _MAX_REASONS
+    table = screen.render_blocks(
+        *obstacles,
+        [Text("With the options below:")] if obstacles else [],
+        [_build_rows(dry_run, screen)] if dry_run.rows else [],
+        [build_fields_grid(_list_dry_run_fields(dry_run, screen), screen)],
+        *dropped,
+        [Text(format_count(others, "other reason"))] if others > 0 else [],
+        [Text(sentence, "bold") for sentence in dry_run.advice],
+    )
     if dry_run.command is None:
         return table
     # Not wrapped, so that it can be copied.
@@ -454,18 +443,17 @@ def _build_rows(dry_run: DryRun, screen: Screen) -> Table:
 
 
 def _list_dry_run_fields(dry_run: DryRun, screen: Screen) -> Fields:
-    fields: list[tuple[str, str | Text] | None] = [
+    completed = format_completed(dry_run.completed) if dry_run.completed else None
+    return [
         ("servers", f"{dry_run.servers:,}{format_withheld(dry_run.withheld)}"),
         ("span", format_span(dry_run.first_observed_at, dry_run.last_observed_at)),
         ("interval", _format_intervals(dry_run)),
         ("read", format_count(dry_run.read, "row")),
         ("kept", f"{dry_run.kept:,}"),
         ("repeated", f"{dry_run.repeated:,}"),
+        ("completed", completed),
+        *(("warning", screen.escape(warning)) for warning in dry_run.warnings),
     ]
-    if dry_run.completed:
-        fields.append(("completed", format_completed(dry_run.completed)))
-    fields += [("warning", screen.escape(warning)) for warning in dry_run.warnings]
-    return fields
 
 
 def _format_intervals(dry_run: DryRun) -> str:
@@ -488,13 +476,11 @@ def _build_reason(dropped: DroppedRows, screen: Screen) -> Iterator[RenderableTy
         yield Padding(example + screen.escape_cell(text), (0, 0, 0, 2))
 
 
-_FINDING = "all rows are as built, and derived data matches the observations"
-
-
 def render_verification(verification: Verification, screen: Screen) -> str:
     """Render the root and the totals of a verified snapshot."""
-    fields: Fields = [
-        ("verified", _FINDING),
+    finding = "all rows are as built, and derived data matches the observations"
+    fields = [
+        ("verified", finding),
         ("root", verification.root),
         ("as of", format_time(verification.as_of)),
         ("servers", f"{verification.servers:,}"),

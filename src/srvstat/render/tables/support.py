@@ -267,19 +267,19 @@ _ONE_DAY = timedelta(days=1)
 
 def render_snapshot_diff(diff: support.SnapshotDiff, screen: Screen) -> str:
     """Render the counts of the differences, the two snapshots, and the first of each list."""
-    parts: list[RenderableType] = [
-        Text(_summarize_diff(diff), "bold"),
-        Text(),
-        build_fields_grid(_list_diff_fields(diff, screen), screen),
+    blocks: list[list[RenderableType]] = [
+        [Text(_summarize_diff(diff), "bold")],
+        [build_fields_grid(_list_diff_fields(diff, screen), screen)],
     ]
+    changed = diff.servers.changed
     answers = [answer for answer in diff.answers if _select_values(answer)]
-    if diff.servers.changed:
-        parts += [Text(), _build_server_table(diff.servers.changed[:_MAX_ROWS], screen)]
-        parts += _build_rest(len(diff.servers.changed), "changed server")
+    if changed:
+        table = _build_server_table(changed[:_MAX_ROWS], screen)
+        blocks.append([table, *_build_rest(len(changed), "changed server")])
     if answers:
-        parts += [Text(), _build_answer_table(answers[:_MAX_ROWS], screen)]
-        parts += _build_rest(len(answers), "answer")
-    return screen.render(*parts)
+        table = _build_answer_table(answers[:_MAX_ROWS], screen)
+        blocks.append([table, *_build_rest(len(answers), "answer")])
+    return screen.render_blocks(*blocks)
 
 
 def _summarize_diff(diff: support.SnapshotDiff) -> str:
@@ -385,11 +385,11 @@ def render_access(check: support.AccessCheck, screen: Screen) -> str:
         table.add_row(plan.name, *(value or NOTHING for value in _list_plan_fields(plan).values()))
     if screen.has_room_for(table):
         return screen.render(table)
-    blocks: list[RenderableType] = []
+    blocks: list[list[RenderableType]] = []
     for plan in check.plans:
-        fields = [*_list_plan_fields(plan).items()]
-        blocks += [screen.escape(plan.name, "bold"), build_fields_grid(fields, screen), Text()]
-    return screen.render(*blocks[:-1])
+        grid = build_fields_grid(_list_plan_fields(plan).items(), screen)
+        blocks.append([screen.escape(plan.name, "bold"), grid])
+    return screen.render_blocks(*blocks)
 
 
 def _list_plan_fields(plan: support.PlanPermissions) -> dict[str, str]:
