@@ -4,7 +4,6 @@ import re
 import unicodedata
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -17,20 +16,13 @@ from srvstat.contract.time import DAY_MS, LATEST, Window
 from srvstat.documents.analysis import (
     Distribution,
     GrowthDocument,
-    GrowthStepPart,
     HistoryQuery,
-    HourCellPart,
-    HourPart,
     PeakHours,
-    ServerDistribution,
-    ServerGrowth,
     ServerName,
-    ServerPeakHours,
     StepCell,
     StepLine,
     StepTable,
 )
-from srvstat.documents.document import GrowthPart, WindowPart
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.charts import (
     choose_frame,
@@ -42,6 +34,7 @@ from srvstat.render.charts import (
 )
 from srvstat.render.figures import join_cells
 from srvstat.render.screen import Screen
+from support.documents import build_distribution, build_growth, build_peak_hours
 
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Sao_Paulo")
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -99,43 +92,37 @@ def test_few_ascending_time_ticks_are_inside(end: int, length: int, most: int, n
         assert label in {f"{local:%H:%M}", day, f"{local:%b}", f"{local.year}"}
 
 
-def find_labels(end: str, days: float, most: int, zone: ZoneInfo = BERLIN) -> list[str]:
+def find_labels(end: str, days: float, most: int, zone: ZoneInfo = BERLIN) -> str:
     at = int(datetime.fromisoformat(end).replace(tzinfo=UTC).timestamp() * 1000)
-    return [tick.label for tick in choose_time_ticks(at - int(days * DAY_MS), at, most, zone)]
+    ticks = choose_time_ticks(at - int(days * DAY_MS), at, most, zone)
+    return ", ".join(tick.label for tick in ticks)
 
 
 @pytest.mark.parametrize(
     ("days", "most", "labels"),
     [
-        (0.1, 4, ["18:00", "19:00"]),
-        (1, 4, ["Mar 31", "06:00", "12:00", "18:00"]),
-        (7, 6, ["Mar 26", "Mar 28", "Mar 30"]),
-        (30, 6, ["Mar 2", "Mar 9", "Mar 16", "Mar 23", "Mar 30"]),
-        (90, 6, ["2026", "Feb", "Mar"]),
-        (365, 4, ["Apr", "Jul", "Oct", "2026"]),
-        (1000, 4, ["2024", "2025", "2026"]),
+        (0.1, 4, "18:00, 19:00"),
+        (1, 4, "Mar 31, 06:00, 12:00, 18:00"),
+        (7, 6, "Mar 26, Mar 28, Mar 30"),
+        (30, 6, "Mar 2, Mar 9, Mar 16, Mar 23, Mar 30"),
+        (90, 6, "2026, Feb, Mar"),
+        (365, 4, "Apr, Jul, Oct, 2026"),
+        (1000, 4, "2024, 2025, 2026"),
     ],
 )
-def test_labels_suit_the_length(days: float, most: int, labels: list[str]) -> None:
+def test_labels_suit_the_length(days: float, most: int, labels: str) -> None:
     assert find_labels("2026-03-31T17:30", days, most) == labels
 
 
 def test_the_clock_may_change() -> None:
     # In Berlin 02:00 is skipped on March 29 and comes twice on October 25; in São Paulo November 4
     # begins at 01:00.
-    assert find_labels("2026-03-29T03:30", 0.2, 9) == ["Mar 29", "01:00", "03:00", "04:00", "05:00"]
-    assert find_labels("2026-10-25T03:30", 0.25, 9) == [
-        "Oct 25",
-        "01:00",
-        "02:00",
-        "03:00",
-        "04:00",
-    ]
+    assert find_labels("2026-03-29T03:30", 0.2, 9) == "Mar 29, 01:00, 03:00, 04:00, 05:00"
+    assert find_labels("2026-10-25T03:30", 0.25, 9) == "Oct 25, 01:00, 02:00, 03:00, 04:00"
     sao_paulo = ZoneInfo("America/Sao_Paulo")
-    assert find_labels("2018-11-06T00:00", 3, 3, sao_paulo) == ["Nov 3", "Nov 4", "Nov 5"]
+    assert find_labels("2018-11-06T00:00", 3, 3, sao_paulo) == "Nov 3, Nov 4, Nov 5"
 
 
-WINDOW = WindowPart(from_=AS_OF - 200 * DAY, to=AS_OF)
 HOSTILE = "\x1b[2J\u202e夜勤\n" + "z" * 90
 
 averages = st.one_of(st.none(), st.just(0.0), st.floats(0.001, 30), st.floats(0.001, 2.0**53))
@@ -195,7 +182,7 @@ def test_no_chart_is_wider_than_its_screen(
 def test_a_column_of_several_steps_is_the_average_of_their_observations() -> None:
     steps = [(1, 10.0, 1.0), (3, 40.0, 0.5), (0, None, 0.0), (1, 0.0, 1.0), (1, 5.0, 1.0)]
     cells = [StepCell(count, 1, value, share) for count, value, share in steps]
-    shown = render_chart(build_growth([[40.0, None] * 40]), Screen(30))
+    shown = render_chart(build_growth(build_days([40.0, None] * 40)), Screen(30))
 
     joined = [
         (cell.observations, cell.players, cell.observed_share) for cell in join_cells(cells, 2)
@@ -226,77 +213,30 @@ def test_a_chart_is_above_the_table(build: Build, cli: Cli) -> None:
     assert cli("stats", "--all", "--text=nothing", "--chart", "-s", path).exit_code == 0
 
 
-def build_growth(averages: list[list[float | None]], hostname: str = "a") -> GrowthDocument:
-    """Build a growth by day, whose steps have an observation each, or none."""
-    count = len(averages[0])
-    starts = range(AS_OF - count * DAY, AS_OF, DAY)
-    none = GrowthPart(players=None, percentage=None)
-    return GrowthDocument(
-        as_of=AS_OF,
-        root="",
-        step="day",
-        time_zone="UTC",
-        window=WINDOW,
-        previous_window=None,
-        servers=tuple(
-            ServerGrowth(
-                server_id="a" * 60,
-                cfx_id="b",
-                hostname=hostname,
-                sample_count=sum(value is not None for value in values),
-                average_players=1.0,
-                change=None,
-                coverage=1.0,
-                previous_coverage=None,
-                first_players=None,
-                last_players=None,
-                growth=none,
-                previous_growth=None,
-                players_per_week=None if len({*values} - {None}) < 2 else 0.5,
-                steps=tuple(
-                    build_step(start, value, is_partial=not at)
-                    for at, (start, value) in enumerate(zip(starts, values, strict=True))
-                ),
-            )
-            for values in averages
-        ),
-    )
-
-
-def build_step(start: int, value: float | None, *, is_partial: bool) -> GrowthStepPart:
-    share = 0.5 if is_partial else float(value is not None)
-    count = int(value is not None)
-    none = GrowthPart(players=None, percentage=None)
-    return GrowthStepPart(start, start + DAY, share < 0.9, share, count, value, None, none)
+def build_days(averages: list[float | None]) -> list[StepCell]:
+    """Return days with an observation each, or none; the first is partial."""
+    return [
+        StepCell(int(value is not None), 1, value, 0.5 if not at else float(value is not None))
+        for at, value in enumerate(averages)
+    ]
 
 
 @st.composite
 def growths(draw: st.DrawFn) -> GrowthDocument:
     """Draw the growth of servers with equally many steps."""
-    count = draw(st.integers(0, 200))
+    count = draw(st.integers(1, 200))
     values = draw(st.lists(averages, min_size=1, max_size=20))
     columns = [(values * (count + at))[at : count + at] for at in range(draw(st.integers(1, 5)))]
-    return build_growth(columns, HOSTILE)
+    slope = draw(st.sampled_from([None, 0.5]))
+    cells = map(build_days, columns)
+    return build_growth(*cells, server_id="a" * 60, hostname=HOSTILE, players_per_week=slope)
 
 
 @st.composite
 def weeks(draw: st.DrawFn) -> PeakHours:
     """Draw the hours of the week of a server."""
     values = draw(st.lists(averages, min_size=1, max_size=20)) * 168
-    cells = tuple(
-        HourCellPart(at // 24 + 1, at % 24, 4 if value is not None else 0, value, value)
-        for at, value in enumerate(values[:168])
-    )
-    server = ServerPeakHours(
-        server_id="a",
-        cfx_id="b",
-        hostname=HOSTILE,
-        sample_count=0,
-        busiest=draw(st.one_of(st.none(), st.just(HourPart(weekday=7, hour=23)))),
-        quietest=None,
-        cells=cells,
-    )
-    return PeakHours(as_of=AS_OF, root="", time_zone="UTC", window=WINDOW, servers=(server,))
+    return build_peak_hours(values[:168], hostname=HOSTILE)
 
 
 @st.composite
@@ -304,39 +244,12 @@ def distributions(draw: st.DrawFn) -> Distribution:
     """Draw the distributions of servers, with their figures at any places of the bins."""
     first, width = draw(st.integers(0, 100)), draw(st.sampled_from([1, 20, 5 * 10**14]))
     bins = draw(st.integers(1, 40))
-
-    def draw_server() -> ServerDistribution:
-        counts = draw(st.lists(st.integers(0, 1000), min_size=bins, max_size=bins))
-        places = st.integers(first * width, (first + bins) * width - 1)
-        lowest, *middle, peak = sorted(draw(st.lists(places, min_size=5, max_size=5)))
-        values = (lowest, *map(float, middle), peak) if any(counts) else [None] * 5
-        figures: dict[str, Any] = dict(zip(FIGURES, values, strict=True))
-        return ServerDistribution(
-            server_id="a",
-            cfx_id="b",
-            hostname=HOSTILE,
-            sample_count=sum(counts),
-            counts=tuple(counts),
-            **figures,
-        )
-
-    return Distribution(
-        as_of=AS_OF,
-        root="",
-        window=WINDOW,
-        first_players=first * width,
-        bin_players=width,
-        servers=tuple(draw_server() for _ in range(draw(st.integers(1, 5)))),
-    )
-
-
-FIGURES = (
-    "lowest_players",
-    "lower_quartile",
-    "median_players",
-    "upper_quartile",
-    "peak_players",
-)
+    counts = st.lists(st.integers(0, 1000), min_size=bins, max_size=bins).filter(any)
+    places = st.integers(first * width, (first + bins) * width - 1)
+    lowest, *quartiles, peak = sorted(draw(st.lists(places, min_size=5, max_size=5)))
+    figures = [lowest, *map(float, quartiles), peak]
+    columns = draw(st.lists(counts, min_size=1, max_size=5))
+    return build_distribution(columns, figures, first * width, width, hostname=HOSTILE)
 
 
 HOUR = DAY_MS // 24

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Container, Sequence
 from fractions import Fraction
 from itertools import chain, pairwise
-from typing import get_args
+from typing import Any, get_args
 from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
@@ -14,20 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import few_examples
-from srvstat.contract.time import DAY_MS
 from srvstat.documents.analysis import (
     Distribution,
     GrowthDocument,
-    GrowthStepPart,
-    HourCellPart,
-    HourPart,
-    ServerDistribution,
-    ServerGrowth,
-    ServerPeakHours,
+    StepCell,
     Timeline,
     build_runs,
 )
-from srvstat.documents.document import ChangePart, GrowthPart, WindowPart
+from srvstat.documents.document import ChangePart, WindowPart
 from srvstat.render.pictures import (
     choose_size,
     draw_distribution,
@@ -56,7 +50,18 @@ from srvstat.render.timeline import (
     join_points,
     merge_steps,
 )
-from support.timelines import FIRST, HOUR, Case, build_case, cases, check_lines, find_all
+from support.documents import (
+    FIRST,
+    HOUR,
+    Case,
+    build_case,
+    build_distribution,
+    build_growth,
+    build_peak_hours,
+    cases,
+    check_lines,
+    find_all,
+)
 
 ZONE = ZoneInfo("Europe/Berlin")
 SIZES = st.sampled_from([Size(360, 240), Size(960, 320)])
@@ -316,12 +321,6 @@ def test_partial_steps_are_pale_dashed_and_out_of_the_axis() -> None:
     ]
 
 
-def test_an_axis_without_whole_steps_is_that_of_the_partial_ones() -> None:
-    case = build_case([[[900]], [[30]]], ["", ""], hours=24, shares=[0.5])
-
-    assert read_highest(draw_timeline(case.timeline, Size(960, 320), ZONE)) == 1000
-
-
 @given(st.lists(st.floats(0, 400), min_size=1, max_size=5))
 def test_keys_beside_lines_do_not_overlap(wanted: list[float]) -> None:
     placed = spread_keys(wanted, Box(0, 20, 100, 300))
@@ -395,27 +394,6 @@ def test_levels_differ_from_their_neighbors_and_in_one_direction(theme: Theme) -
 
 
 SIZE = Size(960, 300)
-AS_OF = 20_000 * DAY_MS
-WINDOW = WindowPart(from_=AS_OF - 3 * DAY_MS, to=AS_OF)
-
-
-def build_peak_hours(averages: list[float | None]) -> ServerPeakHours:
-    cells = tuple(
-        HourCellPart(at // 24 + 1, at % 24, 0 if average is None else 9, average, average)
-        for at, average in enumerate(averages)
-    )
-    known = [cell for cell in cells if cell.average_players is not None]
-    busiest = max(known, key=lambda cell: cell.average_players or 0, default=None)
-    hour = busiest and HourPart(weekday=busiest.weekday, hour=busiest.hour)
-    return ServerPeakHours(
-        server_id="a",
-        cfx_id="x-a",
-        hostname="A",
-        sample_count=sum(cell.sample_count for cell in cells),
-        busiest=hour,
-        quietest=hour,
-        cells=cells,
-    )
 
 
 @settings(max_examples=few_examples())
@@ -423,7 +401,7 @@ def build_peak_hours(averages: list[float | None]) -> ServerPeakHours:
 def test_a_cell_is_darker_the_more_players_and_empty_without_figures(
     averages: list[float | None],
 ) -> None:
-    server = build_peak_hours(averages)
+    (server,) = build_peak_hours(averages).servers
     picture = draw_heat_map(server, SIZE)
     cells = [one for one in find_all(picture, "cell") if one.find("title") is not None]
 
@@ -446,32 +424,14 @@ def read_heights(group: Element) -> list[float]:
     return [float(bar.get("height", "")) for bar in find_all(group, "bar")]
 
 
-def build_distribution(unit: int) -> Distribution:
+def build_bins(unit: int) -> Distribution:
     """Return the distribution of a server, of counts around 14 units of players."""
-    server = ServerDistribution(
-        server_id="a",
-        cfx_id="x-a",
-        hostname="",
-        sample_count=16,
-        lowest_players=10 * unit,
-        lower_quartile=11.0 * unit,
-        median_players=14.0 * unit,
-        upper_quartile=14.5 * unit,
-        peak_players=19 * unit,
-        counts=(4, 0, 8, 2, 2),
-    )
-    return Distribution(
-        as_of=AS_OF,
-        root="0",
-        window=WINDOW,
-        first_players=10 * unit,
-        bin_players=2 * unit,
-        servers=(server,),
-    )
+    figures = (10 * unit, 11.0 * unit, 14.0 * unit, 14.5 * unit, 19 * unit)
+    return build_distribution([(4, 0, 8, 2, 2)], figures, 10 * unit, 2 * unit, hostname="")
 
 
 def test_bars_are_as_high_as_counts_and_the_median_is_a_line() -> None:
-    picture = draw_distribution(build_distribution(1), SIZE)
+    picture = draw_distribution(build_bins(1), SIZE)
 
     heights = read_heights(picture)
     assert [round(4 * height / max(heights), 2) for height in heights] == [2, 4, 1, 1]
@@ -490,54 +450,18 @@ def test_bars_are_as_high_as_counts_and_the_median_is_a_line() -> None:
     assert bar.findtext("title") == "14 to 15 players: 50% of 16 observations"
 
 
-def build_growth(
-    averages: Sequence[float | None],
-    partial: Container[int] = (),
-    *,
-    coverage: float = 0.9,
-    previous_coverage: float = 1.0,
+def build_days(
+    averages: Sequence[float | None], partial: Container[int] = (), **fields: float
 ) -> GrowthDocument:
     """Return the growth of a server by days, of which some are partial."""
-    start = AS_OF - len(averages) * DAY_MS
-    steps = tuple(
-        GrowthStepPart(
-            from_=start + at * DAY_MS,
-            to=start + (at + 1) * DAY_MS,
-            is_partial=at in partial,
-            observed_share=0.5 if at in partial else 1.0,
-            sample_count=9 if average is not None else 0,
-            average_players=average,
-            change=None,
-            growth=GrowthPart(players=0, percentage=0.0),
-        )
+    days = [
+        StepCell(0 if average is None else 9, 1, average, 0.5 if at in partial else 1.0)
         for at, average in enumerate(averages)
-    )
-    is_compared = min(coverage, previous_coverage) >= 0.8
-    server = ServerGrowth(
-        server_id="a",
-        cfx_id="x-a",
-        hostname="A",
-        sample_count=18,
-        average_players=7.5,
-        change=ChangePart(players=-2.5, percentage=-25.0) if is_compared else None,
-        coverage=coverage,
-        previous_coverage=previous_coverage,
-        growth=GrowthPart(players=5, percentage=100.0),
-        previous_growth=None,
-        first_players=5,
-        last_players=10,
-        players_per_week=17.5,
-        steps=steps,
-    )
-    return GrowthDocument(
-        as_of=AS_OF,
-        root="0",
-        step="day",
-        time_zone="UTC",
-        window=WINDOW,
-        previous_window=None,
-        servers=(server,),
-    )
+    ]
+    coverages: dict[str, Any] = {"coverage": 0.9, "previous_coverage": 1.0} | fields
+    if min(coverages.values()) >= 0.8:
+        coverages["change"] = ChangePart(players=-2.5, percentage=-25.0)
+    return build_growth(days, **coverages)
 
 
 def read_texts(picture: Element, css: str) -> list[str]:
@@ -545,7 +469,7 @@ def read_texts(picture: Element, css: str) -> list[str]:
 
 
 def test_steps_without_observations_have_no_bar_and_partial_ones_are_pale() -> None:
-    picture = draw_growth(build_growth((5.0, None, 10.0, 400.0), {3}), SIZE)
+    picture = draw_growth(build_days((5.0, None, 10.0, 400.0), {3}), SIZE)
 
     first, second, partial = read_heights(picture)
     assert abs(second - 2 * first) < 0.2
@@ -563,13 +487,13 @@ def test_steps_without_observations_have_no_bar_and_partial_ones_are_pale() -> N
     assert read_texts(picture, "unit") == [
         (
             "players, average of each day · in UTC · pale: less than 90% observed"
-            " · dashed: trend of whole days · change: average against the 3 days before"
+            " · dashed: trend of whole days · change: average against the 4 days before"
         )
     ]
 
 
 def test_the_change_leads_and_has_a_color() -> None:
-    picture = draw_growth(build_growth((5.0, None, 10.0)), SIZE)
+    picture = draw_growth(build_days((5.0, None, 10.0)), SIZE)
 
     assert read_texts(picture, "fall") == ["change -2.50 -25.0%"]
     assert "change -2.50 -25.0%, up 17.5 a week" in read_texts(picture, "tick")
@@ -589,16 +513,16 @@ def test_the_change_leads_and_has_a_color() -> None:
 def test_there_is_no_change_and_no_trend_on_weak_ground(
     coverage: float, previous: float, words: str
 ) -> None:
-    growth = build_growth((5.0, 7.0, 10.0), coverage=coverage, previous_coverage=previous)
+    growth = build_days((5.0, 7.0, 10.0), coverage=coverage, previous_coverage=previous)
     picture = draw_growth(growth, SIZE)
 
-    assert picture.findtext("desc") == f"A: average 7.5; {words}; 18 observations."
+    assert picture.findtext("desc") == f"A: average 7.5; {words}; 27 observations."
     assert len(find_all(picture, "trend")) == words.endswith("week")
     assert "change" not in " ".join(read_texts(picture, "tick") + read_texts(picture, "unit"))
 
 
 def test_only_partial_steps_have_a_scale_of_their_own_and_no_trend() -> None:
-    picture = draw_growth(build_growth((5.0, 10.0), {0, 1}), SIZE)
+    picture = draw_growth(build_days((5.0, 10.0), {0, 1}), SIZE)
 
     first, second = read_heights(picture)
     assert abs(second - 2 * first) < 0.2
@@ -610,7 +534,9 @@ def test_daily_data_have_no_busiest_hour() -> None:
     most = [1.0 * at if at % 6 else None for at in range(168)]
 
     for averages, is_well_observed, count in ((daily, True, 0), (most, False, 0), (most, True, 1)):
-        picture = draw_heat_map(build_peak_hours(averages), SIZE, is_well_observed=is_well_observed)
+        picture = draw_heat_map(
+            build_peak_hours(averages).servers[0], SIZE, is_well_observed=is_well_observed
+        )
         words = " ".join([picture.findtext("desc", ""), *read_texts(picture, "unit")]).lower()
         assert ("busiest" in words) == bool(count)
         assert len(find_all(picture, "marker")) == count
@@ -621,9 +547,9 @@ def test_daily_data_have_no_busiest_hour() -> None:
 def test_all_text_of_bars_and_cells_is_inside_and_none_covers_another(
     days: int, width: int, unit: int
 ) -> None:
-    growth = build_growth([float(unit * day) for day in range(days)], {days - 1})
+    growth = build_days([float(unit * day) for day in range(days)], {days - 1})
     check_lines(draw_growth(growth, Size(width, 200)), Size(width, 200))
-    check_lines(draw_distribution(build_distribution(unit), Size(width, 200)), Size(width, 200))
-    server = build_peak_hours([None, *(at * unit / 24.7 for at in range(167))])
+    check_lines(draw_distribution(build_bins(unit), Size(width, 200)), Size(width, 200))
+    (server,) = build_peak_hours([None, *(at * unit / 24.7 for at in range(167))]).servers
     size = choose_size(server, width)
     check_lines(draw_heat_map(server, size), size)

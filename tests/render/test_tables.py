@@ -15,20 +15,17 @@ from srvstat.contract.time import Window
 from srvstat.documents.analysis import (
     ComparedServer,
     Comparison,
-    GrowthDocument,
-    GrowthStepPart,
     HistoryQuery,
-    ServerGrowth,
     ServerName,
     StepCell,
     StepLine,
     StepTable,
 )
-from srvstat.documents.document import GrowthPart, WindowPart
 from srvstat.render.charts import render_chart
 from srvstat.render.screen import UNLIMITED, Screen, build_server_table, escape_server
 from srvstat.render.tables import render_table
 from srvstat.render.tables.servers import render_comparison
+from support.documents import build_growth
 from support.terminal import run_srvstat_in_terminal
 
 identifiers = st.text("abcXYZ019-", min_size=1, max_size=40)
@@ -233,48 +230,6 @@ def render_step_chart(cells: Sequence[StepCell], screen: Screen) -> str:
     )
 
 
-def build_growth(cells: Sequence[StepCell]) -> GrowthDocument:
-    start, none = MIDNIGHT - len(cells) * DAY, GrowthPart(players=None, percentage=None)
-    parts = tuple(
-        GrowthStepPart(
-            start + at * DAY,
-            start + (at + 1) * DAY,
-            cell.is_partial,
-            cell.observed_share,
-            cell.observations,
-            cell.players,
-            None,
-            none,
-        )
-        for at, cell in enumerate(cells)
-    )
-    one = ServerGrowth(
-        server_id="a",
-        cfx_id="a",
-        hostname="a",
-        sample_count=sum(cell.observations for cell in cells),
-        average_players=9.0,
-        change=None,
-        coverage=1.0,
-        previous_coverage=0.5,
-        first_players=1,
-        last_players=2,
-        growth=none,
-        previous_growth=None,
-        players_per_week=1.5,
-        steps=parts,
-    )
-    return GrowthDocument(
-        as_of=MIDNIGHT,
-        root="",
-        step="day",
-        time_zone="UTC",
-        window=WindowPart(from_=start, to=MIDNIGHT),
-        previous_window=None,
-        servers=(one, one.model_copy(update={"server_id": "b"})),
-    )
-
-
 def render_compared(cells: tuple[StepCell, ...], screen: Screen) -> str:
     result = ServerResult(
         serverId="a",
@@ -306,10 +261,10 @@ SURFACES: dict[str, Callable[[tuple[StepCell, ...], Screen], list[str]]] = {
     "chart of steps": lambda cells, screen: keep_words(render_step_chart(cells, screen)),
     "chart of growth": lambda cells, screen: [
         line.replace("░", " ").rstrip()
-        for line in render_chart(build_growth(cells), screen).split("\n")
+        for line in render_chart(build_growth(cells, cells), screen).split("\n")
     ],
     "table of a comparison": lambda cells, screen: [render_compared(cells, screen)],
-    "table of growth": lambda cells, screen: [render_table(build_growth(cells), screen)],
+    "table of growth": lambda cells, screen: [render_table(build_growth(cells, cells), screen)],
 }
 
 

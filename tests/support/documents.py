@@ -1,19 +1,129 @@
-"""Timelines for tests of pictures, with the observations that they are made of."""
+"""Documents of the analyzer without a snapshot, for tests of what is drawn from them."""
 
 from collections.abc import Sequence
 from itertools import combinations, groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 from hypothesis import strategies as st
 
 from srvstat.contract.time import DAY_MS
-from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs
-from srvstat.documents.document import GapPart, WindowPart
+from srvstat.documents.analysis import (
+    Distribution,
+    GrowthDocument,
+    GrowthStepPart,
+    HourCellPart,
+    HourPart,
+    PeakHours,
+    ServerDistribution,
+    ServerGrowth,
+    ServerPeakHours,
+    ServerTimeline,
+    StepCell,
+    Timeline,
+    build_runs,
+)
+from srvstat.documents.document import GapPart, GrowthPart, WindowPart
 from srvstat.render.svg import BOLD, FONT_SIZE, Size, measure_text
 
 HOUR = DAY_MS // 24
 FIRST = 20_000 * DAY_MS
+
+_NONE = GrowthPart(players=None, percentage=None)
+_NAMES = {"server_id": "a", "cfx_id": "x-a", "hostname": "A"}
+_GROWTH = {
+    "average_players": 7.5,
+    "change": None,
+    "coverage": 1.0,
+    "previous_coverage": None,
+    "first_players": 5,
+    "last_players": 10,
+    "growth": _NONE,
+    "previous_growth": None,
+    "players_per_week": 17.5,
+}
+
+
+def build_growth(*columns: Sequence[StepCell], **fields: Any) -> GrowthDocument:
+    """Return the growth of a server for each column of days; all have the same figures."""
+    end = FIRST + len(columns[0]) * DAY_MS
+    return GrowthDocument(
+        as_of=end,
+        root="0",
+        step="day",
+        time_zone="UTC",
+        window=WindowPart(from_=FIRST, to=end),
+        previous_window=None,
+        servers=tuple(
+            ServerGrowth(
+                sample_count=sum(cell.observations for cell in cells),
+                steps=tuple(
+                    GrowthStepPart(
+                        FIRST + at * DAY_MS,
+                        FIRST + (at + 1) * DAY_MS,
+                        cell.is_partial,
+                        cell.observed_share,
+                        cell.observations,
+                        cell.players,
+                        None,
+                        _NONE,
+                    )
+                    for at, cell in enumerate(cells)
+                ),
+                **(_NAMES | _GROWTH | fields),
+            )
+            for cells in columns
+        ),
+    )
+
+
+def build_peak_hours(averages: Sequence[float | None], **fields: Any) -> PeakHours:
+    """Return the hours of the week of a server; the busiest one has the greatest average."""
+    cells = tuple(
+        HourCellPart(at // 24 + 1, at % 24, 0 if average is None else 9, average, average)
+        for at, average in enumerate(averages)
+    )
+    known = [cell for cell in cells if cell.average_players is not None]
+    busiest = max(known, key=lambda cell: cell.average_players or 0, default=None)
+    hour = busiest and HourPart(weekday=busiest.weekday, hour=busiest.hour)
+    count = sum(cell.sample_count for cell in cells)
+    server = ServerPeakHours(
+        sample_count=count, busiest=hour, quietest=hour, cells=cells, **(_NAMES | fields)
+    )
+    window = WindowPart(from_=FIRST, to=FIRST + DAY_MS)
+    return PeakHours(
+        as_of=FIRST + DAY_MS, root="0", time_zone="UTC", window=window, servers=(server,)
+    )
+
+
+def build_distribution(
+    columns: Sequence[Sequence[int]], figures: Sequence[Any], first: int, width: int, **fields: Any
+) -> Distribution:
+    """Return the distribution of a server for each column of counts.
+
+    `figures` are the lowest count, the quartiles and the peak of all of them.
+    """
+    lowest, lower, median, upper, peak = figures
+    return Distribution(
+        as_of=FIRST + DAY_MS,
+        root="0",
+        window=WindowPart(from_=FIRST, to=FIRST + DAY_MS),
+        first_players=first,
+        bin_players=width,
+        servers=tuple(
+            ServerDistribution(
+                sample_count=sum(counts),
+                lowest_players=lowest,
+                lower_quartile=lower,
+                median_players=median,
+                upper_quartile=upper,
+                peak_players=peak,
+                counts=tuple(counts),
+                **(_NAMES | fields),
+            )
+            for counts in columns
+        ),
+    )
 
 
 class Case(NamedTuple):
