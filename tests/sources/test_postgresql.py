@@ -19,7 +19,7 @@ import pytest
 from pyarrow import parquet
 
 from conftest import Cli
-from sources.tables import read_table
+from sources.readings import read_table
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import format_title
 from srvstat.sources.mapping import STRICT, ColumnMapping

@@ -1,17 +1,21 @@
 """Server records: fields, defaults, and the reasons for refusing a record."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conftest import AS_OF, ndjson, server
 from srvstat.contract.errors import SourceError
 from srvstat.sources import servers
-from srvstat.sources.servers import PartialRecord
+from srvstat.sources.servers import PartialRecord, SlugError, make_slug
 from srvstat.sources.source import Source
+from srvstat.sources.values import IDENTIFIER
 
 Read = Callable[[bytes], list[PartialRecord]]
 Refusal = Callable[[bytes], str]
@@ -135,7 +139,7 @@ def test_the_id_is_required_and_publishable_is_never_null(refusal: Refusal) -> N
     assert refusal(record(publishable=None)).startswith("line 1: publishable: ")
 
 
-IDENTIFIER = "must be 1 to 128 letters, digits and hyphens"
+IDENTIFIER_RULE = "must be 1 to 128 letters, digits and hyphens"
 GAME = "must be game_a or game_b"
 STRING = "must be a string"
 STRINGS = "must be an array of strings"
@@ -156,8 +160,12 @@ FLAGS = ["offline", "publishable"]
 INSTANTS = ["firstSeenAt", "updatedAt"]
 
 WRONG = [
-    (IDENTIFIERS, IDENTIFIER, ["5", "true", "[]", "{}", '""', '"a_b"', '"a b"', '"é"', r'"a\n"']),
-    (IDENTIFIERS, IDENTIFIER, ['"' + "a" * 129 + '"', r'"\u212a"', r'"a\u0000"']),
+    (
+        IDENTIFIERS,
+        IDENTIFIER_RULE,
+        ["5", "true", "[]", "{}", '""', '"a_b"', '"a b"', '"é"', r'"a\n"'],
+    ),
+    (IDENTIFIERS, IDENTIFIER_RULE, ['"' + "a" * 129 + '"', r'"\u212a"', r'"a\u0000"']),
     (["game"], GAME, ['"game_c"', '"GAME_A"', '"game_a "', '""', "1", "true", '["game_a"]']),
     (TEXTS, STRING, ["5", "true", "[]", '["a"]']),
     (TEXTS, NUL, [r'"a\u0000b"']),
@@ -268,3 +276,49 @@ def test_an_id_may_equal_the_cfx_id_of_another_server(read: Read) -> None:
     records = [server("a", cfxId="b"), server("b", cfxId="a"), server("c", cfxId="c")]
 
     assert [found.id for found in read(ndjson(records))] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("identifier", "slug"),
+    [
+        ("MAIN_LOBBY", "main-lobby"),
+        ("play.example.net:30120", "play-example-net-30120"),
+        ("  EU #1 [Hardcore] ", "eu-1-hardcore"),
+        ("★ Best — Server ★", "best-server"),
+        ("main-lobby", "main-lobby"),
+        ("a" * 128, "a" * 128),
+    ],
+)
+def test_runs_of_other_characters_become_one_hyphen(identifier: str, slug: str) -> None:
+    assert make_slug(identifier) == slug
+
+
+@given(st.text(st.characters(max_codepoint=127, exclude_characters="\0"), max_size=128))
+def test_a_slug_is_an_identifier_and_its_own_slug(identifier: str) -> None:
+    if not re.search("[A-Za-z0-9]", identifier):
+        with pytest.raises(SlugError):
+            make_slug(identifier)
+        return
+    slug = make_slug(identifier)
+
+    assert IDENTIFIER.fullmatch(slug)
+    assert make_slug(slug) == slug
+    assert slug.replace("-", "") == re.sub("[^a-z0-9]", "", identifier.lower())
+
+
+@pytest.mark.parametrize(
+    ("identifier", "problem"),
+    [
+        ("Zürich", "has a letter or digit that is not ASCII"),
+        ("\u212a", "has a letter or digit that is not ASCII"),
+        ("", "has no letter or digit"),
+        ("__--__", "has no letter or digit"),
+        ("a" * 129, "is too long"),
+        ("a" + "_" * 512, "is too long"),
+        ("a\0", "is not Unicode text"),
+        ("a\ud800", "is not Unicode text"),
+    ],
+)
+def test_an_identifier_without_a_slug_is_named(identifier: str, problem: str) -> None:
+    with pytest.raises(SlugError, match=rf'^".*["…] {problem}'):
+        make_slug(identifier)

@@ -284,7 +284,7 @@ _ZEROS, _OVER_NINE, _HIGH_BITS = (
 _LEAST = np.array([0, 0, *(10**digits for digits in range(1, 2 * _WORD))])
 """The least number of so many digits."""
 
-_FACTORS = np.array(
+HASH_FACTORS = np.array(
     [pow(0x9E3779B97F4A7C15, 1 + at, 1 << 64) for at in range(MAX_IDENTIFIER_LENGTH // _WORD)],
     np.uint64,
 )
@@ -320,7 +320,7 @@ class _PlainRows:
         self._columns = columns
         # By code; the first one stands for identifiers that are not known.
         self._names = [""]
-        self._words = np.zeros((1 + len(_FACTORS), 1), np.uint64)  # widths, then all words
+        self._words = np.zeros((1 + len(HASH_FACTORS), 1), np.uint64)  # widths, then all words
         self._hashes = np.zeros(1, np.uint64)
         self._codes: dict[int, int] = {}  # by hash
         self._slots = np.zeros(1 << _SLOT_BITS, np.int64)  # codes by the first bits of hashes
@@ -413,7 +413,7 @@ class _PlainRows:
         words[0] = ids.widths
         for number, start in enumerate(range(0, count * _WORD, _WORD), 1):
             words[number] = data.read_first_bytes(ids.starts + start, ids.widths - start)
-        hashes = _FACTORS[:count] @ words[1:]
+        hashes = HASH_FACTORS[:count] @ words[1:]
         codes: Numbers = self._slots[hashes >> _SLOT_SHIFT]
         missing = np.flatnonzero(self._hashes[codes] != hashes)
         if len(missing):

@@ -38,7 +38,7 @@ _DESCRIPTOR_NAME = re.compile("/dev/fd/[0-9]+|/proc/(self|[0-9]+)/fd/[0-9]+")
 _GZIP_MAGIC = b"\x1f\x8b"
 MAX_LINE_BYTES = 1 << 20
 """Longer lines are refused, so that an input can't exhaust memory."""
-_BLOCK_BYTES = 1 << 17
+BLOCK_BYTES = 1 << 17
 
 _UNENDED = "the last line has no newline, so it may be cut off; add one if the line is complete"
 
@@ -208,14 +208,14 @@ class Source:
     @contextmanager
     def _open(self) -> Iterator[io.BufferedIOBase]:
         with open_input(self.name, self.on_bytes, fills_buffer=True) as stored:
-            buffered = io.BufferedReader(stored, _BLOCK_BYTES)
+            buffered = io.BufferedReader(stored, BLOCK_BYTES)
             is_gzip = buffered.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
             yield gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
 
     def _read(self, stream: io.BufferedIOBase, line: int | None) -> bytes:
         """Read as much as one call returns, so that all text before a truncation is used."""
         try:
-            return stream.read1(_BLOCK_BYTES)
+            return stream.read1(BLOCK_BYTES)
         except EOFError:
             reason = "the gzip data is cut off"
         except (zlib.error, gzip.BadGzipFile):

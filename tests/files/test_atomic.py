@@ -5,13 +5,21 @@ import fcntl
 import multiprocessing
 import os
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from conftest import Cli
-from srvstat.contract.errors import OutputError, UsageError
-from srvstat.files.atomic import atomic_write, sweep_drafts
+from srvstat.contract.errors import OutputError, SourceError, SrvstatError, UsageError
+from srvstat.files.atomic import (
+    atomic_folder,
+    atomic_write,
+    copy_in_background,
+    sweep_drafts,
+    write_file,
+)
+from srvstat.files.paths import convert_errors
 from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -243,3 +251,176 @@ def test_a_directory_without_permissions_is_refused_at_the_start(
     assert (ran.exit_code, ran.stdout) == (4, b"")
     assert ran.stderr == "error: closed/out.db: Permission denied\n"
     assert read_directory(here / "closed") == {"out.db": b"old"}
+
+
+@pytest.fixture
+def empty(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty directory."""
+    directory = here / "empty"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    return directory
+
+
+def write_folder(path: str, finish: Callable[[], None] = lambda: None) -> None:
+    with atomic_folder(path) as draft:
+        write_file(os.path.join(draft, "in", "a"), [b"1", b"2"], title=path)
+        finish()
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def list_names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_the_folder_appears_when_the_block_succeeds(empty: Path) -> None:
+    with atomic_folder("new/") as draft:
+        write_file(os.path.join(draft, "a"), [b"1"], title="new/")
+        assert not Path("new").exists()
+
+    assert list_names(empty) == ["new"]
+    assert Path("new/a").read_bytes() == b"1"
+
+
+def test_nothing_stays_when_the_block_fails(empty: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        write_folder("new", interrupt)
+
+    assert list_names(empty) == []
+
+
+def test_folders_of_killed_commands_are_removed_but_not_those_in_use(empty: Path) -> None:
+    for name in ("new", "other"):
+        Path(f".{name}.srvstat-{LEFT}").mkdir()
+        Path(f".{name}.srvstat-{LEFT}", "a").write_bytes(b"1")
+    write_folder("new")
+
+    assert list_names(empty) == [f".other.srvstat-{LEFT}", "new"]
+    descriptor = os.open(f".other.srvstat-{LEFT}", os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    write_folder("other")
+    os.close(descriptor)
+    assert list_names(empty) == [f".other.srvstat-{LEFT}", "new", "other"]
+
+
+def make_full_folder(path: str) -> None:
+    Path(path, "own").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("make", [make_full_folder, lambda path: Path(path).touch()])
+def test_what_exists_stays_even_if_it_appears_late(
+    make: Callable[[str], None], empty: Path
+) -> None:
+    make("new")
+    with pytest.raises(UsageError, match="new: exists; name a new folder"):
+        write_folder("new")
+    with pytest.raises(UsageError, match="late: exists; name a new folder"):
+        write_folder("late", lambda: make("late"))
+
+    assert list_names(empty) == ["late", "new"]
+    assert not list(empty.rglob("a"))
+
+
+@pytest.mark.usefixtures("empty")
+def test_a_file_that_can_not_be_written_is_an_error_with_the_title() -> None:
+    write_file("in/a", [b"1"], title="title")
+
+    with pytest.raises(OutputError, match="title: File exists"):
+        write_file("in/a", [b"2"], title="title")
+
+
+DATA = os.urandom(3 << 20)
+MANY = 1_000_000
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> int:
+    """Return a descriptor of a file of a few megabytes, beside which there is an empty one."""
+    (tmp_path / "source").write_bytes(DATA)
+    (tmp_path / "target").touch()
+    return os.open(tmp_path / "source", os.O_RDONLY)
+
+
+@pytest.mark.parametrize("error", [None, errno.ENOSYS, errno.EXDEV])
+def test_a_file_is_copied_with_or_without_the_kernels_help(
+    source: int, error: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(error, "refused")
+
+    if error:
+        monkeypatch.setattr(os, "copy_file_range", refuse, raising=False)
+
+    with copy_in_background("shown", source, str(tmp_path / "target")) as wait:
+        wait()
+        assert (tmp_path / "target").read_bytes() == DATA
+
+    os.close(source)
+
+
+def test_an_error_names_the_file_when_the_copy_is_needed(source: int, tmp_path: Path) -> None:
+    with (
+        pytest.raises(OutputError, match=r"^shown: No such file or directory$"),
+        copy_in_background("shown", source, str(tmp_path / "missing")) as wait,
+    ):
+        wait()
+
+    os.close(source)
+
+
+def test_an_exception_stops_the_copy(
+    source: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class StoppedError(Exception):
+        pass
+
+    steps = count()
+    monkeypatch.setattr(os, "copy_file_range", lambda *_: next(steps) < MANY, raising=False)
+
+    with (
+        pytest.raises(StoppedError),
+        copy_in_background("shown", source, str(tmp_path / "target")),
+    ):
+        raise StoppedError
+
+    os.close(source)
+    assert next(steps) < MANY
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("gone", SourceError("gone: no such file; create it")),
+        ("/dev/null/x", OutputError("/dev/null/x: Not a directory")),
+        ("a\0b", SourceError("a\0b: not a file name")),
+    ],
+)
+def test_errors_have_the_path_the_reason_and_the_class_of_their_cause(
+    path: str, expected: SrvstatError
+) -> None:
+    with (
+        pytest.raises(type(expected)) as raised,
+        convert_errors(path, OutputError, name_class=SourceError, remedy="create it"),
+    ):
+        os.stat(path)
+
+    assert raised.value.reason == expected.reason
+    assert raised.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(), "can't be read"),
+        (OSError(errno.EIO, "x"), "x"),
+        (OSError(errno.EMFILE, "x"), "x; allow more with `ulimit -n`"),
+    ],
+)
+def test_an_error_has_a_reason_and_with_too_many_open_files_a_remedy(
+    error: OSError, reason: str
+) -> None:
+    with pytest.raises(SourceError, match=f"^file: {reason}$"), convert_errors("file", SourceError):
+        raise error

@@ -1,0 +1,406 @@
+"""Times and player counts as text, in all forms and in every kind of source."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from string import ascii_letters, digits
+from zoneinfo import ZoneInfo
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from conftest import AS_OF, Cli
+from sources.readings import read_file
+from srvstat.contract.time import LATEST, InstantError, parse_instant
+from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.values import RowError, parse_number
+from support.snapshots import read_observations, read_rejects
+
+PLAIN = ColumnMapping()
+SECONDS = ColumnMapping(time_unit="s")
+MILLISECONDS = ColumnMapping(time_unit="ms")
+UTC_TIMES = ColumnMapping(time_zone="UTC")
+BERLIN = ColumnMapping(time_zone="Europe/Berlin")
+NEW_YORK = ColumnMapping(time_zone="America/New_York")
+
+AT = 1_741_129_200_000  # 2025-03-04 23:00 UTC
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "text"),
+    [
+        (PLAIN, "1741129200000"),
+        (PLAIN, " 1741129200000.0 "),
+        (PLAIN, "2025-03-04T23:00:00Z"),
+        (PLAIN, "2025-03-04 23:00:00.000999 UTC"),
+        (PLAIN, "2025-03-05 00:00+01"),
+        (PLAIN, "2025-03-04 19:30:00 -0330"),
+        (SECONDS, "1741129200"),
+        (SECONDS, "1741129200.0009"),
+        (SECONDS, "2025-03-04T23:00Z"),
+        (UTC_TIMES, "2025-03-04 23:00:00"),
+        (UTC_TIMES, "1741129200000"),
+        (BERLIN, "2025-03-05"),
+        (BERLIN, "2025-03-05T00:00:00.0"),
+        (BERLIN, "2025-03-04T23:00:00Z"),
+    ],
+)
+def test_a_time_is_a_number_or_a_date(mapping: ColumnMapping, text: str) -> None:
+    assert mapping.parse_time(text) == AT
+
+
+NO_TIME = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
+NO_ZONE = "no time zone: end it with Z or an offset such as +02:00"
+OUTSIDE = "outside the years 1970 to 9999"
+EARLY = "before 2001 as milliseconds"
+LIKE_SECONDS = f"{EARLY}, so it looks like seconds"
+LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like milliseconds"
+
+
+@pytest.mark.parametrize(
+    ("mapping", "text", "reason"),
+    [
+        (PLAIN, "2025-03-04 23:00:00", NO_ZONE),
+        (SECONDS, "2025-03-04", NO_ZONE),
+        (PLAIN, "1741129200", LIKE_SECONDS),
+        (UTC_TIMES, "1741129200.0", LIKE_SECONDS),
+        (MILLISECONDS, "1741129200.0", LIKE_SECONDS),
+        (MILLISECONDS, "253402300799", LIKE_SECONDS),
+        (PLAIN, "978307199999", EARLY),
+        (PLAIN, "0", EARLY),
+        (PLAIN, "1411", EARLY),
+        (UTC_TIMES, "20149923", EARLY),
+        (UTC_TIMES, "20141123.5", EARLY),
+        (UTC_TIMES, "020141123", EARLY),
+        (PLAIN, "20141123", NO_ZONE),
+        (UTC_TIMES, "19691231", OUTSIDE),
+        (BERLIN, "19700101", OUTSIDE),
+        (SECONDS, "1741129200000", LIKE_MILLISECONDS),
+        (SECONDS, "9" * 5000, OUTSIDE),
+        (PLAIN, "9" * 15, OUTSIDE),
+        (PLAIN, "1.7e12", NO_TIME),
+        (PLAIN, "-5", NO_TIME),
+        (PLAIN, "04/03/2025 23:00", NO_TIME),
+        (PLAIN, "", NO_TIME),
+        (PLAIN, "٣", NO_TIME),
+        (UTC_TIMES, "2025-02-29 12:00:00", "no such day in the calendar"),
+        (UTC_TIMES, "1969-12-31 12:00:00", OUTSIDE),
+        (BERLIN, "1970-01-01 00:30:00", OUTSIDE),
+        (NEW_YORK, "9999-12-31 23:30:00", OUTSIDE),
+        (BERLIN, "2025-03-30 02:30", "does not exist in Europe/Berlin, where the clock"),
+        (BERLIN, "2025-10-26 02:30:00", "occurs twice in Europe/Berlin, where the clock"),
+    ],
+)
+def test_any_other_time_is_an_error(mapping: ColumnMapping, text: str, reason: str) -> None:
+    with pytest.raises(RowError) as caught:
+        mapping.parse_time(text)
+
+    assert str(caught.value).startswith(f"observedAt: {reason}")
+
+
+@pytest.mark.parametrize("text", ["20250305", "20250305.0", " 20250305 "])
+def test_eight_digits_that_are_a_day_are_its_midnight(text: str) -> None:
+    assert BERLIN.parse_time(text) == AT
+    assert SECONDS.parse_time("20250305") == 20_250_305_000
+    assert MILLISECONDS.parse_time("20250305") == 20_250_305
+
+
+@pytest.mark.parametrize("at", [0, 1_411, 20_250_305, 253_402_300_800, 978_307_199_999])
+def test_a_declared_unit_is_that_of_any_number(at: int) -> None:
+    assert MILLISECONDS.parse_time(str(at)) == at
+
+
+@given(
+    minutes=st.lists(st.integers(0, 4_200_000_000 // 60), min_size=1, max_size=5),
+    zone=st.sampled_from(["Europe/Berlin", "Australia/Lord_Howe", "Africa/Monrovia", "UTC"]),
+)
+def test_a_local_time_is_the_only_instant_with_that_clock_time(
+    minutes: list[int], zone: str
+) -> None:
+    mapping = ColumnMapping(time_zone=zone)
+    # Around an instant, so that changes of the clock are as frequent as any time.
+    moments = [EPOCH + timedelta(minutes=each + 86_400) for each in minutes]
+    for moment in moments:
+        local = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+        text = local.isoformat(sep=" ", timespec="seconds")
+        offsets = {
+            (moment + timedelta(hours=hours)).astimezone(ZoneInfo(zone)).utcoffset()
+            for hours in (-24, 24)
+        }
+        instants = [
+            at
+            for offset in offsets
+            if (at := local.replace(tzinfo=UTC) - (offset or timedelta()))
+            .astimezone(ZoneInfo(zone))
+            .replace(tzinfo=None)
+            == local
+        ]
+        if len(instants) == 1:
+            expected = (instants[0] - EPOCH) // timedelta(milliseconds=1)
+            assert mapping.parse_time(text) == expected
+        else:
+            with pytest.raises(RowError):
+                mapping.parse_time(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("0", 0),
+        ("007", 7),
+        (" 12 ", 12),
+        ("12.", 12),
+        ("12.0000", 12),
+        ("0.000", 0),
+        ("9007199254740991", 2**53 - 1),
+        *((text, None) for text in ("", " ", "NA", "NaN", "null", "NULL", "None", r"\N")),
+    ],
+)
+def test_a_player_count_is_whole_or_empty(text: str, count: int | None) -> None:
+    assert PLAIN.parse_count(text) == count
+
+
+@pytest.mark.parametrize(
+    "text", ["12.5", "-1", "+1", "1,234", "12.000", "1e3", "9007199254740992", "x", "٣"]
+)
+def test_any_other_player_count_is_an_error(text: str) -> None:
+    with pytest.raises(RowError):
+        PLAIN.parse_count(text)
+
+
+LARGEST = 2**53 - 1
+HEADER = "serverId,observedAt,players\n"
+CHARACTERS = st.characters(codec="utf-8", exclude_characters='\n\r",')
+
+
+def write_ndjson(server_id: str, observed_at: str, players: str) -> str:
+    instant = json.dumps(observed_at)
+    return f'{{"serverId":{json.dumps(server_id)},"observedAt":{instant},"players":{players}}}'
+
+
+FORMS: dict[str, tuple[str, Callable[[str, str, str], str]]] = {
+    "plain.csv": (HEADER, "{},{},{}".format),
+    "quoted.csv": (HEADER, '"{}","{}","{}"'.format),
+    "week.ndjson": ("\n", write_ndjson),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fields")
+
+
+def read_row(
+    folder: Path,
+    name: str,
+    *,
+    server_id: str = "a",
+    observed_at: str = "1772366400005",
+    players: str = "7",
+) -> tuple[str, int, int] | str:
+    """Return the observation of a row in one of the forms, or the reason for its rejection."""
+    header, write = FORMS[name]
+    row = write(server_id, observed_at, players)
+    found = read_file(folder / name, f"{header}{row}\n".encode())
+    assert [*found.kept, *found.rejects] == [2]
+    return found.kept[2] if found.kept else found.rejects[2][0]
+
+
+SERVER_IDS = st.text(st.sampled_from(ascii_letters + digits + "-") | CHARACTERS, max_size=130)
+
+
+@given(text=SERVER_IDS)
+@example(text="a")
+@example(text="--help")
+@example(text="a" * 128)
+@example(text="a" * 129)
+@example(text="a_b")
+@example(text="é")
+@example(text="\u212a")
+@example(text="\u017f")
+def test_a_server_id_is_1_to_128_letters_digits_and_hyphens(text: str, folder: Path) -> None:
+    is_valid = 1 <= len(text) <= 128 and set(text) <= set(ascii_letters + digits + "-")
+    reason = "serverId: must be 1 to 128 letters, digits and hyphens"
+
+    for name in FORMS:
+        found = read_row(folder, name, server_id=text)
+        assert found == ((text, 1772366400005, 7) if is_valid else reason)
+
+
+NUMBERS = st.integers(0, 10**17).map(str) | st.text(st.sampled_from("0123456789-+._ eENax٣²"))
+
+
+@given(text=NUMBERS)
+@example(text="0")
+@example(text="1000000000000000")
+@example(text=str(LARGEST))
+@example(text=str(LARGEST + 1))
+@example(text="9" * 5000)
+@example(text="")
+@example(text="07")
+@example(text="-0")
+@example(text="+1")
+@example(text="1\t")
+@example(text="12.0")
+@example(text="1e3")
+@example(text="\uff11")
+def test_players_are_plain_digits_up_to_the_largest_exact_integer(text: str, folder: Path) -> None:
+    is_digits = text != "" and set(text) <= set(digits) and (text == "0" or text[0] != "0")
+    is_valid = is_digits and len(text) <= 16 and int(text) <= LARGEST
+    reason = "players: must be a whole number from 0 to 9007199254740991, in digits only"
+
+    for name in ("plain.csv", "quoted.csv"):
+        found = read_row(folder, name, players=text)
+        assert found == (("a", 1772366400005, int(text)) if is_valid else reason)
+
+
+def insert(text: str, at: int, character: str) -> str:
+    return f"{text[:at]}{character}{text[at + 1 :]}"
+
+
+TIMES = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["1970-01-01", "2024-02-29", "2026-02-29", "9999-12-31", "1969-12-31"]),
+    st.sampled_from(["T00:00", " 12:00", "T23:59:59", " 12:00:60", "T12:00:00."]),
+    st.sampled_from(["", ".0", ".123", ".999999999", ".1239"]),
+    st.sampled_from(["Z", "", "+02:00", "-23:59", "+24:00", " Z"]),
+)
+INSTANTS = st.integers(0, 2 * LATEST).map(str) | TIMES
+CHANGED_INSTANTS = st.builds(insert, INSTANTS, st.integers(0, 30), CHARACTERS)
+
+
+@given(text=INSTANTS | CHANGED_INSTANTS)
+@example(text="0001772366400000")
+@example(text=str(LATEST))
+@example(text=str(LATEST + 1))
+@example(text="9" * 5000)
+@example(text="")
+@example(text="1_772_366_400_000")
+@example(text="2026-03-01T12:00")
+@example(text="2026-03-01T12:00:00.999999999999Z")
+@example(text="2026-03-01T12:00:00.5Z")
+@example(text="202\uff16-03-01T12:00Z")
+def test_an_instant_is_parsed_as_in_the_contract(text: str, folder: Path) -> None:
+    try:
+        at = parse_number(text) if re.fullmatch("[0-9]+", text) else parse_instant(text)
+        expected: tuple[str, int, int] | str = ("a", at, 7)
+    except InstantError as error:
+        expected = f"observedAt: {error}"
+
+    for name in FORMS:
+        assert read_row(folder, name, observed_at=text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("978307200000", 978_307_200_000),
+        ("2026-03-01T12:00Z", AS_OF),
+        ("2026-03-01 12:00:59Z", AS_OF + 59_000),
+        ("2026-03-01T12:00:00.1239Z", AS_OF + 123),
+        ("2026-03-01 06:30:00.000-05:30", AS_OF),
+    ],
+)
+@pytest.mark.parametrize("name", FORMS)
+def test_an_instant_is_unix_milliseconds_or_a_time_with_its_zone(
+    name: str, text: str, at: int, folder: Path
+) -> None:
+    assert read_row(folder, name, observed_at=text) == ("a", at, 7)
+
+
+MIDNIGHT = 1_416_700_800_000
+"""2014-11-23T00:00Z."""
+
+EARLY_NUMBERS = (AS_OF, 20141123, 20149923, 978_307_199_999, AS_OF // 1000)
+
+LONG = ["--columns", "id=name,at=when,players=online"]
+WIDE = ["--wide", "at=when"]
+IN_UTC = ["--time-zone", "UTC"]
+
+
+def write_text(path: str, header: str, row: str) -> None:
+    lines = [row.format(at) for at in EARLY_NUMBERS]
+    Path(path).write_text("\n".join(filter(None, [header, *lines, ""])))
+
+
+def write_sources() -> Mapping[str, list[str]]:
+    """Write a source of each shape with the same rows; return the options that read it."""
+    write_text("strict.csv", "serverId,observedAt,players", "a,{},5")
+    write_text("long.csv", "when;name;online", "{};a;5")
+    write_text("wide.csv", "when,a", "{},5")
+    write_text("strict.ndjson", "", '{{"serverId":"a","observedAt":{},"players":5}}')
+    write_text("long.ndjson", "", '{{"name":"a","when":"{}","online":5}}')
+    write_text("wide.ndjson", "", '{{"when":{},"a":5}}')
+    columns = {
+        "serverId": ["a"] * len(EARLY_NUMBERS),
+        "observedAt": EARLY_NUMBERS,
+        "players": [5] * 5,
+    }
+    parquet.write_table(pa.table(columns), "strict.parquet")
+    parquet.write_table(
+        pa.table({"when": pa.array(EARLY_NUMBERS, pa.float64()), "a": [5] * 5}), "w.parquet"
+    )
+    with closing(duckdb.connect("rows.duckdb")) as connection:
+        connection.execute(
+            'CREATE TABLE observations ("serverId" TEXT, "observedAt" BIGINT, players INT)'
+        )
+        rows = [(at,) for at in EARLY_NUMBERS]
+        connection.executemany("INSERT INTO observations VALUES ('a', ?, 5)", rows)
+    points = [{"attributes": {"timestamp": at, "value": 5}} for at in EARLY_NUMBERS]
+    Path("a.json").write_text(json.dumps({"data": points}))
+    return {
+        "strict.csv": [], "long.csv": LONG, "wide.csv": WIDE, "strict.ndjson": [],
+        "long.ndjson": LONG, "wide.ndjson": WIDE, "strict.parquet": [], "w.parquet": WIDE,
+        "rows.duckdb": [], "a.json": ["--from", "battlemetrics"],
+    }  # fmt: skip
+
+
+BUILD = ["snapshot", "build", "out.db", "--game", "game_a", "--overwrite"]
+BUILD += ["--rejects", "rejects.ndjson", "--max-rejected", "100%"]
+
+
+@pytest.mark.usefixtures("here")
+def test_an_integer_before_2001_is_rejected_in_every_shape(cli: Cli) -> None:
+    for name, options in write_sources().items():
+        ran = cli(*BUILD, *options, "--observations", name)
+
+        assert (name, ran.exit_code) == (name, 0)
+        assert (name, read_observations("out.db")) == (name, [("a", AS_OF, 5)])
+        rejects = read_rejects()
+        assert [each["reason"] for each in rejects] == [
+            "observedAt: no time zone: end it with Z or an offset such as +02:00",
+            "observedAt: before 2001 as milliseconds",
+            "observedAt: before 2001 as milliseconds",
+            "observedAt: before 2001 as milliseconds, so it looks like seconds",
+        ], name
+        assert all(
+            str(at) in each["text"] for at, each in zip(EARLY_NUMBERS[1:], rejects, strict=True)
+        )
+
+
+@pytest.mark.usefixtures("here")
+def test_eight_digits_are_a_date_of_the_declared_zone_in_every_shape(cli: Cli) -> None:
+    for name, options in write_sources().items():
+        if "--from" in options:
+            continue
+        ran = cli(*BUILD, *options, *IN_UTC, "--observations", name)
+
+        assert (name, ran.exit_code) == (name, 0)
+        assert sorted(read_observations("out.db")) == [("a", MIDNIGHT, 5), ("a", AS_OF, 5)]
+        assert len(read_rejects()) == len(EARLY_NUMBERS) - 2
+
+
+@pytest.mark.usefixtures("here")
+def test_a_text_before_2001_is_a_time(cli: Cli) -> None:
+    Path("old.csv").write_text("serverId,observedAt,players\na,1999-12-31T23:59Z,5\n")
+
+    assert cli(*BUILD, "--observations", "old.csv").exit_code == 0
+    assert read_observations("out.db") == [("a", 946_684_740_000, 5)]
