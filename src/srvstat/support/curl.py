@@ -63,10 +63,6 @@ _ANSI_ESCAPE = re.compile(
 _ANSI_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
 _NOT_CLOSED = "a quote is not closed"
 _PROBLEMS = {
-    "'": _NOT_CLOSED,
-    '"': _NOT_CLOSED,
-    "$'": _NOT_CLOSED,
-    '$"': _NOT_CLOSED,
     "$(": "a substitution $(…); replace it by its value",
     "${": "a substitution ${…}; replace it by its value",
     "`": "a backtick, as PowerShell continues a line; copy the command for bash",
@@ -74,7 +70,7 @@ _PROBLEMS = {
     "(": "a parenthesis outside quotes; quote it, or write its value",
     "{": "braces outside quotes; quote the data",
 }
-"""The reasons why a line can't be read, by the characters at which reading stops."""
+"""Why a line can't be read, by the characters at which reading stops; others are quotes."""
 
 # cmd.exe replaces %ID% if that variable is set; otherwise the text stays. In a URL, %C3%A9 is an
 # encoded letter, and its %C3% no variable: two hexadecimal digits follow both percent signs.
@@ -234,7 +230,8 @@ def _match_piece(pattern: re.Pattern[str], text: str, at: int, limit: int) -> re
         raise UnreadableError(f"longer than {MAX_LINE_LENGTH:,} characters")
     piece = pattern.match(text, at, limit)
     if not piece:
-        raise UnreadableError(next(_PROBLEMS[key] for key in _PROBLEMS if text.startswith(key, at)))
+        reasons = (_PROBLEMS[key] for key in _PROBLEMS if text.startswith(key, at))
+        raise UnreadableError(next(reasons, _NOT_CLOSED))
     return piece
 
 

@@ -11,13 +11,7 @@ import numpy as np
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.time import DAY_MS, DAYS, LATEST, Window, find_window, format_instant
-from srvstat.documents.support import (
-    ChangedAnswer,
-    ChangedServer,
-    Difference,
-    ServerChanges,
-    SnapshotDiff,
-)
+from srvstat.documents import support as documents
 from srvstat.operations import answers as operations
 from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.read.observations import read_observations
@@ -50,7 +44,7 @@ def compare_snapshots(
     references: Sequence[ServerReference] = (),
     *,
     at: int | None = None,
-) -> SnapshotDiff:
+) -> documents.SnapshotDiff:
     """Return the differences between two snapshots: of the named servers, or of all.
 
     Both answer as of `at`, by default the earlier of their own. Of a bundle, only what it covers is
@@ -63,8 +57,8 @@ def compare_snapshots(
     files = _Files(old, new, max(covered, default=None))
     added: list[str] = []
     removed: list[str] = []
-    changed: list[ChangedServer] = []
-    answers: list[ChangedAnswer] = []
+    changed: list[documents.ChangedServer] = []
+    answers: list[documents.ChangedAnswer] = []
     pairs = _find_pairs(files, references) if references else _join_servers(files)
     for before, after in pairs if old.root != new.root else ():
         if before is None or after is None:
@@ -76,16 +70,16 @@ def compare_snapshots(
         if fields or len(differing):
             days = np.unique(differing // DAY_MS).tolist()
             dates = tuple(format_instant(day * DAY_MS)[:10] for day in days)
-            changed.append(ChangedServer(server_id=before.id, fields=fields, days=dates))
+            changed.append(documents.ChangedServer(server_id=before.id, fields=fields, days=dates))
             answers += _compare_answers(files, before, after, differing, at)
-    return SnapshotDiff(
+    return documents.SnapshotDiff(
         as_of=at,
         root=new.root,
         old_as_of=old.as_of,
         new_as_of=new.as_of,
         old_root=old.root,
         compared_from=files.compared_from,
-        servers=ServerChanges(
+        servers=documents.ServerChanges(
             added=tuple(added) if old.covered_from is None else (),
             removed=tuple(removed) if new.covered_from is None else (),
             changed=tuple(changed),
@@ -183,7 +177,7 @@ def _find_missing(ones: Observations, others: Observations) -> Numbers:
 
 def _compare_answers(
     files: _Files, old: ServerRow, new: ServerRow, differing: Numbers, at: int
-) -> Iterator[ChangedAnswer]:
+) -> Iterator[documents.ChangedAnswer]:
     """Yield the results of a server that differ, in the order of the ranges.
 
     `differing` are the instants of the observations that differ, ascending.
@@ -202,7 +196,9 @@ def _compare_answers(
             )
             differences = _find_changed_members(before, after)
         if differences:
-            yield ChangedAnswer(server_id=old.id, range=name, differences=tuple(differences))
+            yield documents.ChangedAnswer(
+                server_id=old.id, range=name, differences=tuple(differences)
+            )
 
 
 def _list_copied(server: ServerRow) -> dict[str, Any]:
@@ -210,7 +206,9 @@ def _list_copied(server: ServerRow) -> dict[str, Any]:
     return {"cfxId": server.cfx_id, "currentPlayers": server.players_current}
 
 
-def _find_changed_members(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+def _find_changed_members(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> list[documents.Difference]:
     """Return the differences between two objects with the same keys."""
     # Most members are equal, and comparing them in detail takes longer.
     keys = [key for key, value in old.items() if value != new[key]]

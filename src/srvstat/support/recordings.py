@@ -20,17 +20,9 @@ from srvstat.contract.http import (
 )
 from srvstat.contract.models import InvalidValueError, validate
 from srvstat.contract.time import InstantError, parse_instant
-from srvstat.documents.support import (
-    PlainExchange,
-    PlainResponse,
-    Recording,
-    StoredResponse,
-)
+from srvstat.documents.support import PlainExchange, PlainResponse, Recording, StoredResponse
 from srvstat.files import json_stream
 from srvstat.files.reading import split_lines
-
-STATUSES = range(100, 600)
-NOT_A_STATUS = "must be from 100 to 599"
 
 _ORIGIN = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
 _SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*:(?![^/?#]*@)", re.IGNORECASE)
@@ -156,9 +148,8 @@ def _parse_exchange(place: str, line: bytes) -> Exchange:
         if not isinstance(value, dict):
             raise UnreadableError("must be an object")
         value = _parse_instants(value)
-        if "document" in value:
-            return _build_exchange(place, validate(Recording, value, _MESSAGES, by_alias=True))
-        return _build_exchange(place, validate(PlainExchange, value, _MESSAGES, by_alias=True))
+        model: type[Recording | PlainExchange] = Recording if "document" in value else PlainExchange
+        return _build_exchange(place, validate(model, value, _MESSAGES, by_alias=True))
     except (wire.JsonError, InvalidValueError) as error:
         raise UnreadableError(str(error)) from None
     except RecursionError:  # shallow enough to parse, too deep to validate
@@ -203,10 +194,15 @@ def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:
 def _build_response(recorded: StoredResponse | PlainResponse | None) -> RecordedResponse | None:
     if recorded is None:
         return None
-    if recorded.status not in STATUSES:
-        raise UnreadableError(f"response.status: {NOT_A_STATUS}")
-    body = None if recorded.body is None else recorded.body.encode()
-    return RecordedResponse(recorded.status, body)
+    _check_status(recorded.status)
+    return RecordedResponse(
+        recorded.status, None if recorded.body is None else recorded.body.encode()
+    )
+
+
+def _check_status(status: int) -> None:
+    if status not in range(100, 600):
+        raise UnreadableError("response.status: must be from 100 to 599")
 
 
 def _decode_body(text: str | None, encoded: str | None) -> bytes:
@@ -214,10 +210,14 @@ def _decode_body(text: str | None, encoded: str | None) -> bytes:
         return (text or "").encode()
     if text is not None:
         raise UnreadableError("request: both body and bodyBase64")
+    return _decode_base64("request.bodyBase64", encoded)
+
+
+def _decode_base64(name: str, text: str) -> bytes:
     try:
-        return base64.b64decode(encoded, validate=True)
+        return base64.b64decode(text, validate=True)
     except ValueError:  # binascii.Error, or a character that is not ASCII
-        raise UnreadableError("request.bodyBase64: not base64") from None
+        raise UnreadableError(f"{name}: not base64") from None
 
 
 _T = TypeVar("_T")
@@ -247,11 +247,9 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
         for count, entry in enumerate(_read_entries(json_stream.parse_events(chunks)), 1):
             place = f"{title}, entry {count}"
             try:
-                exchange = _build_har_exchange(place, entry)
+                yield _build_har_exchange(place, entry)
             except UnreadableError as error:
                 yield Unreadable(place, str(error))
-            else:
-                yield exchange
     except json_stream.CutOffError:
         problem = f"cut off after entry {count}; export it again"
     except json_stream.NotJsonError:
@@ -367,8 +365,7 @@ def _build_har_response(entry: Any) -> RecordedResponse | None:
     status = _get(entry, "response.status", int)
     if not status:
         return None
-    if status not in STATUSES:
-        raise UnreadableError(f"response.status: {NOT_A_STATUS}")
+    _check_status(status)
     body = _build_body(entry, "response.content")
     headers: Headers = _find(entry, "response.headers") or ()
     if body is not None and _find(entry, "response.content.encoding"):
@@ -383,10 +380,7 @@ def _build_body(entry: Any, path: str) -> bytes | None:
         return None if text is None else text.encode()
     if encoding.lower() != "base64":
         raise UnreadableError(f"{path}.encoding: not base64")
-    try:
-        return base64.b64decode("".join(text.split()), validate=True)
-    except ValueError:  # binascii.Error, or a character that is not ASCII
-        raise UnreadableError(f"{path}.text: not base64") from None
+    return _decode_base64(f"{path}.text", "".join(text.split()))
 
 
 def _decompress(place: str, body: bytes, coding: bytes) -> bytes:

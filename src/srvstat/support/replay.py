@@ -20,32 +20,14 @@ from srvstat.contract.requests import CompareRequest, ServerReference, parse_com
 from srvstat.contract.responses import ErrorResponse, Response
 from srvstat.contract.time import DAY_MS
 from srvstat.contract.wire import EncodedJson
-from srvstat.documents.support import (
-    Answer,
-    Difference,
-    Explanation,
-    Interval,
-    ReferencedServers,
-    Replay,
-    ReplayCounts,
-    ReplayedExchange,
-    ServerIntervals,
-)
+from srvstat.documents import support as documents
 from srvstat.files.reading import STDIN, format_title, open_input
 from srvstat.operations import answers as operations
 from srvstat.operations.access import Access, Plan
 from srvstat.operations.answers import NotInBundleError
 from srvstat.operations.redaction import HIDDEN_PART, KeyFilter
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.support.comparing import (
-    EXACT,
-    MAX_DIFFERENCES,
-    compare_bodies,
-    escape_step,
-    find_differences,
-    shorten_difference,
-    unescape_step,
-)
+from srvstat.support import comparing
 from srvstat.support.curl import read_curl
 from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable, read_har, read_ndjson
 
@@ -118,7 +100,7 @@ class ReplaySettings:
 
     at: AtRule | int = "recorded"
     within: int = 2 * DAY_MS
-    tolerance: Decimal = EXACT
+    tolerance: Decimal = comparing.EXACT
     plan: Plan | None = None
     access: Access | None = None
     is_explained: bool = False
@@ -126,7 +108,7 @@ class ReplaySettings:
 
 def replay(
     snapshot: Snapshot, exchanges: Iterable[Exchange | Unreadable], settings: ReplaySettings
-) -> Replay:
+) -> documents.Replay:
     """Answer all exchanges and compare the answers with the recorded responses.
 
     Raises SnapshotError, and what iterating over the exchanges raises.
@@ -135,11 +117,11 @@ def replay(
     replayed = tuple(map(replayer.replay, exchanges))
     counts = Counter[str](exchange.class_ for exchange in replayed)
     not_reproducible = counts.pop("notReproducible", 0)
-    return Replay(
+    return documents.Replay(
         as_of=snapshot.as_of,
         root=snapshot.root,
         exchanges=replayed,
-        counts=ReplayCounts(not_reproducible=not_reproducible, **counts),
+        counts=documents.ReplayCounts(not_reproducible=not_reproducible, **counts),
     )
 
 
@@ -184,10 +166,12 @@ class _Replayer:
     snapshot: Snapshot
     settings: ReplaySettings
 
-    def replay(self, exchange: Exchange | Unreadable) -> ReplayedExchange:
+    def replay(self, exchange: Exchange | Unreadable) -> documents.ReplayedExchange:
         if isinstance(exchange, Unreadable):
             reason = KeyHider((), self.settings.access).hide_reason(exchange.reason)
-            return ReplayedExchange(place=exchange.place, class_="unreadable", reason=reason)
+            return documents.ReplayedExchange(
+                place=exchange.place, class_="unreadable", reason=reason
+            )
         head = exchange.head
         hider = KeyHider(head.headers, self.settings.access)
         is_foreign = exchange.is_foreign or head.method == "OPTIONS"  # a preflight
@@ -196,7 +180,7 @@ class _Replayer:
             path = path[:_MAX_FOREIGN_LENGTH]
         else:
             path = hider.hide_target(head.path + (b"?" + head.query if head.query else b""))
-        replayed = ReplayedExchange(
+        replayed = documents.ReplayedExchange(
             place=exchange.place,
             method=hider.hide_method(head.method),
             path=path,
@@ -262,8 +246,10 @@ class _Replayer:
                 differences = self._compare(response, answered)
             elif not times.whole and searched[0] > max(at - self.settings.within, 0):
                 findings["reason"] = "the bundle covers only a part of the search"
-        if len(differences) == MAX_DIFFERENCES:
-            findings["reason"] = f"only the first {MAX_DIFFERENCES:,} differences are listed"
+        if len(differences) == comparing.MAX_DIFFERENCES:
+            findings["reason"] = (
+                f"only the first {comparing.MAX_DIFFERENCES:,} differences are listed"
+            )
         if _has_value(differences) and _has_hidden_key(exchange):
             raise NotReproducibleError("the recording hides a key that the request had")
         findings["class_"] = "differs" if _has_value(differences) else "match"
@@ -336,16 +322,20 @@ class _Replayer:
             raise GatewayUnauthorizedError(f"{http.KEY_HEADER}: not recorded")
         return None
 
-    def _compare(self, response: RecordedResponse, answered: RecomputedAnswer) -> list[Difference]:
+    def _compare(
+        self, response: RecordedResponse, answered: RecomputedAnswer
+    ) -> list[documents.Difference]:
         if response.status != answered.status:
             return _compare_errors(response, answered)
-        return compare_bodies(response.body or b"", answered.body, self.settings.tolerance)
+        return comparing.compare_bodies(
+            response.body or b"", answered.body, self.settings.tolerance
+        )
 
     def _search(
         self,
         response: RecordedResponse,
         answered: RecomputedAnswer,
-        differences: list[Difference],
+        differences: list[documents.Difference],
         at: int,
     ) -> "tuple[Instants, TrueTimes]":
         """Find when a response was true; only the results of a comparison change with time."""
@@ -368,20 +358,22 @@ class _Replayer:
         body = EncodedJson(answered.body.decode()) if answered.body else None
         findings: Findings = {
             "as_of": at,
-            "answer": Answer(status=answered.status, body=body),
+            "answer": documents.Answer(status=answered.status, body=body),
         }
         request = answered.request
         if request is not None:
             servers = (request,) if isinstance(request, ServerReference) else request.servers
             names = tuple(f"{server.by}:{server.identifier}" for server in servers)
-            findings["request"] = ReferencedServers(
+            findings["request"] = documents.ReferencedServers(
                 servers=names, range=getattr(request, "range", None)
             )
         if self.settings.is_explained and request is not None and answered.status == HTTPStatus.OK:
             findings["explanation"] = self._explain(request, at)
         return findings
 
-    def _explain(self, request: ServerReference | CompareRequest, at: int) -> Explanation | None:
+    def _explain(
+        self, request: ServerReference | CompareRequest, at: int
+    ) -> documents.Explanation | None:
         """Explain an answer; None as of a time before a bundle, at which Get Server has one."""
         from srvstat.support import explain  # noqa: PLC0415 - see _search
 
@@ -400,16 +392,18 @@ def _has_hidden_key(exchange: Exchange) -> bool:
     return exchange.is_from_service and any(HIDDEN_PART in part for part in parts)
 
 
-def _compare_errors(response: RecordedResponse, answered: RecomputedAnswer) -> list[Difference]:
+def _compare_errors(
+    response: RecordedResponse, answered: RecomputedAnswer
+) -> list[documents.Difference]:
     """Return the difference of a status and, if an API error was recorded, of its code."""
-    status = Difference(
+    status = documents.Difference(
         pointer="/status", recorded=response.status, recomputed=answered.status, class_="value"
     )
     recorded, recomputed = _find_code(response.body or b""), _find_code(answered.body)
     if recorded is None:
         return [status]
     ours = {} if recomputed is None else {"code": recomputed}
-    return [status, *find_differences({"error": {"code": recorded}}, {"error": ours})]
+    return [status, *comparing.find_differences({"error": {"code": recorded}}, {"error": ours})]
 
 
 def _find_code(body: bytes) -> str | None:
@@ -421,7 +415,7 @@ def _find_code(body: bytes) -> str | None:
     return code if isinstance(code, str) and code in get_args(ErrorCode) else None
 
 
-def _has_value(differences: Iterable[Difference]) -> bool:
+def _has_value(differences: Iterable[documents.Difference]) -> bool:
     return any(difference.class_ == "value" for difference in differences)
 
 
@@ -430,14 +424,14 @@ def _describe_times(times: "TrueTimes", searched: "Instants") -> Findings:
         "searched": _describe_intervals([searched])[0],
         "true_during": _describe_intervals(times.whole),
         "servers": tuple(
-            ServerIntervals(server_id=name, true_during=_describe_intervals(intervals))
+            documents.ServerIntervals(server_id=name, true_during=_describe_intervals(intervals))
             for name, intervals in times.servers
         ),
     }
 
 
-def _describe_intervals(intervals: "Iterable[Instants]") -> tuple[Interval, ...]:
-    return tuple(Interval(from_=start, to=end) for start, end in intervals)
+def _describe_intervals(intervals: "Iterable[Instants]") -> tuple[documents.Interval, ...]:
+    return tuple(documents.Interval(from_=start, to=end) for start, end in intervals)
 
 
 class KeyHider:
@@ -491,15 +485,16 @@ class KeyHider:
             hidden["request"] = hidden["request"].model_copy(update={"servers": names})
         if "differences" in hidden:
             hidden["differences"] = tuple(
-                shorten_difference(self._hide_difference(each)) for each in hidden["differences"]
+                comparing.shorten_difference(self._hide_difference(each))
+                for each in hidden["differences"]
             )
         return hidden
 
-    def _hide_difference(self, difference: Difference) -> Difference:
-        steps = map(unescape_step, difference.pointer.split("/"))
+    def _hide_difference(self, difference: documents.Difference) -> documents.Difference:
+        steps = map(comparing.unescape_step, difference.pointer.split("/"))
         return difference.model_copy(
             update={
-                "pointer": "/".join(escape_step(self.hide(step)) for step in steps),
+                "pointer": "/".join(comparing.escape_step(self.hide(step)) for step in steps),
                 "recorded": self._hide_value(difference.recorded),
             }
         )
