@@ -73,7 +73,7 @@ def test_a_key_without_a_reader_is_reported_by_its_digest() -> None:
 
 def format_unprinted_key_message() -> str:
     """Return the message about the only key in the file."""
-    (customer,) = read_access("access.toml").customers
+    (customer,) = read_access("access.toml").customers.values()
     digest = f'sha256 = "{customer.sha256.hex()}"'
     assert digest in Path("access.toml").read_text()
     return f"access.toml: the key was added but not printed; remove the one with {digest}"

@@ -24,7 +24,6 @@ from srvstat.contract.requests import CompareRequest, ServerReference, build_com
 from srvstat.operations.access import (
     MAX_ACCESS_BYTES,
     Access,
-    Customer,
     Plan,
     add_key,
     generate_key,
@@ -32,8 +31,13 @@ from srvstat.operations.access import (
 )
 from support.records import PLANS, AccessFile, access_files, format_key_table
 
-STARTER = Plan("starter", ("get-server", "compare-servers"), ("24h", "7d"), 0, 60)
-DETAILS = Plan("details", ("get-server",), (), 7, None)
+STARTER = Plan(
+    name="starter",
+    operations=("get-server", "compare-servers"),
+    ranges=("24h", "7d"),
+    requests_per_minute=60,
+)
+DETAILS = Plan(name="details", operations=("get-server",), ranges=(), raw_history_days=7)
 ONE, OTHER = "1" * 64, "2" * 64
 GET = ServerReference(identifier="a", by="id")
 
@@ -86,18 +90,6 @@ def test_a_file_has_plans_and_keys(path: Path) -> None:
     assert access.find_customer(b"\xff\x00") is None
 
 
-def test_finding_a_customer_is_fast_among_many_keys() -> None:
-    plans = {"starter": STARTER}
-    digests = [hashlib.sha256(b"key-%d" % number).digest() for number in range(30_000)]
-    access = Access(plans, tuple(Customer(sha256, STARTER) for sha256 in digests))
-
-    began = time.perf_counter()
-    found = [access.find_customer(b"key-%d" % number) for number in range(29_000, 31_000)]
-
-    assert time.perf_counter() - began < 1  # comparing each digest takes five seconds
-    assert found == [*access.customers[29_000:], *[None] * 1_000]
-
-
 def test_the_example_in_the_documentation_is_valid(path: Path) -> None:
     text = (ROOT / "docs" / "access.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
@@ -105,7 +97,8 @@ def test_the_example_in_the_documentation_is_valid(path: Path) -> None:
 
     access = read_access(str(path))
 
-    starter = Plan("starter", STARTER.operations, ("24h", "7d", "30d"), 7, 60)
+    changed = {"ranges": ("24h", "7d", "30d"), "raw_history_days": 7}
+    starter = STARTER.model_copy(update=changed)
     assert access.plans == {"starter": starter}
     assert len(access.customers) == 1
 
@@ -114,7 +107,7 @@ def test_the_error_for_an_unknown_plan_lists_the_plans(path: Path) -> None:
     with pytest.raises(UsageError, match=r'^no plan "pro"; the file has starter, details$'):
         read_access(str(path)).get_plan("pro")
     with pytest.raises(UsageError, match=r'^no plan "pro"; the file has no plans$'):
-        Access({}, ()).get_plan("pro")
+        Access({}, {}).get_plan("pro")
 
 
 @pytest.mark.parametrize(
@@ -131,12 +124,12 @@ def test_the_error_for_an_unknown_plan_lists_the_plans(path: Path) -> None:
             "the plan details does not include compare-servers, only get-server",
         ),
         (
-            Plan("none", (), ("24h",), 365, None),
+            Plan(name="none", operations=(), ranges=("24h",)),
             GET,
             "the plan none does not include get-server or any other operation",
         ),
         (
-            Plan("raw", ("compare-servers",), (), 365, None),
+            Plan(name="raw", operations=("compare-servers",), ranges=()),
             compare("24h"),
             "the plan raw does not include 24h or any other range",
         ),
@@ -315,7 +308,7 @@ def test_a_file_reads_the_same_in_every_form_of_toml(
         assert (list(read.operations), list(read.ranges)) == (plan["operations"], plan["ranges"])
         assert read.raw_history_days == plan.get("raw_history_days", 0)
         assert read.requests_per_minute == plan.get("requests_per_minute")
-    assert {one.sha256.hex(): one.plan.name for one in access.customers} == keys
+    assert {one.sha256.hex(): one.plan.name for one in access.customers.values()} == keys
 
 
 def test_a_generated_key_is_random_and_has_a_prefix() -> None:

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -56,6 +56,9 @@ from srvstat.documents.support import Recording, StoredResponse
 from srvstat.operations.redaction import HIDDEN, KeyFilter
 from srvstat.render.web import DOCS_ASSETS, find_asset
 from srvstat.snapshot.read.verify import SpotCheck
+
+if TYPE_CHECKING:
+    from srvstat.asgi.explore import Explorer
 
 BODY_SECONDS = 5.0
 """From the end of a request's head to the end of its body."""
@@ -105,29 +108,6 @@ class Exchange:
     """The one that answers; None until it is selected."""
 
 
-class Site(Protocol):
-    """Answers some paths. They are outside the contract and the order of D11 (D21)."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Headers of all its answers, errors included."""
-
-    @property
-    def allows_cors(self) -> bool:
-        """Whether `--cors` also lets pages of other origins read the answers."""
-
-    def has_path(self, path: bytes) -> bool:
-        """Return whether a path, as sent, belongs to the site."""
-
-    async def answer(
-        self, head: http.Head, entry: dict[str, Any], headers: dict[str, str]
-    ) -> Response:
-        """Return the answer with `headers`; add to them and to the log entry.
-
-        Raises ApiError, SnapshotError.
-        """
-
-
 class Service:
     """The ASGI application. Create it before the event loop starts.
 
@@ -142,12 +122,13 @@ class Service:
         self.authenticator = Authenticator(settings.access, log)
         self.snapshot = ServedSnapshot(settings.snapshot, log)
         self.operational = OperationalPaths(self.snapshot)
-        self.sites: tuple[Site, ...] = (self.operational, ApiDocs())
+        # They answer paths outside the contract and the order of D11 (D21).
+        self.sites: list[OperationalPaths | ApiDocs | Explorer] = [self.operational, ApiDocs()]
         if settings.explore:
             # The page needs the analyzer, which the API does not.
-            from srvstat.asgi.explore import Explorer  # noqa: PLC0415
+            from srvstat.asgi import explore  # noqa: PLC0415
 
-            self.sites += (Explorer(self.snapshot, self.authenticator),)
+            self.sites.append(explore.Explorer(self.snapshot, self.authenticator))
         try:
             self.recorder = None if settings.record is None else Recorder(settings.record, log)
         except SrvstatError:
@@ -422,6 +403,8 @@ class OperationalPaths:
 
 class ApiDocs:
     """The page that shows `/openapi.json`, and its files.
+
+    It is Swagger UI, which can send requests, unlike Redoc: a client developer tries that first.
 
     Create it before the event loop starts, because it reads the files.
     """

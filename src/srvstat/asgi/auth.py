@@ -20,14 +20,6 @@ _MAX_INTEGER = 999_999_999_999_999
 """The largest integer of a header (RFC 9651, section 3.3.1)."""
 
 
-class TooManyRequestsError(RateLimitedError):
-    """A plan's limit was exceeded; `retry_after` is the time to wait, in whole seconds."""
-
-    def __init__(self, reason: str, retry_after: int) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
-
-
 class Quota(NamedTuple):
     """What a caller may request after a request that was counted, or refused and not counted.
 
@@ -45,7 +37,9 @@ class Quota(NamedTuple):
 def format_quota(plan: str, limit: int, quota: Quota) -> dict[str, str]:
     """Return the headers that tell a client the limit of its plan, and what remains of it.
 
-    They follow draft-ietf-httpapi-ratelimit-headers-11. The name of a plan needs no escapes.
+    They follow draft-ietf-httpapi-ratelimit-headers-11, which defines `t` as the time within which
+    a client can use no more than `r`. So `r` requests succeed at once, and one more after `t`
+    seconds: with the whole window as `t`, a client would wait for longer than it has to.
     """
     allowed, remaining = min(limit, _MAX_INTEGER), min(quota.remaining, _MAX_INTEGER)
     return {
@@ -56,6 +50,9 @@ def format_quota(plan: str, limit: int, quota: Quota) -> dict[str, str]:
 
 class RateLimiter:
     """Count the requests of each caller within the last minute, by a monotonic clock.
+
+    By the time of day, setting the clock back would block callers, and setting it forward would
+    remove all limits.
 
     The cost of a request does not depend on the number of callers. A caller is forgotten after a
     minute without requests.
@@ -146,7 +143,7 @@ class Authenticator:
     def count_request(self, caller: Caller, headers: dict[str, str]) -> None:
         """Count a request if the caller's plan has a limit, and add it to the answer's headers.
 
-        Raises TooManyRequestsError.
+        Raises RateLimitedError.
         """
         plan = caller.plan
         if plan is None or plan.requests_per_minute is None:
@@ -155,7 +152,7 @@ class Authenticator:
         quota = self._limiter.count(caller.digest, limit)
         headers |= format_quota(plan.name, limit, quota)
         if not quota.is_accepted:
-            raise TooManyRequestsError(f"more than {limit:,} requests a minute", quota.seconds)
+            raise RateLimitedError(f"more than {limit:,} requests a minute", quota.seconds)
 
     def is_registered(self, key: bytes) -> bool:
         """Return whether the access file has a key."""

@@ -8,9 +8,8 @@ from typing import Any
 from starlette.responses import Response
 
 from srvstat.asgi import EVERY_ORIGIN
-from srvstat.asgi.auth import TooManyRequestsError
 from srvstat.contract import http
-from srvstat.contract.errors import ApiError, GatewayUnauthorizedError
+from srvstat.contract.errors import ApiError, GatewayUnauthorizedError, RateLimitedError
 from srvstat.contract.responses import ErrorResponse
 
 REASON_HEADER = "X-Srvstat-Reason"
@@ -63,7 +62,7 @@ def build_error_response(error: ApiError, headers: dict[str, str]) -> Response:
         extra = {"allow": error.allowed}
     elif isinstance(error, GatewayUnauthorizedError):
         extra = {"www-authenticate": http.KEY_CHALLENGE}
-    elif isinstance(error, TooManyRequestsError):
+    elif isinstance(error, RateLimitedError):
         extra = {"retry-after": str(error.retry_after)}
     body = ErrorResponse.from_error(error).to_json()
     return Response(body, error.http_status, headers | extra, http.JSON_TYPE)

@@ -6,36 +6,26 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from srvstat.asgi import RehearsalSettings
-from srvstat.asgi.auth import TooManyRequestsError
 from srvstat.contract.errors import (
     ApiError,
-    FeatureNotAvailableError,
     GatewayUnauthorizedError,
     InternalError,
-    InvalidRequestError,
-    ServerNotFoundError,
+    RateLimitedError,
 )
 from srvstat.contract.http import Headers, find_values
 
 _CODE = re.compile(rb'[ \t]*code[ \t]*=[ \t]*("?)([0-9]{3})\1[ \t]*(?:;.*)?', re.IGNORECASE)
 
-_RETRY_AFTER = 1
-"""Seconds in the `Retry-After` of a rehearsed 429: short, so that a test of a retry is quick."""
-
-_BY_PREFER = "rehearsed by Prefer"
-_ERRORS: Mapping[bytes, Callable[[], ApiError]] = {
-    b"400": partial(InvalidRequestError, _BY_PREFER),
-    b"401": partial(GatewayUnauthorizedError, _BY_PREFER),
-    b"403": partial(FeatureNotAvailableError, _BY_PREFER),
-    b"404": partial(ServerNotFoundError, _BY_PREFER),
-    b"429": partial(TooManyRequestsError, _BY_PREFER, _RETRY_AFTER),
-    b"500": partial(InternalError, _BY_PREFER),
+_ERRORS: Mapping[bytes, type[ApiError]] = {
+    b"%d" % kind.http_status: kind for kind in ApiError.__subclasses__()
 }
-"""The errors of the contract by the code that a request prefers."""
+"""The errors of the contract by the code that a request prefers.
+
+The `Retry-After` of a 429 is the shortest, so that a test of a retry is quick.
+"""
 
 
 class DroppedError(Exception):
@@ -83,7 +73,7 @@ class Rehearsal:
             if code in _ERRORS:
                 applied = f"code={code.decode()}"
                 entry["rehearsed"] = headers["preference-applied"] = applied
-                raise _adapt_limit(_ERRORS[code](), headers)
+                raise _adapt_limit(_ERRORS[code]("rehearsed by Prefer"), headers)
         if drops:
             entry["rehearsed"] = "drop"
             raise DroppedError
@@ -109,7 +99,7 @@ class Rehearsal:
 def _adapt_limit(error: ApiError, headers: dict[str, str]) -> ApiError:
     """Return an error, after changing headers of the plan's limit that contradict it."""
     plan, limit, _ = headers.get("ratelimit", "").partition(";")
-    if limit and isinstance(error, TooManyRequestsError):
+    if limit and isinstance(error, RateLimitedError):
         headers["ratelimit"] = f"{plan};r=0;t={error.retry_after}"
     elif limit and isinstance(error, GatewayUnauthorizedError):
         del headers["ratelimit"], headers["ratelimit-policy"]

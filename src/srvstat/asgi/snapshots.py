@@ -58,6 +58,9 @@ class Work(Enum):
 class Workers:
     """Give each free worker to the question that has waited longest.
 
+    A comparison reads a few rows of each server, whatever its range. So no request is expensive,
+    and there is one queue for all. Only a slow disk delays requests.
+
     Create it before the event loop starts, and use it inside.
     """
 
@@ -121,7 +124,10 @@ class Cache(Generic[_T]):
 
 
 class Generation:
-    """A file that was at the path: its connection in each worker, and the answers from it."""
+    """A file that was at the path: its connection in each worker, and the answers from it.
+
+    The answers are kept as text, so that no figure is formatted twice.
+    """
 
     def __init__(self, files: Mapping[Worker, Snapshot]) -> None:
         self.files = files
@@ -178,7 +184,8 @@ class ServedSnapshot:
     ) -> _T:
         """Call a function with the generation's file in a worker.
 
-        A started call is completed: `remember` gets its value even if this task is cancelled.
+        A started call is completed: `remember` gets its value even if this task is cancelled, at
+        its deadline or because the client has left. A retry then succeeds.
 
         Raises what the function raises.
         """

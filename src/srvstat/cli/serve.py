@@ -386,7 +386,7 @@ def check(form: PlainForm, access: Annotated[str, ACCESS] = _ACCESS_FILE) -> Out
 
 def summarize_access(access: Access) -> AccessCheck:
     """Return what each plan of an access file allows, in the order of the file."""
-    keys = Counter(customer.plan.name for customer in access.customers)
+    keys = Counter(customer.plan.name for customer in access.customers.values())
     plans = tuple(
         PlanPermissions(
             name=plan.name,

@@ -149,12 +149,16 @@ class ServerNotFoundError(ApiError):
 
 
 class RateLimitedError(ApiError):
-    """A request limit was exceeded."""
+    """A request limit was exceeded; `retry_after` is the time to wait, in whole seconds."""
 
     code = "RATE_LIMITED"
     http_status = 429
     message = "Rate limit exceeded"
     exit_code = 49
+
+    def __init__(self, reason: str, retry_after: int = 1) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
 
 
 class InternalError(ApiError):

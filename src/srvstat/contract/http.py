@@ -251,7 +251,10 @@ def _decode(text: bytes, place: str) -> str:
 
 
 def read_openapi() -> bytes:
-    """Return the document: indented JSON in UTF-8 that ends with a newline."""
+    """Return the document: indented JSON in UTF-8 that ends with a newline.
+
+    It is written by hand, because it is the same everywhere; a test compares it with the models.
+    """
     # importlib.resources takes longer to import than the whole command to run.
     with open(os.path.join(os.path.dirname(__file__), "openapi.json"), "rb") as file:
         return file.read()

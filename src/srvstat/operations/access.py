@@ -53,8 +53,7 @@ class _AccessFile(models.ContractModel):
     keys: models.Members[_KeyTable] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(_PlanTable):
     """The operations and ranges that a customer may use, and how often.
 
     `raw_history_days` is the permitted depth of raw history, in days before the snapshot's as_of;
@@ -63,10 +62,6 @@ class Plan:
     """
 
     name: str
-    operations: tuple[Operation, ...]
-    ranges: tuple[Range, ...]
-    raw_history_days: int
-    requests_per_minute: int | None
 
     def check_request(self, request: ServerReference | CompareRequest) -> None:
         """Check that the plan includes a request.
@@ -107,7 +102,8 @@ class Plan:
     def check_timeline(self, range: Range, as_of: int) -> None:
         """Check that the plan includes a chart over a range, in a snapshot as of `as_of`.
 
-        The plan must include the range and its raw history: short steps reveal observations.
+        The plan must include the range and its raw history: the steps are as short as the usual
+        interval, so most averages are single observations.
 
         Raises FeatureNotAvailableError.
         """
@@ -129,15 +125,10 @@ class Customer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The plans by name, and the customers."""
+    """The plans by name, and the customers by the digest of their key."""
 
     plans: Mapping[str, Plan]
-    customers: tuple[Customer, ...] = field(repr=False)
-    _by_sha256: Mapping[bytes, Customer] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        by_sha256 = {customer.sha256: customer for customer in self.customers}
-        object.__setattr__(self, "_by_sha256", by_sha256)  # the class is frozen
+    customers: Mapping[bytes, Customer] = field(repr=False)
 
     def get_plan(self, name: str) -> Plan:
         """Return the plan with a name.
@@ -155,7 +146,7 @@ class Access:
         the look-up may depend on the digest, which is harmless: no key follows from its digest.
         """
         sha256 = hashlib.sha256(key).digest()
-        customer = self._by_sha256.get(sha256)
+        customer = self.customers.get(sha256)
         is_known = hmac.compare_digest(customer.sha256 if customer else _DUMMY_DIGEST, sha256)
         return customer if is_known else None
 
@@ -314,9 +305,8 @@ def _build_access(file: _AccessFile) -> Access:
             ("keys", second, "sha256"),
             f": the same as {models.format_location(('keys', first, 'sha256'))}",
         )
-    return Access(
-        plans, tuple(Customer(bytes.fromhex(key.sha256), plans[key.plan]) for key in file.keys)
-    )
+    customers = (Customer(bytes.fromhex(key.sha256), plans[key.plan]) for key in file.keys)
+    return Access(plans, {customer.sha256: customer for customer in customers})
 
 
 def _list_plans(plans: Mapping[str, Plan]) -> str:
@@ -327,10 +317,4 @@ def _build_plan(name: str, table: _PlanTable) -> Plan:
     if not _PLAN_NAME.fullmatch(name):
         problem = ": a plan's name must be 1 to 64 letters, digits, hyphens or underscores"
         raise models.InvalidValueError(("plans", name), problem)
-    return Plan(
-        name,
-        table.operations,
-        table.ranges,
-        table.raw_history_days,
-        table.requests_per_minute,
-    )
+    return Plan(name=name, **dict(table))
