@@ -68,6 +68,13 @@ def format_last_seen(last_observed_at: int | None, as_of: int, zone: ZoneInfo = 
     return f"last seen {format_day(last_observed_at, as_of, zone)}"
 
 
+def describe_silence(last_observed_at: int | None, as_of: int) -> str:
+    """Say after a count when a silent server was last observed; nothing of another server."""
+    if not is_silent(last_observed_at, as_of):
+        return ""
+    return f", {format_last_seen(last_observed_at, as_of)}"
+
+
 # The first and the last count, changes and trends.
 
 _LEAST_COUNT_BASE = 10

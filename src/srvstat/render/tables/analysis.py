@@ -13,7 +13,7 @@ from rich.text import Text
 from srvstat.contract import wire
 from srvstat.contract.time import BEFORE_ALL
 from srvstat.documents import analysis
-from srvstat.render import figures
+from srvstat.render import figures, text
 from srvstat.render.screen import (
     MIN_TABLE_WIDTH,
     Named,
@@ -25,15 +25,6 @@ from srvstat.render.screen import (
     escape_server,
     fits,
     start_table,
-)
-from srvstat.render.text import (
-    NOTHING,
-    WEEKDAYS,
-    format_clock,
-    format_count,
-    format_share,
-    format_span_length,
-    format_window,
 )
 
 _HOUR_MS = 3_600_000
@@ -95,18 +86,18 @@ def _build_lines(
 
 
 def _list_notes(server: analysis.ServerStatistics, zone: ZoneInfo) -> Iterator[str]:
-    yield format_count(server.sample_count, "observation")
+    yield text.format_count(server.sample_count, "observation")
     if server.coverage:
-        yield f"{format_share(server.coverage)} covered"
+        yield f"{text.format_share(server.coverage)} covered"
     if server.peak_first_at is not None and server.peak_last_at is not None:
         times = server.peak_first_at, server.peak_last_at
-        first, last = (format_clock(at, zone, "minutes") for at in times)
+        first, last = (text.format_clock(at, zone, "minutes") for at in times)
         yield f"peak {first}" + ("" if first == last else f", last {last}")
     yield from _list_quantiles(server)
     if server.above is not None:
         hours = server.above.hours
-        length = format_span_length(round(hours * _HOUR_MS)) if hours else "never"
-        yield f"above {server.above.players:,}: {NOTHING if hours is None else length}"
+        length = text.format_span_length(round(hours * _HOUR_MS)) if hours else "never"
+        yield f"above {server.above.players:,}: {text.NOTHING if hours is None else length}"
     mean, weighted = server.average_players, server.time_weighted_average
     if mean is not None and weighted is not None and abs(weighted - mean) > mean / 100:
         yield f"time-weighted average {figures.format_average(weighted)}"
@@ -137,8 +128,8 @@ def _describe_previous(before: analysis.FiguresPart) -> str:
 def _list_window(start: int | None, end: int, as_of: int, zone: ZoneInfo) -> list[tuple[str, str]]:
     """Return the notes that every table of the analyzer has."""
     return [
-        ("window", format_window(start, end, zone)),
-        ("as of", format_clock(as_of, zone)),
+        ("window", text.format_window(start, end, zone)),
+        ("as of", text.format_clock(as_of, zone)),
         ("times", zone.key),
     ]
 
@@ -151,13 +142,13 @@ def _list_fields(
     yield first
     if document.previous_window is not None:
         previous = document.previous_window
-        yield "previous", format_window(previous.from_, previous.to, zone)
+        yield "previous", text.format_window(previous.from_, previous.to, zone)
     yield from others
     if isinstance(document, analysis.Top):
-        shown = f"{len(document.servers):,} of {format_count(document.server_count, 'server')}"
+        shown = f"{len(document.servers):,} of {text.format_count(document.server_count, 'server')}"
         yield "ranked", f"by {document.by}, the greatest first; {shown}"
     if window.to != document.as_of:
-        yield "current", f"from the server record, as of {format_clock(document.as_of, zone)}"
+        yield "current", f"from the server record, as of {text.format_clock(document.as_of, zone)}"
     yield from figures.list_change_fields(document.servers, window, screen)
     if any(server.coverage for server in document.servers):
         meaning = "the share of the window in which observations last"
@@ -206,7 +197,7 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     if is_single and any(map(_is_part, servers[0].steps)):
         fields.append(figures.describe_partial(document.step))
     step = document.step
-    words = figures.describe_step(step) if length == 1 else format_count(length, step)
+    words = figures.describe_step(step) if length == 1 else text.format_count(length, step)
     names = (one.server_id for one in servers)
     marks, scale = figures.describe_drawings(zip(names, cells, strict=True), words, screen)
     if scale:
@@ -219,10 +210,10 @@ _TREND = "the median change between two whole days, in players a week; flat is b
 
 
 def _list_growth_notes(server: analysis.ServerGrowth, step: str) -> Iterator[str]:
-    yield format_count(server.sample_count, "observation")
+    yield text.format_count(server.sample_count, "observation")
     empty = sum(not one.sample_count for one in server.steps)
     if server.sample_count and empty:
-        yield f"{empty:,} of {format_count(len(server.steps), step)} empty"
+        yield f"{empty:,} of {text.format_count(len(server.steps), step)} empty"
 
 
 def _list_steps(
@@ -232,7 +223,7 @@ def _list_steps(
     zone = ZoneInfo(document.time_zone)
     shown = server.steps[-_MAX_STEPS_LISTED:]
     if len(shown) < len(server.steps):
-        earlier = format_count(len(server.steps) - len(shown), f"earlier {document.step}")
+        earlier = text.format_count(len(server.steps) - len(shown), f"earlier {document.step}")
         yield Text(f"{earlier} not shown; --format csv prints all", "dim", overflow="fold")
     changes = figures.align_changes((one.change, one.average_players) for one in shown)
     headers = (_STEP_HEADERS[document.step], "average", "change", "observations", "")
@@ -245,7 +236,7 @@ def _list_steps(
                 f"{figures.PARTIAL}{average}" if is_part else average,
                 change,
                 f"{step.sample_count:,}",
-                f"{format_share(step.observed_share)} observed" if is_part else "",
+                f"{text.format_share(step.observed_share)} observed" if is_part else "",
             )
             table.add_row(*cells[:count], style="dim" if step.is_partial else "")
         if screen.has_room_for(table):
@@ -307,7 +298,7 @@ def _draw_map(
         return
     hours = "".join(f"{hour:02}".ljust(6) for hour in range(0, 24, 6 // width))
     yield Text(" " * _LABEL_WIDTH + hours.rstrip(), "bold")
-    for number, weekday in enumerate(WEEKDAYS):
+    for number, weekday in enumerate(text.WEEKDAYS):
         line = Text(weekday[:3].ljust(_LABEL_WIDTH), no_wrap=True)
         for cell in cells[24 * number : 24 * number + 24]:
             if cell.average_players is None:
@@ -320,10 +311,10 @@ def _draw_map(
 
 def _describe_cell(cell: analysis.HourCellPart) -> str:
     return (
-        f"{WEEKDAYS[cell.weekday - 1][:3]} {cell.hour:02}:00 to {cell.hour + 1:02}:00, average"
+        f"{text.WEEKDAYS[cell.weekday - 1][:3]} {cell.hour:02}:00 to {cell.hour + 1:02}:00, average"
         f" {figures.format_average(cell.average_players)}, median"
         f" {figures.format_median(cell.median_players)} of"
-        f" {format_count(cell.sample_count, 'observation')}"
+        f" {text.format_count(cell.sample_count, 'observation')}"
     )
 
 
@@ -390,7 +381,7 @@ def render_observations(table: analysis.ObservationTable, screen: Screen) -> str
             before = None
         distance = 0 if before is None else one.observed_at - before
         if table.usual_interval is not None and 2 * distance > 3 * table.usual_interval:
-            gap = f"{NOTHING} gap of {format_span_length(distance)} {NOTHING}"
+            gap = f"{text.NOTHING} gap of {text.format_span_length(distance)} {text.NOTHING}"
             grid.add_row(Text(gap, "dim"))
         grid.add_row(clock(one.observed_at), f"{one.players:,}")
         before = one.observed_at
@@ -407,7 +398,7 @@ def render_steps(table: analysis.StepTable, screen: Screen) -> str:
     if not table.count:
         return screen.render(Text("no step in the window"))
     if table.query.is_sum:
-        title = Text(f"sum of {format_count(len(servers), 'server')}", "bold")
+        title = Text(f"sum of {text.format_count(len(servers), 'server')}", "bold")
         return screen.render(title, _build_server_grid(table, 0, screen))
     if len(servers) > 1:
         for width in _HEADING_WIDTHS:
@@ -438,8 +429,8 @@ def _build_server_grid(table: analysis.StepTable, column: int, screen: Screen) -
     def list_figures(line: analysis.StepLine) -> list[Text]:
         cell = line.cells[0]
         if not cell.observations:
-            gap = f"gap of {format_span_length(line.end - line.start)}"
-            return [Text(NOTHING), Text(gap)]
+            gap = f"gap of {text.format_span_length(line.end - line.start)}"
+            return [Text(text.NOTHING), Text(gap)]
         count = cell.servers if is_sum else cell.observations
         return [_format_players(cell, table.query), Text(f"{count:,}")]
 
@@ -499,11 +490,11 @@ def _is_observed(line: analysis.StepLine) -> bool:
 
 def _format_players(cell: analysis.StepCell, query: analysis.HistoryQuery) -> Text:
     if cell.players is None:
-        return Text(NOTHING)
+        return Text(text.NOTHING)
     is_mean = query.aggregate == "mean"
-    text = (figures.format_average if is_mean else figures.format_median)(cell.players)
+    shown = (figures.format_average if is_mean else figures.format_median)(cell.players)
     # Before the figure, so that the figures of a column stay aligned.
-    return Text(figures.PARTIAL + text, "dim") if cell.is_partial else Text(text)
+    return Text(figures.PARTIAL + shown, "dim") if cell.is_partial else Text(shown)
 
 
 def _build_heading(server: analysis.ServerName, width: int, screen: Screen) -> Text:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.documents.analysis import ComparedServer, Comparison, ServerName
-from srvstat.documents.document import is_silent, remove_color_codes
+from srvstat.documents.document import remove_color_codes
 from srvstat.documents.snapshot import (
     DroppedRows,
     DryRun,
@@ -22,7 +22,7 @@ from srvstat.documents.snapshot import (
     SnapshotInfo,
     Verification,
 )
-from srvstat.render import figures
+from srvstat.render import figures, text
 from srvstat.render.screen import (
     GAP,
     MIN_NAME_WIDTH,
@@ -41,20 +41,6 @@ from srvstat.render.screen import (
     measure_columns,
     measure_figures,
     start_table,
-)
-from srvstat.render.text import (
-    NOTHING,
-    format_completed,
-    format_count,
-    format_date,
-    format_duration,
-    format_fallbacks,
-    format_interval,
-    format_share,
-    format_span,
-    format_time,
-    format_window,
-    format_withheld,
 )
 
 _USUAL_WIDTHS = (7, 7, 6, 5, 6, 14)
@@ -120,7 +106,7 @@ def _describe_observations(
     Polling intervals differ, so an expected number of observations would be a guess. `496 in 25 of
     30 days` means that 25 of the 30 days have at least one of the 496 observations.
     """
-    observations = format_count(server.result.sampleCount, "observation")
+    observations = text.format_count(server.result.sampleCount, "observation")
     if not server.result.sampleCount or server.observed_spans >= comparison.span_count:
         return [observations], [observations]
     unit = "hours" if comparison.response.range == "24h" else "days"
@@ -208,16 +194,16 @@ def _build_cards(
 
 def _list_notes(comparison: Comparison, screen: Screen) -> Iterator[tuple[str, str]]:
     start, end = comparison.window
-    yield "window", format_window(start, end)
-    yield "as of", format_time(end)
+    yield "window", text.format_window(start, end)
+    yield "as of", text.format_time(end)
     if end != comparison.snapshot_as_of:
-        record = f"from the server record, as of {format_time(comparison.snapshot_as_of)}"
+        record = f"from the server record, as of {text.format_time(comparison.snapshot_as_of)}"
         yield "current", record
     yield figures.describe_first_last(screen)
     drawn = [(server.result.serverId, server.cells) for server in comparison.servers]
     step = figures.describe_step(comparison.cell_step)
     marks, scale = figures.describe_drawings(drawn, step, screen)
-    dates = f"{format_date(start)} to {format_date(end)}"
+    dates = f"{text.format_date(start)} to {text.format_date(end)}"
     yield comparison.response.range, f"{dates}, {marks}"
     if scale:
         yield "scale", scale
@@ -238,10 +224,10 @@ _NOTES = (
 def render_servers(found: Servers, screen: Screen) -> str:
     """Render the servers that match a filter."""
     shown = len(found.servers)
-    matched = format_count(found.matched, "server")
+    matched = text.format_count(found.matched, "server")
     if shown < found.matched:
         matched += f", the first {shown:,} listed; --limit lists more"
-    fields = [("matched", matched), ("as of", format_time(found.as_of))]
+    fields = [("matched", matched), ("as of", text.format_time(found.as_of))]
     lines = _list_servers(found.servers, found.as_of, screen)
     if lines:
         fields += _NOTES
@@ -260,8 +246,8 @@ def _build_cells(server: ListedServer, as_of: int, screen: Screen) -> ServerCell
     shown = (
         figures.format_current(server.current_players, server.last_observed_at, as_of),
         f"{server.sample_count:,}",
-        NOTHING if interval is None else format_interval(interval),
-        NOTHING if coverage is None else format_share(coverage),
+        text.NOTHING if interval is None else text.format_interval(interval),
+        text.NOTHING if coverage is None else text.format_share(coverage),
     )
     names = ServerName(server.id, server.cfx_id, server.hostname)
     return escape_server(screen, names, shown, _list_properties(server, screen))
@@ -270,13 +256,16 @@ def _build_cells(server: ListedServer, as_of: int, screen: Screen) -> ServerCell
 def _list_properties(server: ListedServer, screen: Screen) -> Iterator[str]:
     """Yield short notes; foreign text is cut."""
 
-    def cut(text: str, width: int = _MAX_PROPERTY_WIDTH) -> str:
-        return screen.truncate(screen.escape_cell(text), width).plain
+    def cut(value: str, width: int = _MAX_PROPERTY_WIDTH) -> str:
+        return screen.truncate(screen.escape_cell(value), width).plain
 
-    properties = [cut(text) for text in (server.game, server.region) if text]
+    properties = [cut(value) for value in (server.game, server.region) if value]
     yield ", ".join([*properties, "offline"] if server.offline else properties)
     if server.first_observed_at is not None and server.last_observed_at is not None:
-        first, last = format_date(server.first_observed_at), format_date(server.last_observed_at)
+        first, last = (
+            text.format_date(server.first_observed_at),
+            text.format_date(server.last_observed_at),
+        )
         yield f"seen {first} to {last}"
     if server.source_id is not None and server.source_id != server.hostname:
         yield f"sourceId {cut(server.source_id, _MAX_SOURCE_ID_WIDTH)}"
@@ -289,7 +278,7 @@ def render_server(detail: ServerTable, screen: Screen) -> str:
     server = detail.server
     source_id, completed = detail.source_id, ", ".join(detail.completed)
     # The record is part of the snapshot; --at changes only the last observation.
-    as_of = None if detail.as_of == detail.snapshot_as_of else format_time(detail.as_of)
+    as_of = None if detail.as_of == detail.snapshot_as_of else text.format_time(detail.as_of)
     fields: Fields = [
         ("id", screen.escape(server.id)),
         ("cfxId", screen.escape(server.cfxId)),
@@ -325,9 +314,7 @@ def _format_players(detail: ServerTable) -> str:
     fallback = (
         " (fallback: the last observation, or 0 without one)" if detail.current_is_fallback else ""
     )
-    silence = ""
-    if is_silent(detail.last_in_snapshot_at, detail.snapshot_as_of):
-        silence = f", {figures.format_last_seen(detail.last_in_snapshot_at, detail.snapshot_as_of)}"
+    silence = figures.describe_silence(detail.last_in_snapshot_at, detail.snapshot_as_of)
     return f"{players.current:,} of {players.max:,}{time}{silence}{fallback}"
 
 
@@ -338,14 +325,16 @@ def _format_last_seen(detail: ServerTable) -> str:
     if detail.as_of == detail.snapshot_as_of:
         return _format_moment(at, detail.snapshot_as_of)
     if at == detail.as_of:
-        return format_time(at)
-    return f"{format_time(at)} ({format_duration(detail.as_of - at)} before the as-of time)"
+        return text.format_time(at)
+    return (
+        f"{text.format_time(at)} ({text.format_duration(detail.as_of - at)} before the as-of time)"
+    )
 
 
 def _format_absence(detail: ServerTable) -> str:
     if detail.covered_from is None:
         return "never"
-    start = format_time(detail.covered_from)
+    start = text.format_time(detail.covered_from)
     if detail.as_of < detail.covered_from:
         return f"unknown: this bundle begins {start}"
     return f"none since {start}, where this bundle begins"
@@ -353,9 +342,9 @@ def _format_absence(detail: ServerTable) -> str:
 
 def _format_moment(at: int, as_of: int) -> str:
     if at == as_of:
-        return f"{format_time(at)} (the time of the snapshot)"
+        return f"{text.format_time(at)} (the time of the snapshot)"
     side = "before" if at < as_of else "after"
-    return f"{format_time(at)} ({format_duration(abs(as_of - at))} {side} the snapshot)"
+    return f"{text.format_time(at)} ({text.format_duration(abs(as_of - at))} {side} the snapshot)"
 
 
 def render_info(info: SnapshotInfo, screen: Screen) -> str:
@@ -363,10 +352,10 @@ def render_info(info: SnapshotInfo, screen: Screen) -> str:
     more = info.matched - len(info.identifiers)
     notes = []
     if info.matched < info.servers:
-        match = f"{info.matched:,} of {format_count(info.servers, 'server')} match"
+        match = f"{info.matched:,} of {text.format_count(info.servers, 'server')} match"
         notes.append(Text(match))
     if more:
-        rest = f"{format_count(more, 'more server')} not listed; --limit lists more"
+        rest = f"{text.format_count(more, 'more server')} not listed; --limit lists more"
         notes.append(Text(rest))
     grid = build_fields_grid(_list_info_fields(info, screen), screen)
     return screen.render_blocks([grid], _list_servers(info.identifiers, info.as_of, screen), notes)
@@ -376,26 +365,26 @@ def _describe_shards(shards: Sequence[ManifestShard]) -> str:
     least, most = (choose(shard.servers for shard in shards) for choose in (min, max))
     span = "" if least == most else f"{least:,} to "
     each = "" if len(shards) == 1 else " each"
-    return f"{len(shards):,} with {span}{format_count(most, 'server')}{each}"
+    return f"{len(shards):,} with {span}{text.format_count(most, 'server')}{each}"
 
 
 def _list_info_fields(info: SnapshotInfo, screen: Screen) -> Fields:
-    covered_from = None if info.covered_from is None else format_time(info.covered_from)
+    covered_from = None if info.covered_from is None else text.format_time(info.covered_from)
     games = ", ".join(f"{game} {count:,}" for game, count in info.games.items())
     dropped = (
         f"{info.repeated:,} repeated, {info.conflicting:,} conflicting, {info.rejected:,} rejected"
     )
-    completed = screen.escape(format_completed(info.completed)) if info.completed else None
+    completed = screen.escape(text.format_completed(info.completed)) if info.completed else None
     return [
-        ("as of", format_time(info.as_of)),
+        ("as of", text.format_time(info.as_of)),
         ("root", info.root),
         ("parent root", info.parent_root),
         ("covered from", covered_from),
         ("shards", _describe_shards(info.shards) if info.shards else None),
-        ("observed", format_span(info.first_observed_at, info.last_observed_at)),
+        ("observed", text.format_span(info.first_observed_at, info.last_observed_at)),
         ("observations", f"{info.observations:,}"),
         ("servers", f"{info.servers:,}" + (f" ({games})" if games else "")),
-        ("fallbacks", format_fallbacks(info.fallbacks)),
+        ("fallbacks", text.format_fallbacks(info.fallbacks)),
         ("completed", completed),
         ("sources", screen.escape(", ".join(info.sources))),
         ("not kept", dropped),
@@ -417,7 +406,7 @@ def render_dry_run(dry_run: DryRun, screen: Screen) -> str:
         [_build_rows(dry_run, screen)] if dry_run.rows else [],
         [build_fields_grid(_list_dry_run_fields(dry_run, screen), screen)],
         *dropped,
-        [Text(format_count(others, "other reason"))] if others > 0 else [],
+        [Text(text.format_count(others, "other reason"))] if others > 0 else [],
         [Text(sentence, "bold") for sentence in dry_run.advice],
     )
     if dry_run.command is None:
@@ -436,19 +425,19 @@ def _build_rows(dry_run: DryRun, screen: Screen) -> Table:
         table.add_row(
             screen.escape_cell(row.source_id),
             server,
-            format_time(row.observed_at).removesuffix(" UTC"),
+            text.format_time(row.observed_at).removesuffix(" UTC"),
             f"{row.players:,}",
         )
     return table
 
 
 def _list_dry_run_fields(dry_run: DryRun, screen: Screen) -> Fields:
-    completed = format_completed(dry_run.completed) if dry_run.completed else None
+    completed = text.format_completed(dry_run.completed) if dry_run.completed else None
     return [
-        ("servers", f"{dry_run.servers:,}{format_withheld(dry_run.withheld)}"),
-        ("span", format_span(dry_run.first_observed_at, dry_run.last_observed_at)),
+        ("servers", f"{dry_run.servers:,}{text.format_withheld(dry_run.withheld)}"),
+        ("span", text.format_span(dry_run.first_observed_at, dry_run.last_observed_at)),
         ("interval", _format_intervals(dry_run)),
-        ("read", format_count(dry_run.read, "row")),
+        ("read", text.format_count(dry_run.read, "row")),
         ("kept", f"{dry_run.kept:,}"),
         ("repeated", f"{dry_run.repeated:,}"),
         ("completed", completed),
@@ -459,7 +448,7 @@ def _list_dry_run_fields(dry_run: DryRun, screen: Screen) -> Fields:
 def _format_intervals(dry_run: DryRun) -> str:
     """Format the usual intervals between the observations of a server."""
     shown = [
-        f"{format_interval(length / 1000)} ({format_count(servers, 'server')})"
+        f"{text.format_interval(length / 1000)} ({text.format_count(servers, 'server')})"
         for length, servers in dry_run.intervals[:_MAX_INTERVALS]
     ]
     if len(dry_run.intervals) > _MAX_INTERVALS:
@@ -469,11 +458,11 @@ def _format_intervals(dry_run: DryRun) -> str:
 
 def _build_reason(dropped: DroppedRows, screen: Screen) -> Iterator[RenderableType]:
     what = "rejected" if dropped.is_rejected else "skipped"
-    rows = f"{format_count(dropped.rows, 'row')} {what}: " if dropped.rows else ""
+    rows = f"{text.format_count(dropped.rows, 'row')} {what}: " if dropped.rows else ""
     yield screen.escape(f"{rows}{dropped.reason}", "yellow")
-    for place, text in dropped.examples:
-        example = screen.escape(f"{place}: " if text else place, "dim")
-        yield Padding(example + screen.escape_cell(text), (0, 0, 0, 2))
+    for place, row in dropped.examples:
+        example = screen.escape(f"{place}: " if row else place, "dim")
+        yield Padding(example + screen.escape_cell(row), (0, 0, 0, 2))
 
 
 def render_verification(verification: Verification, screen: Screen) -> str:
@@ -482,7 +471,7 @@ def render_verification(verification: Verification, screen: Screen) -> str:
     fields = [
         ("verified", finding),
         ("root", verification.root),
-        ("as of", format_time(verification.as_of)),
+        ("as of", text.format_time(verification.as_of)),
         ("servers", f"{verification.servers:,}"),
         ("observations", f"{verification.observations:,}"),
         ("server days", f"{verification.days:,}"),

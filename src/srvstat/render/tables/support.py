@@ -15,8 +15,8 @@ from rich.text import Text
 from srvstat.contract import wire
 from srvstat.contract.time import DAYS, parse_instant
 from srvstat.documents import support
-from srvstat.documents.document import GapPart, is_silent
-from srvstat.render.figures import format_average, format_last_seen, format_median
+from srvstat.documents.document import GapPart
+from srvstat.render.figures import describe_silence, format_average, format_median
 from srvstat.render.screen import (
     Fields,
     Renderers,
@@ -58,10 +58,8 @@ def render_replay(replay: support.Replay, screen: Screen) -> str:
     parts: list[RenderableType] = [Text(_count_classes(replay))]
     if replay.counts.foreign:
         parts.append(Text(f"{format_count(replay.counts.foreign, 'foreign request')} not shown"))
-    if shown:
-        parts.append(Text())
-    parts.extend(_build_rows(shown, screen))
-    return screen.render(*parts)
+    rows = list(_build_exchanges(shown, screen)) if shown else []
+    return screen.render_blocks(parts, rows)
 
 
 def _count_classes(replay: support.Replay) -> str:
@@ -73,32 +71,32 @@ def _count_classes(replay: support.Replay) -> str:
         "not reproducible": counts.not_reproducible,
         "unreadable": counts.unreadable,
     }
+    shown = ", ".join(f"{count:,} {name}" for name, count in named.items() if count)
     total = format_count(sum(named.values()), "exchange")
-    return f"{total}: " + (
-        ", ".join(f"{count:,} {name}" for name, count in named.items() if count)
-        or "nothing to compare"
-    )
+    return f"{total}: {shown or 'nothing to compare'}"
 
 
-def _build_rows(
+def _build_exchanges(
     exchanges: Sequence[support.ReplayedExchange], screen: Screen
 ) -> Iterator[RenderableType]:
     """Yield each exchange. Of many, only the first of a run of equal matches is shown."""
-    widths = _choose_widths(exchanges, screen)
+    rows = [_list_cells(exchange, screen) for exchange in exchanges]
+    *columns, _ = zip(*rows, strict=True)
+    widths = [max(cell.cell_len for cell in column) for column in columns]
+    is_wide = screen.width >= sum(widths) + 2 * len(widths) + _MIN_REQUEST_WIDTH
     is_long = len(exchanges) > _MAX_EXCHANGES
     is_first, was_plain = True, True
-    for is_plain, run in groupby(exchanges, _is_plain_match):
+    pairs = zip(exchanges, rows, strict=True)
+    for is_plain, run in groupby(pairs, lambda pair: _is_plain_match(pair[0])):
         members = list(run)
         is_cut = is_long and is_plain and len(members) > _SHORT_RUN
-        for exchange in members[:1] if is_cut else members:
+        for exchange, cells in members[:1] if is_cut else members:
             # A blank line ends a block of several lines.
-            if not is_first and (widths is None or not was_plain):
+            if not is_first and not (is_wide and was_plain):
                 yield Text()
-            yield _build_row(exchange, widths, screen)
-            yield from (
-                Padding(part, (0, 0, 0, _DETAIL_INDENT), expand=False)
-                for part in _build_details(exchange, screen)
-            )
+            yield _build_row(cells, widths) if is_wide else _build_head(cells)
+            details = _build_details(exchange, screen)
+            yield from (Padding(one, (0, 0, 0, _DETAIL_INDENT), expand=False) for one in details)
             is_first, was_plain = False, is_plain
         if is_cut:
             yield Text(f"  and {len(members) - 1:,} more that match", "dim")
@@ -109,31 +107,14 @@ def _is_plain_match(exchange: support.ReplayedExchange) -> bool:
     return exchange.class_ == "match" and is_silent and exchange.explanation is None
 
 
-def _choose_widths(
-    exchanges: Sequence[support.ReplayedExchange], screen: Screen
-) -> list[int] | None:
-    """Return the widths of the columns before the request; None if it is better placed below."""
-    names = ([_CLASSES[each.class_][0] for each in exchanges], [each.place for each in exchanges])
-    widths = [max((screen.escape(text).cell_len for text in texts), default=0) for texts in names]
-    widths.append(max((len(_format_as_of(exchange)) for exchange in exchanges), default=0))
-    needed = sum(widths) + 2 * len(widths) + _MIN_REQUEST_WIDTH
-    return widths if screen.width >= needed else None
+def _list_cells(exchange: support.ReplayedExchange, screen: Screen) -> list[Text]:
+    as_of = "" if exchange.as_of is None else format_time(exchange.as_of)
+    place = screen.escape(exchange.place)
+    request = _show_request(exchange, screen)
+    return [Text(*_CLASSES[exchange.class_]), place, Text(as_of, "dim"), request]
 
 
-def _build_row(
-    exchange: support.ReplayedExchange, widths: list[int] | None, screen: Screen
-) -> RenderableType:
-    name, style = _CLASSES[exchange.class_]
-    cells = [
-        Text(name, style),
-        screen.escape(exchange.place),
-        Text(_format_as_of(exchange), "dim"),
-        _show_request(exchange, screen),
-    ]
-    if widths is None:
-        head = Text("  ").join(cells[:2])
-        below = [cell for cell in (cells[3], cells[2]) if cell.plain]
-        return Group(head, *(Padding(cell, (0, 0, 0, 2), expand=False) for cell in below))
+def _build_row(cells: Sequence[Text], widths: Sequence[int]) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     for width in widths:
         grid.add_column(width=width, no_wrap=True)
@@ -142,8 +123,11 @@ def _build_row(
     return grid
 
 
-def _format_as_of(exchange: support.ReplayedExchange) -> str:
-    return "" if exchange.as_of is None else format_time(exchange.as_of)
+def _build_head(cells: Sequence[Text]) -> Group:
+    """Return the class and the place, and below them the request and its time."""
+    below = [cell for cell in (cells[3], cells[2]) if cell.plain]
+    indented = (Padding(cell, (0, 0, 0, 2), expand=False) for cell in below)
+    return Group(Text("  ").join(cells[:2]), *indented)
 
 
 def _show_request(exchange: support.ReplayedExchange, screen: Screen) -> Text:
@@ -410,15 +394,12 @@ _INDENT = "  "
 def render_explanation(explanation: support.Explanation, screen: Screen) -> str:
     """Render a summary, a block of lines for each server, and what the answer comes from."""
     data = explanation.answer["data"]
+    describe, results = _describe_figures, data
+    if explanation.range is None:
+        describe, results = _describe_record, [data]
     blocks = []
-    for server, result in zip(
-        explanation.servers, [data] if explanation.range is None else data, strict=True
-    ):
-        lines = (
-            _describe_record(server, result, explanation)
-            if explanation.range is None
-            else _describe_figures(server, result, explanation.snapshot_as_of)
-        )
+    for server, result in zip(explanation.servers, results, strict=True):
+        lines = describe(server, result, explanation)
         blocks.append([_name_server(server, screen), *lines, *_describe_distances(server)])
     blocks.append([*_describe_origin(explanation)])
     labelled = ["".join(_wrap(line, screen, _INDENT) for line in block) for block in blocks]
@@ -461,37 +442,32 @@ def _name_server(server: support.ServerExplanation, screen: Screen) -> str:
 
 def _describe_current(server: support.ServerExplanation, as_of: int) -> str:
     last = server.last_in_snapshot
+    count = f"{server.current_players:,}"
     if not server.current_is_fallback:
-        last_at = None if last is None else last.observed_at
-        silence = f", {format_last_seen(last_at, as_of)}" if is_silent(last_at, as_of) else ""
-        return (
-            f"{server.current_players:,}{silence}, from the server record; it is not an observation"
-        )
-    if last is not None:
-        return (
-            f"{server.current_players:,}, from the last observation in the snapshot, at"
-            f" {format_time(last.observed_at)}: the server record has no current count"
-        )
-    return (
-        f"{server.current_players:,}: the server record has no current count, and this file has no"
-        " observation of the server"
-    )
+        silence = describe_silence(None if last is None else last.observed_at, as_of)
+        return f"{count}{silence}, from the server record; it is not an observation"
+    missing = "the server record has no current count"
+    if last is None:
+        return f"{count}: {missing}, and this file has no observation of the server"
+    at = format_time(last.observed_at)
+    return f"{count}, from the last observation in the snapshot, at {at}: {missing}"
 
 
 def _describe_figures(
-    server: support.ServerExplanation, result: Mapping[str, Any], snapshot_as_of: int
+    server: support.ServerExplanation, result: Mapping[str, Any], explanation: support.Explanation
 ) -> Iterator[str]:
     """Yield the lines about the figures of Compare Servers."""
-    yield f"current: {_describe_current(server, snapshot_as_of)}"
+    yield f"current: {_describe_current(server, explanation.snapshot_as_of)}"
     peak, lowest, count = server.peak, server.lowest, server.sample_count
     yield _describe_observations(server)
     if peak is None or lowest is None:
         yield "average, median, peak, lowest, growth: null, because the window has no observation"
         return
     average = result["averagePlayers"]
+    shown = format_average(average)
     yield (
-        f"average: {format_average(average)} = {server.sum:,} / {count:,}, the sum of the counts"
-        f" divided by their number{_add_exact_value(average, 2)}"
+        f"average: {shown} = {server.sum:,} / {count:,}, the sum of the counts divided by their"
+        f" number{_add_exact_value(average, shown)}"
     )
     yield f"median: {_describe_median(server, result['medianPlayers'])}"
     yield f"peak: {peak.players:,}, first at {format_time(peak.first_at)}"
@@ -538,7 +514,7 @@ def _describe_median(server: support.ServerExplanation, median: float) -> str:
     values = " and ".join(f"{value.players:,}" for value in server.middle)
     return (
         f"{shown} = the mean of {values}, the {ranks[0]} and {ranks[1]} {number}"
-        f"{_add_exact_value(median, 1)}"
+        f"{_add_exact_value(median, shown)}"
     )
 
 
@@ -548,23 +524,24 @@ def _describe_growth(server: support.ServerExplanation, growth: Mapping[str, Any
         return "null, because it takes two observations"
     players, percentage = growth["players"], growth["percentage"]
     sign = "+" if players else ""
-    shown = "no percentage from 0" if percentage is None else f"{percentage:{sign},.1f}%"
-    exact = "" if percentage is None else _add_exact_value(percentage, 1)
+    shown, exact = "no percentage from 0", ""
+    if percentage is not None:
+        rounded = f"{percentage:{sign},.1f}"
+        shown, exact = f"{rounded}%", _add_exact_value(percentage, rounded)
     return (
         f"{players:{sign},} ({shown}): from {first.players:,} at {format_time(first.observed_at)}"
         f" to {last.players:,} at {format_time(last.observed_at)}{exact}"
     )
 
 
-def _add_exact_value(value: float, digits: int) -> str:
-    """Return the value in the answer, as the end of a line, if rounding it hides anything."""
-    if float(f"{value:.{digits}f}") == value:
-        return ""
-    return f"; in the answer: {wire.format_number(value)}"
+def _add_exact_value(value: float, shown: str) -> str:
+    """Return the value in the answer, as the end of a line, if its text hides anything."""
+    is_exact = float(shown.replace(",", "")) == value
+    return "" if is_exact else f"; in the answer: {wire.format_number(value)}"
 
 
 def _describe_record(
-    server: support.ServerExplanation, record: Mapping[str, Any], explanation: support.Explanation
+    server: support.ServerExplanation, result: Mapping[str, Any], explanation: support.Explanation
 ) -> Iterator[str]:
     """Yield the lines about the fields of Get Server that observations can stand in for."""
     yield f"current: {_describe_current(server, explanation.snapshot_as_of)}"
@@ -573,7 +550,7 @@ def _describe_record(
         ("firstSeenAt", "first", server.first_in_snapshot_at),
         ("updatedAt", "last", last.observed_at if last else None),
     ):
-        stored = parse_instant(record[name])
+        stored = parse_instant(result[name])
         yield f"{name}: {format_time(stored)}, {_describe_instant(stored, which, at, explanation)}"
     yield _describe_observations(server)
 
@@ -619,18 +596,14 @@ def _describe_weighted_mean(weighted: float, average: float) -> str:
 
 def _describe_usual_interval(server: support.ServerExplanation, seconds: float) -> str:
     # With half a millisecond, it has no exact length in milliseconds.
-    milliseconds = round(2000 * seconds)
-    length = (
-        f"{wire.format_number(seconds)} seconds"
-        if milliseconds % 2
-        else format_exact_duration(milliseconds // 2)
-    )
-    count = (
-        ""
-        if server.expected_count is None
-        else f"; {server.expected_count:,} expected in the window, {server.sample_count:,} observed"
-    )
-    return f"{length}, the median distance between successive observations{count}"
+    milliseconds, half = divmod(round(2000 * seconds), 2)
+    exact = format_exact_duration(milliseconds)
+    length = f"{wire.format_number(seconds)} seconds" if half else exact
+    text = f"{length}, the median distance between successive observations"
+    if server.expected_count is None:
+        return text
+    expected = f"{server.expected_count:,} expected in the window"
+    return f"{text}; {expected}, {server.sample_count:,} observed"
 
 
 def _find_edge(server: support.ServerExplanation, gap: GapPart) -> str:
