@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -151,8 +152,9 @@ def survey_fleet(
     Raises SourceError, also if no observation is of a known server, or if too many rows were
     rejected; EngineError.
     """
-    identified = engine.survey()
-    remarks, skipped = engine.remarks, Counter(engine.remarks.skipped)
+    identified, remarks = engine.survey(), engine.remarks
+    skipped = Counter(remarks.skipped)
+    rank = partial(_rank, job.conflicts)
     unusable: defaultdict[str, list[str]] = defaultdict(list)
     lasts: dict[int, Identified] = {}
     keys: dict[str, int] = {}
@@ -169,21 +171,12 @@ def survey_fleet(
             skipped[AFTER_AS_OF] += row.late
             if row.last_at is not None:
                 # A server may have several identifiers.
-                lasts[key] = max(
-                    lasts.get(key, row), row, key=lambda row: _rank(row, job.conflicts)
-                )
-    rejects = [*remarks.rejects.values()]
-    for reason, identifiers in unusable.items():
-        rejects += (
-            Rejected(found.source, reason, found.rows, found.first, found.identifier)
-            for found in engine.locate(identifiers)
-        )
+                lasts[key] = max(lasts.get(key, row), row, key=rank)
+    rejects = [*remarks.rejects.values(), *_locate_rejects(engine, unusable)]
     reasons = _list_reasons(job.sources, rejects)
+    skipped = +skipped
     if not lasts:
-        others = [Reason(text, count, None, is_rejected=False) for text, count in skipped.items()]
-        listed = refusals.sort_reasons([*reasons, *(each for each in others if each.rows)])
-        parts = [refusals.describe_reasons(listed), *roster.describe_unknown()]
-        raise refusals.RowsRejectedError(f"no observation was kept: {'; '.join(parts)}")
+        raise _build_refusal(reasons, skipped, roster)
     _check_rejected(job.sources, remarks.rows, rejects, limit)
     # One that no record names needs an observation.
     ids = sorted(
@@ -193,13 +186,13 @@ def survey_fleet(
     )
     numbers = {roster.server_keys[server_id]: number for number, server_id in enumerate(ids)}
     records = [roster.get_record(server_id) for server_id in ids]
-    stand_ins = [(lasts[key].last_players if key in lasts else None) or 0 for key in numbers]
+    last_players = {key: row.last_players for key, row in lasts.items()}
     return Fleet(
         servers=Servers(ids, {name: numbers[key] for name, key in keys.items() if key in numbers}),
         records=records,
         currents=[
-            stand_in if record.players_current is None else record.players_current
-            for record, stand_in in zip(records, stand_ins, strict=True)
+            last_players.get(key) or 0 if record.players_current is None else record.players_current
+            for key, record in zip(numbers, records, strict=True)
         ],
         fallbacks=sum(record.players_current is None for record in records),
         withheld=len(roster.withheld),
@@ -212,10 +205,26 @@ def survey_fleet(
     )
 
 
-def _rank(row: Identified, conflicts: Conflicts) -> tuple[int, int, int]:
+def _rank(conflicts: Conflicts, row: Identified) -> tuple[int, int, int]:
     at, position, players = row[3:]
     assert at is not None and position is not None and players is not None  # noqa: S101, PT018
     return (at, -position, -players) if conflicts == "first" else (at, -players, -position)
+
+
+def _locate_rejects(engine: Engine, unusable: Mapping[str, Sequence[str]]) -> Iterator[Rejected]:
+    """Yield the rows of identifiers that no server can have, by the reason and the source."""
+    for reason, identifiers in unusable.items():
+        for found in engine.locate(identifiers):
+            yield Rejected(found.source, reason, found.rows, found.first, found.identifier)
+
+
+def _build_refusal(
+    reasons: Sequence[Reason], skipped: Mapping[str, int], roster: Roster
+) -> refusals.RowsRejectedError:
+    others = (Reason(text, count, None, is_rejected=False) for text, count in skipped.items())
+    listed = refusals.sort_reasons([*reasons, *others])
+    parts = [refusals.describe_reasons(listed), *roster.describe_unknown()]
+    return refusals.RowsRejectedError(f"no observation was kept: {'; '.join(parts)}")
 
 
 def _check_rejected(
@@ -281,7 +290,7 @@ def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None
         repeated=resolved.repeated,
         conflicting=resolved.conflicting,
         reject_reasons=reject_reasons,
-        skipped={reason: rows for reason, rows in fleet.skipped.items() if rows},
+        skipped=fleet.skipped,
         early=fleet.rows - in_window,
         conflict=resolved.conflict,
         remedy=remedy and remedy.text,

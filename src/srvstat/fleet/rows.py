@@ -72,19 +72,13 @@ class Remarks:
     skipped: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
 
-    def add_rejected(self, more: Rejected) -> None:
-        """Add rows of a source that were rejected for one reason."""
-        key = more.source, more.reason
+    def add_reject(self, position: int, reject: Reject) -> None:
+        """Add a malformed row."""
+        key = position >> ORDER_BITS, reject.reason
+        more = Rejected(*key, reject.rows, position, *reject.find_value())
         known = self.rejects.get(key, more._replace(rows=0))
         first = min(known, more, key=lambda each: each.first)
         self.rejects[key] = first._replace(rows=known.rows + more.rows)
-
-    def add_reject(self, position: int, reject: Reject) -> None:
-        """Add a malformed row."""
-        number = position >> ORDER_BITS
-        self.add_rejected(
-            Rejected(number, reject.reason, reject.rows, position, *reject.find_value())
-        )
 
     def count_rows(self) -> int:
         """Return the number of rows that are no observations."""
