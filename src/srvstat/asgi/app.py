@@ -29,21 +29,8 @@ from srvstat.asgi.headers import (
 )
 from srvstat.asgi.log import Log, Recorder, hide_keys, store_request
 from srvstat.asgi.rehearsal import DroppedError, Rehearsal
-from srvstat.asgi.snapshots import (
-    Generation,
-    ServedSnapshot,
-    Work,
-    answer_comparison,
-    answer_get_server,
-)
-from srvstat.contract import http
-from srvstat.contract.errors import (
-    ApiError,
-    InternalError,
-    InvalidRequestError,
-    SnapshotError,
-    SrvstatError,
-)
+from srvstat.asgi.snapshots import Generation, ServedSnapshot, Work
+from srvstat.contract import errors, http
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
     CompareRequest,
@@ -131,7 +118,7 @@ class Service:
             self.sites.append(explore.Explorer(self.snapshot, self.authenticator))
         try:
             self.recorder = None if settings.record is None else Recorder(settings.record, log)
-        except SrvstatError:
+        except errors.SrvstatError:
             self.snapshot.close()
             raise
         self.cors = Cors(settings.cors) if settings.cors else None
@@ -245,16 +232,16 @@ class Service:
                 return response
             body = await self._answer(request, exchange)
             return Response(body, headers=headers, media_type=http.JSON_TYPE)
-        except ApiError as error:
+        except errors.ApiError as error:
             answered = error
-        except SnapshotError as error:
-            answered = InternalError(error.reason)
+        except errors.SnapshotError as error:
+            answered = errors.InternalError(error.reason)
         except (ClientDisconnect, DroppedError):
             raise
         except Exception as error:  # noqa: BLE001 - a bug; no client may see a traceback
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{place.name}, {place.filename} line {place.lineno}"
-            answered = InternalError(f"a bug in srvstat: {type(error).__name__} in {where}")
+            answered = errors.InternalError(f"a bug in srvstat: {type(error).__name__} in {where}")
         entry["code"] = answered.code
         headers |= self._note_reason(exchange, answered.reason)
         return build_error_response(answered, headers)
@@ -290,8 +277,8 @@ class Service:
             caller.plan.check_request(question)
         exchange.generation = generation = await self.snapshot.get_generation()
         if isinstance(question, ServerReference):
-            return await answer_get_server(self.snapshot, generation, question)
-        results = await answer_comparison(self.snapshot, generation, question)
+            return await self.snapshot.answer_get_server(generation, question)
+        results = await self.snapshot.answer_comparison(generation, question)
         return encode_comparison(question.range, results)
 
 
@@ -325,7 +312,7 @@ async def _read_body(request: Request, headers: dict[str, str]) -> bytes:
                     break
     except TimeoutError:
         headers["connection"] = "close"
-        raise InvalidRequestError(f"body: not complete within {BODY_SECONDS:g} s") from None
+        raise errors.InvalidRequestError(f"body: not complete within {BODY_SECONDS:g} s") from None
     return body
 
 
@@ -396,7 +383,7 @@ class OperationalPaths:
         generation = await self._snapshot.get_generation()
         try:
             await self._snapshot.ask(generation, self._spot_check.check_next, Work.GET_SERVER)
-        except SnapshotError as error:
+        except errors.SnapshotError as error:
             return error.reason
         return None
 

@@ -207,6 +207,60 @@ class ServedSnapshot:
         answer.add_done_callback(finish)
         return await asyncio.shield(answer)
 
+    async def answer_get_server(self, generation: Generation, reference: ServerReference) -> bytes:
+        """Return the answer of Get Server, and remember it.
+
+        Raises ServerNotFoundError, SnapshotError, InternalError at the deadline.
+        """
+        known = generation.details.find(reference)
+        if known is not None:
+            return known
+
+        def answer(file: Snapshot) -> bytes:
+            # An equal question may have been answered while this one waited.
+            known = generation.details.find(reference)
+            return operations.get_server(file, reference).to_json() if known is None else known
+
+        def remember(answer: bytes) -> None:
+            generation.details.keep(reference, answer, len(answer))
+
+        async with enforce_deadline():
+            return await self.ask(generation, answer, Work.GET_SERVER, remember)
+
+    async def answer_comparison(
+        self, generation: Generation, request: CompareRequest
+    ) -> list[EncodedJson]:
+        """Return the results of a comparison, and remember them.
+
+        Raises ServerNotFoundError, SnapshotError, InternalError at the deadline.
+        """
+
+        def find_known() -> dict[ServerReference, EncodedJson]:
+            found = {one: generation.results.find((request.range, one)) for one in request.servers}
+            return {one: result for one, result in found.items() if result is not None}
+
+        def answer(file: Snapshot) -> list[EncodedJson]:
+            # Some may have been answered while this one waited.
+            results = find_known()
+            missing = [one for one in request.servers if one not in results]
+            if missing:
+                try:
+                    computed = operations.compute_results(file, missing, request.range)
+                except operations.UnknownServerError as error:
+                    raise error.with_place(request) from None
+                results |= zip(missing, (result.encode_once() for result in computed), strict=True)
+            return [results[one] for one in request.servers]
+
+        def remember(results: list[EncodedJson]) -> None:
+            for one, result in zip(request.servers, results, strict=True):
+                generation.results.keep((request.range, one), result, len(result.text))
+
+        known = find_known()
+        if len(known) == len(request.servers):
+            return [*known.values()]
+        async with enforce_deadline():
+            return await self.ask(generation, answer, Work.COMPARE, remember)
+
     def _release(self, generation: Generation) -> None:
         generation.questions -= 1
         _close_unused(generation)
@@ -218,68 +272,6 @@ class ServedSnapshot:
         new = self._generation
         as_of = format_instant(new.as_of)
         self._log.add_event("new snapshot in use", asOf=as_of, root=new.root)
-
-
-async def answer_get_server(
-    snapshot: ServedSnapshot, generation: Generation, reference: ServerReference
-) -> bytes:
-    """Return the answer of Get Server, and remember it.
-
-    Raises ServerNotFoundError, SnapshotError, InternalError at the deadline.
-    """
-    known = generation.details.find(reference)
-    if known is not None:
-        return known
-
-    def answer(file: Snapshot) -> bytes:
-        # An equal question may have been answered while this one waited.
-        known = generation.details.find(reference)
-        return operations.get_server(file, reference).to_json() if known is None else known
-
-    def remember(answer: bytes) -> None:
-        generation.details.keep(reference, answer, len(answer))
-
-    async with enforce_deadline():
-        return await snapshot.ask(generation, answer, Work.GET_SERVER, remember)
-
-
-async def answer_comparison(
-    snapshot: ServedSnapshot, generation: Generation, request: CompareRequest
-) -> list[EncodedJson]:
-    """Return the results of a comparison, and remember them.
-
-    Raises ServerNotFoundError, SnapshotError, InternalError at the deadline.
-    """
-    keys = [(request.range, each) for each in request.servers]
-
-    def find_known() -> dict[int, EncodedJson]:
-        found = enumerate(map(generation.results.find, keys))
-        return {place: result for place, result in found if result is not None}
-
-    def answer(file: Snapshot) -> list[EncodedJson]:
-        # Some may have been answered while this one waited.
-        results = find_known()
-        missing = [place for place in range(len(keys)) if place not in results]
-        if missing:
-            references = [request.servers[place] for place in missing]
-            try:
-                computed = operations.compute_results(file, references, request.range)
-            except operations.UnknownServerError as error:
-                raise error.with_place(request) from None
-            results |= {
-                place: result.encode_once() for place, result in zip(missing, computed, strict=True)
-            }
-        return [results[place] for place in range(len(keys))]
-
-    def remember(results: list[EncodedJson]) -> None:
-        for key, result in zip(keys, results, strict=True):
-            generation.results.keep(key, result, len(result.text))
-
-    known = find_known()
-    if len(known) == len(keys):
-        return [*known.values()]
-    async with enforce_deadline():
-        return await snapshot.ask(generation, answer, Work.COMPARE, remember)
 
 
 @asynccontextmanager

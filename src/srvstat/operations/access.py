@@ -218,15 +218,11 @@ def _append(path: str, descriptor: int, size: int, addition: bytes) -> None:
         while rest:
             rest = rest[os.write(descriptor, rest) :]
         os.fsync(descriptor)
-        _check_not_replaced(path, descriptor)
+        if not os.path.samestat(os.stat(path), os.fstat(descriptor)):
+            raise OutputError(f"{path}: was replaced while the key was added; try again")
     except BaseException:
         os.ftruncate(descriptor, size)
         raise
-
-
-def _check_not_replaced(path: str, descriptor: int) -> None:
-    if not os.path.samestat(os.stat(path), os.fstat(descriptor)):
-        raise OutputError(f"{path}: was replaced while the key was added; try again")
 
 
 @contextmanager
@@ -280,7 +276,7 @@ def _parse_content(path: str, content: bytes) -> Access:
 def _parse_text(text: str) -> Access:
     """Parse the text of an access file.
 
-    Raises TomlError, RecursionError.
+    Raises TomlError, RecursionError (also when it finds the line of an invalid value).
     """
     try:
         return _build_access(models.validate(_AccessFile, read_toml(text), _MESSAGES))
