@@ -30,7 +30,7 @@ IMPORTS = {
         "analysis": "contract documents operations snapshot snapshot/read",
         "support": "contract documents files operations snapshot snapshot/read",
         "asgi": "contract documents files render operations analysis snapshot/read",
-        "__init__": "contract analysis",
+        "__init__": "analysis",
         "cli": "contract documents files sources operations fleet analysis support render asgi"
         " snapshot snapshot/read snapshot/write",
         "__main__": "cli",

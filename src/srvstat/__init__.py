@@ -18,46 +18,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from srvstat.analysis.api import Snapshot as Snapshot
-    from srvstat.analysis.api import open_snapshot as open_snapshot
-    from srvstat.contract.errors import ApiError as ApiError
-    from srvstat.contract.errors import InvalidRequestError as InvalidRequestError
-    from srvstat.contract.errors import ServerNotFoundError as ServerNotFoundError
-    from srvstat.contract.errors import SnapshotError as SnapshotError
-    from srvstat.contract.errors import SrvstatError as SrvstatError
-    from srvstat.contract.errors import UsageError as UsageError
-    from srvstat.contract.responses import CompareResponse as CompareResponse
-    from srvstat.contract.responses import ServerResponse as ServerResponse
-    from srvstat.contract.version import __version__ as __version__
-
-
-_MODULE_OF = {
-    "Snapshot": "srvstat.analysis.api",
-    "open_snapshot": "srvstat.analysis.api",
-    "ApiError": "srvstat.contract.errors",
-    "InvalidRequestError": "srvstat.contract.errors",
-    "ServerNotFoundError": "srvstat.contract.errors",
-    "SnapshotError": "srvstat.contract.errors",
-    "SrvstatError": "srvstat.contract.errors",
-    "UsageError": "srvstat.contract.errors",
-    "CompareResponse": "srvstat.contract.responses",
-    "ServerResponse": "srvstat.contract.responses",
-    "__version__": "srvstat.contract.version",
-}
-
-__all__ = [*_MODULE_OF]  # noqa: PLE0604 - the names above, loaded on first use
+    from srvstat.analysis.api import *  # noqa: F403
 
 
 def __getattr__(name: str) -> "Any":
-    """Load a public name on first use, so that the command line starts without it."""
-    if name not in _MODULE_OF:
+    """Load the public names on first use, so that the command line starts without them."""
+    from srvstat.analysis import api  # noqa: PLC0415 - only needed here
+
+    if name != "__all__" and name not in api.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - only needed here
-
-    value = getattr(import_module(_MODULE_OF[name]), name)
-    globals()[name] = value
-    return value
+    return getattr(api, name)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+def __dir__() -> "list[str]":
+    from srvstat.analysis import api  # noqa: PLC0415 - see above
+
+    return sorted(api.__all__)

@@ -18,11 +18,11 @@ from srvstat.documents.analysis import (
     GrowthDocument,
     HistoryQuery,
     PeakHours,
-    ServerName,
     StepCell,
     StepLine,
     StepTable,
 )
+from srvstat.documents.document import ServerName
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.charts import (
     choose_frame,

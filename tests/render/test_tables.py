@@ -16,11 +16,11 @@ from srvstat.documents.analysis import (
     ComparedServer,
     Comparison,
     HistoryQuery,
-    ServerName,
     StepCell,
     StepLine,
     StepTable,
 )
+from srvstat.documents.document import ServerName
 from srvstat.render.charts import render_chart
 from srvstat.render.screen import UNLIMITED, Screen, build_server_table, escape_server
 from srvstat.render.tables import render_table

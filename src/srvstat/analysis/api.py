@@ -39,15 +39,38 @@ from srvstat.analysis.windows import (
     divide_window,
     find_zone,
 )
-from srvstat.contract.errors import UsageError
+from srvstat.contract.errors import (
+    ApiError,
+    InvalidRequestError,
+    ServerNotFoundError,
+    SnapshotError,
+    SrvstatError,
+    UsageError,
+)
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
 from srvstat.contract.responses import CompareResponse, ServerResponse
 from srvstat.contract.time import Range, format_instant, parse_instant
+from srvstat.contract.version import __version__
 from srvstat.documents import analysis as documents
 from srvstat.documents.integrity import Integrity
 from srvstat.documents.snapshot import Servers, SortKey
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read import snapshot
+
+__all__ = [
+    "ApiError",
+    "CompareResponse",
+    "InvalidRequestError",
+    "ServerNotFoundError",
+    "ServerResponse",
+    "Snapshot",
+    "SnapshotError",
+    "SrvstatError",
+    "UsageError",
+    "__version__",
+    "open_snapshot",
+]
+"""The names of the package `srvstat`, which loads them from here."""
 
 _ROWS_PER_TURN = 1000
 

@@ -11,12 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from srvstat.analysis.selection import Question, build_window_part
-from srvstat.analysis.statistics import (
-    compare_averages,
-    compare_with_earlier,
-    find_earlier,
-)
+from srvstat.analysis.selection import Question, build_window_part, get_name
+from srvstat.analysis.statistics import compare_averages, compare_with_earlier, find_earlier
 from srvstat.analysis.windows import (
     Steps,
     bound_window,
@@ -77,9 +73,7 @@ def _iter_servers(
         by_day = _add_up(found.observations, days, unobserved)
         by_step = by_day if steps is days else _add_up(found.observations, steps, unobserved)
         yield ServerGrowth(
-            server_id=server.id,
-            cfx_id=server.cfx_id,
-            hostname=server.hostname,
+            **get_name(server)._asdict(),
             sample_count=found.count,
             average_players=found.mean,
             change=change,

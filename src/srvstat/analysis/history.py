@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from srvstat.analysis.parameters import check_choice
-from srvstat.analysis.selection import Question
+from srvstat.analysis.selection import Question, get_name
 from srvstat.analysis.windows import (
     Step,
     Steps,
@@ -34,7 +34,6 @@ from srvstat.documents.analysis import (
     HistoryQuery,
     Observation,
     ObservationTable,
-    ServerName,
     StepCell,
     StepLine,
     StepTable,
@@ -328,11 +327,6 @@ def describe_cells(snapshot: Snapshot, server: ServerRow, steps: Steps) -> Itera
     Raises SnapshotError.
     """
     return map(StepCell, *_aggregate_steps(snapshot, server, steps, "mean").list_values()[:-1])
-
-
-def get_name(server: ServerRow) -> ServerName:
-    """Return the names of a server."""
-    return ServerName(server.id, server.cfx_id, server.hostname)
 
 
 _WITHIN_DAY = ("1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "6h")

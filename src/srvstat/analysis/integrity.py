@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from srvstat.analysis.selection import Question
+from srvstat.analysis.selection import Question, get_name
 from srvstat.analysis.windows import HOUR_MS, convert_to_local
 from srvstat.contract.arrays import Numbers, compute_double_medians, dot_exactly, find_ranks
 from srvstat.contract.stats import find_middle_ranks
@@ -394,9 +394,7 @@ def check_integrity(question: Question) -> parts.Integrity:
         **question.describe(),
         servers=tuple(
             parts.ServerIntegrity(
-                server_id=server.id,
-                cfx_id=server.cfx_id,
-                hostname=server.hostname,
+                **get_name(server)._asdict(),
                 rules=check_series(Series(figures.observations, known, zone, server.players_max)),
             )
             for server in servers

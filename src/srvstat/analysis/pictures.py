@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from srvstat.analysis.history import aggregate_groups
-from srvstat.analysis.selection import Question, build_window_part
+from srvstat.analysis.selection import Question, build_window_part, get_name
 from srvstat.analysis.windows import (
     HOUR_MS,
     WEEK_HOURS,
@@ -83,9 +83,7 @@ def _describe_timeline(snapshot: Snapshot, server: ServerRow, steps: Steps) -> S
     instants, players = figures.observations
     edges = steps.locate(instants)
     return ServerTimeline(
-        server_id=server.id,
-        cfx_id=server.cfx_id,
-        hostname=server.hostname,
+        **get_name(server)._asdict(),
         sample_counts=tuple(np.diff(edges).tolist()),
         averages=tuple(aggregate_groups(players, edges, "mean").tolist()),
         lowest=tuple(aggregate_groups(players, edges, "min").tolist()),
@@ -163,9 +161,7 @@ def _describe_distribution(
 ) -> ServerDistribution:
     below = np.sort(figures.observations.players).searchsorted(edges)
     return ServerDistribution(
-        server_id=server.id,
-        cfx_id=server.cfx_id,
-        hostname=server.hostname,
+        **get_name(server)._asdict(),
         sample_count=figures.count,
         lowest_players=figures.lowest and figures.lowest.players,
         lower_quartile=figures.find_quantile(Fraction(1, 4)),
@@ -214,9 +210,7 @@ def _describe_server(
             mean, median = total / count, (lower + upper) / 2
         cells.append(HourCellPart(number // 24 + 1, number % 24, count, mean, median))
     return ServerPeakHours(
-        server_id=server.id,
-        cfx_id=server.cfx_id,
-        hostname=server.hostname,
+        **get_name(server)._asdict(),
         sample_count=len(ranked),
         # Of equal averages, both take the first.
         busiest=_build_hour(max(averages, key=averages.__getitem__, default=None)),

@@ -18,7 +18,7 @@ from srvstat.contract.errors import (
 )
 from srvstat.contract.requests import NAMESPACES, ServerReference, build_server_reference
 from srvstat.contract.time import BEFORE_ALL, Window
-from srvstat.documents.document import WindowPart, is_silent, remove_color_codes
+from srvstat.documents.document import ServerName, WindowPart, is_silent, remove_color_codes
 from srvstat.operations.answers import NotInBundleError, build_unknown_error
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
@@ -145,6 +145,11 @@ class MatchingServers:
             for server in self.snapshot.iter_servers():
                 if self.wanted.matches(server, self.snapshot.as_of):
                     yield server
+
+
+def get_name(server: ServerRow) -> ServerName:
+    """Return the names of a server."""
+    return ServerName(server.id, server.cfx_id, server.hostname)
 
 
 class Question(NamedTuple):

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Annotated, Any, Literal
 
 from srvstat.analysis.parameters import Parameter
-from srvstat.analysis.selection import Question, build_window_part
+from srvstat.analysis.selection import Question, build_window_part, get_name
 from srvstat.analysis.windows import LONGEST_MS, find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
@@ -167,9 +167,7 @@ def _describe_servers(
     for server in servers:
         found, before, change = compare_with_earlier(snapshot, server, window, earlier)
         yield ServerStatistics(
-            server_id=server.id,
-            cfx_id=server.cfx_id,
-            hostname=server.hostname,
+            **get_name(server)._asdict(),
             current_players=server.players_current,
             last_observed_at=find_last_observed_at(snapshot, server, snapshot.as_of),
             **vars(_build_part(found, figures)),

@@ -19,6 +19,7 @@ from srvstat.documents.document import (
     Part,
     RowDocument,
     Rows,
+    ServerName,
     ServerPart,
     SnapshotDocument,
     WindowPart,
@@ -401,14 +402,6 @@ class History(RowDocument):
     def to_rows(self) -> Rows:
         """Return the rows, which are read from the snapshot while they are iterated over."""
         return Rows(self.columns, self.read_rows())
-
-
-class ServerName(NamedTuple):
-    """The names of a server."""
-
-    server_id: str
-    cfx_id: str
-    hostname: str
 
 
 class Observation(NamedTuple):

@@ -74,6 +74,14 @@ class ServerPart(Part):
     hostname: str
 
 
+class ServerName(NamedTuple):
+    """The names of a server."""
+
+    server_id: str
+    cfx_id: str
+    hostname: str
+
+
 class GapPart(Part):
     """An interval without observations: from one observation or edge of the window to the next.
 

@@ -1,6 +1,6 @@
 """What rules about player counts found: observations about numbers, never proof of a cause."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -21,7 +21,11 @@ Result = Literal["pass", "suspect", "notEvaluated"]
 """After the flags of QARTOD; `suspect` only says that a figure is beyond its threshold."""
 
 
-class RulePart(Part):
+_Evidence = TypeVar("_Evidence", bound=Part)
+_Threshold = TypeVar("_Threshold", bound=Part | None)
+
+
+class RulePart(Part, Generic[_Evidence, _Threshold]):
     """The result of a rule for one server.
 
     `evidence` is None if the rule was not evaluated; `reason` says why, and is None otherwise.
@@ -31,8 +35,8 @@ class RulePart(Part):
     rule: str
     result: Result
     reason: str | None
-    evidence: Part | None
-    threshold: Part | None
+    evidence: _Evidence | None
+    threshold: _Threshold
     innocent_causes: tuple[str, ...]
 
 
@@ -52,12 +56,10 @@ class FlatLineThreshold(Part):
     hours: int
 
 
-class FlatLineRule(RulePart):
+class FlatLineRule(RulePart[FlatLineEvidence, FlatLineThreshold | None]):
     """A count that does not change for a long time."""
 
     rule: Literal["flatLine"] = "flatLine"
-    evidence: FlatLineEvidence | None
-    threshold: FlatLineThreshold | None
 
 
 class FloorEvidence(Part):
@@ -74,12 +76,10 @@ class FloorThreshold(Part):
     share: float
 
 
-class FloorRule(RulePart):
+class FloorRule(RulePart[FloorEvidence, FloorThreshold]):
     """A count that many observations have and few go below."""
 
     rule: Literal["floor"] = "floor"
-    evidence: FloorEvidence | None
-    threshold: FloorThreshold
 
 
 class JitterEvidence(Part):
@@ -95,12 +95,10 @@ class JitterThreshold(Part):
     correlation: float
 
 
-class JitterRule(RulePart):
+class JitterRule(RulePart[JitterEvidence, JitterThreshold]):
     """Counts that go up and down at random, as if each one forgot the one before."""
 
     rule: Literal["jitter"] = "jitter"
-    evidence: JitterEvidence | None
-    threshold: JitterThreshold
 
 
 class MissingValuesEvidence(Part):
@@ -129,12 +127,10 @@ class MissingValuesThreshold(Part):
     regular: float
 
 
-class MissingValuesRule(RulePart):
+class MissingValuesRule(RulePart[MissingValuesEvidence, MissingValuesThreshold]):
     """Numbers that are left out at regular distances."""
 
     rule: Literal["missingValues"] = "missingValues"
-    evidence: MissingValuesEvidence | None
-    threshold: MissingValuesThreshold
 
 
 class StepChangeEvidence(Part):
@@ -155,12 +151,10 @@ class StepChangeThreshold(Part):
     ratio: float
 
 
-class StepChangeRule(RulePart):
+class StepChangeRule(RulePart[StepChangeEvidence, StepChangeThreshold]):
     """A level that changes from one day to the next, and stays."""
 
     rule: Literal["stepChange"] = "stepChange"
-    evidence: StepChangeEvidence | None
-    threshold: StepChangeThreshold
 
 
 class DailyCycleEvidence(Part):
@@ -183,12 +177,10 @@ class DailyCycleThreshold(Part):
     share: float
 
 
-class DailyCycleRule(RulePart):
+class DailyCycleRule(RulePart[DailyCycleEvidence, DailyCycleThreshold]):
     """Counts that do not depend on the hour of the day."""
 
     rule: Literal["noDailyCycle"] = "noDailyCycle"
-    evidence: DailyCycleEvidence | None
-    threshold: DailyCycleThreshold
 
 
 class MaximumEvidence(Part):
@@ -207,12 +199,10 @@ class MaximumThreshold(Part):
     observations: int
 
 
-class MaximumRule(RulePart):
+class MaximumRule(RulePart[MaximumEvidence, MaximumThreshold]):
     """Counts above the maximum that the server's record states."""
 
     rule: Literal["aboveMaximum"] = "aboveMaximum"
-    evidence: MaximumEvidence | None
-    threshold: MaximumThreshold
 
 
 class GapsEvidence(Part):
@@ -233,12 +223,10 @@ class GapsThreshold(Part):
     coverage: float
 
 
-class GapsRule(RulePart):
+class GapsRule(RulePart[GapsEvidence, GapsThreshold]):
     """Observations that are missing. They say nothing about whether the server was up."""
 
     rule: Literal["gaps"] = "gaps"
-    evidence: GapsEvidence | None
-    threshold: GapsThreshold
 
 
 AnyRule = Annotated[

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from rich.text import Text
 
 from srvstat.documents import analysis
-from srvstat.documents.document import ServerPart
+from srvstat.documents.document import ServerName, ServerPart
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.figures import (
     describe_step,
@@ -135,7 +135,7 @@ class Panel(NamedTuple):
     `note` is beside the name of the server, and `below` a line of text below the axis.
     """
 
-    server: ServerPart | analysis.ServerName
+    server: ServerPart | ServerName
     note: str
     rows: Sequence[Text]
     below: str = ""
@@ -651,11 +651,11 @@ def _render_steps(table: analysis.StepTable, screen: Screen) -> str:
     return _render_panels(panels, frame, ticks, _describe_chart(table, lines), screen)
 
 
-def _name_areas(table: analysis.StepTable) -> Sequence[analysis.ServerName]:
+def _name_areas(table: analysis.StepTable) -> Sequence[ServerName]:
     if not table.query.is_sum:
         return table.servers
     title = f"sum of {format_count(len(table.servers), 'server')}"
-    return [analysis.ServerName(title, title, title)]
+    return [ServerName(title, title, title)]
 
 
 def _describe_cells(cells: Cells) -> str:

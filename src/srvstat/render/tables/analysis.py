@@ -13,6 +13,7 @@ from rich.text import Text
 from srvstat.contract import wire
 from srvstat.contract.time import BEFORE_ALL
 from srvstat.documents import analysis
+from srvstat.documents.document import ServerName
 from srvstat.render import figures, text
 from srvstat.render.screen import (
     MIN_TABLE_WIDTH,
@@ -497,7 +498,7 @@ def _format_players(cell: analysis.StepCell, query: analysis.HistoryQuery) -> Te
     return Text(figures.PARTIAL + shown, "dim") if cell.is_partial else Text(shown)
 
 
-def _build_heading(server: analysis.ServerName, width: int, screen: Screen) -> Text:
+def _build_heading(server: ServerName, width: int, screen: Screen) -> Text:
     """Return the id, and below it the hostname, cut to a width or to the width of the id."""
     name = screen.escape(server.server_id)
     hostname = screen.escape_name(server.hostname)

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.documents.analysis import ComparedServer, Comparison, ServerName
-from srvstat.documents.document import remove_color_codes
+from srvstat.documents.analysis import ComparedServer, Comparison
+from srvstat.documents.document import ServerName, remove_color_codes
 from srvstat.documents.snapshot import (
     DroppedRows,
     DryRun,
