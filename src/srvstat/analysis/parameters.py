@@ -1,6 +1,8 @@
 """Describe a parameter once, for the command line and the Python API.
 
-A group of parameters is a dataclass whose fields are `Annotated` with a Parameter.
+A group of parameters is a dataclass whose fields are `Annotated` with a Parameter. The command line
+turns the fields into options, and the Python API fills the same dataclasses. Errors name fields,
+and each surface replaces these by its own names.
 """
 
 from collections.abc import Iterable, Sequence

@@ -96,7 +96,11 @@ def _describe_timeline(snapshot: Snapshot, server: ServerRow, steps: Steps) -> S
 
 
 def _find_gaps(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Iterator[GapPart]:
-    """Yield the gaps of a window: more than three usual intervals without an observation."""
+    """Yield the gaps of a window: more than three usual intervals without an observation.
+
+    An observation lasts as long as that. With the 1.5 intervals of an explanation, each missed poll
+    would interrupt a line.
+    """
     start, end = figures.window.start, min(figures.window.end, snapshot.as_of)
     longest = 3 * (figures.usual_interval or 0)
     edges = np.append(read_lasting(snapshot, server, figures), end)

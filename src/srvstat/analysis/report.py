@@ -26,7 +26,11 @@ _MOST_NAMES = 2
 """The most servers that the default title names."""
 
 _OUTPUT = "report.html"
-"""The output that the command in a report names, so that reports do not depend on their paths."""
+"""The output that the command in a report names, which names no snapshot either.
+
+Paths differ between machines, while the same report has the same bytes everywhere. Its root
+identifies the snapshot.
+"""
 
 
 class ReportOrigin(NamedTuple):
@@ -76,6 +80,7 @@ def build_report(question: Question, origin: ReportOrigin) -> Report:
     """
     growth = compute_growth(question)
     figures = FigureOptions(QUANTILES, versus="previous" if growth.previous_window else None)
+    # Each part reads the observations itself: sharing them would save little.
     return Report(
         **question.describe(),
         **origin._asdict(),

@@ -230,6 +230,8 @@ def can_be_name(text: object) -> bool:
 def find_references(snapshot: Snapshot, references: Iterable[Reference]) -> list[ServerRow]:
     """Return the servers of references, each once, in the order of their first reference.
 
+    Names are looked up only after the ids, so a new name never changes what an id means.
+
     Raises UnknownServerError, UnknownNameError, ServerNotFoundError for an ambiguous name,
     NotInBundleError, SnapshotError.
     """

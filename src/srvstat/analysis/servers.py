@@ -219,6 +219,7 @@ def _describe_server(
 ) -> ComparedServer:
     window = steps.window
     (figures,) = compute_figures(snapshot, server, [window])
+    # Collectors have different intervals, so an expected number of observations would be a guess.
     observed = np.unique((window.end - figures.observations.instants) // span)
     return ComparedServer(
         result,

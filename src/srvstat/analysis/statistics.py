@@ -46,7 +46,8 @@ def compare_with_earlier(
 ) -> tuple[WindowFigures, WindowFigures | None, ChangePart | None]:
     """Return the figures in a window and in an earlier one, and how the average changed.
 
-    The change is None if observations cover too little of one of them.
+    Growth compares one moment with another, so it mostly shows the time of day. The change of the
+    average does not depend on it. It is None if observations cover too little of one of them.
 
     Raises SnapshotError.
     """

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 WHOLE_SHARE = 0.9
-"""A step of which observations cover a lesser share is partial: its average may mislead."""
+"""A step of which observations cover a lesser share is partial.
+
+Players follow a daily cycle, so the average of a few hours is no daily average.
+"""
 
 LEAST_COVERAGE = 0.8
 """Windows of which observations cover a lesser share are not compared, and have no trend."""

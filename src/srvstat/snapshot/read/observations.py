@@ -182,7 +182,8 @@ class WindowFigures:
 def find_gaps(instants: Numbers, interval: float) -> list[tuple[int, int]]:
     """Return the pairs of successive instants that are more than 1.5 usual intervals apart.
 
-    The longest is first; of gaps of equal length, the earliest is first.
+    So one missed observation is a gap. The longest is first; of gaps of equal length, the earliest
+    is first.
     """
     distances = np.diff(instants)
     gaps = np.flatnonzero(2 * distances > 3 * interval)
