@@ -218,11 +218,15 @@ def _append(path: str, descriptor: int, size: int, addition: bytes) -> None:
         while rest:
             rest = rest[os.write(descriptor, rest) :]
         os.fsync(descriptor)
-        if not os.path.samestat(os.stat(path), os.fstat(descriptor)):
-            raise OutputError(f"{path}: was replaced while the key was added; try again")
+        _check_not_replaced(path, descriptor)
     except BaseException:
         os.ftruncate(descriptor, size)
         raise
+
+
+def _check_not_replaced(path: str, descriptor: int) -> None:
+    if not os.path.samestat(os.stat(path), os.fstat(descriptor)):
+        raise OutputError(f"{path}: was replaced while the key was added; try again")
 
 
 @contextmanager
