@@ -18,7 +18,7 @@ _MARKDOWN_ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in r"\`*_~[]<>&|$"
 
 
 class _Style(NamedTuple):
-    """How a format writes a row, as a template for `%`, and its texts, instants and None."""
+    """How a format writes the head, a row (a template for `%`), texts, instants and None."""
 
     build_head: Callable[[tuple[Column, ...]], str]
     build_template: Callable[[tuple[Column, ...]], str]
@@ -33,8 +33,10 @@ def encode_rows(
 ) -> Iterator[bytes]:
     r"""Yield the rows of a document in a format, in pieces of whole lines or of a Parquet file.
 
-    CSV is that of RFC 4180 with LF. None is an empty cell, an empty text a quoted one. NDJSON has
-    the exact numbers and texts of JSON. In Markdown, texts can't be markup.
+    CSV follows RFC 4180, with LF. Its texts are exact: no apostrophe protects a spreadsheet from
+    `=1+1`, because then the file would differ from the snapshot for all other readers. None is an
+    empty cell, and an empty text is quoted. NDJSON has the exact numbers and texts of JSON. In
+    Markdown, texts can't be markup.
 
     In Markdown, and in all lines `for_terminal`, characters that could control a terminal are
     written as `\uXXXX`.

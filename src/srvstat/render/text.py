@@ -192,8 +192,8 @@ def format_local_time(at: int, zone: ZoneInfo) -> str:
 def format_clock(at: int, zone: ZoneInfo, precision: str = "seconds") -> str:
     """Format an instant for a table that names its zone: `2026-08-22 19:30:00`.
 
-    `precision` is that of `datetime.isoformat`. Milliseconds are shown where there are any, unless
-    it is `minutes`. A time that the clock shows twice has its UTC offset.
+    `precision` is a `timespec` of `datetime.isoformat`. Milliseconds are shown where there are any,
+    unless it is `minutes`. A time that the clock shows twice has its UTC offset.
     """
     try:
         moment = datetime.fromtimestamp(at // 1000, zone)

@@ -10,18 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from srvstat.documents import snapshot
 from srvstat.documents.analysis import ComparedServer, Comparison
 from srvstat.documents.document import ServerName, remove_color_codes
-from srvstat.documents.snapshot import (
-    DroppedRows,
-    DryRun,
-    ListedServer,
-    ManifestShard,
-    Servers,
-    ServerTable,
-    SnapshotInfo,
-    Verification,
-)
 from srvstat.render import figures, text
 from srvstat.render.screen import (
     GAP,
@@ -221,7 +212,7 @@ _NOTES = (
 """What the columns mean that other tables do not have."""
 
 
-def render_servers(found: Servers, screen: Screen) -> str:
+def render_servers(found: snapshot.Servers, screen: Screen) -> str:
     """Render the servers that match a filter."""
     shown = len(found.servers)
     matched = text.format_count(found.matched, "server")
@@ -235,13 +226,13 @@ def render_servers(found: Servers, screen: Screen) -> str:
 
 
 def _list_servers(
-    servers: Iterable[ListedServer], as_of: int, screen: Screen
+    servers: Iterable[snapshot.ListedServer], as_of: int, screen: Screen
 ) -> list[RenderableType]:
     rows = [_build_cells(server, as_of, screen) for server in servers]
     return build_server_table(_LIST_HEADERS, rows, screen)
 
 
-def _build_cells(server: ListedServer, as_of: int, screen: Screen) -> ServerCells:
+def _build_cells(server: snapshot.ListedServer, as_of: int, screen: Screen) -> ServerCells:
     interval, coverage = server.usual_interval_seconds, server.coverage
     shown = (
         figures.format_current(server.current_players, server.last_observed_at, as_of),
@@ -253,7 +244,7 @@ def _build_cells(server: ListedServer, as_of: int, screen: Screen) -> ServerCell
     return escape_server(screen, names, shown, _list_properties(server, screen))
 
 
-def _list_properties(server: ListedServer, screen: Screen) -> Iterator[str]:
+def _list_properties(server: snapshot.ListedServer, screen: Screen) -> Iterator[str]:
     """Yield short notes; foreign text is cut."""
 
     def cut(value: str, width: int = _MAX_PROPERTY_WIDTH) -> str:
@@ -273,7 +264,7 @@ def _list_properties(server: ListedServer, screen: Screen) -> Iterator[str]:
         yield f"completed: {', '.join(map(cut, server.completed))}"
 
 
-def render_server(detail: ServerTable, screen: Screen) -> str:
+def render_server(detail: snapshot.ServerTable, screen: Screen) -> str:
     """Render all fields of a server."""
     server = detail.server
     source_id, completed = detail.source_id, ", ".join(detail.completed)
@@ -308,7 +299,7 @@ def render_server(detail: ServerTable, screen: Screen) -> str:
     )
 
 
-def _format_players(detail: ServerTable) -> str:
+def _format_players(detail: snapshot.ServerTable) -> str:
     players = detail.server.players
     time = "" if detail.as_of == detail.snapshot_as_of else ", as of the snapshot"
     fallback = (
@@ -318,7 +309,7 @@ def _format_players(detail: ServerTable) -> str:
     return f"{players.current:,} of {players.max:,}{time}{silence}{fallback}"
 
 
-def _format_last_seen(detail: ServerTable) -> str:
+def _format_last_seen(detail: snapshot.ServerTable) -> str:
     at = detail.last_observed_at
     if at is None:
         return _format_absence(detail)
@@ -331,7 +322,7 @@ def _format_last_seen(detail: ServerTable) -> str:
     )
 
 
-def _format_absence(detail: ServerTable) -> str:
+def _format_absence(detail: snapshot.ServerTable) -> str:
     if detail.covered_from is None:
         return "never"
     start = text.format_time(detail.covered_from)
@@ -347,7 +338,7 @@ def _format_moment(at: int, as_of: int) -> str:
     return f"{text.format_time(at)} ({text.format_duration(abs(as_of - at))} {side} the snapshot)"
 
 
-def render_info(info: SnapshotInfo, screen: Screen) -> str:
+def render_info(info: snapshot.SnapshotInfo, screen: Screen) -> str:
     """Render the totals of a snapshot and the first of its servers."""
     more = info.matched - len(info.identifiers)
     notes = []
@@ -361,14 +352,14 @@ def render_info(info: SnapshotInfo, screen: Screen) -> str:
     return screen.render_blocks([grid], _list_servers(info.identifiers, info.as_of, screen), notes)
 
 
-def _describe_shards(shards: Sequence[ManifestShard]) -> str:
+def _describe_shards(shards: Sequence[snapshot.ManifestShard]) -> str:
     least, most = (choose(shard.servers for shard in shards) for choose in (min, max))
     span = "" if least == most else f"{least:,} to "
     each = "" if len(shards) == 1 else " each"
     return f"{len(shards):,} with {span}{text.format_count(most, 'server')}{each}"
 
 
-def _list_info_fields(info: SnapshotInfo, screen: Screen) -> Fields:
+def _list_info_fields(info: snapshot.SnapshotInfo, screen: Screen) -> Fields:
     covered_from = None if info.covered_from is None else text.format_time(info.covered_from)
     games = ", ".join(f"{game} {count:,}" for game, count in info.games.items())
     dropped = (
@@ -395,7 +386,7 @@ _MAX_REASONS = 10
 _MAX_INTERVALS = 4
 
 
-def render_dry_run(dry_run: DryRun, screen: Screen) -> str:
+def render_dry_run(dry_run: snapshot.DryRun, screen: Screen) -> str:
     """Render what a build would do."""
     obstacles = [[*_build_reason(obstacle, screen)] for obstacle in dry_run.obstacles]
     dropped = [[*_build_reason(reason, screen)] for reason in dry_run.dropped[:_MAX_REASONS]]
@@ -415,7 +406,7 @@ def render_dry_run(dry_run: DryRun, screen: Screen) -> str:
     return f"{table}  {screen.escape(dry_run.command).plain}\n"
 
 
-def _build_rows(dry_run: DryRun, screen: Screen) -> Table:
+def _build_rows(dry_run: snapshot.DryRun, screen: Screen) -> Table:
     # Identifiers are folded where the screen is narrow, and times are not.
     table = start_table("identifier", "server", header_style="dim")
     table.add_column("observed at (UTC)", no_wrap=True)
@@ -431,7 +422,7 @@ def _build_rows(dry_run: DryRun, screen: Screen) -> Table:
     return table
 
 
-def _list_dry_run_fields(dry_run: DryRun, screen: Screen) -> Fields:
+def _list_dry_run_fields(dry_run: snapshot.DryRun, screen: Screen) -> Fields:
     completed = text.format_completed(dry_run.completed) if dry_run.completed else None
     return [
         ("servers", f"{dry_run.servers:,}{text.format_withheld(dry_run.withheld)}"),
@@ -445,7 +436,7 @@ def _list_dry_run_fields(dry_run: DryRun, screen: Screen) -> Fields:
     ]
 
 
-def _format_intervals(dry_run: DryRun) -> str:
+def _format_intervals(dry_run: snapshot.DryRun) -> str:
     """Format the usual intervals between the observations of a server."""
     shown = [
         f"{text.format_interval(length / 1000)} ({text.format_count(servers, 'server')})"
@@ -456,7 +447,7 @@ def _format_intervals(dry_run: DryRun) -> str:
     return ", ".join(shown)
 
 
-def _build_reason(dropped: DroppedRows, screen: Screen) -> Iterator[RenderableType]:
+def _build_reason(dropped: snapshot.DroppedRows, screen: Screen) -> Iterator[RenderableType]:
     what = "rejected" if dropped.is_rejected else "skipped"
     rows = f"{text.format_count(dropped.rows, 'row')} {what}: " if dropped.rows else ""
     yield screen.escape(f"{rows}{dropped.reason}", "yellow")
@@ -465,7 +456,7 @@ def _build_reason(dropped: DroppedRows, screen: Screen) -> Iterator[RenderableTy
         yield Padding(example + screen.escape_cell(row), (0, 0, 0, 2))
 
 
-def render_verification(verification: Verification, screen: Screen) -> str:
+def render_verification(verification: snapshot.Verification, screen: Screen) -> str:
     """Render the root and the totals of a verified snapshot."""
     finding = "all rows are as built, and derived data matches the observations"
     fields = [
@@ -481,9 +472,9 @@ def render_verification(verification: Verification, screen: Screen) -> str:
 
 RENDERERS: Renderers = {
     Comparison: render_comparison,
-    DryRun: render_dry_run,
-    Servers: render_servers,
-    ServerTable: render_server,
-    SnapshotInfo: render_info,
-    Verification: render_verification,
+    snapshot.DryRun: render_dry_run,
+    snapshot.Servers: render_servers,
+    snapshot.ServerTable: render_server,
+    snapshot.SnapshotInfo: render_info,
+    snapshot.Verification: render_verification,
 }

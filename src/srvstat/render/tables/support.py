@@ -558,7 +558,7 @@ def _describe_record(
 def _describe_instant(
     stored: int, which: str, observed_at: int | None, explanation: support.Explanation
 ) -> str:
-    """Describe where a time of a record comes from; the default is that of an observation."""
+    """Describe where a time of a record comes from: by default, from an observation."""
     if explanation.covered_from is not None:
         return "as in the snapshot that this bundle was made from"
     default = explanation.snapshot_as_of if observed_at is None else observed_at
