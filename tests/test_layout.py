@@ -26,7 +26,7 @@ IMPORTS = {
         "snapshot/write": "contract documents files sources snapshot snapshot/read",
         "render": "contract documents",
         "operations": "contract files snapshot snapshot/read",
-        "fleet": "contract documents files sources snapshot snapshot/write operations",
+        "fleet": "contract documents files sources snapshot snapshot/write",
         "analysis": "contract documents operations snapshot snapshot/read",
         "support": "contract documents files operations snapshot snapshot/read",
         "asgi": "contract documents files render operations analysis snapshot/read",

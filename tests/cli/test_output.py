@@ -205,8 +205,8 @@ def test_an_unexpected_error_is_reported_in_one_line_without_a_traceback(
 ) -> None:
     # A copy of the package with a bug in it, to test the real handling of bugs.
     shutil.copytree(sys.modules["srvstat"].__path__[0], tmp_path / "srvstat")
-    with (tmp_path / "srvstat" / "operations" / "answers.py").open("a") as operations:
-        operations.write(f"def build_result(*_): raise {error}\n")
+    with (tmp_path / "srvstat" / "contract" / "responses.py").open("a") as responses:
+        responses.write(f"def build_result(*_): raise {error}\n")
 
     ran = srvstat(
         *("compare", "harbor-city", "old-guard", "-s", demo_snapshot),

@@ -9,6 +9,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, ErrorCode
 from srvstat.contract.models import ContractModel
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
+from srvstat.contract.stats import Statistics
 from srvstat.contract.time import Range
 
 Game = Literal["game_a", "game_b"]
@@ -65,6 +66,24 @@ class ServerResult(ContractModel):
     def encode_once(self) -> wire.EncodedJson:
         """Return this result as JSON that `encode_comparison` copies unchanged."""
         return wire.encode_once(self.model_dump())
+
+
+def build_result(
+    server_id: str, cfx_id: str, current_players: int, range: Range, figures: Statistics
+) -> ServerResult:
+    """Return the result of one server (specification, section 2.4)."""
+    return ServerResult(
+        serverId=server_id,
+        cfxId=cfx_id,
+        range=range,
+        currentPlayers=current_players,
+        averagePlayers=figures.mean,
+        medianPlayers=figures.median,
+        peakPlayers=figures.peak,
+        lowestPlayers=figures.lowest,
+        growth=GrowthFields(players=figures.growth.players, percentage=figures.growth.percentage),
+        sampleCount=figures.observations,
+    )
 
 
 class CompareResponse(Response):

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from srvstat.contract.errors import EngineError, UsageError
-from srvstat.contract.responses import ServerResult
+from srvstat.contract.responses import ServerResult, build_result
 from srvstat.contract.stats import Growth, Statistics
 from srvstat.contract.time import Range, find_window
 from srvstat.documents.snapshot import FleetSummary, Manifest, ManifestShard, seal_manifest
@@ -21,7 +21,6 @@ from srvstat.fleet.engine import Engine, Identified, Job, Progress, Resolved, Se
 from srvstat.fleet.processes import WorkerError, count_cores, do_jobs
 from srvstat.fleet.results import find_extension, write_results
 from srvstat.fleet.rows import Conflicts, Rejected, format_place
-from srvstat.operations.answers import build_result
 from srvstat.snapshot.digests import (
     MANIFEST,
     compute_shards_root,

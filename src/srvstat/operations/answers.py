@@ -6,11 +6,10 @@ from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import (
     CompareResponse,
-    GrowthFields,
     ServerResponse,
     ServerResult,
+    build_result,
 )
-from srvstat.contract.stats import Statistics
 from srvstat.contract.time import BEFORE_ALL, Range, Window, find_window, format_instant
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.read.windows import compute_window_statistics
@@ -147,22 +146,4 @@ def build_unknown_error(
     return NotInBundleError(
         f"{snapshot.path}: a bundle without {reference.by} {reference.identifier}; use the snapshot"
         " that the bundle comes from"
-    )
-
-
-def build_result(
-    server_id: str, cfx_id: str, current_players: int, range: Range, figures: Statistics
-) -> ServerResult:
-    """Return the result of one server (specification, section 2.4)."""
-    return ServerResult(
-        serverId=server_id,
-        cfxId=cfx_id,
-        range=range,
-        currentPlayers=current_players,
-        averagePlayers=figures.mean,
-        medianPlayers=figures.median,
-        peakPlayers=figures.peak,
-        lowestPlayers=figures.lowest,
-        growth=GrowthFields(players=figures.growth.players, percentage=figures.growth.percentage),
-        sampleCount=figures.observations,
     )
