@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, date, datetime
 from importlib.resources import files
 from itertools import pairwise, product
-from typing import Any, NamedTuple
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -21,7 +21,7 @@ from srvstat.analysis.windows import list_step_edges, parse_step
 from srvstat.contract.requests import parse_server_reference
 from srvstat.contract.time import DAY_MS, find_window
 from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs
-from srvstat.documents.document import ChangePart, GapPart, WindowPart
+from srvstat.documents.document import ChangePart, GapPart, ServerPart, WindowPart
 from srvstat.operations.answers import resolve_servers
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.figures import explain_missing_change, format_change, format_first_last
@@ -47,13 +47,6 @@ ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "Ameri
 DRAWN_STEPS = {"30m", "1h", "2h", "3h", "6h", "day", "week", "month"}
 YEAR = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp()) * 1000
 SECONDS = 60
-
-
-class Server(NamedTuple):
-    """A server as far as its name goes."""
-
-    server_id: str
-    hostname: str
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +156,7 @@ def test_script_names_servers_as_pictures_do() -> None:
         "z\u0301\u0302\u0303\u0304\u0305", "日本\u3000語", "<b>&amp;", "\U0001f600",
     )  # fmt: skip
     servers = [
-        Server(server_id=f"s {number}/é", hostname=hostname)
+        ServerPart(server_id=f"s {number}/é", cfx_id="", hostname=hostname)
         for number, hostname in enumerate(hostnames)
     ]
     cases = [{"serverId": one.server_id, "hostname": one.hostname} for one in servers]

@@ -25,8 +25,6 @@ from srvstat.documents.analysis import (
 from srvstat.documents.document import ServerName
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.charts import (
-    choose_frame,
-    choose_layout,
     choose_scale,
     count_values,
     draw_columns,
@@ -147,21 +145,6 @@ def test_columns_are_as_high_as_their_values(
     assert not zeros & {heights[at] for value, at in known if value}
     exact = {at: (value / scale.top * scale.height * (len(marks) - 1)) for value, at in known}
     assert all(abs(heights[at] - parts) <= 0.5 or heights[at] <= 2 for at, parts in exact.items())
-
-
-@given(st.integers(1, 999), averages, st.integers(20, 200), st.booleans())
-def test_columns_and_axis_fit_the_screen(
-    count: int, high: float | None, width: int, has_gaps: bool
-) -> None:
-    cell = StepCell(1, 1, high, 1.0)
-    frame = choose_frame(
-        lambda length: [[cell] * -(-count // length)], Screen(width), has_gaps=has_gaps
-    )
-    smaller = choose_layout(count, frame.width, has_gaps=has_gaps)
-
-    assert frame.label_width + len(" │") + frame.width <= width
-    assert len(frame.columns[0]) * frame.layout.merged >= count
-    assert smaller == frame.layout
 
 
 @settings(max_examples=few_examples())

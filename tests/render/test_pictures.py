@@ -103,16 +103,6 @@ def test_a_point_is_the_exact_average_of_the_observations_in_its_step(
         assert covered == sum(server.sample_counts)
 
 
-def test_merging_rounds_only_once() -> None:
-    # With floats, 11 * (15 / 11) three times is more than 45.
-    case = build_case([[[15] + [0] * 10] * 3], [""])
-    (point,) = merge_steps(case.timeline, case.timeline.servers[0], "day")
-
-    assert point.average == 45 / 33
-    # 3 of 24 hours are in the window.
-    assert point.observed_share == 3 / 24
-
-
 def build_timeline(step: str, days: int, servers: int = 1) -> Timeline:
     """Return a timeline without observations; its steps are as long as they are in UTC."""
     length = {"30m": 1, "2h": 4, "day": 48, "week": 336}[step] * HOUR // 2

@@ -32,8 +32,7 @@ _AXIS_WIDTH = 2
 _MIN_NAME_WIDTH = 12
 """A hostname that would be cut to fewer cells than this is left out."""
 _MOST_LABEL_WIDTH = len("9,999,999")
-_LABEL_WIDTHS = range(2, 13)
-_MIN_ROOM = 12
+_LEAST_LABEL_WIDTH = 2
 _LEAST_LABEL_DISTANCE = 9
 """The usual distance of labels on the horizontal axis, in cells."""
 
@@ -110,17 +109,14 @@ class Scale(NamedTuple):
         return max(map(len, self.labels.values()))
 
     def format_axis(self, row: int, label_width: int) -> str:
-        """Format the axis beside a row, with its label unless the width of labels is 0."""
+        """Format the axis beside a row, with its label if it has one."""
         label = self.labels.get(row, "")
         axis = "└" if row < 0 else "┤" if label else "│"
-        return f"{label:>{label_width}} {axis}" if label_width else axis
+        return f"{label:>{label_width}} {axis}"
 
 
 class Frame(NamedTuple):
-    """What all panels share, and the columns and the scale of each.
-
-    `label_width` is 0 if labels do not fit.
-    """
+    """What all panels share, and the columns and the scale of each."""
 
     layout: Layout
     label_width: int
@@ -155,7 +151,7 @@ def _get_width(screen: Screen) -> int:
     return _USUAL_WIDTH if screen.width == UNLIMITED else screen.width
 
 
-def choose_layout(count: int, room: int, *, has_gaps: bool = False, period: int = 0) -> Layout:
+def _choose_layout(count: int, room: int, *, has_gaps: bool = False, period: int = 0) -> Layout:
     """Return the widest layout of `count` values, at least one, in `room` cells.
 
     A whole number of columns stands for `period` values.
@@ -186,19 +182,17 @@ def _build_scale(ticks: Sequence[float], rows: int, unit: str) -> Scale:
     return Scale(ticks[-1], each * steps, labels)
 
 
-def choose_frame(
+def _choose_frame(
     merge: Merge, screen: Screen, *, unit: str = "", has_gaps: bool = False, period: int = 0
 ) -> Frame:
-    """Return the frame of columns for at least one server; see choose_layout for the options."""
+    """Return the frame of columns for at least one server; see _choose_layout for the options."""
     count = len(merge(1)[0])
     width = _get_width(screen) - _AXIS_WIDTH
-    for label_width in (*_LABEL_WIDTHS, 0):
-        room = max(width - label_width, 1)
-        layout = choose_layout(count, room, has_gaps=has_gaps, period=period)
+    for label_width in range(_LEAST_LABEL_WIDTH, width):
+        layout = _choose_layout(count, width - label_width, has_gaps=has_gaps, period=period)
         columns = merge(layout.merged)
         scales = [choose_scale(find_highest(one) or 0, len(columns), unit) for one in columns]
-        fits = max(scale.label_width for scale in scales) <= label_width
-        if fits and room >= _MIN_ROOM:
+        if max(scale.label_width for scale in scales) <= label_width:
             break
     return Frame(layout, label_width, len(columns[0]) * layout.pitch, columns, scales)
 
@@ -368,7 +362,7 @@ def _render_panels(
     """Render panels, at least one with rows, and below them labels and a caption of notes."""
     labels, places = _place_labels(ticks, frame.width)
     axis = "".join("┬" if at in places else "─" for at in range(frame.width))
-    indent = " " * (frame.label_width + _AXIS_WIDTH if frame.label_width else 1)
+    indent = " " * (frame.label_width + _AXIS_WIDTH)
     lines: list[Text] = []
     for panel, scale in zip(panels, frame.scales, strict=True):
         lines.append(_build_title(panel, screen))
@@ -428,7 +422,7 @@ def _render_distribution(document: analysis.Distribution, screen: Screen) -> str
     """Render a histogram of the observations of each server, and below it its quartiles."""
     if not any(server.sample_count for server in document.servers):
         return _render_nothing("no observation", screen)
-    frame = choose_frame(
+    frame = _choose_frame(
         lambda length: [_merge_bins(server, length) for server in document.servers],
         screen,
         unit="%",
@@ -504,7 +498,7 @@ def _render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     if not any(one.sample_count for one in document.servers):
         return _render_nothing("no observation", screen)
     steps = [list_growth_cells(server.steps) for server in document.servers]
-    frame = choose_frame(
+    frame = _choose_frame(
         lambda length: [join_cells(cells, length) for cells in steps], screen, has_gaps=True
     )
     trends = [
@@ -587,7 +581,7 @@ def _render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
         [analysis.StepCell(one.sample_count, 1, one.average_players, 1) for one in server.cells]
         for server in document.servers
     ]
-    frame = choose_frame(
+    frame = _choose_frame(
         lambda length: [join_cells(cells, length) for cells in hours], screen, period=24
     )
     if all(map(_is_empty, frame.columns)):

@@ -77,13 +77,7 @@ def _draw_panels(
         yield "", draw_growth(document, size)
 
 
-def choose_size(
-    document: analysis.Timeline
-    | analysis.ServerPeakHours
-    | analysis.Distribution
-    | analysis.GrowthDocument,
-    width: int,
-) -> svg.Size:
+def choose_size(document: PictureDocument | analysis.ServerPeakHours, width: int) -> svg.Size:
     """Return the size that suits a picture of a document."""
     if isinstance(document, analysis.Timeline):
         keys = svg.KEY_HEIGHT * len(document.servers)
@@ -91,9 +85,8 @@ def choose_size(
     if isinstance(document, analysis.ServerPeakHours):
         row = min(max(width // 36, 20), 34)
         return svg.Size(width, 7 * row + 72)
-    count = len(document.servers)
-    rows = count * (96 if isinstance(document, analysis.Distribution) else 132)
-    return svg.Size(width, max(rows, 180) + 72)
+    row = 96 if isinstance(document, analysis.Distribution) else 132
+    return svg.Size(width, max(len(document.servers) * row, 180) + 72)
 
 
 def _place_panel(sheet: Element, name: str, panel: Element, top: float) -> float:

@@ -22,7 +22,7 @@ from srvstat.documents.analysis import (
     Timeline,
 )
 from srvstat.documents.document import LEAST_COVERAGE, WindowPart, is_silent, remove_color_codes
-from srvstat.render import figures, pictures
+from srvstat.render import figures, pictures, text
 from srvstat.render.html import (
     Child,
     Children,
@@ -48,19 +48,6 @@ from srvstat.render.html import (
 from srvstat.render.report_summary import summarize
 from srvstat.render.svg import Size
 from srvstat.render.tables.integrity import MEANING, RULES, describe_evidence
-from srvstat.render.text import (
-    NOTHING,
-    WEEKDAYS,
-    escape_text,
-    format_count,
-    format_hour,
-    format_interval,
-    format_local_date,
-    format_local_month,
-    format_share,
-    format_span_length,
-    format_window,
-)
 from srvstat.render.timeline import draw_timeline
 from srvstat.render.web import CHART_SCRIPTS, read_asset
 
@@ -99,9 +86,9 @@ def _build_head(report: Report, style: str, scripts: list[str]) -> Element:
     )
 
 
-def _hash_source(text: str) -> str:
+def _hash_source(source: str) -> str:
     """Return the source of a policy that allows an inline text."""
-    digest = hashlib.sha256(text.encode()).digest()
+    digest = hashlib.sha256(source.encode()).digest()
     return f"'sha256-{b64encode(digest).decode()}'"
 
 
@@ -122,7 +109,7 @@ def _build_body(report: Report, labels: Labels, scripts: list[str]) -> Element:
 
 def _build_headline(report: Report, labels: Labels) -> Iterator[Element]:
     yield build("h1", build("bdi", report.title))
-    if not all(name in escape_text(report.title) for name in labels.names):
+    if not all(name in text.escape_text(report.title) for name in labels.names):
         yield build("p", *join_words([[one] for one in labels.build_names()]), class_="servers")
     yield build("p", *_describe_window(report, labels), class_="window")
 
@@ -133,7 +120,7 @@ def _describe_window(report: Report, labels: Labels) -> Iterator[Child]:
     start = window.to if window.from_ is None else window.from_
     if report.window.from_ is None:
         yield "All observations, "
-    yield f"{format_span_length(window.to - start)}: from "
+    yield f"{text.format_span_length(window.to - start)}: from "
     yield labels.build_time(start)
     yield " to "
     yield labels.build_time(window.to)
@@ -214,8 +201,8 @@ def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
     yield ["Observations"]
     yield ["Count", *(build_whole(one.sample_count) for one in servers)]
     intervals = (one.usual_interval_seconds for one in servers)
-    yield ["Usual interval", *(build_figure(one, format_interval) for one in intervals)]
-    yield ["Coverage", *(build_figure(one.coverage, format_share) for one in servers)]
+    yield ["Usual interval", *(build_figure(one, text.format_interval) for one in intervals)]
+    yield ["Coverage", *(build_figure(one.coverage, text.format_share) for one in servers)]
 
 
 def _build_current(server: ServerStatistics, stats: Stats) -> Child:
@@ -236,8 +223,8 @@ def _build_change(server: ServerStatistics, window: WindowPart) -> Element:
         return build("span", build_number(None, ""), " ", build_remark(reason))
     players, *percent = figures.format_change(change, server.average_players)
     parts: list[Child] = [build_number(change.players, players)]
-    for text in percent:
-        parts += [" ", build_number(change.percentage, text)]
+    for shown in percent:
+        parts += [" ", build_number(change.percentage, shown)]
     css = figures.choose_class(change, server.average_players) or "same"
     return build("span", *parts, class_=css)
 
@@ -309,7 +296,7 @@ def _build_map(server: ServerPeakHours, name: str, coverage: float) -> Element:
         *("Quietest: ", *_describe_hour(server.quietest, server), "."),
     )
     if not is_well_observed:
-        few = f"{format_share(coverage)} of the window was observed"
+        few = f"{text.format_share(coverage)} of the window was observed"
         extremes = [f"Only {few}, so no hour is named the busiest."]
     elif pictures.find_busiest(server) is None:
         known = {cell.average_players for cell in server.cells} - {None}
@@ -322,7 +309,7 @@ def _build_map(server: ServerPeakHours, name: str, coverage: float) -> Element:
         build_figure(cell.average_players, figures.format_brief_average) for cell in server.cells
     ]
     rows: Iterator[Children] = ([f"{hour:02}:00", *averages[hour::24]] for hour in range(24))
-    headers = ("Hour", *(day[:3] for day in WEEKDAYS))
+    headers = ("Hour", *(day[:3] for day in text.WEEKDAYS))
     title = f"Average players of {name} by hour and weekday"
     table = build_table(title, headers, rows, "figures small")
     figure = build("figure", picture, build("figcaption", *extremes))
@@ -331,7 +318,7 @@ def _build_map(server: ServerPeakHours, name: str, coverage: float) -> Element:
 
 def _describe_hour(hour: HourPart, server: ServerPeakHours) -> Children:
     average = build_average(server.get_cell(hour).average_players)
-    return [format_hour(hour.weekday, hour.hour), ", average ", average]
+    return [text.format_hour(hour.weekday, hour.hour), ", average ", average]
 
 
 def _list_distribution(report: Report, labels: Labels) -> Iterator[Element]:
@@ -397,7 +384,7 @@ def _list_growth_cells(
     yield _build_change(statistics, stats.window)
     slope = server.players_per_week
     trend = figures.format_trend(slope, server.average_players, server.coverage)
-    yield build_number(None if trend == NOTHING else slope, trend)
+    yield build_number(None if trend == text.NOTHING else slope, trend)
     yield _build_first_last(statistics)
 
 
@@ -406,7 +393,7 @@ def _build_steps(
 ) -> Element:
     """Build a table with a row for each step, and a column for each server."""
     # The first step may begin where the window does, within a day or month.
-    format_start = format_local_month if growth.step == "month" else format_local_date
+    format_start = text.format_local_month if growth.step == "month" else text.format_local_date
     part = f"part of a {growth.step}"
     rows: Iterator[Children] = (
         (
@@ -428,10 +415,10 @@ def _build_step(step: GrowthStepPart, part: str, *, has_change: bool) -> Element
     change = step.change
     if change is None or not has_change:
         return average
-    text = figures.format_change(change, step.average_players)[0]
+    shown = figures.format_change(change, step.average_players)[0]
     css = f"note {figures.choose_class(change, step.average_players)}".strip()
     return build(
-        "span", average, " ", build("span", build_number(change.players, text), class_=css)
+        "span", average, " ", build("span", build_number(change.players, shown), class_=css)
     )
 
 
@@ -484,17 +471,17 @@ def _list_coverage(report: Report, labels: Labels) -> Iterator[Element]:
             (
                 name(at),
                 build_whole(statistics.sample_count),
-                build_figure(statistics.coverage, format_share),
+                build_figure(statistics.coverage, text.format_share),
                 f"{len(timeline.gaps):,}",
-                format_span_length(length) if length else "none",
+                text.format_span_length(length) if length else "none",
             )
         )
         longest = sorted(timeline.gaps, key=lambda gap: gap.from_ - gap.to)[:_MAX_GAPS]
         for gap in sorted(longest, key=lambda gap: gap.from_):
             times = labels.build_time(gap.from_), labels.build_time(gap.to)
-            gaps.append((name(at), *times, format_span_length(gap.to - gap.from_)))
+            gaps.append((name(at), *times, text.format_span_length(gap.to - gap.from_)))
         if len(longest) < len(timeline.gaps):
-            rest = format_count(len(timeline.gaps) - len(longest), "shorter gap")
+            rest = text.format_count(len(timeline.gaps) - len(longest), "shorter gap")
             gaps.append((name(at), f"and {rest}; report --json lists all", "", ""))
     headers: Children = ("Server", "Observations", "Coverage", "Gaps", "In gaps")
     yield build_table("Observations of the servers", headers, rows)
@@ -524,7 +511,7 @@ def _list_origin(report: Report, labels: Labels) -> Iterator[Element]:
         {
             "Snapshot as of": labels.build_time(report.as_of),
             "Root": build("span", root, " (SHA-256 of the snapshot's content)"),
-            "Window": format_window(window.from_, window.to, labels.zone),
+            "Window": text.format_window(window.from_, window.to, labels.zone),
             "Time zone": report.time_zone,
             "Program": report.program,
             "Command": build("code", report.command),
@@ -551,7 +538,7 @@ _DEFINITIONS = {
     " otherwise partial. A partial step does not determine a scale or a trend.",
     "Usual interval": "The median distance between successive observations.",
     "Coverage": "The share of the window in which an observation lasts.",
-    NOTHING: "No value, because there are too few observations.",
+    text.NOTHING: "No value, because there are too few observations.",
 }
 """The meaning of words."""
 

@@ -8,12 +8,13 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, tostring
 from zoneinfo import ZoneInfo
 
 from srvstat.contract.errors import MissingLibraryError
-from srvstat.documents.document import remove_color_codes
+from srvstat.documents.analysis import ServerStatistics
+from srvstat.documents.document import ServerPart, remove_color_codes
 from srvstat.render.axes import TimeTick, choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.text import escape_text
 from srvstat.render.web import read_asset
@@ -63,16 +64,7 @@ class Box(NamedTuple):
         return self.bottom - self.top
 
 
-class NamedServer(Protocol):
-    """A server of any document."""
-
-    @property
-    def server_id(self) -> str:
-        """The identifier."""
-
-    @property
-    def hostname(self) -> str:
-        """What its owner calls it; may be empty, and equal to that of another server."""
+NamedServer = ServerPart | ServerStatistics
 
 
 def create_picture(name: str, size: Size, title: str, sentences: Sequence[str]) -> Element:
