@@ -96,7 +96,7 @@ def test_a_screenshot_is_a_small_png_on_the_page_of_pictures(name: str) -> None:
 def test_architecture_names_existing_files() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     package = ROOT / "src" / "srvstat"
-    parts = ("snapshot/format", "snapshot/read", "snapshot/write", "support")
+    parts = ("snapshot/read", "snapshot/write", "support", "render")
     folders = (ROOT, package, *(package / part for part in parts))
 
     names = re.findall(r"`([\w/]+(?:/|\.\w+))`", text)
