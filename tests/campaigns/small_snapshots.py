@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from srvstat.cli.app import main
 from srvstat.snapshot.write.build import build
+from srvstat.snapshot.write.intake import Inputs
 from srvstat.sources.source import Source
 from support.process import replace_descriptor
 from support.records import AS_OF, DAY, csv, ndjson, server
@@ -67,15 +68,12 @@ def build_small_snapshot(directory: Path, seed: int) -> Path:
     (directory / "first.csv").write_bytes(csv([*first, *_make_bad_rows(first[0])]))
     (directory / "second.ndjson").write_bytes(ndjson(map(_to_record, second)))
     path = directory / "small.db"
-    build(
-        str(path),
-        servers_source=Source(str(directory / "servers.ndjson"), "ndjson"),
-        observation_sources=[
-            Source(str(directory / "first.csv"), "csv"),
-            Source(str(directory / "second.ndjson"), "ndjson"),
-        ],
-        as_of=AS_OF,
-    )
+    servers = Source(str(directory / "servers.ndjson"), "ndjson")
+    observations = [
+        Source(str(directory / "first.csv"), "csv"),
+        Source(str(directory / "second.ndjson"), "ndjson"),
+    ]
+    build(str(path), Inputs(servers, observations, as_of=AS_OF))
     return path
 
 

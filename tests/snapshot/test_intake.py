@@ -18,7 +18,7 @@ from conftest import AS_OF, Cli, csv, few_examples
 from srvstat.contract.time import format_instant
 from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.write import intake
-from srvstat.snapshot.write.intake import Intake, Series, Staging
+from srvstat.snapshot.write.intake import Inputs, Intake, Series, Staging
 from srvstat.snapshot.write.roster import read_roster
 from srvstat.sources import source
 from srvstat.sources.source import Source
@@ -64,7 +64,12 @@ def stage_with_dict(read: Sequence[tuple[int, Observation]], server: int) -> Fou
 def convert_to_lists(series: Series) -> Found:
     """Return a comparable series with its conflicts in reading order."""
     conflicts = [row for part in series.conflicts for row in part.tolist()]
-    return series.instants.tolist(), series.players.tolist(), series.repeated, sorted(conflicts)
+    return (
+        series.observations.instants.tolist(),
+        series.observations.players.tolist(),
+        series.repeated,
+        sorted(conflicts),
+    )
 
 
 @given(
@@ -83,13 +88,10 @@ def test_the_first_observation_of_an_instant_is_kept_and_the_others_are_repeats(
 ) -> None:
     read: list[tuple[int, Observation]] = []
 
-    def read_earlier(first: int) -> Observations:
-        assert first == min(at for _, (server, at, _) in read if server == 1)
-        ordered = sorted(earlier.items())
-        return Observations(*np.array(ordered, np.int64).reshape(-1, 2).T)
+    known = Observations(*np.array(sorted(earlier.items()), np.int64).reshape(-1, 2).T)
 
     with pytest.MonkeyPatch.context() as patch, closing(sqlite3.connect(":memory:")) as connection:
-        patch.setattr(intake, "_MAX_IN_MEMORY", most)
+        patch.setattr(intake, "MAX_IN_MEMORY", most)
         staged = Staging(connection)
         for batch in batches:
             places = range(start + len(read), start + len(read) + len(batch))
@@ -97,13 +99,15 @@ def test_the_first_observation_of_an_instant_is_kept_and_the_others_are_repeats(
             staged.add(servers, instants, players, np.array(places))
             read += zip(places, batch, strict=True)
         found = {server: staged.take_series(server) for server in (3, 1, 2, 4)}
-        updated = staged.take_series(1, read_earlier)
+        updated = staged.take_series(1, known)
+        for server in found:
+            instants = [at for _, (of, at, _) in read if of == server]
+            assert staged.find_first(server) == min(instants, default=None)
 
     for server, series in found.items():
         assert convert_to_lists(series) == stage_with_dict(read, server)
-    if len(found[1].instants):
-        before = [(-1, (1, at, players)) for at, players in earlier.items()]
-        assert convert_to_lists(updated) == stage_with_dict([*before, *read], 1)
+    before = [(-1, (1, at, players)) for at, players in earlier.items()]
+    assert convert_to_lists(updated) == stage_with_dict([*before, *read], 1)
 
 
 class Line(NamedTuple):
@@ -211,7 +215,7 @@ def read_line_by_line(
 def use_small_steps(patch: pytest.MonkeyPatch) -> None:
     """Read one or two lines at a time, and move staged observations often."""
     patch.setattr(source, "_BLOCK_BYTES", 50)
-    patch.setattr(intake, "_MAX_IN_MEMORY", 3)
+    patch.setattr(intake, "MAX_IN_MEMORY", 3)
 
 
 @pytest.mark.usefixtures("here")
@@ -292,7 +296,7 @@ def test_memory_does_not_change_the_bytes_of_a_shuffled_build(
     written = Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()
     kept, rejected = read_line_by_line(files)
 
-    monkeypatch.setattr(intake, "_MAX_IN_MEMORY", 700)
+    monkeypatch.setattr(intake, "MAX_IN_MEMORY", 700)
     again = cli(*command)
 
     assert (ran.exit_code, again.exit_code) == (0, 0)
@@ -332,9 +336,9 @@ def test_progress_counts_stored_bytes_and_rows() -> None:
 
     with closing(sqlite3.connect(":memory:")) as connection:
         servers_source = Source("servers.ndjson", "ndjson")
-        roster = read_roster(servers_source, uses_slugs=False, game=None, warn=print)
-        intake = Intake(connection, roster, sources, None)
-        intake.read(progress, strict=False)
+        roster = read_roster(servers_source, uses_slugs=False, game=None)
+        intake = Intake(connection, roster, Inputs(None, sources, progress=progress))
+        intake.read()
 
     assert bytes_of == {"reading": Path("week.csv").stat().st_size + len(packed)}
     assert rows_of == {"reading": 3 + 30_000}

@@ -64,7 +64,7 @@ from srvstat.snapshot.write.dry_run import (
     run_dry,
     search_options,
 )
-from srvstat.snapshot.write.refusals import RejectLimit
+from srvstat.snapshot.write.intake import Inputs, RejectLimit
 from srvstat.snapshot.write.update import update as update_snapshot
 from srvstat.sources.mapping import MappingOptions
 from srvstat.sources.registry import KINDS
@@ -102,20 +102,18 @@ def build(
         return _show_dry_run(output, given, parsed, instant, limit)
     started = time.monotonic()
     with show_build_progress(parsed.observations, quiet=quiet) as progress:
-        summary = build_snapshot(
-            output,
-            servers_source=parsed.servers,
-            observation_sources=parsed.observations,
+        inputs = Inputs(
+            parsed.servers,
+            parsed.observations,
             uses_slugs=parsed.ids == "slug",
             game=parsed.game,
             as_of=instant,
-            rejects=rows.rejects,
             strict=rows.strict,
             max_rejected=limit,
             allow_empty=allow_empty,
-            overwrite=overwrite,
             progress=progress,
         )
+        summary = build_snapshot(output, inputs, rejects=rows.rejects, overwrite=overwrite)
     lines = format_build_summary(output, summary, time.monotonic() - started)
     report_summary(summary, lines, quiet=quiet)
     save_mapping(parsed)
@@ -146,18 +144,17 @@ def update(
     limit = parse_limit(rows.max_rejected)
     started = time.monotonic()
     with show_build_progress(parsed.observations, quiet=quiet) as progress:
-        summary = update_snapshot(
-            path,
-            servers_source=parsed.servers,
-            observation_sources=parsed.observations,
+        inputs = Inputs(
+            parsed.servers,
+            parsed.observations,
             uses_slugs=parsed.ids == "slug",
             game=parsed.game,
             as_of=instant,
-            rejects=rows.rejects,
             strict=rows.strict,
             max_rejected=limit,
             progress=progress,
         )
+        summary = update_snapshot(path, inputs, rejects=rows.rejects)
     seconds = time.monotonic() - started
     report_summary(summary.rows, format_update_summary(path, summary, seconds), quiet=quiet)
     save_mapping(parsed)
@@ -293,15 +290,16 @@ def _show_dry_run(
     with show_build_progress(sources.observations, quiet=given["quiet"]) as progress:
 
         def attempt(changed: MappingOptions) -> DryRun:
-            return run_dry(
-                servers_source=sources.servers,
-                observation_sources=_change_mapping(sources, changed),
+            inputs = Inputs(
+                sources.servers,
+                _change_mapping(sources, changed),
                 uses_slugs="slug" in (sources.ids, changed.ids),
                 game=sources.game,
                 as_of=instant,
                 max_rejected=limit,
                 progress=progress,
             )
+            return run_dry(inputs)
 
         search = search_options(attempt, sources.observations, sources.options)
     found = search.found

@@ -22,6 +22,7 @@ from srvstat.files.atomic import write_atomically
 from srvstat.files.paths import convert_errors, convert_write_errors
 from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.snapshot.write.build import build
+from srvstat.snapshot.write.intake import Inputs
 from srvstat.sources.registry import load_reader, load_record_reader
 from srvstat.sources.source import Source
 
@@ -276,11 +277,7 @@ def write_demo(directory: str) -> str:
     for path in written:
         write_atomically(path, contents[path], overwrite=False)
     if not has_snapshot:
-        build(
-            snapshot,
-            servers_source=Source(servers, "ndjson"),
-            observation_sources=[Source(observations, "csv")],
-        )
+        build(snapshot, Inputs(Source(servers, "ndjson"), [Source(observations, "csv")]))
         written.append(snapshot)
     if written:
         report(f"wrote {' and '.join(filter(None, (', '.join(written[:-1]), written[-1])))}")

@@ -16,7 +16,7 @@ from srvstat.documents.snapshot import BuildSummary
 from srvstat.files.atomic import check_name, check_target, write_atomically
 from srvstat.files.reading import STDIN
 from srvstat.render.summary import format_dropped_rows
-from srvstat.snapshot.write.refusals import RejectLimit
+from srvstat.snapshot.write.intake import RejectLimit
 from srvstat.sources import registry
 from srvstat.sources.mapping import (
     ColumnMapping,

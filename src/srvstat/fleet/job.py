@@ -30,7 +30,7 @@ from srvstat.snapshot.digests import (
 from srvstat.snapshot.rows import FileRow, find_observed_span
 from srvstat.snapshot.write import refusals
 from srvstat.snapshot.write.build import Shard, build_shard
-from srvstat.snapshot.write.intake import AFTER_AS_OF, Reason, find_column
+from srvstat.snapshot.write.intake import AFTER_AS_OF, Reason, RejectLimit, find_column
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
 from srvstat.sources.servers import ServerRecord, count_completed
 from srvstat.sources.source import Source, check_sources, list_stored_names
@@ -54,7 +54,7 @@ class FleetRequest(NamedTuple):
     game: str | None
     range: Range
     as_of: int | None
-    max_rejected: refusals.RejectLimit | None
+    max_rejected: RejectLimit | None
     conflicts: Conflicts
     output: str | None
     overwrite: bool
@@ -69,7 +69,6 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
 
     Raises UsageError, SourceError, EngineError, OutputError.
     """
-    warnings: list[str] = []
     with ExitStack() as stack:
         results = sharded = None
         if request.output is not None:
@@ -80,9 +79,7 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
             sharded = ShardedDraft(folder, request.snapshots, request.shards)
         servers = [] if request.servers is None else [request.servers]
         check_sources([*servers, *request.observations])
-        roster = read_roster(
-            request.servers, uses_slugs=request.uses_slugs, game=request.game, warn=warnings.append
-        )
+        roster = read_roster(request.servers, uses_slugs=request.uses_slugs, game=request.game)
         sources = [
             replace(source, accepts_any_id=roster.accepts_any_id) for source in request.observations
         ]
@@ -109,7 +106,7 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
             )
             summary = replace(summary, manifest=manifest)
     assert summary, "neither results nor a snapshot"  # noqa: S101 - the command checks it
-    return replace(summary, warnings=(*warnings, *summary.warnings))
+    return replace(summary, warnings=(*roster.warnings, *summary.warnings))
 
 
 def _count_processes(memory: int | None, threads: int | None) -> int:
@@ -144,7 +141,7 @@ class Fleet(NamedTuple):
 
 
 def survey_fleet(
-    engine: Engine, job: Job, roster: Roster, limit: refusals.RejectLimit | None = None
+    engine: Engine, job: Job, roster: Roster, limit: RejectLimit | None = None
 ) -> Fleet:
     """Read all rows, and find the servers that they and the roster name.
 
@@ -230,7 +227,7 @@ def _check_rejected(
     sources: Sequence[Source],
     rows: Mapping[int, int],
     rejects: Sequence[Rejected],
-    limit: refusals.RejectLimit | None,
+    limit: RejectLimit | None,
 ) -> None:
     """Check how many rows of the sources were rejected, as a build does.
 

@@ -42,8 +42,8 @@ from srvstat.files.atomic import atomic_write, check_target
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import is_url
 from srvstat.fleet.results import find_extension, write_results
-from srvstat.snapshot.write.intake import AFTER_AS_OF
-from srvstat.snapshot.write.refusals import RejectLimit, SourceRows
+from srvstat.snapshot.write.intake import AFTER_AS_OF, RejectLimit
+from srvstat.snapshot.write.refusals import SourceRows
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
 from srvstat.sources.source import Source
 from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS
@@ -342,7 +342,9 @@ def _run(options: Namespace) -> None:
     _check_output(options.output, overwrite=options.overwrite)
     records = None if options.servers is None else Source(options.servers, "ndjson")
     # The results have no game, so any game completes a record.
-    roster = read_roster(records, uses_slugs=False, game=GAMES[0], warn=_warn)
+    roster = read_roster(records, uses_slugs=False, game=GAMES[0])
+    for line in roster.warnings:
+        _warn(line)
     session = SparkSession.builder.appName("srvstat").getOrCreate()
     rows = _read_all(session, options.sources)
     survey = _survey(rows, roster, as_of)

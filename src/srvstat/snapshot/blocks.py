@@ -5,7 +5,7 @@ with what is stored.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot.digests import digest_counts, digest_row
 from srvstat.snapshot.rows import (
     BLOCK_SIZE,
-    BLOCKS_PER_SERVER,
     COUNTED,
     DIGEST_BYTES,
     END_WIDTH,
@@ -46,11 +45,12 @@ class Observations(NamedTuple):
     players: Numbers
 
 
+NOTHING = Observations(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
 def join(parts: Sequence[Observations]) -> Observations:
     """Return successive observations as one pair of arrays."""
-    if not parts:
-        return Observations(np.empty(0, np.int64), np.empty(0, np.int64))
-    return Observations(*map(np.concatenate, zip(*parts, strict=True)))
+    return Observations(*map(np.concatenate, zip(*parts, strict=True))) if parts else NOTHING
 
 
 class Kept(NamedTuple):
@@ -68,7 +68,7 @@ class Kept(NamedTuple):
 
 def keep_blocks(row: ServerRow, block: Block) -> Kept:
     """Return what to keep of a server before one of its blocks, read with its counts."""
-    number = block.server_block % BLOCKS_PER_SERVER
+    number = block.number
     counts = np.zeros(COUNTED, np.int64)
     stored = _unpack(block.counts_before or b"", choose_width(number * BLOCK_SIZE))
     counts[: len(stored)] = stored
@@ -113,7 +113,7 @@ def derive(
         counts_before = _pack_counts(counts, BLOCK_SIZE * len(ends))
         marks, counts = _count(players, peak, counts)
         block = Block(
-            server_block=server.server * BLOCKS_PER_SERVER + len(ends),
+            server_block=server.get_block_key(len(ends)),
             observation_count=len(times),
             first_observed_at=int(instants[0]),
             time_unit=unit,
@@ -186,11 +186,22 @@ def _unpack(packed: bytes, width: int) -> npt.NDArray[Any]:
     return np.frombuffer(packed, f"<u{width}")
 
 
-def decode(block: Block, end: int) -> Observations:
-    """Return the observations of a block, whose last one is at `end`.
+def decode_blocks(server: ServerRow, blocks: Iterable[Block]) -> Iterator[Observations]:
+    """Yield the observations of successive blocks of a server.
 
     Raises ForgedRowError for other values than a build writes; numpy raises ValueError.
     """
+    ends = read_block_ends(server)
+    last = -1
+    for block in blocks:
+        if block.first_observed_at <= last:
+            raise ForgedRowError("not ascending")
+        last = ends[block.number]
+        yield _decode(block, last)
+
+
+def _decode(block: Block, end: int) -> Observations:
+    """Return the observations of a block, whose last one is at `end`."""
     count, start, unit = block.observation_count, block.first_observed_at, block.time_unit
     times = _unpack(block.times, find_width(block.times, count))
     players = _unpack(block.players, find_width(block.players, count))

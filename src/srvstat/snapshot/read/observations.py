@@ -12,10 +12,10 @@ import numpy as np
 from srvstat.contract.arrays import Numbers, dot_exactly, find_ranks, sum_exactly
 from srvstat.contract.stats import Growth, compute_growth, find_middle_ranks, find_quantile_ranks
 from srvstat.contract.time import BEFORE_ALL, Window
-from srvstat.snapshot.blocks import Observations, decode, join
+from srvstat.snapshot.blocks import Observations, decode_blocks, join
 from srvstat.snapshot.read.file import check_instants
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.snapshot.rows import ForgedRowError, ServerRow, read_block_ends
+from srvstat.snapshot.rows import ServerRow, read_block_ends
 
 
 def read_observations(snapshot: Snapshot, server: ServerRow, window: Window) -> Observations:
@@ -37,20 +37,11 @@ def iter_observations(
     with file.convert_decode_errors(f"the observations of {server.title}"):
         ends = read_block_ends(server)
         wanted = window.locate(ends)
-        last = -1
-        for block in file.iter_blocks(server, wanted.start, wanted.stop):
-            first = block.first_observed_at
-            if first <= last:
-                raise ForgedRowError("not ascending")
-            last = ends[block.number]
-            observations = decode(block, last)
-            if window.includes(first) and window.includes(last):
-                yield observations
-                continue
-            instants, players = observations
-            found = window.locate(instants)
+        blocks = file.iter_blocks(server, wanted.start, wanted.stop)
+        for observations in decode_blocks(server, blocks):
+            found = window.locate(observations.instants)
             if found.start < found.stop:
-                yield Observations(instants[found], players[found])
+                yield Observations(*(column[found] for column in observations))
 
 
 class Extreme(NamedTuple):

@@ -115,16 +115,14 @@ def _verify_server(snapshot: SnapshotFile, server: ServerRow) -> int:
     # An engine of a service checks chains, and needs no numpy.
     import numpy as np  # noqa: PLC0415
 
-    from srvstat.snapshot.blocks import decode, derive, join  # noqa: PLC0415
+    from srvstat.snapshot.blocks import decode_blocks, derive, join  # noqa: PLC0415
 
     part = f"the observations of {server.title}"
     with snapshot.convert_decode_errors(part):
         ends = read_block_ends(server)
         blocks = list(snapshot.iter_blocks(server, has_counts=True))
-        decoded = [decode(block, end) for block, end in zip(blocks, ends, strict=True)]
-    observations = join(decoded)
-    instants = observations.instants
-    if len(instants) and not ((instants[1:] > instants[:-1]).all() and ends[-1] <= snapshot.as_of):
+        observations = join([*decode_blocks(server, blocks)])
+    if ends and ends[-1] > snapshot.as_of:
         raise snapshot.build_damage_error(part)
     stored = iter(blocks)
 
@@ -134,7 +132,7 @@ def _verify_server(snapshot: SnapshotFile, server: ServerRow) -> int:
 
     if derive(server, observations, compare) != server:
         raise snapshot.build_damage_error(server.title)
-    return int(np.count_nonzero(np.diff(instants // DAY_MS, prepend=-1)))
+    return int(np.count_nonzero(np.diff(observations.instants // DAY_MS, prepend=-1)))
 
 
 def check_chain(snapshot: Snapshot) -> None:

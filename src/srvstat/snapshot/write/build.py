@@ -13,16 +13,22 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from srvstat.contract.errors import OutputError, SnapshotError, SourceError, UsageError
-from srvstat.contract.time import LATEST, Window
 from srvstat.documents.snapshot import BuildSummary
 from srvstat.files.atomic import atomic_write, check_name
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import STDIN
-from srvstat.snapshot.blocks import Kept, Observations, derive, join, keep_blocks
+from srvstat.snapshot.blocks import (
+    NOTHING,
+    Kept,
+    Observations,
+    decode_blocks,
+    derive,
+    join,
+    keep_blocks,
+)
 from srvstat.snapshot.digests import describe_servers
 from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
 from srvstat.snapshot.read.file import SnapshotFile, open_file, read_texts
-from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.verify import check_chain, check_written
 from srvstat.snapshot.rows import (
     APPLICATION_ID,
@@ -35,11 +41,9 @@ from srvstat.snapshot.rows import (
     read_block_ends,
     read_schema,
 )
-from srvstat.snapshot.write.intake import Intake, Progress, Series
+from srvstat.snapshot.write.intake import Inputs, Intake
 from srvstat.snapshot.write.refusals import (
-    RejectLimit,
     RejectsFile,
-    Rules,
     check_rows,
     check_servers,
     find_remedy,
@@ -73,6 +77,195 @@ import sqlite_utils  # noqa: E402
 
 if _modules["pandas"] is None:  # pragma: no branch - it may be imported already
     del _modules["pandas"]
+
+
+class Stored(NamedTuple):
+    """The rows of servers, and the number of observations that are new.
+
+    `first_blocks` has the number of the first block that was stored, by the id of its server.
+    """
+
+    servers: Sequence[ServerRow]
+    first_blocks: Mapping[str, int]
+    kept: int
+
+
+def build(
+    output: str, inputs: Inputs, *, rejects: str | None = None, overwrite: bool = False
+) -> BuildSummary:
+    """Build a snapshot at a path, and return a summary of its sources.
+
+    `rejects` is the path of a file for malformed and conflicting rows. An existing file is replaced
+    only after the new one is complete and was read back.
+
+    Raises SourceError, UsageError, OutputError.
+    """
+    check_names(output, rejects, inputs.sources)
+    # The snapshot is renamed into place first, then the rejects.
+    with (
+        open_rejects(rejects) as rejects_file,
+        atomic_write(output, overwrite=overwrite) as draft,
+    ):
+        check_sources(inputs.sources)
+        roster = read_roster(inputs.servers, uses_slugs=inputs.uses_slugs, game=inputs.game)
+        check_servers(inputs, roster)
+        with open_draft(output, draft) as connection:
+            intake = Intake(connection, roster, inputs)
+            summary, file_row = _fill_draft(connection, intake, rejects_file)
+        check_draft(output, draft, file_row)
+    return summary
+
+
+def _fill_draft(
+    connection: sqlite3.Connection,
+    intake: Intake,
+    rejects_file: RejectsFile,
+    names: Sequence[str] | None = None,
+) -> tuple[BuildSummary, FileRow]:
+    """Fill a new database file from the sources; return a summary and the row of the file.
+
+    `names` are those that the file stores, by default the names of the sources.
+
+    Raises SourceError.
+    """
+    create_tables(connection)
+    stored = read_rows(intake, partial(store, partial(put_block, connection), intake), rejects_file)
+    _, last = find_observed_span(stored.servers)
+    file_row = FileRow(as_of=check_rows(intake, last), is_open=int(intake.roster.is_open))
+    return finish_draft(connection, intake, stored, file_row, names)
+
+
+def read_rows(
+    intake: Intake, store_rows: Callable[[], Stored], rejects_file: RejectsFile
+) -> Stored:
+    """Read all sources, store their observations, and write the rejects.
+
+    Raises SourceError, OutputError, and what `store_rows` raises.
+    """
+    try:
+        intake.read()
+    except SourceError:
+        if intake.inputs.strict:
+            # Storing finds conflicts; one in an earlier row is the first error.
+            store_rows()
+            _refuse_first_reject(intake)
+        raise
+    stored = store_rows()
+    if intake.inputs.strict:
+        _refuse_first_reject(intake)
+    write_rejects(intake.rejects, rejects_file)
+    return stored
+
+
+def _refuse_first_reject(intake: Intake) -> None:
+    if first := intake.rejects.find_first():
+        raise first.source.build_error(first.line, first.reason)
+
+
+_ROWS_PER_REPORT = 10_000
+"""Reporting the progress of each small server would take longer than storing it."""
+
+
+def store(
+    put: Callable[[Block], object],
+    intake: Intake,
+    old: SnapshotFile | None = None,
+    before: Mapping[str, ServerRow] = MappingProxyType({}),
+) -> Stored:
+    """Call `put` with each block that the staged observations change, server by server.
+
+    The observations of an old snapshot count as read before them: `before` has its servers by their
+    ids. A server without a record needs an observation.
+
+    Raises SnapshotError.
+    """
+    servers: list[ServerRow] = []
+    first_blocks: dict[str, int] = {}
+    kept = reported = 0
+    for server_id, number in intake.roster.server_keys.items():
+        known = before.get(server_id)
+        first = intake.staging.find_first(number)
+        earlier, unchanged = NOTHING, None
+        if old and known and known.observation_count and first is not None:
+            earlier, unchanged = _read_changed_blocks(old, known, first)
+        observations = intake.take_series(server_id, earlier).observations
+        added = len(observations.instants) - len(earlier.instants)
+        if not (added or intake.roster.has_record(server_id)):
+            continue
+        row = build_server_row(intake.roster.get_record(server_id), number)
+        if added:
+            first_blocks[server_id] = len(unchanged.ends) if unchanged else 0
+            row = derive(row, observations, put, unchanged)
+        elif known:
+            row = copy_derived(known, row)
+        servers.append(row)
+        kept += added
+        if kept - reported >= _ROWS_PER_REPORT:
+            intake.inputs.progress("storing", 0, kept - reported)
+            reported = kept
+    return Stored(servers, first_blocks, kept)
+
+
+def _read_changed_blocks(
+    old: SnapshotFile, server: ServerRow, first: int
+) -> tuple[Observations, Kept]:
+    """Return a server's observations from the block on to which an instant belongs.
+
+    Also returns what to keep of the blocks before it.
+    """
+    with old.convert_decode_errors(f"the observations of {server.title}"):
+        ends = read_block_ends(server)
+        number = min(bisect_left(ends, first), len(ends) - 1)
+        blocks = [*old.iter_blocks(server, number, has_counts=True)]
+        return join([*decode_blocks(server, blocks)]), keep_blocks(server, blocks[0])
+
+
+def finish_draft(
+    connection: sqlite3.Connection,
+    intake: Intake,
+    stored: Stored,
+    file_row: FileRow,
+    names: Sequence[str] | None = None,
+) -> tuple[BuildSummary, FileRow]:
+    """Store the servers and the row of the file; return a summary and that row.
+
+    `file_row` has the as-of time, and what the file says about earlier sources.
+    """
+    names = list_stored_names(intake.inputs.observations) if names is None else names
+    earlier = read_texts(file_row.sources)
+    file_row = file_row._replace(
+        sources=encode_texts([*earlier, *(name for name in names if name not in earlier)]),
+        repeated=file_row.repeated + intake.repeated,
+        conflicting=file_row.conflicting + intake.rejects.conflicting,
+        rejected=file_row.rejected + intake.rejects.malformed,
+    )
+    servers = [fill_fallbacks(server, file_row.as_of) for server in stored.servers]
+    file_row = store_servers(connection, servers, file_row)
+    return _summarize(intake, stored, file_row), file_row
+
+
+def _summarize(intake: Intake, stored: Stored, file_row: FileRow) -> BuildSummary:
+    """Return the counts of rows and servers."""
+    remedy = find_remedy(list_reasons(intake.rejects, {}, {}))
+    return BuildSummary(
+        read=intake.rows,
+        kept=stored.kept,
+        repeated=intake.repeated,
+        conflicting=intake.rejects.conflicting,
+        rejected=intake.rejects.malformed,
+        skipped=intake.skipped,
+        first_reject=intake.rejects.describe_first(),
+        remedy=remedy and remedy.text,
+        servers=file_row.server_count,
+        withheld=len(intake.roster.withheld),
+        completed=count_completed(intake.roster.get_record(row.id) for row in stored.servers),
+        fallbacks=sum(row.current_is_fallback for row in stored.servers),
+        as_of=file_row.as_of,
+        first_observed_at=file_row.first_observed_at,
+        last_observed_at=file_row.last_observed_at,
+        warnings=tuple(intake.warnings),
+    )
+
 
 # The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a
 # journal nor flushes.
@@ -195,84 +388,6 @@ def check_journal(output: str) -> None:
         )
 
 
-_ROWS_PER_REPORT = 10_000
-"""Reporting the progress of each small server would take longer than storing it."""
-
-
-class Stored(NamedTuple):
-    """The rows of servers, and the number of observations that are new.
-
-    `first_blocks` has the number of the first block that was stored, by the id of its server.
-    """
-
-    servers: Sequence[ServerRow]
-    first_blocks: Mapping[str, int]
-    kept: int
-
-
-def store(
-    put: Callable[[Block], object],
-    intake: Intake,
-    progress: Progress,
-    old: SnapshotFile | None = None,
-    before: Mapping[str, ServerRow] = MappingProxyType({}),
-) -> Stored:
-    """Call `put` with each block that the staged observations change, server by server.
-
-    The observations of an old snapshot count as read before them: `before` has its servers by their
-    ids. A server without a record needs an observation.
-
-    Raises SnapshotError.
-    """
-    servers: list[ServerRow] = []
-    first_blocks: dict[str, int] = {}
-    kept = reported = 0
-    for server_id, number in intake.roster.server_keys.items():
-        known = before.get(server_id)
-        series, added, kept_blocks = _take_series(intake, server_id, old, known)
-        if not (added or intake.roster.has_record(server_id)):
-            continue
-        row = build_server_row(intake.roster.get_record(server_id), number)
-        if added:
-            observations = Observations(series.instants, series.players)
-            first_blocks[server_id] = len(kept_blocks.ends) if kept_blocks else 0
-            row = derive(row, observations, put, kept_blocks)
-        elif known:
-            row = copy_derived(known, row)
-        servers.append(row)
-        kept += added
-        if kept - reported >= _ROWS_PER_REPORT:
-            progress("storing", 0, kept - reported)
-            reported = kept
-    return Stored(servers, first_blocks, kept)
-
-
-def _take_series(
-    intake: Intake, server_id: str, old: SnapshotFile | None, known: ServerRow | None
-) -> tuple[Series, int, Kept | None]:
-    """Return the observations of a server from the first block that changes on.
-
-    Also returns the number of those that are new, and what to keep of the blocks before.
-    """
-    stored, kept = 0, None
-
-    def read_stored(first: int) -> Observations:
-        nonlocal stored, kept
-        if old is None or known is None or not known.observation_count:
-            return join([])
-        with old.convert_decode_errors(f"the observations of {known.title}"):
-            ends = read_block_ends(known)
-            number = min(bisect_left(ends, first), len(ends) - 1)
-            kept = keep_blocks(known, next(old.iter_blocks(known, number, has_counts=True)))
-        window = Window((-1, *kept.ends)[-1], LATEST)
-        found = read_observations(old, known, window)
-        stored = len(found.instants)
-        return found
-
-    series = intake.take_series(server_id, read_stored)
-    return series, len(series.instants) - stored, kept
-
-
 def check_names(
     output: str, rejects: str | None, sources: Sequence[Source], *, name: str = "OUTPUT"
 ) -> None:
@@ -312,162 +427,6 @@ def _locate(source: Source) -> str | None:
         return None
 
 
-def build(  # noqa: PLR0913 - each is an option of the command
-    output: str,
-    *,
-    servers_source: Source | None,
-    observation_sources: Sequence[Source],
-    uses_slugs: bool = False,
-    game: str | None = None,
-    as_of: int | None = None,
-    rejects: str | None = None,
-    strict: bool = False,
-    max_rejected: RejectLimit | None = None,
-    allow_empty: bool = False,
-    overwrite: bool = False,
-    progress: Progress = lambda _step, _bytes, _rows: None,
-) -> BuildSummary:
-    """Build a snapshot at a path, and return a summary of its sources.
-
-    Without a source of servers, each identifier in the observations becomes a server. `game` is
-    that of servers whose record has none. With `uses_slugs`, an identifier can be that of a server
-    by its slug. `as_of`, in Unix milliseconds, defaults to the latest observation kept. `rejects`
-    is the path of a file for malformed and conflicting rows. With `strict`, the first such row
-    refuses its source instead; `max_rejected` limits the malformed ones. Without `allow_empty`, a
-    snapshot needs at least one server and one observation. An existing file is replaced only after
-    the new one is complete and was read back.
-
-    Raises SourceError, UsageError, OutputError.
-    """
-    sources = [*([] if servers_source is None else [servers_source]), *observation_sources]
-    check_names(output, rejects, sources)
-    rules = Rules(strict, max_rejected, allow_empty)
-    # The snapshot is renamed into place first, then the rejects.
-    with (
-        open_rejects(rejects) as rejects_file,
-        atomic_write(output, overwrite=overwrite) as draft,
-    ):
-        check_sources(sources)
-        warnings: list[str] = []
-        roster = read_roster(servers_source, uses_slugs=uses_slugs, game=game, warn=warnings.append)
-        check_servers(servers_source, roster, rules)
-        with open_draft(output, draft) as connection:
-            intake = Intake(connection, roster, observation_sources, as_of)
-            intake.warnings.extend(warnings)
-            summary, file_row = fill_draft(
-                connection, intake, rules, rejects_file=rejects_file, progress=progress
-            )
-        check_draft(output, draft, file_row)
-    return summary
-
-
-def fill_draft(  # noqa: PLR0913 - each is a part of the build
-    connection: sqlite3.Connection,
-    intake: Intake,
-    rules: Rules,
-    *,
-    rejects_file: RejectsFile,
-    progress: Progress,
-    names: Sequence[str] | None = None,
-) -> tuple[BuildSummary, FileRow]:
-    """Fill a new database file from the sources; return a summary and the row of the file.
-
-    `names` are those that the file stores, by default the names of the sources.
-
-    Raises SourceError.
-    """
-    create_tables(connection)
-    stored, first_reject = read_rows(
-        intake,
-        partial(store, partial(put_block, connection), intake, progress),
-        rejects_file,
-        progress,
-        strict=rules.strict,
-    )
-    _, last = find_observed_span(stored.servers)
-    as_of = check_rows(intake, last, rules, first_reject)
-    file_row = FileRow(as_of=as_of, is_open=int(intake.roster.is_open))
-    return finish_draft(connection, intake, stored, first_reject, file_row, names=names)
-
-
-def read_rows(
-    intake: Intake,
-    store_rows: Callable[[], Stored],
-    rejects_file: RejectsFile,
-    progress: Progress,
-    *,
-    strict: bool,
-) -> tuple[Stored, str | None]:
-    """Read all sources, store their observations, and write the rejects.
-
-    Also returns the place and reason of the first reject.
-
-    Raises SourceError, OutputError, and what `store_rows` raises.
-    """
-    try:
-        intake.read(progress, strict=strict)
-    except SourceError:
-        if strict:
-            # Storing finds conflicts; one in an earlier row is the first error.
-            store_rows()
-            write_rejects(intake.rejects, rejects_file, strict=True)
-        raise
-    stored = store_rows()
-    return stored, write_rejects(intake.rejects, rejects_file, strict=strict)
-
-
-def finish_draft(  # noqa: PLR0913 - each is a part of the file
-    connection: sqlite3.Connection,
-    intake: Intake,
-    stored: Stored,
-    first_reject: str | None,
-    file_row: FileRow,
-    *,
-    names: Sequence[str] | None = None,
-) -> tuple[BuildSummary, FileRow]:
-    """Store the servers and the row of the file; return a summary and that row.
-
-    `file_row` has the as-of time, and what the file says about earlier sources.
-    """
-    names = list_stored_names(intake.sources) if names is None else names
-    earlier = read_texts(file_row.sources)
-    summary = _summarize(intake, stored, file_row.as_of, first_reject)
-    file_row = file_row._replace(
-        sources=encode_texts([*earlier, *(name for name in names if name not in earlier)]),
-        repeated=file_row.repeated + summary.repeated,
-        conflicting=file_row.conflicting + summary.conflicting,
-        rejected=file_row.rejected + summary.rejected,
-    )
-    servers = [fill_fallbacks(server, file_row.as_of) for server in stored.servers]
-    return summary, store_servers(connection, servers, file_row)
-
-
-def _summarize(
-    intake: Intake, stored: Stored, as_of: int, first_reject: str | None
-) -> BuildSummary:
-    """Return the counts of rows and servers."""
-    first, last = find_observed_span(stored.servers)
-    remedy = find_remedy(list_reasons(intake.rejects, {}, {}))
-    return BuildSummary(
-        read=intake.rows,
-        kept=stored.kept,
-        repeated=intake.repeated,
-        conflicting=intake.rejects.conflicting,
-        rejected=intake.rejects.malformed,
-        skipped=intake.skipped,
-        first_reject=first_reject,
-        remedy=remedy and remedy.text,
-        servers=len(stored.servers),
-        withheld=len(intake.roster.withheld),
-        completed=count_completed(intake.roster.get_record(row.id) for row in stored.servers),
-        fallbacks=sum(row.current_is_fallback for row in stored.servers),
-        as_of=as_of,
-        first_observed_at=first,
-        last_observed_at=last,
-        warnings=tuple(intake.warnings),
-    )
-
-
 # An engine has read these times, so that a year before 2001 is no mistake.
 _MILLISECONDS = ColumnMapping(time_unit="ms", is_strict=True)
 
@@ -499,15 +458,16 @@ def build_shard(shard: Shard, report: Callable[[int], None]) -> FileRow:
         sources = split_folder(Source(shard.rows, "parquet", _MILLISECONDS))
     with convert_write_errors(shard.title), open(shard.path, "xb") as file:
         with open_draft(shard.title, shard.path) as connection:
-            intake = Intake(connection, Roster(shard.records), sources, shard.as_of)
-            _, row = fill_draft(
-                connection,
-                intake,
-                Rules(strict=True, max_rejected=None, allow_empty=True),
-                rejects_file=RejectsFile(),
+            inputs = Inputs(
+                None,
+                sources,
+                as_of=shard.as_of,
+                strict=True,
+                allow_empty=True,
                 progress=lambda _step, _bytes, rows: report(rows),
-                names=shard.sources,
             )
+            intake = Intake(connection, Roster(shard.records), inputs)
+            _, row = _fill_draft(connection, intake, RejectsFile(), shard.sources)
         check_draft(shard.title, shard.path, row)
         os.fsync(file.fileno())
     return row

@@ -20,7 +20,7 @@ from srvstat.contract.time import NOT_MILLISECONDS
 from srvstat.documents.snapshot import DroppedRows, DryRun, UnderstoodRow
 from srvstat.files.reading import is_url
 from srvstat.snapshot.write import refusals
-from srvstat.snapshot.write.intake import Intake, Progress, Reason, Rejects
+from srvstat.snapshot.write.intake import Inputs, Intake, Reason, Rejects
 from srvstat.snapshot.write.refusals import describe_reasons, list_reasons
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, create_open_roster, read_roster
 from srvstat.sources.json import OTHER_KEYS
@@ -55,43 +55,27 @@ class _Findings:
     intervals: Counter[int] = field(default_factory=Counter)
 
 
-def run_dry(  # noqa: PLR0913 - each is an option of the command
-    *,
-    servers_source: Source | None,
-    observation_sources: Sequence[Source],
-    uses_slugs: bool = False,
-    game: str | None = None,
-    as_of: int | None = None,
-    max_rejected: refusals.RejectLimit | None = None,
-    progress: Progress = lambda _step, _bytes, _rows: None,
-) -> DryRun:
-    """Return what a build would do. The parameters are those of `build`.
-
-    A missing game is no error here.
+def run_dry(inputs: Inputs) -> DryRun:
+    """Return what a build would do. A missing game is no error here.
 
     Raises SourceError, UsageError, and OutputError if temporary space runs out.
     """
-    check_stdin_once(
-        source.name for source in (servers_source, *observation_sources) if source is not None
-    )
-    check_sources([*([] if servers_source is None else [servers_source]), *observation_sources])
-    warnings: list[str] = []
-    roster = read_roster(
-        servers_source, uses_slugs=uses_slugs, game=game or GAMES[0], warn=warnings.append
-    )
+    check_stdin_once(source.name for source in inputs.sources)
+    check_sources(inputs.sources)
+    roster = read_roster(inputs.servers, uses_slugs=inputs.uses_slugs, game=inputs.game or GAMES[0])
     try:
         # A database without a name is a temporary file of SQLite.
         with closing(sqlite3.connect("")) as connection:
-            intake = _WatchedIntake(connection, roster, observation_sources, as_of)
-            intake.read(progress, strict=False)
-            findings = _sort_observations(intake, progress)
+            intake = _WatchedIntake(connection, roster, inputs)
+            intake.read()
+            findings = _sort_observations(intake)
             reasons = refusals.list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
-            first_reject, examples = _collect_examples(intake.rejects)
-            excess = refusals.find_refusal(intake, max_rejected, first_reject)
+            examples = _collect_examples(intake.rejects)
+            excess = refusals.find_refusal(intake)
     except sqlite3.Error as error:  # pragma: no cover - a test limits another process
         raise OutputError(f"SQLite's temporary files: {error}") from None
     completed = count_completed(map(roster.get_record, findings.observed))
-    needs_game = game is None and (roster.is_open or completed.get("game"))
+    needs_game = inputs.game is None and (roster.is_open or completed.get("game"))
     first, last = min(findings.instants, default=None), max(findings.instants, default=None)
     return DryRun(
         rows=tuple(map(intake.describe_row, intake.first_rows)),
@@ -107,7 +91,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
         last_observed_at=last,
         intervals=findings.intervals.most_common(),
         dropped=_group_reasons(reasons, examples),
-        warnings=(*warnings, *intake.warnings),
+        warnings=intake.warnings,
         needs_game=bool(needs_game),
         refusal=excess and excess.reason,
         max_rejected=excess and excess.max_rejected,
@@ -131,18 +115,18 @@ class _WatchedIntake(Intake):
         """Return a row with the id of the server that keeps it, if any."""
         name, observed_at, players = row
         server_id = None
-        if self.as_of is None or observed_at <= self.as_of:
+        as_of = self.inputs.as_of
+        if as_of is None or observed_at <= as_of:
             key = self.roster[name]
             ids = (each for each, of in self.roster.server_keys.items() if of == key)
             server_id = next(ids, None)
         return UnderstoodRow(name, server_id, observed_at, players)
 
 
-def _sort_observations(intake: Intake, progress: Progress) -> _Findings:
+def _sort_observations(intake: Intake) -> _Findings:
     findings = _Findings()
     for server_id in intake.roster.server_keys:
-        series = intake.take_series(server_id)
-        instants = series.instants
+        instants = intake.take_series(server_id).observations.instants
         findings.kept += len(instants)
         if len(instants) or not intake.roster.is_open:
             findings.observed.append(server_id)
@@ -151,20 +135,18 @@ def _sort_observations(intake: Intake, progress: Progress) -> _Findings:
         if len(instants) > 1:
             middle = (len(instants) - 2) // 2
             findings.intervals[int(np.partition(np.diff(instants), middle)[middle])] += 1
-        progress("storing", 0, len(instants))
+        intake.inputs.progress("storing", 0, len(instants))
     return findings
 
 
-def _collect_examples(rejects: Rejects) -> tuple[str | None, dict[str, list[tuple[str, str]]]]:
-    """Return the first rejected row, and the places and texts of the first ones by reason."""
-    first = None
+def _collect_examples(rejects: Rejects) -> dict[str, list[tuple[str, str]]]:
+    """Return the places and texts of the first rejected rows by reason."""
     examples: dict[str, list[tuple[str, str]]] = {}
     for reject in rejects:
-        first = first or reject.describe()
         found = examples.setdefault(_KEPT_COUNT.sub(r"\1 another count", reject.reason), [])
         if len(found) < _MAX_EXAMPLES:
             found.append((reject.source.format_place(reject.line), reject.text))
-    return first, examples
+    return examples
 
 
 def _group_reasons(

@@ -1,18 +1,20 @@
 """Read the sources of a build: stage the observations to keep, and collect the rejected rows."""
 
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
-from srvstat.snapshot.blocks import Observations, join
+from srvstat.snapshot.blocks import NOTHING, Observations
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
 from srvstat.sources.source import Batch, Block, Source, cut_value, read_batches
 
@@ -35,6 +37,10 @@ _REJECTS_SCHEMA = """
     );
 """
 _PLACES_PER_SOURCE = 1 << 40
+
+_LIMIT = re.compile(
+    r"(?P<rows>0|[1-9][0-9]{0,15})|(?P<percent>(0|[1-9][0-9]?|100)(\.[0-9]{1,15})?)%"
+)
 
 Conflicts: TypeAlias = Sequence[Numbers]
 """Rows of a server, each the place in the build, the instant, the players and those kept."""
@@ -145,8 +151,20 @@ class Rejects:
 
     def __iter__(self) -> Iterator[PlacedReject]:
         """Yield all rejected rows in the order they were read."""
-        query = "SELECT place, reason, text, has_kept FROM rejects ORDER BY place, rowid"
-        found = self._connection.execute(query)
+        return self._iter_first(-1)
+
+    def find_first(self) -> PlacedReject | None:
+        """Return the rejected row that was read first; None without any."""
+        return next(self._iter_first(1), None)
+
+    def describe_first(self) -> str | None:
+        """Return the place and reason of the rejected row that was read first."""
+        first = self.find_first()
+        return first and first.describe()
+
+    def _iter_first(self, count: int) -> Iterator[PlacedReject]:
+        query = "SELECT place, reason, text, has_kept FROM rejects ORDER BY place, rowid LIMIT ?"
+        found = self._connection.execute(query, (count,))
         for place, reason, text, has_kept in found:
             number, line = divmod(place, _PLACES_PER_SOURCE)
             written = self._find_text(place) if has_kept else None
@@ -197,7 +215,7 @@ class Rejects:
         return lines[at].removesuffix("\r") if 0 <= at < len(lines) else None
 
 
-_MAX_IN_MEMORY = 1_000_000
+MAX_IN_MEMORY = 1_000_000
 """Number of observations after which those in memory move to disk; each takes 32 bytes."""
 
 # The temporary database ends with its connection, so it needs no journal.
@@ -216,9 +234,6 @@ _STAGING_SCHEMA = """
 """
 _RUNS_PER_SERVER = 10_000_000
 
-ReadEarlier = Callable[[int], Observations]
-"""Returns observations that count as read before those from an instant on, in ascending order."""
-
 
 class Series(NamedTuple):
     """All observations of one server in ascending order, one for each instant.
@@ -227,10 +242,9 @@ class Series(NamedTuple):
     others with the same players; those with other players are the conflicts.
     """
 
-    instants: Numbers
-    players: Numbers
-    repeated: int
-    conflicts: Conflicts
+    observations: Observations
+    repeated: int = 0
+    conflicts: Conflicts = ()
 
 
 class Staging:
@@ -250,24 +264,28 @@ class Staging:
         """Add observations. Servers are keys from 1; places never descend from call to call."""
         self._in_memory.append(np.stack((servers, instants, players, places)))
         self._count += len(servers)
-        if self._count >= _MAX_IN_MEMORY:
+        if self._count >= MAX_IN_MEMORY:
             self._move_to_disk()
 
-    def take_series(self, server: int, read_earlier: ReadEarlier | None = None) -> Series:
-        """Return all observations of a server.
-
-        `read_earlier` is called with the first instant of these observations, if there are any.
-        """
+    def find_first(self, server: int) -> int | None:
+        """Return the first instant of all observations of a server; None if it has none."""
         if self._count:
             self._move_to_disk()
-        first = server * _RUNS_PER_SERVER
-        where = f"FROM runs WHERE run BETWEEN {first} AND {first + self._moves}"
-        ((start,),) = self._connection.execute(f"SELECT min(first_at) {where}")
-        earlier = read_earlier(start) if read_earlier and start is not None else join([])
-        series = Series(*earlier, 0, [])
+        query = f"SELECT min(first_at) FROM runs {self._select(server)}"  # noqa: S608 - numbers
+        ((first,),) = self._connection.execute(query)
+        return None if first is None else int(first)
+
+    def take_series(self, server: int, earlier: Observations = NOTHING) -> Series:
+        """Return all observations of a server; `earlier` ones count as read before them."""
+        if self._count:
+            self._move_to_disk()
+        series = Series(earlier)
         waiting: list[Numbers] = []
-        found = f"SELECT count, instant, 0, place, instants, players, places {where} ORDER BY run"
-        for count, *columns in self._connection.execute(found):
+        rows = self._connection.execute(
+            "SELECT count, instant, 0, place, instants, players, places FROM runs"  # noqa: S608 - numbers
+            f" {self._select(server)} ORDER BY run"
+        )
+        for count, *columns in rows:
             waiting.append(
                 np.array(
                     [
@@ -277,9 +295,14 @@ class Staging:
                 )
             )
             # Repeats must not fill the memory.
-            if sum(each.shape[1] for each in waiting) > max(len(series.instants), _MAX_IN_MEMORY):
+            most = max(len(series.observations.instants), MAX_IN_MEMORY)
+            if sum(each.shape[1] for each in waiting) > most:
                 series, waiting = _merge(series, waiting), []
         return _merge(series, waiting)
+
+    def _select(self, server: int) -> str:
+        first = server * _RUNS_PER_SERVER
+        return f"WHERE run BETWEEN {first} AND {first + self._moves}"
 
     def _move_to_disk(self) -> None:
         """Move the rows in memory to the temporary database, sorted by server."""
@@ -318,10 +341,11 @@ def _merge(series: Series, waiting: Sequence[Numbers]) -> Series:
     if not waiting:
         return series
     instants, players, places = np.concatenate(waiting, axis=1)
-    instants = np.concatenate((series.instants, instants))
-    players = np.concatenate((series.players, players))
+    before = series.observations
+    instants = np.concatenate((before.instants, instants))
+    players = np.concatenate((before.players, players))
     if (np.diff(instants) > 0).all():
-        return series._replace(instants=instants, players=players)
+        return series._replace(observations=Observations(instants, players))
     order = np.argsort(instants, kind="stable")
     instants, players = instants[order], players[order]
     is_kept = np.diff(instants, prepend=-1) > 0
@@ -329,20 +353,12 @@ def _merge(series: Series, waiting: Sequence[Numbers]) -> Series:
     kept_players = players[kept[np.searchsorted(kept, repeats) - 1]]
     is_conflict = players[repeats] != kept_players
     found = repeats[is_conflict]
-    conflicts = np.stack(
-        (
-            places[order[found] - len(series.instants)],
-            instants[found],
-            players[found],
-            kept_players[is_conflict],
-        ),
-        axis=1,
-    )
+    places = places[order[found] - len(before.instants)]
+    columns = (places, instants[found], players[found], kept_players[is_conflict])
     return Series(
-        instants[kept],
-        players[kept],
+        Observations(instants[kept], players[kept]),
         series.repeated + len(repeats) - len(found),
-        [*series.conflicts, conflicts],
+        [*series.conflicts, np.stack(columns, axis=1)],
     )
 
 
@@ -353,48 +369,94 @@ Progress = Callable[[str, int, int], None]
 """Called with the current step, `reading` or `storing`, and the bytes and rows just processed."""
 
 
-class Intake:
-    """Reads one source after another and stages the observations to keep."""
+class RejectLimit(NamedTuple):
+    """The maximum number or share of malformed rows that a build accepts."""
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        roster: Roster,
-        sources: Sequence[Source],
-        as_of: int | None,
-    ) -> None:
+    text: str
+    rows: int | None
+    share: Fraction
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse a limit such as `5` or `2.5%`.
+
+        Raises ValueError.
+        """
+        found = _LIMIT.fullmatch(text)
+        if not found:
+            raise ValueError("must be a number of rows or a percentage, such as 100 or 2.5%")
+        if found["rows"]:
+            return cls(text, int(found["rows"]), Fraction(0))
+        share = Fraction(found["percent"]) / 100
+        if share > 1:
+            raise ValueError("must be at most 100%")
+        return cls(text, None, share)
+
+    def is_exceeded(self, rejected: int, read: int) -> bool:
+        """Check whether too many of the rows were rejected."""
+        return rejected > (self.share * read if self.rows is None else self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The sources of a build or an update, and how to read them; the command has such options.
+
+    Without a source of servers, each identifier in the observations becomes a server of a build.
+    `game` is that of servers whose record has none. With `uses_slugs`, an identifier can be that of
+    a server by its slug. `as_of`, in Unix milliseconds, defaults to the latest observation kept.
+    With `strict`, the first malformed or conflicting row refuses its source; `max_rejected` limits
+    the malformed ones. Without `allow_empty`, a snapshot needs a server and an observation.
+    """
+
+    servers: Source | None
+    observations: Sequence[Source]
+    uses_slugs: bool = False
+    game: str | None = None
+    as_of: int | None = None
+    strict: bool = False
+    max_rejected: RejectLimit | None = None
+    allow_empty: bool = False
+    progress: Progress = lambda _step, _bytes, _rows: None
+
+    @property
+    def sources(self) -> list[Source]:
+        """All sources, in the order in which they are read."""
+        return [*([] if self.servers is None else [self.servers]), *self.observations]
+
+
+class Intake:
+    """Reads one source after another, stages the observations to keep, and counts the others."""
+
+    def __init__(self, connection: sqlite3.Connection, roster: Roster, inputs: Inputs) -> None:
         self.roster = roster
-        self.sources = sources
-        self.as_of = as_of
+        self.inputs = inputs
         self.staging = Staging(connection)
-        self.rejects = Rejects(connection, sources)
+        self.rejects = Rejects(connection, inputs.observations)
         self.repeated = 0
         self.rows_of: Counter[int] = Counter()  # by the number of the source
         self.skipped: Counter[str] = Counter()
         self.first_skipped: dict[str, int] = {}  # the place of the first row by reason
-        self.warnings: list[str] = []
+        self.warnings = [*roster.warnings]
 
     @property
     def rows(self) -> int:
         """The number of rows of all sources."""
         return self.rows_of.total()
 
-    def read(self, progress: Progress, *, strict: bool) -> None:
-        """Read all sources; with `strict`, stop after the first batch with a malformed row.
+    def read(self) -> None:
+        """Read all sources; strictly, stop after the first batch with a malformed row.
 
-        Raises SourceError if a source can't be read; with `strict` also if one may be cut off.
+        Raises SourceError if a source can't be read; strictly also if one may be cut off.
         """
-        for number, source in enumerate(self.sources):
-            self._read_source(number, source, progress, strict=strict)
-            if strict and self.rejects.malformed:
+        for number, source in enumerate(self.inputs.observations):
+            self._read_source(number, source)
+            if self.inputs.strict and self.rejects.malformed:
                 return
         self.warnings += self.roster.describe_unknown()
 
-    def _read_source(
-        self, number: int, source: Source, progress: Progress, *, strict: bool
-    ) -> None:
-        """Read one source; with `strict`, stop after the first batch with a malformed row."""
+    def _read_source(self, number: int, source: Source) -> None:
         warnings: list[str] = []
+        progress, strict = self.inputs.progress, self.inputs.strict
         watched = replace(
             source,
             on_bytes=lambda count: progress("reading", count, 0),
@@ -423,15 +485,16 @@ class Intake:
         for code in set(keys[keys < 1].tolist()):
             self._leave_out(code, batch, servers == code, places)
         is_kept = servers > 0
-        if self.as_of is not None and (is_late := is_kept & (batch.instants > self.as_of)).any():
+        as_of = self.inputs.as_of
+        if as_of is not None and (is_late := is_kept & (batch.instants > as_of)).any():
             self._skip(AFTER_AS_OF, places[is_late])
             is_kept &= ~is_late
         rows = (servers, batch.instants, batch.players, places)
         self.staging.add(*(rows if is_kept.all() else (each[is_kept] for each in rows)))
 
-    def take_series(self, server_id: str, read_earlier: ReadEarlier | None = None) -> Series:
+    def take_series(self, server_id: str, earlier: Observations = NOTHING) -> Series:
         """Return all observations of a server, as Staging does, and reject its conflicts."""
-        series = self.staging.take_series(self.roster.server_keys[server_id], read_earlier)
+        series = self.staging.take_series(self.roster.server_keys[server_id], earlier)
         self.repeated += series.repeated
         self.rejects.add_conflicts(server_id, series.conflicts)
         return series

@@ -4,9 +4,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import BinaryIO, NamedTuple, Self
+from typing import BinaryIO, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
@@ -16,13 +15,12 @@ from srvstat.files.atomic import atomic_write
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import Stream, is_stream, open_stream
 from srvstat.snapshot.rows import ServerRow
-from srvstat.snapshot.write.intake import AFTER_AS_OF, Intake, Reason, Rejects
+from srvstat.snapshot.write.intake import AFTER_AS_OF, Inputs, Intake, Reason, RejectLimit, Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS, Roster
 from srvstat.sources.json import AS_INTEGER, OTHER_KEYS
 from srvstat.sources.mapping import NO_ZONE
 from srvstat.sources.registry import KINDS
 from srvstat.sources.servers import SlugError, make_slug
-from srvstat.sources.source import Source
 from srvstat.sources.values import (
     BEFORE_2001,
     DIGITS_ONLY,
@@ -203,50 +201,9 @@ def _describe_reason(reason: Reason, rejected: str) -> str:
     return f"{reason.rows:,} {what} (first: {place}{value})"
 
 
-_LIMIT = re.compile(
-    r"(?P<rows>0|[1-9][0-9]{0,15})|(?P<percent>(0|[1-9][0-9]?|100)(\.[0-9]{1,15})?)%"
-)
-
 _TOLERATED_ROWS = 10
 _TOLERATED_SHARE = Fraction(1, 100)
 """A source may lose so many rows, or this share of them, unless a limit is given."""
-
-
-class RejectLimit(NamedTuple):
-    """The maximum number or share of malformed rows that a build accepts."""
-
-    text: str
-    rows: int | None
-    share: Fraction
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Parse a limit such as `5` or `2.5%`.
-
-        Raises ValueError.
-        """
-        found = _LIMIT.fullmatch(text)
-        if not found:
-            raise ValueError("must be a number of rows or a percentage, such as 100 or 2.5%")
-        if found["rows"]:
-            return cls(text, int(found["rows"]), Fraction(0))
-        share = Fraction(found["percent"]) / 100
-        if share > 1:
-            raise ValueError("must be at most 100%")
-        return cls(text, None, share)
-
-    def is_exceeded(self, rejected: int, read: int) -> bool:
-        """Check whether too many of the rows were rejected."""
-        return rejected > (self.share * read if self.rows is None else self.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The options that decide whether a build is refused."""
-
-    strict: bool
-    max_rejected: RejectLimit | None
-    allow_empty: bool
 
 
 class RowsRejectedError(SourceError):
@@ -319,49 +276,42 @@ def _round_up(share: Fraction) -> int:
     return step * math.ceil(100 * share / step)
 
 
-def check_servers(source: Source | None, roster: Roster, rules: Rules) -> None:
+def check_servers(inputs: Inputs, roster: Roster) -> None:
     """Raise SourceError if no server is publishable, unless empty snapshots are allowed."""
-    if source is None or roster.server_keys or rules.allow_empty:
+    if inputs.servers is None or roster.server_keys or inputs.allow_empty:
         return
     what = "no publishable server" if roster.withheld else "no server records"
     raise SourceError(
-        f"{source.title}: {what}, so every answer would be SERVER_NOT_FOUND;"
+        f"{inputs.servers.title}: {what}, so every answer would be SERVER_NOT_FOUND;"
         " --allow-empty builds it anyway"
     )
 
 
-def check_rows(intake: Intake, last: int | None, rules: Rules, first_reject: str | None) -> int:
-    """Check the rows that were read, and return the snapshot's as of in Unix milliseconds.
+def check_rows(intake: Intake, last: int | None) -> int:
+    """Check the rows of a build, of which the last observation is at an instant.
 
-    `last` is the instant of the last observation kept.
+    Returns the snapshot's as of in Unix milliseconds.
 
     Raises RowsRejectedError if no observation was kept or too many rows were rejected.
     """
-    as_of = last if intake.as_of is None else intake.as_of
-    if as_of is None or (last is None and not rules.allow_empty):
-        remedy = "; an empty snapshot needs --as-of TIME" if rules.allow_empty else ""
+    as_of, allow_empty = intake.inputs.as_of, intake.inputs.allow_empty
+    as_of = last if as_of is None else as_of
+    if as_of is None or (last is None and not allow_empty):
+        remedy = "; an empty snapshot needs --as-of TIME" if allow_empty else ""
         raise RowsRejectedError(f"{_describe_no_observation(intake)}{remedy}")
-    if excess := find_refusal(intake, rules.max_rejected, first_reject):
-        raise RowsRejectedError(excess.reason)
+    _check_rejected(intake)
     return as_of
 
 
-def check_update(
-    intake: Intake,
-    servers: Sequence[ServerRow],
-    kept: int,
-    limit: RejectLimit | None,
-    first_reject: str | None,
-) -> None:
-    """Check the rows that an update read, and the servers that would be left.
+def check_update(intake: Intake, servers: Sequence[ServerRow], kept: int) -> None:
+    """Check the rows of an update, of which some were kept, and the servers that would be left.
 
-    Raises RowsRejectedError if none of them is an observation that was kept or is in the snapshot
-    already, if too many were rejected, or if no server would be left.
+    Raises RowsRejectedError if none of the rows is an observation that was kept or is in the
+    snapshot already, if too many were rejected, or if no server would be left.
     """
-    if intake.sources and not kept + intake.repeated:
+    if intake.inputs.observations and not kept + intake.repeated:
         raise RowsRejectedError(_describe_no_observation(intake))
-    if excess := find_refusal(intake, limit, first_reject):
-        raise RowsRejectedError(excess.reason)
+    _check_rejected(intake)
     if not servers:
         raise RowsRejectedError(
             "no publishable server would be left, so every answer would be SERVER_NOT_FOUND"
@@ -374,19 +324,23 @@ def _describe_no_observation(intake: Intake) -> str:
     return f"no observation was kept: {'; '.join(parts)}"
 
 
-def find_refusal(
-    intake: Intake, limit: RejectLimit | None, first_reject: str | None
-) -> Excess | None:
+def _check_rejected(intake: Intake) -> None:
+    if excess := find_refusal(intake):
+        raise RowsRejectedError(excess.reason)
+
+
+def find_refusal(intake: Intake) -> Excess | None:
     """Return why too many of the rows that were read were rejected, as `find_excess` does."""
+    rejects = intake.rejects
     sources = [
-        SourceRows(source.title, intake.rows_of[number], intake.rejects.malformed_of[number])
-        for number, source in enumerate(intake.sources)
+        SourceRows(source.title, intake.rows_of[number], rejects.malformed_of[number])
+        for number, source in enumerate(intake.inputs.observations)
     ]
     return find_excess(
         sources,
-        limit,
-        first_reject,
-        lambda number: sort_reasons(intake.rejects.list_reasons(number)),
+        intake.inputs.max_rejected,
+        rejects.describe_first(),
+        lambda number: sort_reasons(rejects.list_reasons(number)),
     )
 
 
@@ -397,33 +351,24 @@ class RejectsFile(NamedTuple):
     output: BinaryIO | Stream | None = None
 
 
-def write_rejects(rejects: Rejects, file: RejectsFile, *, strict: bool) -> str | None:
-    """Write the rejects, and return the place and reason of the first one.
-
-    `strict` raises SourceError for the first one instead.
+def write_rejects(rejects: Rejects, file: RejectsFile) -> None:
+    """Write the rejects to their file.
 
     Raises OutputError.
     """
-    first = None
-    for reject in rejects:
-        if strict:
-            raise reject.source.build_error(reject.line, reject.reason)
-        if first is None:
-            first = reject.describe()
-        fields = {
-            "file": reject.source.title,
-            "line": reject.line,
-            "reason": reject.reason,
-            "text": reject.text,
-        }
-        if file.output:
-            with convert_write_errors(file.path):
-                file.output.write(wire.encode(fields) + b"\n")
-    if file.output:
+    if not file.output:
+        return
+    with convert_write_errors(file.path):
+        for reject in rejects:
+            fields = {
+                "file": reject.source.title,
+                "line": reject.line,
+                "reason": reject.reason,
+                "text": reject.text,
+            }
+            file.output.write(wire.encode(fields) + b"\n")
         # A full disk must stop the build before its output exists.
-        with convert_write_errors(file.path):
-            file.output.flush()
-    return first
+        file.output.flush()
 
 
 @contextmanager

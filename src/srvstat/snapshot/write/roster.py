@@ -1,6 +1,6 @@
 """Map the identifiers of sources to servers, and the records of servers to rows and back."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import count, filterfalse
 from types import MappingProxyType
@@ -51,7 +51,8 @@ class Roster(dict[str, int]):
     is empty as long as it is missing.
     With `uses_slugs`, servers `found_by_slug` have no other identifier than their sourceId.
 
-    `how_to_add` says how the servers of unknown identifiers are added, for messages.
+    `how_to_add` says how the servers of unknown identifiers are added, for messages. `warnings` are
+    about the source of the records.
 
     A look-up raises SourceError if two identifiers have one slug, or if one that becomes a server
     has no slug or the cfxId of another server; UsageError if one becomes a server without a game.
@@ -67,8 +68,10 @@ class Roster(dict[str, int]):
         keys: Mapping[str, int] = MappingProxyType({}),
         found_by_slug: Collection[str] = (),
         how_to_add: str = "",
+        warnings: Sequence[str] = (),
     ) -> None:
         super().__init__()
+        self.warnings = warnings
         self._how_to_add = how_to_add
         self._given = {record.id: record for record in records if record.publishable}
         self.skip_reasons = dict(SKIP_REASONS)
@@ -211,9 +214,7 @@ class Roster(dict[str, int]):
         return key
 
 
-def read_roster(
-    source: Source | None, *, uses_slugs: bool, game: str | None, warn: Callable[[str], None]
-) -> Roster:
+def read_roster(source: Source | None, *, uses_slugs: bool, game: str | None) -> Roster:
     """Read server records and complete them; without a source, each identifier becomes a server.
 
     Raises UsageError if the game of a record is missing, SourceError for a bad record,
@@ -221,13 +222,23 @@ def read_roster(
     """
     if source is None:
         return create_open_roster(uses_slugs=uses_slugs, game=game)
-    read = load_record_reader(source.kind)
-    records: list[PartialRecord] = read(replace(source, on_warning=warn))
+    records, warnings = read_records(source, game)
     return Roster(
-        complete_records(source.title, records, game),
+        records,
         uses_slugs=uses_slugs,
         how_to_add=f"add the records to {source.title}",
+        warnings=warnings,
     )
+
+
+def read_records(source: Source, game: str | None) -> tuple[list[ServerRecord], list[str]]:
+    """Return the complete records of a source, and its warnings.
+
+    Raises UsageError, SourceError, MissingLibraryError.
+    """
+    warnings: list[str] = []
+    partial_records = load_record_reader(source.kind)(replace(source, on_warning=warnings.append))
+    return complete_records(source.title, partial_records, game), warnings
 
 
 def create_open_roster(*, uses_slugs: bool, game: str | None) -> Roster:

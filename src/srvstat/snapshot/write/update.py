@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -18,11 +18,13 @@ from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.rows import (
     BLOCKS_PER_SERVER,
     Block,
+    FileRow,
     ServerRow,
     find_observed_span,
     read_block_ends,
 )
 from srvstat.snapshot.write.build import (
+    Stored,
     check_draft,
     check_names,
     finish_draft,
@@ -31,24 +33,24 @@ from srvstat.snapshot.write.build import (
     read_rows,
     store,
 )
-from srvstat.snapshot.write.intake import Intake, Progress
-from srvstat.snapshot.write.refusals import RejectLimit, check_update, open_rejects
+from srvstat.snapshot.write.intake import Inputs, Intake
+from srvstat.snapshot.write.refusals import check_update, open_rejects
 from srvstat.snapshot.write.roster import (
     NOT_IN_SNAPSHOT,
     NOT_LISTED,
     Roster,
     build_record,
     encode_texts,
+    read_records,
 )
-from srvstat.sources.registry import load_record_reader
-from srvstat.sources.servers import SlugError, check_identifiers, complete_records, make_slug
-from srvstat.sources.source import Source, check_sources
+from srvstat.sources.servers import SlugError, check_identifiers, make_slug
+from srvstat.sources.source import check_sources
 
 _MAX_WAITING = 2_000
 """Blocks in memory while the file is copied: about 40 MB."""
 
 
-def check_base(old: SnapshotFile, as_of: int | None) -> None:
+def _check_base(old: SnapshotFile, as_of: int | None) -> None:
     """Check that a snapshot can be updated up to an instant.
 
     Raises SnapshotError, UsageError.
@@ -65,14 +67,7 @@ def check_base(old: SnapshotFile, as_of: int | None) -> None:
         )
 
 
-def read_base(
-    old: SnapshotFile,
-    source: Source | None,
-    *,
-    uses_slugs: bool,
-    game: str | None,
-    warn: Callable[[str], None],
-) -> tuple[dict[str, ServerRow], Roster]:
+def _read_base(old: SnapshotFile, inputs: Inputs) -> tuple[dict[str, ServerRow], Roster]:
     """Return the rows of a snapshot's servers by id, and a roster of these and of new servers.
 
     The records of the source replace those of their servers. One without a sourceId keeps the one
@@ -80,24 +75,23 @@ def read_base(
 
     Raises SnapshotError, SourceError, UsageError, MissingLibraryError.
     """
+    source = inputs.servers
     rows = {row.id: row for row in old.iter_servers()}
     with old.convert_decode_errors("the servers"):
         records = {server_id: build_record(row) for server_id, row in rows.items()}
         deque(map(read_block_ends, rows.values()), 0)  # a forged count of observations has no limit
     found_by_slug = {row.id for row in rows.values() if _is_found_by_slug(row)}
-    new_game = None
+    new_game, warnings = None, list[str]()
     how_to_add = "add the records with --servers FILE"
     if source is None:
         # A servers file may have withheld servers, which would otherwise become new ones.
         if old.file_row.is_open:
-            new_game = game
+            new_game = inputs.game
             games = sorted({row.game for row in rows.values()}) or GAMES
             how_to_add = f"add the servers with --game {' or --game '.join(games)}"
     else:
         how_to_add = f"add the records to {source.title}"
-        read_records = load_record_reader(source.kind)
-        partial_records = read_records(replace(source, on_warning=warn))
-        given = complete_records(source.title, partial_records, game)
+        given, warnings = read_records(source, inputs.game)
         found_by_slug -= {record.id for record in given if record.source_id is not None}
         for record in given:
             source_id = record.source_id
@@ -107,11 +101,12 @@ def read_base(
         check_identifiers(f"{source.title} and {old.path}", records.values())
     roster = Roster(
         list(records.values()),
-        uses_slugs=uses_slugs,
+        uses_slugs=inputs.uses_slugs,
         new_game=new_game,
         keys={server_id: row.server for server_id, row in rows.items()},
         found_by_slug=found_by_slug,
         how_to_add=how_to_add,
+        warnings=warnings,
     )
     roster.skip_reasons[NOT_LISTED] = NOT_IN_SNAPSHOT
     roster.note_identifiers(
@@ -127,30 +122,42 @@ def _is_found_by_slug(row: ServerRow) -> bool:
     return False
 
 
-def update(  # noqa: PLR0913 - each is an option of the command
-    path: str,
-    *,
-    servers_source: Source | None,
-    observation_sources: Sequence[Source],
-    uses_slugs: bool = False,
-    game: str | None = None,
-    as_of: int | None = None,
-    rejects: str | None = None,
-    strict: bool = False,
-    max_rejected: RejectLimit | None = None,
-    progress: Progress = lambda _step, _bytes, _rows: None,
-) -> UpdateSummary:
+class _WaitingBlocks:
+    """Blocks to put into a copy of a snapshot, as soon as it is complete."""
+
+    def __init__(self, connection: sqlite3.Connection, wait: Callable[[], None]) -> None:
+        self._connection = connection
+        self._wait = wait
+        self._blocks: list[Block] = []
+
+    def put(self, block: Block) -> None:
+        """Keep a block; put all of them if they take much memory."""
+        self._blocks.append(block)
+        if len(self._blocks) == _MAX_WAITING:
+            self.put_all()
+
+    def put_all(self) -> None:
+        """Wait for the copy to be complete, and put all blocks into it."""
+        self._wait()
+        put_blocks(self._connection, self._blocks)
+        self._blocks.clear()
+
+
+def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSummary:
     """Add observations and servers to a snapshot, and return a summary of the new sources.
 
     The observations of the snapshot count as read before the new ones. A new record replaces that
     of its server. The result has the root that a build from all sources would have with its as_of,
-    which is by default the later one of the snapshot's and of the latest observation. The file is
-    replaced at the end, by a complete one. The other options are those of `build`.
+    which is by default the later one of the snapshot's and of the latest observation. `rejects` is
+    that of `build`.
+
+    The changes are made to a copy, which then replaces the file. SQLite could change the file
+    itself, but a process that has it open would read old and new rows together, and a killed update
+    would leave a journal.
 
     Raises SnapshotError, SourceError, UsageError, OutputError.
     """
-    sources = [*([] if servers_source is None else [servers_source]), *observation_sources]
-    check_names(path, rejects, sources, name="PATH")
+    check_names(path, rejects, inputs.sources, name="PATH")
     if os.path.isdir(path):
         raise SnapshotError(
             f"{path}: a directory, but only a snapshot file can be updated; write the shards again"
@@ -162,7 +169,7 @@ def update(  # noqa: PLR0913 - each is an option of the command
         lock_file(path) as locked,
         closing(open_file(path)) as old,
     ):
-        check_base(old, as_of)
+        _check_base(old, inputs.as_of)
         identity = compute_identity(os.fstat(locked))
         with (
             atomic_write(path, overwrite=True, replaced=identity) as draft,
@@ -170,49 +177,18 @@ def update(  # noqa: PLR0913 - each is an option of the command
             open_draft(path, draft) as connection,
             closing(sqlite3.connect("")) as staging,
         ):
-            check_sources(sources)
-            warnings: list[str] = []
-            before, roster = read_base(
-                old, servers_source, uses_slugs=uses_slugs, game=game, warn=warnings.append
-            )
-            intake = Intake(staging, roster, observation_sources, as_of)
-            intake.warnings.extend(warnings)
-
-            waiting: list[Block] = []
-
-            def put(block: Block) -> None:
-                waiting.append(block)
-                if len(waiting) == _MAX_WAITING:
-                    put_waiting()
-
-            def put_waiting() -> None:
-                wait()
-                put_blocks(connection, waiting)
-                waiting.clear()
-
-            stored, first_reject = read_rows(
-                intake,
-                partial(store, put, intake, progress, old, before),
-                rejects_file,
-                progress,
-                strict=strict,
-            )
-            check_update(intake, stored.servers, stored.kept, max_rejected, first_reject)
-            _, last = find_observed_span(stored.servers)
-            file_row = old.file_row._replace(
-                sources=encode_texts(old.sources),  # a forged file can have any text
-                as_of=max(old.as_of, last or 0) if as_of is None else as_of,
-                # A server that was withheld must not become one again.
-                is_open=int(bool(old.file_row.is_open) and not roster.withheld),
-            )
-            put_waiting()
-            for removed in before.keys() - roster.server_keys.keys():
-                start = before[removed].server * BLOCKS_PER_SERVER
-                connection.execute(
-                    "DELETE FROM blocks WHERE server_block BETWEEN ? AND ?",
-                    (start, start + BLOCKS_PER_SERVER - 1),
-                )
-            summary, file_row = finish_draft(connection, intake, stored, first_reject, file_row)
+            check_sources(inputs.sources)
+            before, roster = _read_base(old, inputs)
+            intake = Intake(staging, roster, inputs)
+            waiting = _WaitingBlocks(connection, wait)
+            store_rows = partial(store, waiting.put, intake, old, before)
+            stored = read_rows(intake, store_rows, rejects_file)
+            check_update(intake, stored.servers, stored.kept)
+            waiting.put_all()
+            gone = before.keys() - roster.server_keys.keys()
+            _remove_blocks(connection, [before[server_id] for server_id in gone])
+            file_row = _describe_update(old, intake, stored)
+            summary, file_row = finish_draft(connection, intake, stored, file_row)
             connection.close()
             check_draft(path, draft, file_row, stored.first_blocks)
     ids = {server.id for server in stored.servers}
@@ -222,4 +198,23 @@ def update(  # noqa: PLR0913 - each is an option of the command
         removed=len(before.keys() - ids),
         observations=file_row.observation_count,
         root=file_row.root.hex(),
+    )
+
+
+def _remove_blocks(connection: sqlite3.Connection, servers: Iterable[ServerRow]) -> None:
+    connection.executemany(
+        "DELETE FROM blocks WHERE server_block >= ? AND server_block < ?",
+        ((server.get_block_key(0), server.get_block_key(BLOCKS_PER_SERVER)) for server in servers),
+    )
+
+
+def _describe_update(old: SnapshotFile, intake: Intake, stored: Stored) -> FileRow:
+    """Return the row of an updated file, without what follows from its servers and new sources."""
+    _, last = find_observed_span(stored.servers)
+    as_of = intake.inputs.as_of
+    return old.file_row._replace(
+        sources=encode_texts(old.sources),  # a forged file can have any text
+        as_of=max(old.as_of, last or 0) if as_of is None else as_of,
+        # A server that was withheld must not become one again.
+        is_open=int(bool(old.file_row.is_open) and not intake.roster.withheld),
     )
