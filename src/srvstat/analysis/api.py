@@ -11,16 +11,11 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypedDict, TypeVar, Unpack, get_args
 
+from srvstat.analysis import pictures, windows
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, parse_steps, read_history
 from srvstat.analysis.integrity import check_integrity
 from srvstat.analysis.parameters import check_choice
-from srvstat.analysis.pictures import (
-    MOST_BINS,
-    compute_distribution,
-    compute_peak_hours,
-    compute_timeline,
-)
 from srvstat.analysis.report import build_report, check_title, describe_origin
 from srvstat.analysis.selection import (
     FilterOptions,
@@ -31,14 +26,6 @@ from srvstat.analysis.selection import (
 )
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
-from srvstat.analysis.windows import (
-    LongWindowQuery,
-    WindowQuery,
-    check_server_count,
-    choose_window,
-    divide_window,
-    find_zone,
-)
 from srvstat.contract.errors import (
     ApiError,
     InvalidRequestError,
@@ -153,20 +140,22 @@ class Snapshot:
         self,
         identifiers: Iterable[str] | None,
         by: str,
-        query: WindowQuery,
+        window: WindowArguments,
+        group: type[windows.WindowQuery] = windows.WindowQuery,
         filters: FilterOptions = _ALL_SERVERS,
     ) -> Iterator[Question]:
         """Lock the file, and find the servers and the window of a question."""
         # Outside the lock: an iterable may use this snapshot itself, even in another thread.
         names = None if identifiers is None else _list_values("identifiers", identifiers)
+        query = group(**window)
         _check_texts(**vars(query))
         with self._use() as file:
-            window, zone = choose_window(file, query), find_zone(query.tz)
+            interval, zone = windows.choose_window(file, query), windows.find_zone(query.tz)
             if names is None:
-                yield Question(file, MatchingServers(file, filters), window, zone)
+                yield Question(file, MatchingServers(file, filters), interval, zone)
             else:
                 servers = find_references(file, build_references(names, by))
-                yield Question(file, servers, window, zone)
+                yield Question(file, servers, interval, zone)
 
     @property
     def as_of(self) -> str:
@@ -257,7 +246,7 @@ class Snapshot:
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         figures = _build_figures(quantiles, above, versus_previous=versus_previous)
-        with self._ask(identifiers, by, WindowQuery(**window)) as question:
+        with self._ask(identifiers, by, window) as question:
             return compute_stats(question, figures)
 
     def top(
@@ -285,7 +274,7 @@ class Snapshot:
         figures = _build_figures(quantiles, above, versus_previous=versus_previous)
         _check_count("limit", limit, least=1)
         key = check_choice("by", by, get_args(documents.TopKey))
-        with self._ask(None, "id", WindowQuery(**window), filters) as question:
+        with self._ask(None, "id", window, filters=filters) as question:
             return rank_servers(question, key, limit, figures)
 
     def growth(
@@ -301,7 +290,7 @@ class Snapshot:
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         name = check_choice("step", step, get_args(documents.GrowthStepName))
-        with self._ask(identifiers, by, WindowQuery(**window)) as question:
+        with self._ask(identifiers, by, window) as question:
             return compute_growth(question, name)
 
     def peak_hours(
@@ -315,8 +304,8 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        with self._ask(identifiers, by, WindowQuery(**window)) as question:
-            return compute_peak_hours(question)
+        with self._ask(identifiers, by, window) as question:
+            return pictures.compute_peak_hours(question)
 
     def history(
         self,
@@ -336,11 +325,11 @@ class Snapshot:
         """
         _check_texts(step=step, aggregate=aggregate)
         parsed, chosen = parse_steps(step, aggregate, is_sum=sum)
-        with self._ask(identifiers, by, WindowQuery(**window)) as question:
+        with self._ask(identifiers, by, window) as question:
             if parsed is None:
                 history = read_history(question)
             else:
-                steps = divide_window(question, parsed)
+                steps = windows.divide_window(question, parsed)
                 history = aggregate_history(question, steps, chosen, is_sum=sum)
             return replace(history, read_rows=partial(self._take_turns, history.read_rows))
 
@@ -369,7 +358,7 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        with self._ask(identifiers, by, LongWindowQuery(**window)) as question:
+        with self._ask(identifiers, by, window, windows.LongWindowQuery) as question:
             return check_integrity(question)
 
     def timeline(
@@ -387,15 +376,15 @@ class Snapshot:
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         _check_count("most_steps", most_steps, least=2)
-        with self._ask(identifiers, by, WindowQuery(**window)) as question:
-            return compute_timeline(question, most_steps)
+        with self._ask(identifiers, by, window) as question:
+            return pictures.compute_timeline(question, most_steps)
 
     def distribution(
         self,
         identifiers: Iterable[str] | None = None,
         *,
         by: Namespace = "id",
-        most_bins: int = MOST_BINS,
+        most_bins: int = pictures.MOST_BINS,
         **window: Unpack[WindowArguments],
     ) -> documents.Distribution:
         """Count how often servers had how many players, in at most `most_bins` equal bins.
@@ -403,8 +392,8 @@ class Snapshot:
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         _check_count("most_bins", most_bins, least=1)
-        with self._ask(identifiers, by, WindowQuery(**window)) as question:
-            return compute_distribution(question, most_bins)
+        with self._ask(identifiers, by, window) as question:
+            return pictures.compute_distribution(question, most_bins)
 
     def report(
         self,
@@ -421,10 +410,10 @@ class Snapshot:
         names = _list_values("identifiers", identifiers)
         _check_texts(title=title)
         check_title(title)
-        check_server_count(len(set(names)))
-        query = LongWindowQuery(**window)
-        with self._ask(names, by, query) as question:
-            return build_report(question, describe_origin(question, query, title))
+        windows.check_server_count(len(set(names)))
+        with self._ask(names, by, window, windows.LongWindowQuery) as question:
+            origin = describe_origin(question, windows.LongWindowQuery(**window), title)
+            return build_report(question, origin)
 
 
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:

@@ -23,17 +23,7 @@ from srvstat.analysis.windows import (
 from srvstat.contract.arrays import Numbers, sort_groups, sum_groups
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.stats import find_middle_ranks
-from srvstat.documents.analysis import (
-    Distribution,
-    HourCellPart,
-    HourPart,
-    PeakHours,
-    ServerDistribution,
-    ServerPeakHours,
-    ServerTimeline,
-    Timeline,
-    build_runs,
-)
+from srvstat.documents import analysis as documents
 from srvstat.documents.document import GapPart
 from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.read.observations import WindowFigures, compute_figures, read_observations
@@ -47,7 +37,7 @@ _LEAST_INTERVALS = 0.95
 """The least length of a step in usual intervals: hourly polls, a second late, have steps of 1h."""
 
 
-def compute_timeline(question: Question, most_steps: int) -> Timeline:
+def compute_timeline(question: Question, most_steps: int) -> documents.Timeline:
     """Return the players of servers in at most `most_steps` steps of a time zone, in their order.
 
     A step is at least about as long as the shortest usual interval of the servers. Needs memory for
@@ -70,19 +60,21 @@ def compute_timeline(question: Question, most_steps: int) -> Timeline:
         raise ParameterError(
             f"{{most_steps}}: {most_steps} is too few for the months of the window"
         )
-    return Timeline(
+    return documents.Timeline(
         **question.describe(),
         step=step.name,
-        steps=build_runs(steps.edges.tolist()),
+        steps=documents.build_runs(steps.edges.tolist()),
         servers=tuple(_describe_timeline(snapshot, server, steps) for server in servers),
     )
 
 
-def _describe_timeline(snapshot: Snapshot, server: ServerRow, steps: Steps) -> ServerTimeline:
+def _describe_timeline(
+    snapshot: Snapshot, server: ServerRow, steps: Steps
+) -> documents.ServerTimeline:
     (figures,) = compute_figures(snapshot, server, [steps.window])
     instants, players = figures.observations
     edges = steps.locate(instants)
-    return ServerTimeline(
+    return documents.ServerTimeline(
         **get_name(server)._asdict(),
         sample_counts=tuple(np.diff(edges).tolist()),
         averages=tuple(aggregate_groups(players, edges, "mean").tolist()),
@@ -117,7 +109,7 @@ def _find_gaps(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) ->
 MOST_BINS = 40
 
 
-def compute_distribution(question: Question, most_bins: int = MOST_BINS) -> Distribution:
+def compute_distribution(question: Question, most_bins: int = MOST_BINS) -> documents.Distribution:
     """Return the observations of servers in at most `most_bins` bins of players, in their order.
 
     The bins are 1, 2, 5, 10, 20, … players wide, and begin at a multiple of their width.
@@ -136,7 +128,7 @@ def compute_distribution(question: Question, most_bins: int = MOST_BINS) -> Dist
     width = _choose_width(lowest, peak, most_bins)
     first = lowest // width * width
     edges = np.arange(first, peak + width + 1, width)
-    return Distribution(
+    return documents.Distribution(
         as_of=snapshot.as_of,
         root=snapshot.root,
         window=build_window_part(window),
@@ -162,9 +154,9 @@ def _choose_width(lowest: int, peak: int, most_bins: int) -> int:
 
 def _describe_distribution(
     server: ServerRow, figures: WindowFigures, edges: Numbers
-) -> ServerDistribution:
+) -> documents.ServerDistribution:
     below = np.sort(figures.observations.players).searchsorted(edges)
-    return ServerDistribution(
+    return documents.ServerDistribution(
         **get_name(server)._asdict(),
         sample_count=figures.count,
         lowest_players=figures.lowest and figures.lowest.players,
@@ -180,13 +172,13 @@ MIN_OBSERVATIONS = 4
 """The observations from which an hour of the week has figures."""
 
 
-def compute_peak_hours(question: Question) -> PeakHours:
+def compute_peak_hours(question: Question) -> documents.PeakHours:
     """Return the players of servers in each hour of the week, in their order.
 
     Raises SnapshotError.
     """
     snapshot, servers, window, zone = question
-    return PeakHours(
+    return documents.PeakHours(
         **question.describe(),
         servers=tuple(
             _describe_server(server, read_observations(snapshot, server, window), zone)
@@ -197,14 +189,14 @@ def compute_peak_hours(question: Question) -> PeakHours:
 
 def _describe_server(
     server: ServerRow, observations: Observations, zone: ZoneInfo
-) -> ServerPeakHours:
+) -> documents.ServerPeakHours:
     hours = find_hours_of_week(observations.instants, zone)
     ranked = sort_groups(hours, observations.players)
     counts = np.bincount(hours, minlength=WEEK_HOURS)
     starts = counts.cumsum() - counts
     sums = sum_groups(ranked, np.append(starts, len(ranked)))
     columns = counts.tolist(), starts.tolist(), sums.tolist()
-    cells: list[HourCellPart] = []
+    cells: list[documents.HourCellPart] = []
     averages: dict[int, Fraction] = {}
     for number, (count, start, total) in enumerate(zip(*columns, strict=True)):
         mean = median = None
@@ -212,8 +204,8 @@ def _describe_server(
             averages[number] = Fraction(total, count)
             lower, upper = (ranked.item(start + rank) for rank in find_middle_ranks(count))
             mean, median = total / count, (lower + upper) / 2
-        cells.append(HourCellPart(number // 24 + 1, number % 24, count, mean, median))
-    return ServerPeakHours(
+        cells.append(documents.HourCellPart(number // 24 + 1, number % 24, count, mean, median))
+    return documents.ServerPeakHours(
         **get_name(server)._asdict(),
         sample_count=len(ranked),
         # Of equal averages, both take the first.
@@ -223,5 +215,5 @@ def _describe_server(
     )
 
 
-def _build_hour(number: int | None) -> HourPart | None:
-    return None if number is None else HourPart(number // 24 + 1, number % 24)
+def _build_hour(number: int | None) -> documents.HourPart | None:
+    return None if number is None else documents.HourPart(number // 24 + 1, number % 24)

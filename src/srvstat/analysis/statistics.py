@@ -15,15 +15,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.time import BEFORE_ALL, Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.documents.analysis import (
-    AbovePart,
-    FiguresPart,
-    QuantilePart,
-    ServerStatistics,
-    Stats,
-    Top,
-    TopKey,
-)
+from srvstat.documents import analysis as documents
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, is_silent
 from srvstat.operations.answers import check_coverage
 from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_last_observed_at
@@ -120,7 +112,7 @@ def _parse_quantile(text: str) -> Fraction:
 _USUAL_FIGURES = FigureOptions()
 
 
-def compute_stats(question: Question, figures: FigureOptions = _USUAL_FIGURES) -> Stats:
+def compute_stats(question: Question, figures: FigureOptions = _USUAL_FIGURES) -> documents.Stats:
     """Return the statistics of servers in a window, in their order.
 
     Needs little memory besides the document.
@@ -128,7 +120,7 @@ def compute_stats(question: Question, figures: FigureOptions = _USUAL_FIGURES) -
     Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
     """
     earlier = _find_compared(question, figures)
-    return Stats(**_describe_statistics(question, question.servers, earlier, figures))
+    return documents.Stats(**_describe_statistics(question, question.servers, earlier, figures))
 
 
 def _find_compared(question: Question, figures: FigureOptions) -> Window | None:
@@ -163,11 +155,11 @@ def _describe_servers(
     servers: Iterable[ServerRow],
     earlier: Window | None,
     figures: FigureOptions,
-) -> Iterator[ServerStatistics]:
+) -> Iterator[documents.ServerStatistics]:
     snapshot, _, window, _ = question
     for server in servers:
         found, before, change = compare_with_earlier(snapshot, server, window, earlier)
-        yield ServerStatistics(
+        yield documents.ServerStatistics(
             **get_name(server)._asdict(),
             current_players=server.players_current,
             last_observed_at=find_last_observed_at(snapshot, server, snapshot.as_of),
@@ -178,14 +170,14 @@ def _describe_servers(
         )
 
 
-def _build_part(figures: WindowFigures, options: FigureOptions) -> FiguresPart:
+def _build_part(figures: WindowFigures, options: FigureOptions) -> documents.FiguresPart:
     peak, lowest, interval = figures.peak, figures.lowest, figures.usual_interval
     above = None
     if options.above is not None:
         lasted = figures.sum_durations_above(options.above)
         hours = None if lasted is None else lasted / _HALF_MS_PER_HOUR
-        above = AbovePart(players=options.above, hours=hours)
-    return FiguresPart(
+        above = documents.AbovePart(players=options.above, hours=hours)
+    return documents.FiguresPart(
         average_players=figures.mean,
         median_players=figures.median,
         peak_players=peak and peak.players,
@@ -197,7 +189,9 @@ def _build_part(figures: WindowFigures, options: FigureOptions) -> FiguresPart:
         lowest_first_at=lowest and lowest.first_at,
         lowest_last_at=lowest and lowest.last_at,
         quantiles=tuple(
-            QuantilePart(quantile=float(quantile), players=figures.find_quantile(quantile))
+            documents.QuantilePart(
+                quantile=float(quantile), players=figures.find_quantile(quantile)
+            )
             for quantile in options.parse_quantiles()
         ),
         time_weighted_average=figures.weighted_mean,
@@ -216,8 +210,8 @@ _Rank = tuple[bool, float]
 
 
 def rank_servers(
-    question: Question, by: TopKey, limit: int, figures: FigureOptions = _USUAL_FIGURES
-) -> Top:
+    question: Question, by: documents.TopKey, limit: int, figures: FigureOptions = _USUAL_FIGURES
+) -> documents.Top:
     """Return the statistics of the `limit` servers with the greatest values of a figure.
 
     Only this figure is computed for all servers, and only the winners are kept in memory.
@@ -242,11 +236,11 @@ def rank_servers(
     winners = nsmallest(limit, iter_ranked(), key=lambda ranked: ranked[0])
     servers = (server for _, server in winners)
     common = _describe_statistics(question, servers, earlier, figures)
-    return Top(by=by, server_count=count, **common)
+    return documents.Top(by=by, server_count=count, **common)
 
 
 def _find_values(
-    question: Question, servers: Sequence[ServerRow], by: TopKey, earlier: Window | None
+    question: Question, servers: Sequence[ServerRow], by: documents.TopKey, earlier: Window | None
 ) -> list[float | None]:
     """Return the figure of each server, by the cheapest means; None if it has none."""
     snapshot, _, window, _ = question

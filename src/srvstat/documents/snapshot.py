@@ -26,33 +26,42 @@ from srvstat.documents.document import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BuildSummary:
-    """What a build did with the rows of its sources; instants are Unix milliseconds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """What became of the rows of sources.
 
     `read` counts all rows except empty ones; each was kept, repeated, conflicting, rejected or
-    skipped. `skipped` has a count for each reason. `first_reject` is the place of the first row in
-    the rejects, with the reason, and `remedy` a sentence on how to keep rejected rows, if
-    anything helps. `withheld` counts the servers that are not publishable, and `completed` the
-    servers whose records lacked a field, by field.
+    skipped. `withheld` counts the servers that are not publishable, and `completed` the servers
+    whose records lacked a field, by field.
     """
 
     read: int
     kept: int
     repeated: int
     conflicting: int
+    servers: int
+    withheld: int
+    completed: Mapping[str, int]
+    warnings: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildSummary(RowCounts):
+    """What a build did with the rows of its sources; instants are Unix milliseconds.
+
+    `skipped` has a count for each reason. `first_reject` is the place of the first row in the
+    rejects, with the reason, and `remedy` a sentence on how to keep rejected rows, if anything
+    helps.
+    """
+
     rejected: int
     skipped: Mapping[str, int]
     first_reject: str | None
     remedy: str | None
-    servers: int
-    withheld: int
-    completed: Mapping[str, int]
     fallbacks: int
     as_of: int
     first_observed_at: int | None
     last_observed_at: int | None
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,34 +111,25 @@ class DroppedRows:
     remedy: Remedy | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun(RowCounts):
     """What a build would do; instants are Unix milliseconds.
 
     `rows` are the first ones. `intervals` has the number of servers for each usual interval in
     milliseconds, the most frequent first. `dropped` begins with the commonest reason. `needs_game`
     says that servers have no game, and `refusal` why the build would be refused although it would
-    keep rows; the limit `max_rejected` would admit them. The other fields up to `warnings` are
-    those of BuildSummary.
+    keep rows; the limit `max_rejected` would admit them.
 
     The dry run is that of `command`, which has the options that help against `obstacles`; it is
     None if no option is missing. `advice` are sentences about them.
     """
 
     rows: Sequence[UnderstoodRow]
-    read: int
-    kept: int
-    repeated: int
-    conflicting: int
     rejected: int
-    servers: int
-    withheld: int
-    completed: Mapping[str, int]
     first_observed_at: int | None
     last_observed_at: int | None
     intervals: Sequence[tuple[int, int]]
     dropped: Sequence[DroppedRows]
-    warnings: Sequence[str]
     needs_game: bool
     obstacles: Sequence[DroppedRows] = ()
     advice: Sequence[str] = ()
@@ -175,36 +175,26 @@ class ExportSummary:
     root: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class FleetSummary:
-    """What became of the rows of the sources; instants are Unix milliseconds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSummary(RowCounts):
+    """What became of the rows of a fleet; instants are Unix milliseconds.
 
-    `read` counts all rows except empty ones; each was kept, repeated, conflicting, rejected,
-    skipped, or an early one of a known server, before the window. `reject_reasons` and `skipped`
-    have a count for each reason. `conflict` describes one of the conflicts, and `remedy` is a
-    sentence on how to keep rejected rows, if anything helps. `servers` counts the results, and
+    A row can also be an early one of a known server, before the window. `reject_reasons` and
+    `skipped` have a count for each reason. `conflict` describes one of the conflicts, and `remedy`
+    is a sentence on how to keep rejected rows, if anything helps. `servers` counts the results, and
     `observed` those with an observation in the window, which is `(start, as_of]`; it has no start
-    if only a snapshot was written. `withheld`, `completed` and `fallbacks` are those of a build.
-    `manifest` is that of the snapshot, if one was written.
+    if only a snapshot was written. `manifest` describes the snapshot, if one was written.
     """
 
-    read: int
-    kept: int
-    repeated: int
-    conflicting: int
     reject_reasons: Mapping[str, int]
     skipped: Mapping[str, int]
     early: int
     conflict: str | None
     remedy: str | None
-    servers: int
     observed: int
-    withheld: int
-    completed: Mapping[str, int]
     fallbacks: int
     start: int | None
     as_of: int
-    warnings: tuple[str, ...]
     manifest: "Manifest | None" = None
 
     @property
