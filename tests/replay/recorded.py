@@ -19,44 +19,32 @@ Line = dict[str, Any]
 
 
 def record_comparison(
-    identifiers: Sequence[str],
-    range: str,
-    answer: bytes | None,
-    *,
-    status: int = 200,
-    headers: Sequence[tuple[bytes, bytes]] = (),
-    **fields: Any,
+    identifiers: Sequence[str], range: str, answer: bytes | None, **more: Any
 ) -> Exchange:
     """Return a comparison of servers by their ids, and its response."""
     servers = [{"identifier": name, "by": "id"} for name in identifiers]
-    return Exchange(
-        place="case.har, entry 1",
-        head=Head(
-            "POST", COMPARE.encode(), b"", [(b"content-type", b"application/json"), *headers]
-        ),
-        body=json.dumps({"servers": servers, "range": range}).encode(),
-        response=RecordedResponse(status, answer),
-        **fields,
-    )
+    head = Head("POST", COMPARE.encode(), b"", [(b"content-type", b"application/json")])
+    body = json.dumps({"servers": servers, "range": range}).encode()
+    return _record(head, body, answer, **more)
 
 
-def record_get(
-    target: str,
+def record_get(target: str, answer: bytes | None, **more: Any) -> Exchange:
+    """Return a request for one server by the end of its path and its query, and its response."""
+    path, _, query = f"/gateway/v1/servers/{target}".encode().partition(b"?")
+    return _record(Head("GET", path, query, []), b"", answer, **more)
+
+
+def _record(
+    head: Head,
+    body: bytes,
     answer: bytes | None,
-    *,
     status: int = 200,
     headers: Sequence[tuple[bytes, bytes]] = (),
     **fields: Any,
 ) -> Exchange:
-    """Return a request for one server by the end of its path and its query, and its response."""
-    path, _, query = f"/gateway/v1/servers/{target}".encode().partition(b"?")
-    return Exchange(
-        place="case.har, entry 1",
-        head=Head("GET", path, query, [*headers]),
-        body=b"",
-        response=RecordedResponse(status, answer),
-        **fields,
-    )
+    head = head._replace(headers=[*head.headers, *headers])
+    response = RecordedResponse(status, answer)
+    return Exchange("case.har, entry 1", head, body, response=response, **fields)
 
 
 def write_ndjson(path: Path, lines: Iterable[Line]) -> str:
@@ -90,32 +78,22 @@ def describe_exchange(
 
 def write_har(path: Path, lines: Iterable[Line]) -> str:
     """Write the same exchanges as a HAR file, as browsers do, and return its name."""
-    entries = [_build_entry(line) for line in lines]
-    log = {"version": "1.2", "creator": {"name": "x", "version": "1"}, "entries": entries}
-    path.write_text(json.dumps({"log": log}), encoding="utf-8")
+    path.write_bytes(build_har(*map(_convert_line, lines)))
     return str(path)
 
 
-def _build_entry(line: Line) -> dict[str, Any]:
+def _convert_line(line: Line) -> dict[str, Any]:
     request, response = line["request"], line["response"]
     sent = [{"name": name.title(), "value": value} for name, value in request["headers"].items()]
-    body = request["body"]
-    posted = {} if body is None else {"postData": {"mimeType": "application/json", "text": body}}
-    content = base64.b64encode(response["body"].encode()).decode()
-    return {
-        "startedDateTime": line["requestedAt"],
-        "request": {
-            "method": request["method"],
-            "url": f"{HOST}{request['path']}",
-            "headers": sent,
-            **posted,
-        },
-        "response": {
-            "status": response["status"],
-            "headers": [],
-            "content": {"mimeType": "application/json", "text": content, "encoding": "base64"},
-        },
-    }
+    return build_entry(
+        f"{HOST}{request['path']}",
+        startedDateTime=line["requestedAt"],
+        request_method=request["method"],
+        request_headers=sent,
+        request_postData={"mimeType": "application/json", "text": request["body"]},
+        response_status=response["status"],
+        response_content=build_content(response["body"].encode()),
+    )
 
 
 def read_all(path: Path, content: bytes | str) -> list[Exchange | Unreadable]:
@@ -156,6 +134,11 @@ def build_entry(url: str = HOST + SERVER, **members: Any) -> dict[str, Any]:
         else:
             entry[outer] = value
     return entry
+
+
+def build_content(body: bytes, **members: Any) -> dict[str, Any]:
+    """Return a body as browsers store one that is no text."""
+    return {"text": base64.b64encode(body).decode(), "encoding": "base64", **members}
 
 
 def build_har(*entries: Any) -> bytes:

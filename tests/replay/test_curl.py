@@ -204,6 +204,8 @@ def test_carets_of_windows_are_read(command: str, mail: Path) -> None:
 VARIABLE = "a shell variable or substitution; replace it by its value"
 POWERSHELL = "a backtick, as PowerShell continues a line; copy the command for bash"
 PARENTHESIS = "a parenthesis outside quotes; quote it, or write its value"
+NOT_READ = "files and standard input are not read; write the contents into the command"
+PIPE = f"a pipe or <: {NOT_READ}"
 GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
 
 
@@ -224,6 +226,15 @@ GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
         ('curl "$BASE/compare"', f"--url: {VARIABLE}"),
         ("curl http://h/$ID", f"--url: {VARIABLE}"),
         ("curl http://h/ -H Content-Type:$T", f"--header: {VARIABLE}"),
+        # A line with percent signs is not for cmd.exe if it has a dollar sign or a backtick.
+        (f'curl {URL} -H "X-D: $(date +%Y%m%d)" -d "$(cat secret.txt)"', f"--data: {VARIABLE}"),
+        ('curl http://h/gateway/v1/servers/`cat f` -o "%Y%"', f"--url: {VARIABLE}"),
+        (f'curl {URL} -H "%CT%"', f"--header: {VARIABLE}"),
+        (f"curl {URL}/%DATE%", f"--url: {VARIABLE}"),
+        (f'PS C:\\> type "secret.txt" | curl {URL}?a=%ID% -o x', f"--url: {VARIABLE}"),
+        (f"cat secret.txt | curl {URL} -d x", PIPE),
+        (f"Get-Content secret.txt | curl.exe {URL} -d x", PIPE),
+        (f"$ cat secret.txt |& curl {URL} -d x | jq .", PIPE),
         ("curl -d \"$(cat 'a')$((1))\" http://h/", "a substitution $(…); replace it by its value"),
         ('curl -d "${A" http://h/', "a substitution ${…}; replace it by its value"),
         ("curl -d {a,b} http://h/", "braces outside quotes; quote the data"),
@@ -241,9 +252,6 @@ GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
 )  # fmt: skip
 def test_an_invalid_command_is_unreadable(command: str, reason: str, mail: Path) -> None:
     assert find_reason(mail, command) == reason
-
-
-NOT_READ = "files and standard input are not read; write the contents into the command"
 
 
 @pytest.mark.parametrize(
@@ -322,23 +330,6 @@ def test_a_powershell_expression_is_unreadable(command: str, word: str, mail: Pa
 
 
 @pytest.mark.parametrize(
-    ("command", "option"),
-    [
-        (f'curl {URL} -H "X-D: $(date +%Y%m%d)" -d "$(cat secret.txt)"', "data"),
-        ('curl http://h/gateway/v1/servers/`cat secret.txt` -o "%Y%"', "url"),
-        (f'curl {URL} -H "$CT"', "header"),
-        (f'curl {URL} -H "%CT%"', "header"),
-        (f"curl {URL}/%DATE%", "url"),
-        (f'curl {URL} -d "%BASE%"', "data"),
-    ],
-)
-def test_a_variable_beside_percent_signs_is_unreadable(
-    command: str, option: str, mail: Path
-) -> None:
-    assert find_reason(mail, command) == f"--{option}: {VARIABLE}"
-
-
-@pytest.mark.parametrize(
     ("path", "option"),
     [
         ("harbor-city", "-o out-$(date +%Y%m%d).json"),
@@ -353,26 +344,12 @@ def test_percent_signs_that_name_no_variable_are_data(path: str, option: str, ma
     assert list_targets([read]) == [("GET", f"/gateway/v1/servers/{path}".encode(), b"")]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        f"cat secret.txt | curl {URL} -d x",
-        f"Get-Content secret.txt | curl.exe {URL} -d x",
-        f'PS C:\\> type "secret.txt" | curl {URL}?a=%ID% -o x',
-        f"$ cat secret.txt |& curl {URL} -d x | jq .",
-    ],
-)
-def test_a_command_that_reads_the_output_of_another_is_unreadable(command: str, mail: Path) -> None:
-    expected = f"a pipe or <: {NOT_READ}" if "%ID%" not in command else f"--url: {VARIABLE}"
-    assert find_reason(mail, command) == expected
-
-
 def test_only_a_pipe_before_a_command_is_its_input(mail: Path) -> None:
     text = f"true || curl {URL}\n| curl | curl {URL} |\ncurl {URL}/1 | curl {URL}/2\n"
 
     assert list_targets(read_all(mail, text)) == [
         ("GET", b"/gateway/v1/servers/a/1", b""),
-        f"a pipe or <: {NOT_READ}",
+        PIPE,
     ]
 
 
@@ -467,6 +444,7 @@ COMMANDS = [
     ),
 ]
 
+RunCurl = Callable[[str], "subprocess.CompletedProcess[bytes]"]
 Sent = tuple[str, bytes, list[tuple[bytes, bytes]], bytes]
 """The method, the target, the judged headers in a fixed order, and the body."""
 
@@ -522,24 +500,29 @@ def describe(exchange: Any) -> Sent:
     return head.method, target, judged, exchange.body
 
 
-def run_script() -> subprocess.CompletedProcess[bytes]:
-    environment = {"CURL_HOME": "/", "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
-    return subprocess.run(
-        ["bash", "case.sh"], capture_output=True, env=environment, timeout=30, check=False
-    )
+@pytest.fixture
+def run_curl(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunCurl:
+    """Run commands, with the address of the server for `URL`, as the script case.sh."""
+
+    def run(command: str) -> subprocess.CompletedProcess[bytes]:
+        monkeypatch.chdir(tmp_path)
+        script = command.replace("URL", f"http://127.0.0.1:{server.server_port}")
+        Path("case.sh").write_text(script, encoding="utf-8")
+        server.sent.clear()
+        environment = {"CURL_HOME": "/", "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+        return subprocess.run(
+            ["bash", "case.sh"], capture_output=True, env=environment, timeout=30, check=False
+        )
+
+    return run
 
 
 @needs_curl
 @pytest.mark.parametrize("command", COMMANDS)
 def test_curl_sends_the_requests_that_are_read(
-    command: str, server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, server: Any, run_curl: RunCurl
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    script = command.replace("URL", f"http://127.0.0.1:{server.server_port}")
-    Path("case.sh").write_text(script, encoding="utf-8")
-    server.sent.clear()
-
-    ran = run_script()
+    ran = run_curl(command)
 
     assert ran.returncode == 0, ran.stderr
     sent = [
@@ -564,14 +547,7 @@ def test_curl_sends_the_requests_that_are_read(
         "curl 'URL/[x'",
     ],
 )
-def test_what_curl_refuses_is_unreadable(
-    command: str, server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    script = command.replace("URL", f"http://127.0.0.1:{server.server_port}")
-    Path("case.sh").write_text(script, encoding="utf-8")
-    server.sent.clear()
-
-    assert run_script().returncode
+def test_what_curl_refuses_is_unreadable(command: str, server: Any, run_curl: RunCurl) -> None:
+    assert run_curl(command).returncode
     assert server.sent == []
     assert [type(read) for read in read_recording("case.sh")] == [Unreadable]

@@ -1,6 +1,5 @@
 """Read recordings of every kind: their exchanges, and why others are unreadable."""
 
-import base64
 import gzip
 import json
 import re
@@ -18,6 +17,7 @@ from replay.recorded import (
     COMPARE,
     HOST,
     SERVER,
+    build_content,
     build_entry,
     build_har,
     find_reason,
@@ -277,10 +277,6 @@ ANSWER = b'{"data":{"id":"a"}}'
 @pytest.fixture
 def har(tmp_path: Path) -> Path:
     return tmp_path / "case.har"
-
-
-def build_content(body: bytes, **members: Any) -> dict[str, Any]:
-    return {"text": base64.b64encode(body).decode(), "encoding": "base64", **members}
 
 
 @pytest.mark.usefixtures("backend")
