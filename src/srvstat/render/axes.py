@@ -89,22 +89,21 @@ def choose_time_ticks(
 
 
 class _TimeStep(NamedTuple):
-    """A distance of ticks: a multiple of a length in milliseconds, or of months."""
+    """The least distance of ticks in milliseconds, and the months between them, if any."""
 
-    length: int = 0
+    shortest: int
     months: int = 0
-
-    @property
-    def shortest(self) -> int:
-        return self.length or self.months * 28 * DAY_MS
 
 
 _STEPS = (
     *(_TimeStep(minutes * DAY_MS // 1440) for minutes in (1, 2, 5, 10, 15, 30)),
     *(_TimeStep(hours * DAY_MS // 24) for hours in (1, 2, 3, 6, 12)),
     *(_TimeStep(days * DAY_MS) for days in (1, 2, 7, 14)),
-    *(_TimeStep(months=months) for months in (1, 2, 3, 6)),
-    *(_TimeStep(months=12 * years) for years in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)),
+    *(_TimeStep(months * 28 * DAY_MS, months) for months in (1, 2, 3, 6)),
+    *(
+        _TimeStep(years * 12 * 28 * DAY_MS, 12 * years)
+        for years in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
+    ),
 )
 
 
@@ -115,7 +114,7 @@ def _iter_local_times(step: _TimeStep, first: datetime) -> Iterator[datetime]:
             if month >= 12:  # noqa: PLR2004 - the months of the year 0, which no calendar has
                 yield datetime(month // 12, month % 12 + 1, 1)  # noqa: DTZ001 - a local time
         return
-    length = timedelta(milliseconds=step.length)
+    length = timedelta(milliseconds=step.shortest)
     at = first - (first - _MONDAY) % length
     while True:
         yield at

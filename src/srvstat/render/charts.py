@@ -43,9 +43,9 @@ _FEW_ROWS = 5
 _MAX_PITCH = 7
 _MIN_PITCH_WITH_GAP = 3
 
-_EIGHTHS, _THIRDS = " ▁▂▃▄▅▆▇█", " .:#"
-_LIGHT, _LIGHT_IN_ASCII = "░", "o"
-_OVERDRAWN = frozenset({" ", _EIGHTHS[-1], _THIRDS[-1], _LIGHT, _LIGHT_IN_ASCII})
+_EIGHTHS, _THIRDS = " ▁▂▃▄▅▆▇█░", " .:#o"
+"""The parts of a column by their height. The last character fills columns of partial values."""
+_OVERDRAWN = frozenset(" █#░o")
 """The characters that are not the upper end of a column."""
 _LEAST_DASH_DISTANCE = 3
 _STYLE, _AXIS_STYLE, _MARK_STYLE = "cyan", "dim", "bold yellow"
@@ -82,17 +82,6 @@ class Tick(NamedTuple):
         return max(self.at - len(self.label) // 2, 0) if self.is_centered else self.at
 
 
-class Layout(NamedTuple):
-    """How values share the cells of a line.
-
-    A column stands for `merged` values and takes `pitch` cells, the last `gap` of them blank.
-    """
-
-    merged: int
-    pitch: int
-    gap: int
-
-
 class Scale(NamedTuple):
     """The vertical axis of a panel, from 0 to `top`.
 
@@ -108,21 +97,20 @@ class Scale(NamedTuple):
         """The width of the longest label."""
         return max(map(len, self.labels.values()))
 
-    def format_axis(self, row: int, label_width: int) -> str:
-        """Format the axis beside a row, with its label if it has one."""
-        label = self.labels.get(row, "")
-        axis = "└" if row < 0 else "┤" if label else "│"
-        return f"{label:>{label_width}} {axis}"
-
 
 class Frame(NamedTuple):
-    """What all panels share, and the columns and the scale of each."""
+    """What all panels share, and the columns and the scale of each.
 
-    layout: Layout
+    A column stands for `merged` values and takes `pitch` cells, the last `gap` of them blank.
+    """
+
     label_width: int
     width: int
     columns: Sequence[Cells]
     scales: Sequence[Scale]
+    merged: int = 1
+    pitch: int = 1
+    gap: int = 0
 
 
 class Panel(NamedTuple):
@@ -151,18 +139,6 @@ def _get_width(screen: Screen) -> int:
     return _USUAL_WIDTH if screen.width == UNLIMITED else screen.width
 
 
-def _choose_layout(count: int, room: int, *, has_gaps: bool = False, period: int = 0) -> Layout:
-    """Return the widest layout of `count` values, at least one, in `room` cells.
-
-    A whole number of columns stands for `period` values.
-    """
-    merged = -(-count // room)
-    while period % merged:
-        merged += 1
-    pitch = min(room // -(-count // merged), _MAX_PITCH)
-    return Layout(merged, pitch, 1 if has_gaps and pitch >= _MIN_PITCH_WITH_GAP else 0)
-
-
 def choose_scale(high: float, panels: int, unit: str = "") -> Scale:
     """Return a scale from 0 to a round number of at least `high`, for one of several panels."""
     rows = _HEIGHTS.get(panels, _LEAST_HEIGHT)
@@ -185,16 +161,24 @@ def _build_scale(ticks: Sequence[float], rows: int, unit: str) -> Scale:
 def _choose_frame(
     merge: Merge, screen: Screen, *, unit: str = "", has_gaps: bool = False, period: int = 0
 ) -> Frame:
-    """Return the frame of columns for at least one server; see _choose_layout for the options."""
+    """Return the frame of the widest columns that fit, for at least one server with a value.
+
+    A whole number of columns stands for `period` values.
+    """
     count = len(merge(1)[0])
     width = _get_width(screen) - _AXIS_WIDTH
     for label_width in range(_LEAST_LABEL_WIDTH, width):
-        layout = _choose_layout(count, width - label_width, has_gaps=has_gaps, period=period)
-        columns = merge(layout.merged)
+        room = width - label_width
+        merged = -(-count // room)
+        while period % merged:
+            merged += 1
+        columns = merge(merged)
         scales = [choose_scale(find_highest(one) or 0, len(columns), unit) for one in columns]
         if max(scale.label_width for scale in scales) <= label_width:
             break
-    return Frame(layout, label_width, len(columns[0]) * layout.pitch, columns, scales)
+    pitch = min(room // len(columns[0]), _MAX_PITCH)
+    gap = 1 if has_gaps and pitch >= _MIN_PITCH_WITH_GAP else 0
+    return Frame(label_width, len(columns[0]) * pitch, columns, scales, merged, pitch, gap)
 
 
 def _fit_areas(screen: Screen, columns: Sequence[Cells]) -> Frame:
@@ -210,7 +194,7 @@ def _fit_areas(screen: Screen, columns: Sequence[Cells]) -> Frame:
     scales = [choose_scale(high, min(len(highs), _MOST_SMALL)) for high in highs]
     label_width = max(scale.label_width for scale in scales)
     width = max(_get_width(screen) - label_width - _AXIS_WIDTH, 1)
-    return Frame(Layout(1, 1, 0), label_width, width, columns, scales)
+    return Frame(label_width, width, columns, scales)
 
 
 def _build_title(panel: Panel, screen: Screen) -> Text:
@@ -237,7 +221,7 @@ def _draw_rows(
     """
     drawn = zip(frame.columns, frame.scales, lines or [()] * len(frame.columns), strict=True)
     return [
-        [] if _is_empty(cells) else _draw_panel(cells, scale, frame.layout, screen, line)
+        [] if _is_empty(cells) else _draw_panel(cells, scale, frame, screen, line)
         for cells, scale, line in drawn
     ]
 
@@ -250,7 +234,7 @@ def draw_columns(cells: Cells, scale: Scale, *, ascii_only: bool) -> list[str]:
     rows. A value above the scale fills all rows.
     """
     marks = _THIRDS if ascii_only else _EIGHTHS
-    full = len(marks) - 1
+    full = len(marks) - 2
     parts_of_one = scale.height * full / scale.top
     least = 2 if any(cell.players == 0 for cell in cells) else 1
     levels = []
@@ -266,22 +250,17 @@ def draw_columns(cells: Cells, scale: Scale, *, ascii_only: bool) -> list[str]:
     for row in reversed(range(scale.height)):
         drawn = [marks[min(max(level - row * full, 0), full)] for level in levels]
         for at, cell in enumerate(cells):
-            if cell.is_partial and drawn[at] == marks[-1]:
-                drawn[at] = _get_light_mark(ascii_only=ascii_only)
+            if cell.is_partial and drawn[at] == marks[full]:
+                drawn[at] = marks[-1]
         lines.append("".join(drawn))
     return lines
 
 
-def _get_light_mark(*, ascii_only: bool) -> str:
-    """Return the character that fills the columns of partial values."""
-    return _LIGHT_IN_ASCII if ascii_only else _LIGHT
-
-
 def _draw_panel(
-    cells: Cells, scale: Scale, layout: Layout, screen: Screen, line: Sequence[int | None]
+    cells: Cells, scale: Scale, frame: Frame, screen: Screen, line: Sequence[int | None]
 ) -> list[Text]:
-    width, blank = layout.pitch - layout.gap, " " * layout.gap
-    distance = max(layout.pitch, _LEAST_DASH_DISTANCE)
+    width, blank = frame.pitch - frame.gap, " " * frame.gap
+    distance = max(frame.pitch, _LEAST_DASH_DISTANCE)
     rows = []
     drawn = draw_columns(cells, scale, ascii_only=screen.ascii_only)
     for number, marks in zip(reversed(range(scale.height)), drawn, strict=True):
@@ -297,7 +276,7 @@ def _draw_panel(
         row = Text("".join(characters), _STYLE)
         for at, cell in enumerate(cells):
             if cell.is_partial and cell.players is not None:
-                row.stylize("dim", at * layout.pitch, (at + 1) * layout.pitch)
+                row.stylize("dim", at * frame.pitch, (at + 1) * frame.pitch)
         for at in dashes:
             row.stylize(_MARK_STYLE, at, at + 1)
         rows.append(row)
@@ -368,8 +347,11 @@ def _render_panels(
         lines.append(_build_title(panel, screen))
         for number, row in enumerate([*panel.rows, Text(axis, _AXIS_STYLE)], 1):
             row.rstrip()
-            label = scale.format_axis(len(panel.rows) - number, frame.label_width)
-            lines.append(Text.assemble((label, _AXIS_STYLE), row))
+            height = len(panel.rows) - number
+            label = scale.labels.get(height, "")
+            mark = "└" if height < 0 else "┤" if label else "│"
+            edge = f"{label:>{frame.label_width}} {mark}"
+            lines.append(Text.assemble((edge, _AXIS_STYLE), row))
         if panel.below:
             lines.append(Text.assemble(indent, (panel.below, _MARK_STYLE)))
     lines.append(Text((indent + labels).rstrip(), _AXIS_STYLE))
@@ -431,7 +413,7 @@ def _render_distribution(document: analysis.Distribution, screen: Screen) -> str
         Panel(server, _describe_quartiles(server), rows, _draw_quartiles(server, document, frame))
         for server, rows in zip(document.servers, _draw_rows(frame, screen), strict=True)
     ]
-    players = format_count(document.bin_players * frame.layout.merged, "player")
+    players = format_count(document.bin_players * frame.merged, "player")
     note = (
         f"share of observations by number of players, each column {players};"
         " the line below is from the lowest to the peak, ━ between the quartiles, ┃ at the median"
@@ -476,7 +458,7 @@ def _draw_quartiles(
 
 def _find_cell(players: float, document: analysis.Distribution, frame: Frame) -> int:
     """Return the cell of a count, which takes the place from itself to the next one."""
-    players_per_cell = document.bin_players * frame.layout.merged / frame.layout.pitch
+    players_per_cell = document.bin_players * frame.merged / frame.pitch
     return int((players + 0.5 - document.first_players) / players_per_cell)
 
 
@@ -527,24 +509,24 @@ def _draw_trend(server: analysis.ServerGrowth, frame: Frame, scale: Scale) -> It
     if line is None:
         return
     for at in range(frame.width):
-        time = _find_time(server.steps, at, frame.layout)
+        time = _find_time(server.steps, at, frame)
         players = line.find_players(time)
         is_inside = line.start <= time <= line.end and 0 <= players < scale.top
         yield int(players / scale.top * scale.height) if is_inside else None
 
 
-def _find_time(steps: Sequence[analysis.GrowthStepPart], cell: int, layout: Layout) -> float:
+def _find_time(steps: Sequence[analysis.GrowthStepPart], cell: int, frame: Frame) -> float:
     """Return the instant at the middle of a cell."""
-    column, rest = divmod(cell, layout.pitch)
-    inside = steps[column * layout.merged : (column + 1) * layout.merged]
+    column, rest = divmod(cell, frame.pitch)
+    inside = steps[column * frame.merged : (column + 1) * frame.merged]
     start, end = inside[0].from_, inside[-1].to
-    return start + (end - start) * (rest + 0.5) / layout.pitch
+    return start + (end - start) * (rest + 0.5) / frame.pitch
 
 
 def _list_step_ticks(document: analysis.GrowthDocument, frame: Frame) -> list[Tick]:
     """Return ticks at round times where steps start, or else at every n-th column."""
     zone = ZoneInfo(document.time_zone)
-    steps, layout = document.servers[0].steps, frame.layout
+    steps = document.servers[0].steps
     starts = [step.from_ for step in steps]
     most = max(frame.width // _LEAST_LABEL_DISTANCE, 2)
     found = choose_time_ticks(starts[0], steps[-1].to - 1, most, zone)
@@ -555,20 +537,20 @@ def _list_step_ticks(document: analysis.GrowthDocument, frame: Frame) -> list[Ti
         places = [(bisect_right(starts, one.at) - 1, one.label) for one in found]
     else:
         places = [(at, format_step(start, zone, document.step)) for at, start in enumerate(starts)]
-    return [Tick(at // layout.merged * layout.pitch, label) for at, label in places]
+    return [Tick(at // frame.merged * frame.pitch, label) for at, label in places]
 
 
 def _list_growth_notes(
     document: analysis.GrowthDocument, frame: Frame, screen: Screen
 ) -> Iterator[str]:
-    step, length = document.step, frame.layout.merged
+    step, length = document.step, frame.merged
     steps = describe_step(step) if length == 1 else format_count(length, step)
     rest = len(document.servers[0].steps) % length
     last = f", the last one {rest}" if rest else ""
     yield f"average players, each column {steps}{last}, in {document.time_zone}"
     yield from _list_blank_notes(frame.columns, "no observation", screen)
     if any(cell.is_partial and cell.players is not None for one in frame.columns for cell in one):
-        yield f"{_get_light_mark(ascii_only=screen.ascii_only)} is part of {steps}"
+        yield f"{(_THIRDS if screen.ascii_only else _EIGHTHS)[-1]} is part of {steps}"
 
 
 _MIN_DAY_WIDTH = 8
@@ -590,13 +572,13 @@ def _render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
         Panel(server, _describe_busiest(server), rows)
         for server, rows in zip(document.servers, _draw_rows(frame, screen), strict=True)
     ]
-    length = frame.layout.merged
+    length = frame.merged
     each = "an hour" if length == 1 else format_count(length, "hour")
     notes = [
         f"average players, each column {each} of the week on the clock of {document.time_zone}",
         *_list_blank_notes(frame.columns, "fewer than 4 observations an hour", screen),
     ]
-    return _render_panels(panels, frame, _iter_day_ticks(frame.layout), notes, screen)
+    return _render_panels(panels, frame, _iter_day_ticks(frame), notes, screen)
 
 
 def _describe_busiest(server: analysis.ServerPeakHours) -> str:
@@ -607,13 +589,13 @@ def _describe_busiest(server: analysis.ServerPeakHours) -> str:
     return f"busiest {WEEKDAYS[server.busiest.weekday - 1][:3]} {server.busiest.hour:02}:00"
 
 
-def _iter_day_ticks(layout: Layout) -> Iterator[Tick]:
+def _iter_day_ticks(frame: Frame) -> Iterator[Tick]:
     """Yield a tick at the start of each day, and at noon where it fits."""
     for number, weekday in enumerate(WEEKDAYS):
         hours = 24 * number
-        yield Tick(hours * layout.pitch // layout.merged, weekday[:3])
-        if 24 * layout.pitch // layout.merged >= _MIN_DAY_WIDTH:
-            yield Tick((hours + 12) * layout.pitch // layout.merged, "12")
+        yield Tick(hours * frame.pitch // frame.merged, weekday[:3])
+        if 24 * frame.pitch // frame.merged >= _MIN_DAY_WIDTH:
+            yield Tick((hours + 12) * frame.pitch // frame.merged, "12")
 
 
 _AGGREGATES = {
