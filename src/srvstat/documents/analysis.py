@@ -107,6 +107,10 @@ class ServerStatistics(FiguresPart, _IdentityPart):
     previous: FiguresPart | None
 
 
+NamedServer = ServerPart | ServerName | ServerStatistics
+"""A server of any document."""
+
+
 class _Statistics(SnapshotDocument, RowDocument):
     """`previous_window` is None unless its figures were asked for.
 

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 from rich.text import Text
 
 from srvstat.documents import analysis
-from srvstat.documents.document import ServerName, ServerPart
+from srvstat.documents.analysis import NamedServer
+from srvstat.documents.document import ServerName
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.figures import (
     describe_step,
@@ -119,7 +120,7 @@ class Panel(NamedTuple):
     `note` is beside the name of the server, and `below` a line of text below the axis.
     """
 
-    server: ServerPart | ServerName
+    server: NamedServer
     note: str
     rows: Sequence[Text]
     below: str = ""

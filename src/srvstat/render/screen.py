@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len, set_cell_size
@@ -19,6 +19,7 @@ from rich.padding import PaddingDimensions
 from rich.table import Table
 from rich.text import Text
 
+from srvstat.documents.analysis import NamedServer
 from srvstat.documents.document import remove_color_codes
 from srvstat.render.text import NOTHING, escape_non_ascii, escape_text
 
@@ -178,22 +179,6 @@ _MIN_NOTE_WIDTH = 40
 """The least width of notes beside names; narrower ones are below them."""
 
 
-class Named(Protocol):
-    """A server of any document."""
-
-    @property
-    def server_id(self) -> str:
-        """The identifier."""
-
-    @property
-    def cfx_id(self) -> str:
-        """The other identifier, which may be equal."""
-
-    @property
-    def hostname(self) -> str:
-        """What its owner calls it."""
-
-
 class ServerCells(NamedTuple):
     """The parts of one server as text for a screen. The id is the title: people type ids.
 
@@ -258,7 +243,7 @@ def _join_names(names: Iterable[Text]) -> Text:
 
 def escape_server(
     screen: Screen,
-    server: Named,
+    server: NamedServer,
     figures: Iterable[str | Text] = (),
     notes: Iterable[str] = (),
     rank: str = "",

@@ -13,8 +13,8 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from zoneinfo import ZoneInfo
 
 from srvstat.contract.errors import MissingLibraryError
-from srvstat.documents.analysis import ServerStatistics
-from srvstat.documents.document import ServerPart, remove_color_codes
+from srvstat.documents.analysis import NamedServer
+from srvstat.documents.document import remove_color_codes
 from srvstat.render.axes import TimeTick, choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.text import escape_text
 from srvstat.render.web import read_asset
@@ -62,9 +62,6 @@ class Box(NamedTuple):
     def height(self) -> float:
         """The distance from top to bottom."""
         return self.bottom - self.top
-
-
-NamedServer = ServerPart | ServerStatistics
 
 
 def create_picture(name: str, size: Size, title: str, sentences: Sequence[str]) -> Element:

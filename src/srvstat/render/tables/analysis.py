@@ -17,7 +17,6 @@ from srvstat.documents.document import ServerName
 from srvstat.render import figures, text
 from srvstat.render.screen import (
     MIN_TABLE_WIDTH,
-    Named,
     Renderers,
     Screen,
     ServerCells,
@@ -264,7 +263,7 @@ def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
     return screen.render_blocks(*maps, [build_fields_grid(fields, screen)])
 
 
-def _build_title(server: Named, screen: Screen) -> Iterator[Text]:
+def _build_title(server: analysis.NamedServer, screen: Screen) -> Iterator[Text]:
     """Return lines with the id, and the hostname and the cfxId, of a server."""
     return escape_server(screen, server).build_card_head(screen.width)
 
