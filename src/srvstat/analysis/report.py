@@ -59,7 +59,9 @@ def check_title(title: str | None) -> None:
 def describe_origin(question: Question, query: WindowQuery, title: str | None) -> ReportOrigin:
     """Return the origin of a report about the servers and the window of a query.
 
-    The default title names the servers, or states their number if there are more than two.
+    The default title names the servers, or states their number if there are more than two. The
+    command names neither the snapshot nor the output, because their paths differ between machines,
+    while the same report has the same bytes everywhere. The root identifies the snapshot.
     """
     servers = list(question.servers)
     names = [remove_color_codes(server.hostname) or server.id for server in servers]

@@ -1,4 +1,8 @@
-"""Draw documents as charts for a terminal: panels of columns or areas, on common axes."""
+"""Draw documents as charts for a terminal: panels of columns or areas, on common axes.
+
+Each dot of a Braille pattern is a bit, so drawing needs no library. plotext, uniplot and
+asciichartpy import slowly, print escape sequences in labels, or have no time axis.
+"""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -6,7 +6,10 @@ from importlib.resources.abc import Traversable
 CHART_SCRIPTS = ("timeline.js", "picture.js", "chart.js")
 """The scripts of the interactive chart, in the order in which a page must load them.
 
-They define `srvstatChart.mount(container, timeline)`; its style is in `chart.css`.
+They define `srvstatChart.mount(container, timeline)`; its style is in `chart.css`. They draw SVG,
+as `render/timeline.py` does: a canvas is a bitmap in print, ignores a dark theme, and hides its
+text from screen readers. The figures at the cursor are in a table below the chart, which covers no
+line, fits a phone and can be printed.
 """
 
 

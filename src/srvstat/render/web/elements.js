@@ -15,7 +15,7 @@ const round = (value, digits, options = {}) => value.toLocaleString('en', {
 });
 export const formatAverage = (value) => (value === null ? '–' : round(value, 2));
 
-/* The words for changes are those of render/changes.py. Format the first and the last count of a
+/* The words for changes are those of render/figures.py. Format the first and the last count of a
    window, from the first one and the growth: `120 → 87 -27.5%`. */
 export function formatFirstLast(first, rise) {
   if (first === null || rise === null) return '–';

@@ -1,6 +1,6 @@
 'use strict';
 
-/* Draw merged steps as an SVG picture with the looks of the one that render/pictures/ draws. */
+/* Draw merged steps as an SVG picture with the looks of the one that render/timeline.py draws. */
 globalThis.srvstatPicture = (() => {
   const { chooseTicks, formatTicks, chooseTimeTicks, describeStep, findScale } = globalThis.srvstatTimeline;
 

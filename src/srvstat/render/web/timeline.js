@@ -16,7 +16,7 @@ globalThis.srvstatTimeline = (() => {
   /* The steps that a chart can have, with their least lengths. LEAST_LENGTHS has the least of a chart
      over a longer time: shorter ones would hide each other, or daily cycles would look like noise.
      Points are at least LEAST_DISTANCE pixels apart. Of a partial step, observations cover less than
-     WHOLE_SHARE. All as in render/pictures/points.py. */
+     WHOLE_SHARE. All as in render/timeline.py. */
   const STEPS = new Map([
     ...[1, 2, 5, 10, 15, 30].map((minutes) => [`${minutes}m`, minutes * MINUTE]),
     ...[1, 2, 3, 6, 12].map((hours) => [`${hours}h`, hours * HOUR]),
@@ -147,7 +147,7 @@ globalThis.srvstatTimeline = (() => {
     return words.join(' ');
   }
 
-  /* Return a step in words, as render/changes.py: `a day`, `6 hours`. */
+  /* Return a step in words, as render/figures.py: `a day`, `6 hours`. */
   function describeStep(step) {
     const [, count, unit] = /^(\d*)(\w+)$/.exec(step);
     const noun = NOUNS[unit];
@@ -234,7 +234,7 @@ globalThis.srvstatTimeline = (() => {
     return whole.length ? whole : points;
   }
 
-  /* The steps of a timeline, merged into steps of its calendar exactly as render/pictures/points.py
+  /* The steps of a timeline, merged into steps of its calendar exactly as render/timeline.py
      merges them. A bin is such a step, cut to the window, with the figures of each server. */
   function createSteps(timeline) {
     const { servers, timeZone } = timeline;
