@@ -8,30 +8,23 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from hashlib import sha256
-from itertools import cycle, islice
 from pathlib import Path
-from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-from conftest import AS_OF, DAY, Cli, build_in, server
+from conftest import AS_OF, DAY, build_in, server
 from srvstat.asgi import Settings, app
 from srvstat.asgi.log import Log
 from srvstat.asgi.snapshots import Work
-from srvstat.contract.errors import ApiError
-from srvstat.contract.time import DAYS
 from support.http import (
     ERRORS,
     Answer,
     Client,
-    Exchange,
     Expected,
-    compare,
     request,
-    request_target,
     send_request,
 )
 from support.process import Service, serve
@@ -194,26 +187,30 @@ class InProcess:
         asyncio.run(run())
 
 
-def wait_for_entries(service: Service, number: int, after: int = 0) -> list[dict[str, Any]]:
-    """Wait for a number of entries, check that no more come, and return them."""
+def wait_for(read: Callable[[], list[dict[str, Any]]], number: int) -> list[dict[str, Any]]:
+    """Wait until a list has a number of members, check that no more come, and return it."""
     deadline = time.monotonic() + 5
-    while len(service.read_log()) < after + number and time.monotonic() < deadline:
+    while len(read()) < number and time.monotonic() < deadline:
         time.sleep(0.02)
-    time.sleep(0.07)  # longer than the log collects lines
-    found = service.read_log()[after:]
+    time.sleep(0.05)
+    found = read()
     assert len(found) == number, found
     return found
+
+
+def wait_for_entries(service: Service, number: int, after: int = 0) -> list[dict[str, Any]]:
+    """Wait for a number of entries in the log."""
+    return wait_for(lambda: service.read_log()[after:], number)
 
 
 def wait_for_events(service: Service, number: int) -> list[dict[str, Any]]:
-    """Wait for a number of entries about something other than requests, and return them."""
-    deadline = time.monotonic() + 5
-    while len(list_events(service)) < number and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.07)
-    found = list_events(service)
-    assert len(found) == number, found
-    return found
+    """Wait for a number of entries about something other than requests."""
+    return wait_for(lambda: list_events(service), number)
+
+
+def wait_for_records(path: Path, number: int, after: int = 0) -> list[dict[str, Any]]:
+    """Wait for a number of lines in a recording."""
+    return wait_for(lambda: read_records(path)[after:], number)
 
 
 def list_events(service: Service) -> list[dict[str, Any]]:
@@ -246,69 +243,8 @@ def _find_entries(service: Service, request_id: str) -> list[dict[str, Any]]:
     return [entry for entry in service.read_log() if entry.get("id") == request_id]
 
 
-def wait_for_records(path: Path, number: int, after: int = 0) -> list[dict[str, Any]]:
-    """Wait for a number of lines, check that no more come, and return them."""
-    deadline = time.monotonic() + 5
-    while len(read_records(path)) < after + number and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.07)  # longer than lines are collected
-    found = read_records(path)[after:]
-    assert len(found) == number, found
-    return found
-
-
 def read_records(path: Path) -> list[dict[str, Any]]:
     """Return the lines so far, which must be whole."""
     lines = path.read_bytes().split(b"\n")
     assert lines.pop() == b""
     return [json.loads(line) for line in lines]
-
-
-_STATUSES = {error.code: error.http_status for error in ApiError.__subclasses__()}
-_REFUSED = (
-    b"",
-    b"{",
-    b'{"servers":[{"identifier":"a","by":"id"}]}',
-    b'{"servers":[{"identifier":"a","by":"id"},{"identifier":"b"}]}',
-    b'{"servers":[{"identifier":"a","by":"id"},{"identifier":"b","by":"id"}],"range":"8d"}',
-)
-"""Invalid request bodies."""
-_KNOWN = (("a", "id"), ("b", "id"), ("x-a", "cfxId"), ("x-b", "cfxId"))
-_UNKNOWN = (("unknown", "id"), ("hidden", "id"), ("x-a", "id"), ("no_identifier", "id"))
-
-
-def list_comparisons(snapshot: Path, cli: Cli) -> list[Exchange]:
-    """Return comparisons over all ranges, and refused ones."""
-    rng = Random(1)  # noqa: S311 - drawn again with each run
-    bodies = [*(_draw_body(rng, length) for length in islice(cycle(DAYS), 40)), *_REFUSED]
-    batch = snapshot.with_name("bodies")
-    batch.write_bytes(b"".join(body + b"\n" for body in bodies))
-    answers = cli("compare", "--batch", str(batch), "--snapshot", str(snapshot)).stdout
-    return [
-        Exchange(compare(body), _find_status(answer), answer)
-        for body, answer in zip(bodies, answers.splitlines(), strict=True)
-    ]
-
-
-def list_gets(snapshot: Path, cli: Cli, *, known: bool) -> list[Exchange]:
-    """Return a GET and a HEAD for known or unknown servers."""
-    found = []
-    for name, by in _KNOWN if known else _UNKNOWN:
-        ran = cli("get", name, "--by", by, "--json", "--snapshot", str(snapshot))
-        answer = ran.stdout.removesuffix(b"\n")
-        target, status = f"/gateway/v1/servers/{name}?by={by}", _find_status(answer)
-        found.append(Exchange(request_target(target), status, answer))
-        found.append(Exchange(request_target(target, method="HEAD"), status, b""))
-    return found
-
-
-def _draw_body(rng: Random, length: str) -> bytes:
-    servers = [{"identifier": name, "by": by} for name, by in rng.sample(_KNOWN, 2)]
-    if rng.random() < 1 / 8:
-        servers.append({"identifier": "unknown", "by": "id"})
-    return json.dumps({"servers": servers, "range": length}).encode("ascii")
-
-
-def _find_status(answer: bytes) -> int:
-    error = json.loads(answer).get("error")
-    return _STATUSES[error["code"]] if error else 200

@@ -2,13 +2,12 @@
 
 import asyncio
 import os
-import resource
 import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,6 @@ from asgi.small_service import (
     InProcess,
     build_small,
     format_access,
-    list_comparisons,
-    list_gets,
     serve_small,
 )
 from conftest import Cli
@@ -34,6 +31,7 @@ from srvstat.cli.serve import take_inherited_descriptor
 from srvstat.contract.errors import UsageError
 from support.http import (
     COMPARE,
+    ERRORS,
     HEALTH,
     HOST,
     JSON,
@@ -43,6 +41,7 @@ from support.http import (
     UNAVAILABLE,
     A,
     Client,
+    Exchange,
     Expected,
     check_answer,
     compare,
@@ -457,49 +456,42 @@ def test_an_address_is_refused_beside_an_inherited_socket(
         )
 
 
-CLIENTS = 500
-SECONDS = 0.3
+CLIENTS = 400
 MAX_ROUNDS = 4
 """Answers that each other client may get while a client waits for one."""
+FOUND = [
+    Exchange(get(b"a"), 200, SERVER_A),
+    Exchange(get(b"a", line=b"HEAD %b HTTP/1.1"), 200, b""),
+]
+UNKNOWN = [
+    Exchange(get(name), 404, ERRORS["SERVER_NOT_FOUND"]) for name in (b"zz", b"hidden", b"x-a")
+]
+MIXED = [
+    *FOUND,
+    *UNKNOWN,
+    Exchange(compare(TWO), 200, COMPARED),
+    Exchange(compare(TWO.replace(b'"b"', b'"zz"')), 404, ERRORS["SERVER_NOT_FOUND"]),
+    Exchange(compare(TWO[1:]), 400, ERRORS["INVALID_REQUEST"]),
+]
 
 
-@contextmanager
-def allow_descriptors(number: int) -> Iterator[None]:
-    """Raise the limit of open files; skip the test if the system does not permit it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < number:
-        pytest.skip(f"needs {number} open files")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, number), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def test_hundreds_of_clients_get_the_answers_of_the_command_line(tmp_path: Path, cli: Cli) -> None:
-    snapshot = build_small(tmp_path)
-    known, unknown = (list_gets(snapshot, cli, known=known) for known in (True, False))
-    mixed = [*list_comparisons(snapshot, cli), *known, *unknown]
-    with allow_descriptors(CLIENTS + 200), serve(snapshot, env={}) as service:
-        assert run_load(service.port, rotate(mixed, CLIENTS), SECONDS).failures == []
-        for equal_cost in (known, unknown):
-            outcome = run_load(service.port, rotate(equal_cost, CLIENTS), SECONDS)
+def test_hundreds_of_clients_get_right_answers_in_turn(tmp_path: Path) -> None:
+    with serve(build_small(tmp_path), env={}) as service:
+        assert run_load(service.port, rotate(MIXED, CLIENTS), 0.3).failures == []
+        for equal_cost in (FOUND, UNKNOWN):
+            outcome = run_load(service.port, rotate(equal_cost, CLIENTS), 0.3)
             assert outcome.failures == []
             assert outcome.most_between <= MAX_ROUNDS * CLIENTS
         assert service.stop() == 0
 
 
-@pytest.mark.parametrize("single", [True, False], ids=["one request each", "open connections"])
+@pytest.mark.parametrize("head", [b"", b"Connection: close\r\n"], ids=["open", "closed"])
 def test_no_request_is_lost_while_a_service_restarts_on_the_same_socket(
-    single: bool, tmp_path: Path, cli: Cli
+    head: bytes, tmp_path: Path
 ) -> None:
     snapshot = build_small(tmp_path)
-    exchanges = list_gets(snapshot, cli, known=True)
-    if single:
-        close = b"\r\nConnection: close\r\n"
-        exchanges = [
-            one._replace(request=one.request.replace(b"\r\n", close, 1)) for one in exchanges
-        ]
+    line = b"HTTP/1.1\r\n"
+    exchanges = [one._replace(request=one.request.replace(line, line + head, 1)) for one in FOUND]
     with (
         socket.create_server(("127.0.0.1", 0), backlog=200) as listener,
         ThreadPoolExecutor(1) as client,
@@ -509,7 +501,7 @@ def test_no_request_is_lost_while_a_service_restarts_on_the_same_socket(
             running = client.submit(
                 run_load, port, rotate(exchanges, 20), 1.5, pause=0.05, grace=STOP_SECONDS
             )
-            time.sleep(0.5)
+            time.sleep(0.3)
             assert first.stop(signal.SIGHUP) == 0
         with serve(snapshot, listener=listener):
             outcome = running.result()

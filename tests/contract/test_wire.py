@@ -1,13 +1,13 @@
-"""Encode JSON to the bytes of ECMAScript (D7)."""
+"""Encode JSON to the bytes of ECMAScript (D7), and decode it strictly (D9)."""
 
-import hashlib
 import json
 import math
 import shutil
 import struct
 import subprocess
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
@@ -101,6 +101,24 @@ def node(script: str, stdin: bytes) -> bytes:
     return done.stdout
 
 
+def list_doubles() -> list[float]:
+    """Return random doubles, quotients as in statistics, and neighbors of powers of ten."""
+    random = Random(1)  # noqa: S311 - the same in every run
+    bits = [struct.unpack(">d", random.randbytes(8))[0] for _ in range(60_000)]
+    doubles = [*filter(math.isfinite, bits)]
+    for _ in range(30_000):
+        integer = random.getrandbits(53) >> random.randrange(53)
+        doubles += [integer / random.randint(1, 100_000), float(integer), -(integer >> 1) / 2]
+        doubles.append(-100 * random.randrange(5_000) / random.randint(1, 5_000))
+    for exponent in range(-324, 309):
+        below = above = float(f"1e{exponent}")
+        doubles.append(below)
+        for _ in range(8 if abs(exponent) > 25 else 100):
+            below, above = math.nextafter(below, 0), math.nextafter(above, math.inf)
+            doubles += [below, -above]
+    return doubles
+
+
 def test_numbers_are_encoded_as_in_node() -> None:
     doubles = list_doubles()
     assert len(doubles) > 150_000
@@ -179,15 +197,8 @@ def test_escaping_for_a_terminal_keeps_the_value() -> None:
 
 
 ESCAPED = [
-    ("\x7f", b"\\u007f"),
-    ("\x80\x9b\x9f", b"\\u0080\\u009b\\u009f"),
-    ("\xad", b"\\u00ad"),
-    ("\u061c", b"\\u061c"),
-    ("\u200b\u200d\u200e\u200f", b"\\u200b\\u200d\\u200e\\u200f"),
-    ("\u2028\u2029", b"\\u2028\\u2029"),
-    ("\u202a\u202b\u202c\u202d\u202e", b"\\u202a\\u202b\\u202c\\u202d\\u202e"),
-    ("\u2066\u2067\u2068\u2069", b"\\u2066\\u2067\\u2068\\u2069"),
-    ("\ufeff", b"\\ufeff"),
+    ("\x7f\x80\xad", b"\\u007f\\u0080\\u00ad"),
+    ("\u200f\u2028\u202e\ufeff", b"\\u200f\\u2028\\u202e\\ufeff"),
     ("\U000e0001\U000e007f", b"\\udb40\\udc01\\udb40\\udc7f"),
     ("\x1b[31m", b"\\u001b[31m"),
     ("é ü 漢 🚀 a\u0301", "é ü 漢 🚀 a\u0301".encode()),
@@ -309,57 +320,3 @@ def test_numbers_can_keep_their_text() -> None:
 
     assert wire.encode(decoded) == text
     assert repr(decoded["a"]) == "[12.0, 1e5, -0, 9007199254740993]"
-
-
-def list_doubles() -> list[float]:
-    """Return random doubles, quotients as in statistics, and neighbors of powers of ten."""
-    return [
-        *_draw_doubles(60_000),
-        *_draw_quotients(30_000),
-        *_draw_integers_and_halves(15_000),
-        *_list_doubles_near_powers_of_ten(),
-    ]
-
-
-def _draw_integers(seed: str, count: int) -> tuple[int, ...]:
-    """Return pseudorandom integers of 64 bits, the same in every run."""
-    stream = hashlib.shake_256(seed.encode()).digest(8 * count)
-    return struct.unpack(f">{count}Q", stream)
-
-
-def _draw_doubles(count: int) -> Iterator[float]:
-    for bits in _draw_integers("bits", count):
-        (double,) = struct.unpack(">d", bits.to_bytes(8))
-        if math.isfinite(double):
-            yield double
-
-
-def _draw_quotients(count: int) -> Iterator[float]:
-    tops = _draw_integers("tops", count)
-    bottoms = _draw_integers("bottoms", count)
-    for top, bottom in zip(tops, bottoms, strict=True):
-        yield (top >> top % 64) / (1 + bottom % 100_000)
-        yield -100 * (top % 5000) / (1 + bottom % 5000)
-
-
-def _draw_integers_and_halves(count: int) -> Iterator[float]:
-    for number in _draw_integers("integers", count):
-        integer = (number >> 11) >> number % 53
-        yield float(integer)
-        yield -(integer >> 1) / 2
-    yield from (float(2**53 - step) for step in range(-10, 10))
-
-
-def _list_doubles_near_powers_of_ten() -> Iterator[float]:
-    for exponent in range(-324, 309):
-        around = float(f"1e{exponent}")
-        below = above = around
-        for _ in range(8 if abs(exponent) > 25 else 100):
-            below, above = math.nextafter(below, 0), math.nextafter(above, math.inf)
-            yield from (below, -above)
-        yield around
-    for numerator in range(1, 2000):
-        for denominator in (10**6, 10**7, 10**8, 3 * 10**7):
-            yield numerator / denominator
-        yield numerator * 1e18
-        yield numerator * 1e19
