@@ -407,14 +407,17 @@ def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "name"),
-    [("pyarrow", "x.parquet"), ("duckdb", "x.duckdb"), ("psycopg", "postgresql://host/db")],
+    ("library", "kind", "name"),
+    [
+        ("pyarrow", "parquet", "x.parquet"),
+        ("duckdb", "duckdb", "x.duckdb"),
+        ("psycopg", "postgresql", "postgresql://host/db"),
+    ],
 )
 def test_a_missing_library_is_named_with_its_command(
-    library: str, name: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    library: str, kind: str, name: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in [each for each in sys.modules if each.startswith("srvstat.sources.")]:
-        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.delitem(sys.modules, f"srvstat.sources.{kind}", raising=False)
     monkeypatch.setitem(sys.modules, library, None)  # as if it were not installed
     ran = cli("snapshot", "build", "s.db", "--game=game_a", f"--observations={name}")
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute as pc
-from pyarrow.parquet import ColumnChunkMetaData, FileMetaData, ParquetFile
+from pyarrow.parquet import FileMetaData, ParquetFile
 
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError, UsageError
@@ -72,10 +72,11 @@ def read(source: Source) -> Iterator[Batch]:
     with _open_file(source) as file:
         partitions = _find_partitions(source.name)
         columns = choose_columns(source, _add_partitions(file.schema_arrow, partitions))
-        columns = _leave_out(columns, partitions)
-        yield from read_record_batches(
-            source, columns, _read_columns(source, file, columns, partitions)
-        )
+        if source.mapping.is_wide:  # partitions are not servers
+            servers = [name for name in columns.counts if name not in partitions]
+            columns = columns._replace(counts=servers)
+        record_batches = _read_columns(source, file, columns, partitions)
+        yield from read_record_batches(source, columns, record_batches)
 
 
 def read_sample(source: Source) -> Sample:
@@ -166,14 +167,15 @@ def _open_file(source: Source) -> Iterator[ParquetFile]:
         )
     with convert_errors(source.title, SourceError):
         # Opening a FIFO must not wait for its writer.
-        stored = open(source.name, "rb", opener=_open_at_once)  # noqa: SIM115 - closed below
-    with stored:
+        descriptor = os.open(source.name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with open(descriptor, "rb") as stored:
         status = os.fstat(stored.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise SourceError(f"{source.title}: Parquet can be read only from a regular file")
         before = compute_identity(status)
         try:
-            yield _open_with_dictionary(stored, source.mapping)
+            # With a buffer, Arrow would hold the whole file in memory.
+            yield ParquetFile(stored, pre_buffer=False)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             if identify_file(source.name) != before:
                 raise SourceError(f"{source.title}: {CHANGED}") from None
@@ -181,31 +183,6 @@ def _open_file(source: Source) -> Iterator[ParquetFile]:
             raise SourceError(f"{source.title}: can't be read as Parquet: {reason}") from None
         if identify_file(source.name) != before:
             raise SourceError(f"{source.title}: {CHANGED}")
-
-
-def _open_with_dictionary(stored: BinaryIO, mapping: ColumnMapping) -> ParquetFile:
-    """Open a file so that identifiers which it stores as a dictionary are read as one."""
-    # Without this option, Arrow would hold the whole file in memory.
-    file = ParquetFile(stored, pre_buffer=False)
-    paths = [file.schema.column(number).path for number in range(file.metadata.num_columns)]
-    if mapping.is_wide or mapping.id not in paths:
-        return file
-    number = paths.index(mapping.id)
-    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-    if any(_has_deltas(group.column(number)) for group in groups):
-        return file
-    return ParquetFile(
-        stored, metadata=file.metadata, read_dictionary=[mapping.id], pre_buffer=False
-    )
-
-
-def _has_deltas(chunk: ColumnChunkMetaData) -> bool:
-    """Return whether a part of a column has an encoding that can't be read as a dictionary."""
-    return any(encoding.startswith("DELTA_") for encoding in chunk.encodings)
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _find_partitions(path: str) -> dict[str, str | None]:
@@ -223,13 +200,6 @@ def _add_partitions(schema: pa.Schema, partitions: dict[str, str | None]) -> pa.
         if name not in schema.names:
             schema = schema.append(pa.field(name, pa.string()))
     return schema
-
-
-def _leave_out(columns: Columns, partitions: dict[str, str | None]) -> Columns:
-    """Return the columns; in a wide file, partitions are not servers."""
-    if columns.id is not None:
-        return columns
-    return columns._replace(counts=[name for name in columns.counts if name not in partitions])
 
 
 def _read_columns(
@@ -453,13 +423,17 @@ def choose_columns(source: Source, schema: pa.Schema, *, any_case: bool = False)
     else:
         server_id, at, count = found
         columns = Columns(server_id, at, [count])
-        _check_type(source, schema, server_id, "text or integers", is_id=True)
+        _check_type(source, schema, server_id, "text or integers", pa.types.is_integer)
     for name, times in Counter(schema.names).items():
         if times > 1 and name in columns.names:
             raise SourceError(f"{source.title}: {describe_repeated(name)}")
-    _check_times(source, schema, at)
+    _check_type(source, schema, at, "times", is_calendar, is_number)
+    if has_no_zone(get_value_type(schema, at)) and mapping.time_zone is None:
+        raise SourceError(
+            f"{source.title}: column {at} {NO_ZONE}; add --time-zone UTC, or their zone"
+        )
     for name in columns.counts:
-        _check_type(source, schema, name, "player counts")
+        _check_type(source, schema, name, "player counts", is_number)
     return columns
 
 
@@ -487,22 +461,15 @@ def _list_servers(source: Source, schema: pa.Schema, at: str) -> list[str]:
 
 
 def _check_type(
-    source: Source, schema: pa.Schema, name: str, wanted: str, *, is_id: bool = False
+    source: Source,
+    schema: pa.Schema,
+    name: str,
+    wanted: str,
+    *are_read: Callable[[pa.DataType], bool],
 ) -> None:
     kind = get_value_type(schema, name)
-    is_read = pa.types.is_integer(kind) if is_id else is_number(kind)
-    if not (is_read or is_text(kind) or pa.types.is_null(kind)):
+    if not any(is_kind(kind) for is_kind in (*are_read, is_text, pa.types.is_null)):
         raise SourceError(f"{source.title}: column {name} is of type {kind}, not {wanted}")
-
-
-def _check_times(source: Source, schema: pa.Schema, name: str) -> None:
-    kind = get_value_type(schema, name)
-    if not (is_calendar(kind) or is_number(kind) or is_text(kind) or pa.types.is_null(kind)):
-        raise SourceError(f"{source.title}: column {name} is of type {kind}, not times")
-    if has_no_zone(kind) and source.mapping.time_zone is None:
-        raise SourceError(
-            f"{source.title}: column {name} {NO_ZONE}; add --time-zone UTC, or their zone"
-        )
 
 
 def get_value_type(schema: pa.Schema, name: str) -> pa.DataType:

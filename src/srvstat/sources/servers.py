@@ -110,11 +110,9 @@ def complete_record(record: PartialRecord, game: str | None) -> ServerRecord:
     The id is the slug of the source's identifier, the cfxId is the id, and the hostname is the
     identifier as the source writes it.
 
-    Raises SlugError, and UsageError without a game.
+    `game` is the one of a record without any. Raises SlugError.
     """
     server_id = make_slug(record.source_id or "") if record.id is None else record.id
-    if record.game is None and game is None:
-        raise UsageError(f"--game: missing; add --game {' or --game '.join(GAMES)}")
     made = (server_id, game, record.source_id or server_id)
     values = {field.name: getattr(record, field.name) for field in fields(record)}
     added = set()
