@@ -131,11 +131,9 @@ class MappingOptions:
         """Return the mapping that the options declare, STRICT if they declare none."""
         if not (self.columns or self.wide is not None or self.time_zone or self.time_unit):
             return STRICT
-        columns = self.columns if self.wide is None else {"at": self.wide}
+        columns: Mapping[str, Any] = self.columns if self.wide is None else {"at": self.wide}
         return ColumnMapping(
-            id=columns.get("id", STRICT.id),
-            at=columns.get("at", STRICT.at),
-            players=columns.get("players", STRICT.players),
+            **columns,
             is_wide=self.wide is not None,
             time_zone=self.time_zone,
             time_unit=self.time_unit,
@@ -394,16 +392,10 @@ def _is_time(text: str) -> bool:
     return True
 
 
-def _are_counts(values: Sequence[str]) -> bool:
+def _are_counts(written: Sequence[str]) -> bool:
     """Return whether all values are numbers or empty."""
-    return all(_WRITTEN_COUNT.fullmatch(value.strip()) or _is_empty(value) for value in values)
-
-
-def _is_empty(text: str) -> bool:
-    try:
-        return values.parse_count(text) is None
-    except RowError:
-        return False
+    texts = [text.strip() for text in written]
+    return all(_WRITTEN_COUNT.fullmatch(text) or text.lower() in values.EMPTY for text in texts)
 
 
 def _quote_name(name: str) -> str:

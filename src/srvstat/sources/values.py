@@ -43,8 +43,8 @@ NOT_AN_INSTANT = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
 SECONDS = range(YEAR_2001 // 1000, LATEST // 1000 + 1)
 """The instants from 2001 to 9999 as seconds."""
 
-# How spreadsheets, databases and data frames write a missing number, in lower case.
-_EMPTY = frozenset({"", "na", "nan", "null", "none", r"\n"})
+EMPTY = frozenset({"", "na", "nan", "null", "none", r"\n"})
+"""How spreadsheets, databases and data frames write a missing number, in lower case."""
 
 _STRICT_COUNT = re.compile(r"0|[1-9][0-9]{0,15}")
 _COUNT = re.compile(r"([0-9]{1,16})(?:\.0*)?")
@@ -130,7 +130,7 @@ def parse_count(text: str) -> int | None:
         count = int(match[1])
         if count <= MAX_PLAYERS:
             return count
-    elif text.lower() in _EMPTY:
+    elif text.lower() in EMPTY:
         return None
     raise RowError(f"players: {COUNT_RULE}", text)
 
