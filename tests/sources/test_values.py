@@ -299,23 +299,6 @@ def test_an_instant_is_parsed_as_in_the_contract(text: str, folder: Path) -> Non
         assert read_row(folder, name, observed_at=text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "at"),
-    [
-        ("978307200000", 978_307_200_000),
-        ("2026-03-01T12:00Z", AS_OF),
-        ("2026-03-01 12:00:59Z", AS_OF + 59_000),
-        ("2026-03-01T12:00:00.1239Z", AS_OF + 123),
-        ("2026-03-01 06:30:00.000-05:30", AS_OF),
-    ],
-)
-@pytest.mark.parametrize("name", FORMS)
-def test_an_instant_is_unix_milliseconds_or_a_time_with_its_zone(
-    name: str, text: str, at: int, folder: Path
-) -> None:
-    assert read_row(folder, name, observed_at=text) == ("a", at, 7)
-
-
 MIDNIGHT = 1_416_700_800_000
 """2014-11-23T00:00Z."""
 
