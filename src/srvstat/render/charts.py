@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo
 from rich.text import Text
 
 from srvstat.documents import analysis
-from srvstat.documents.analysis import NamedServer
 from srvstat.documents.document import ServerName
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.figures import (
@@ -124,7 +123,7 @@ class Panel(NamedTuple):
     `note` is beside the name of the server, and `below` a line of text below the axis.
     """
 
-    server: NamedServer
+    server: analysis.NamedServer
     note: str
     rows: Sequence[Text]
     below: str = ""

@@ -6,7 +6,6 @@ from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
 from srvstat.documents import analysis
-from srvstat.documents.analysis import NamedServer
 from srvstat.documents.document import WHOLE_SHARE, WindowPart
 from srvstat.render import figures, svg
 from srvstat.render.axes import choose_ticks, format_ticks
@@ -107,7 +106,7 @@ def _place_panel(sheet: Element, name: str, panel: Element, top: float) -> float
     return top + float(height) + (_BETWEEN if name else 0)
 
 
-def _join_names(servers: Sequence[NamedServer]) -> str:
+def _join_names(servers: Sequence[analysis.NamedServer]) -> str:
     """Return the names of one or two servers, else their number."""
     if len(servers) > 2:  # noqa: PLR2004 - the picture has all names
         return f"{len(servers)} servers"
