@@ -1,13 +1,11 @@
 """Compute how the players of servers change from step to step: the document `growth`."""
 
-import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
-from functools import partial
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -146,98 +144,49 @@ def _compute_trend(days: _StepTotals) -> float | None:
     return float(slope * _HALF_MS_PER_WEEK)
 
 
+_PRECISION = 2.0**-50
+"""Well above the error of a slope of doubles, relative to the greater average over the run."""
+
+_PAIRS_AT_ONCE = 1 << 20
+
+
 def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> Fraction:
     """Return the exact median of the slopes between all pairs of averages.
 
     This is the estimator of Theil (1950) and Sen (1968). The averages are `totals / counts`, at
     strictly ascending positions. The median of an even number of slopes is the mean of the two
-    middle ones. There are at least two averages.
+    middle ones. There are at least two averages. The days of ten years need some 200 MB.
     """
     xs, ys = (positions - positions[0]).astype(float), divide(totals, counts).astype(float)
-    ranks = stats.find_middle_ranks(math.comb(len(xs), 2))
-    iter_slopes: _IterSlopes = partial(_iter_slopes, xs, ys)
-    if ranks[1] <= _SAMPLE:
-        iter_slopes = [*iter_slopes()].__iter__
-        low, high = _find_slopes(iter_slopes, ranks)
-    else:
-        low, high = _find_slopes(iter_slopes, ranks, *_sample_slopes(xs, ys))
-    # Doubles are less than an error from the exact slopes: that of a great average is great, but
-    # matters only for its own slopes. Those that may have the ranks are compared exactly.
+    starts = range(len(xs) - 1)
+    slopes = np.concatenate([(ys[at + 1 :] - ys[at]) / (xs[at + 1 :] - xs[at]) for at in starts])
+    ranks = stats.find_middle_ranks(len(slopes))
+    low, high = find_ranks(slopes, *ranks)
+    # Doubles are less than an error from the exact slopes. The error of a great average is great,
+    # but matters only for its own slopes. Those that may have the ranks are compared exactly.
     margin = 2 * _PRECISION * float(ys.max() / np.diff(xs).min())
-    below, near, numbers = 0, [], Counter[tuple[int, int]]()
-    for start, slopes in iter_slopes():
-        below += int(np.count_nonzero(slopes < low - margin))
-        at, to = np.nonzero((slopes >= low - margin) & (slopes <= high + margin))
-        found, at, to = slopes[at, to], at + start, to + start
-        errors = _PRECISION * np.maximum(ys[at], ys[to]) / (xs[to] - xs[at])
-        near.append((at, to, found - errors, found + errors))
-    *_, least, most = map(np.concatenate, zip(*near, strict=True))
+    near = np.flatnonzero((slopes >= low - margin) & (slopes <= high + margin))
+    ends = np.cumsum(np.arange(len(xs) - 1, 0, -1))  # of the slopes from each average
+    at = ends.searchsorted(near, "right")
+    to = near - ends[at] + len(xs)
+    errors = _PRECISION * np.maximum(ys[at], ys[to]) / (xs[to] - xs[at])
+    least, most = slopes[near] - errors, slopes[near] + errors
+    below = int(np.count_nonzero(slopes < low - margin))
     first, last = (rank - below for rank in ranks)
     low, high = find_ranks(least, first, last)[0], find_ranks(most, first, last)[1]
     below += int(np.count_nonzero(most < low))
     if int(counts.max()) * max(int(totals.max()), int(counts.max()) * int(xs[-1])) >= 1 << 62:
         positions, totals, counts = (one.astype(object) for one in (positions, totals, counts))
-    for *pairs, least, most in near:
-        at, to = (one[(most >= low) & (least <= high)] for one in pairs)
+    numbers = Counter[tuple[int, int]]()
+    pairs = np.stack((at, to))[:, (most >= low) & (least <= high)]
+    for start in range(0, pairs.shape[1], _PAIRS_AT_ONCE):
+        at, to = pairs[:, start : start + _PAIRS_AT_ONCE]
         rises = totals[to] * counts[at] - totals[at] * counts[to]
         runs = counts[to] * counts[at] * (positions[to] - positions[at])
         # Millions may be equal, such as 0.
         common = np.gcd(rises, runs)
         numbers.update(zip((rises // common).tolist(), (runs // common).tolist(), strict=True))
     exact = sorted((Fraction(*slope), number) for slope, number in numbers.items())
-    ends = [*accumulate(number for _, number in exact)]
-    return sum((exact[bisect_right(ends, rank - below)][0] for rank in ranks), Fraction()) / 2
-
-
-_IterSlopes = Callable[[], Iterator[tuple[int, Doubles]]]
-
-_ROWS = 64
-"""The averages between which, and all later ones, slopes are computed at once."""
-
-_PRECISION = 2.0**-50
-"""Well above the error of a slope of doubles, relative to the greater average over the run."""
-
-_SAMPLE = 1 << 20
-"""More slopes than twice this are not kept in memory: a sample shows which are near the median."""
-
-_SAMPLE_MARGIN = _SAMPLE // 400
-"""Five standard deviations of the rank of the median in a sample."""
-
-
-def _iter_slopes(xs: Doubles, ys: Doubles) -> Iterator[tuple[int, Doubles]]:
-    """Yield the number of an average, and the slopes from it and some successors to all later ones.
-
-    A slope is NaN if its second average is not later.
-    """
-    for start in range(0, len(xs) - 1, _ROWS):
-        rows = slice(start, start + _ROWS)
-        runs = np.subtract.outer(xs[rows], xs[start:])
-        runs[:, : len(runs)][np.tri(len(runs), dtype=np.bool)] = np.nan
-        yield start, np.subtract.outer(ys[rows], ys[start:]) / runs
-
-
-def _sample_slopes(xs: Doubles, ys: Doubles) -> tuple[float, float]:
-    """Return two slopes between which the median is, unless a sample is odd."""
-    at, to = np.random.default_rng(0).integers(0, len(xs), (2, _SAMPLE))
-    to[at == to] -= 1  # before the first one is the last one
-    sample = np.sort((ys[to] - ys[at]) / (xs[to] - xs[at]))
-    return sample[_SAMPLE // 2 - _SAMPLE_MARGIN], sample[_SAMPLE // 2 + _SAMPLE_MARGIN]
-
-
-def _find_slopes(
-    iter_slopes: _IterSlopes,
-    ranks: tuple[int, int],
-    low: float = -math.inf,
-    high: float = math.inf,
-) -> tuple[float, float]:
-    """Return the slopes with two ranks, in little memory if they are from `low` to `high`."""
-    below = 0
-    between = []
-    for _, slopes in iter_slopes():
-        below += int(np.count_nonzero(slopes < low))
-        between.append(slopes[(slopes >= low) & (slopes <= high)])
-    lower, upper = (rank - below for rank in ranks)
-    kept: Any = np.concatenate(between)
-    if lower < 0 or upper >= len(kept):
-        return _find_slopes(iter_slopes, ranks)
-    return find_ranks(kept, lower, upper)
+    until = [*accumulate(number for _, number in exact)]
+    middle = (exact[bisect_right(until, rank - below)][0] for rank in ranks)
+    return sum(middle, Fraction()) / 2

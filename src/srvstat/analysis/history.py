@@ -203,7 +203,7 @@ def _observe_steps(
     snapshot: Snapshot, server: ServerRow, steps: Steps
 ) -> tuple[Numbers, Numbers, Doubles]:
     """Return players, edges so that step `i` has `players[edges[i] : edges[i + 1]]`, and shares."""
-    (figures,) = compute_figures(snapshot, server, [steps.window])
+    figures = compute_figures(snapshot, server, steps.window)
     instants, players = figures.observations
     shares = compute_shares(steps, find_unobserved(snapshot, server, figures))
     return players, steps.locate(instants), shares
@@ -261,7 +261,7 @@ def describe_observations(question: Question, query: HistoryQuery) -> Iterator[H
     snapshot, servers, window, _ = question
     has_omitted = False
     for server in servers:
-        (figures,) = compute_figures(snapshot, server, [window])
+        figures = compute_figures(snapshot, server, window)
         first, last = _list_shown(figures.count)
         rows = np.transpose(figures.observations)
         table = ObservationTable(
@@ -368,9 +368,7 @@ def compute_step_chart(
 
 def _choose_steps(question: Question, most: int) -> tuple[Step, Steps]:
     bounded = bound_window(question)
-    figures = [
-        compute_figures(question.snapshot, server, [bounded])[0] for server in question.servers
-    ]
+    figures = [compute_figures(question.snapshot, one, bounded) for one in question.servers]
     usual = max(
         (one.usual_interval or 0 for one in figures if one.count >= _FEW_OBSERVATIONS), default=0
     )

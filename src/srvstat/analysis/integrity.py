@@ -17,7 +17,8 @@ from srvstat.contract.stats import find_middle_ranks
 from srvstat.contract.time import DAY_MS, Window
 from srvstat.documents import integrity as parts
 from srvstat.documents.document import GapPart, Part
-from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_gaps
+from srvstat.snapshot.read.observations import WindowFigures, find_gaps, read_observations
+from srvstat.snapshot.rows import ServerRow
 
 _Rule = TypeVar("_Rule")
 
@@ -390,15 +391,16 @@ def check_integrity(question: Question) -> parts.Integrity:
     snapshot, servers, window, zone = question
     # A window may end after the snapshot. The time between is no gap.
     known = Window(window.start, min(window.end, snapshot.as_of))
+
+    def check(server: ServerRow) -> tuple[parts.AnyRule, ...]:
+        observations = read_observations(snapshot, server, known)
+        return check_series(Series(observations, known, zone, server.players_max))
+
     return parts.Integrity(
         **question.describe(),
         servers=tuple(
-            parts.ServerIntegrity(
-                **get_name(server)._asdict(),
-                rules=check_series(Series(figures.observations, known, zone, server.players_max)),
-            )
+            parts.ServerIntegrity(**get_name(server)._asdict(), rules=check(server))
             for server in servers
-            for figures in compute_figures(snapshot, server, [known])
         ),
     )
 

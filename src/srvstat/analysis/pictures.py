@@ -48,7 +48,7 @@ def compute_timeline(question: Question, most_steps: int) -> documents.Timeline:
     window = bound_window(question)
     question = question._replace(window=window)
     snapshot, servers, _, _ = question
-    usual = [compute_figures(snapshot, server, [window])[0].usual_interval for server in servers]
+    usual = [compute_figures(snapshot, server, window).usual_interval for server in servers]
     shortest = min((interval for interval in usual if interval is not None), default=HOUR_MS)
     for step in _STEPS:
         is_long = step.shortest >= _LEAST_INTERVALS * shortest or step is _STEPS[-1]
@@ -71,7 +71,7 @@ def compute_timeline(question: Question, most_steps: int) -> documents.Timeline:
 def _describe_timeline(
     snapshot: Snapshot, server: ServerRow, steps: Steps
 ) -> documents.ServerTimeline:
-    (figures,) = compute_figures(snapshot, server, [steps.window])
+    figures = compute_figures(snapshot, server, steps.window)
     instants, players = figures.observations
     edges = steps.locate(instants)
     return documents.ServerTimeline(
@@ -117,17 +117,16 @@ def compute_distribution(question: Question, most_bins: int = MOST_BINS) -> docu
     Raises SnapshotError.
     """
     snapshot, servers, window, _ = question
-    ranges = [
-        (figures.lowest.players, figures.peak.players)
-        for server in servers
-        for figures in compute_figures(snapshot, server, [window])
-        if figures.lowest and figures.peak
-    ]
-    lowest = min((least for least, _ in ranges), default=0)
-    peak = max((most for _, most in ranges), default=0)
-    width = _choose_width(lowest, peak, most_bins)
-    first = lowest // width * width
-    edges = np.arange(first, peak + width + 1, width)
+    lowest, peak = [], []
+    for server in servers:
+        figures = compute_figures(snapshot, server, window)
+        if figures.lowest and figures.peak:
+            lowest.append(figures.lowest.players)
+            peak.append(figures.peak.players)
+    least, most = min(lowest, default=0), max(peak, default=0)
+    width = _choose_width(least, most, most_bins)
+    first = least // width * width
+    edges = np.arange(first, most + width + 1, width)
     return documents.Distribution(
         as_of=snapshot.as_of,
         root=snapshot.root,
@@ -135,9 +134,8 @@ def compute_distribution(question: Question, most_bins: int = MOST_BINS) -> docu
         first_players=first,
         bin_players=width,
         servers=tuple(
-            _describe_distribution(server, figures, edges)
+            _describe_distribution(server, compute_figures(snapshot, server, window), edges)
             for server in servers
-            for figures in compute_figures(snapshot, server, [window])
         ),
     )
 

@@ -103,7 +103,7 @@ def _compute_figures(snapshot: Snapshot, server: ServerRow) -> WindowFigures:
     Raises SnapshotError.
     """
     window = Window(BEFORE_ALL, max(snapshot.as_of, server.last_observed_at or 0))
-    return compute_figures(snapshot, server, [window])[0]
+    return compute_figures(snapshot, server, window)
 
 
 def _find_coverage(figures: WindowFigures) -> float | None:
@@ -218,7 +218,7 @@ def _describe_server(
     snapshot: Snapshot, server: ServerRow, result: ServerResult, steps: Steps, span: int
 ) -> ComparedServer:
     window = steps.window
-    (figures,) = compute_figures(snapshot, server, [window])
+    figures = compute_figures(snapshot, server, window)
     # Collectors have different intervals, so an expected number of observations would be a guess.
     observed = np.unique((window.end - figures.observations.instants) // span)
     return ComparedServer(

@@ -43,10 +43,10 @@ def compare_with_earlier(
 
     Raises SnapshotError.
     """
+    after = compute_figures(snapshot, server, window)
     if earlier is None:
-        (after,) = compute_figures(snapshot, server, [window])
         return after, None, None
-    before, after = compute_figures(snapshot, server, [earlier, window])
+    before = compute_figures(snapshot, server, earlier)
     if min(before.coverage or 0, after.coverage or 0) < LEAST_COVERAGE:
         return after, before, None
     return after, before, compare_averages(before.total, before.count, after.total, after.count)

@@ -157,7 +157,7 @@ def _read_figures(
     Raises SnapshotError if they contradict the row of the server or the statistics: a forged file
     with matching digests can hold anything.
     """
-    (figures,) = compute_figures(snapshot, server, [window])
+    figures = compute_figures(snapshot, server, window)
     is_last_within = last_in_snapshot and window.includes(last_in_snapshot.observed_at)
     is_last_wrong = is_last_within and _get_observation(figures, -1) != last_in_snapshot
     if is_last_wrong or compute_statistics(figures.observations.players.tolist()) != statistics:

@@ -1,7 +1,7 @@
 """Read the observations of servers as arrays, and compute the figures of a window."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -182,20 +182,12 @@ def find_gaps(instants: Numbers, interval: float) -> list[tuple[int, int]]:
     return list(zip(instants[gaps].tolist(), instants[gaps + 1].tolist(), strict=True))
 
 
-def compute_figures(
-    snapshot: Snapshot, server: ServerRow, windows: Sequence[Window]
-) -> list[WindowFigures]:
-    """Return the figures of a server in each of some windows that overlap or touch.
+def compute_figures(snapshot: Snapshot, server: ServerRow, window: Window) -> WindowFigures:
+    """Return the figures of a server in a window.
 
     Raises SnapshotError.
     """
-    hull = Window(min(one.start for one in windows), max(one.end for one in windows))
-    read = read_observations(snapshot, server, hull)
-    figures = []
-    for window in windows:
-        part = window.locate(read.instants)
-        figures.append(WindowFigures(Observations(read.instants[part], read.players[part]), window))
-    return figures
+    return WindowFigures(read_observations(snapshot, server, window), window)
 
 
 def find_last_observed_at(snapshot: Snapshot, server: ServerRow, until: int) -> int | None:
