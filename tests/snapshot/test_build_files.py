@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from conftest import AS_OF, SERVERS, Build, Cli, csv, ndjson, server, srvstat
-from srvstat.files.atomic import atomic_write
+from srvstat.files.writing import atomic_write
 from support.process import replace_descriptor
 from support.snapshots import (
     COMMAND,

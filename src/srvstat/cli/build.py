@@ -42,8 +42,8 @@ from srvstat.contract.responses import GAMES
 from srvstat.contract.time import Window, find_window
 from srvstat.documents.document import import_pyarrow
 from srvstat.documents.snapshot import DryRun
-from srvstat.files.atomic import check_new_folder
 from srvstat.files.reading import STDIN
+from srvstat.files.writing import check_new_folder
 from srvstat.operations.answers import check_coverage
 from srvstat.render.rows import encode_rows
 from srvstat.render.summary import (

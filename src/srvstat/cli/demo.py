@@ -18,8 +18,8 @@ from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
 from srvstat.contract.requests import build_compare_request
 from srvstat.contract.time import format_instant, parse_instant
-from srvstat.files.atomic import write_atomically
 from srvstat.files.paths import convert_errors, convert_write_errors
+from srvstat.files.writing import write_atomically
 from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.snapshot.write.build import build
 from srvstat.snapshot.write.intake import Inputs

@@ -28,7 +28,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import MissingLibraryError, ParameterError, UsageError
 from srvstat.contract.requests import parse_range
 from srvstat.contract.time import DEFAULT_RANGE
-from srvstat.files.atomic import check_name, check_target
+from srvstat.files.writing import check_name, check_target
 from srvstat.fleet.results import RESULT_EXTENSIONS, find_extension
 from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summary
 from srvstat.snapshot.digests import MAX_SHARDS

@@ -24,7 +24,7 @@ from srvstat.cli.output import report as report_lines
 from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.documents.analysis import Report
-from srvstat.files.atomic import check_name, check_target, write_atomically
+from srvstat.files.writing import check_name, check_target, write_atomically
 from srvstat.render.pictures import PictureDocument, draw_sheet
 from srvstat.render.report import render_report
 from srvstat.render.svg import Theme, encode_png, encode_svg

@@ -13,8 +13,8 @@ from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.responses import GAMES
 from srvstat.documents.snapshot import BuildSummary
-from srvstat.files.atomic import check_name, check_target, write_atomically
 from srvstat.files.reading import STDIN
+from srvstat.files.writing import check_name, check_target, write_atomically
 from srvstat.render.summary import format_dropped_rows
 from srvstat.snapshot.write.intake import RejectLimit
 from srvstat.sources import registry

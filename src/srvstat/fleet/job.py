@@ -15,8 +15,8 @@ from srvstat.contract.responses import ServerResult, build_result
 from srvstat.contract.stats import Growth, Statistics
 from srvstat.contract.time import Range, find_window
 from srvstat.documents.snapshot import FleetSummary, Manifest, ManifestShard, seal_manifest
-from srvstat.files.atomic import atomic_folder, atomic_write, write_file
 from srvstat.files.paths import convert_write_errors
+from srvstat.files.writing import atomic_folder, atomic_write, write_file
 from srvstat.fleet.engine import Engine, Identified, Job, Progress, Resolved, Servers, open_engine
 from srvstat.fleet.processes import WorkerError, count_cores, do_jobs
 from srvstat.fleet.results import find_extension, write_results

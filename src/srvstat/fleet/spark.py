@@ -38,9 +38,9 @@ from srvstat.contract.responses import GAMES, GrowthFields, ServerResult
 from srvstat.contract.stats import Growth, compute_growth, compute_histogram_statistics
 from srvstat.contract.time import DAY_MS, DAYS, DEFAULT_RANGE, LATEST, Range
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.files.atomic import atomic_write, check_target
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import is_url
+from srvstat.files.writing import atomic_write, check_target
 from srvstat.fleet.results import find_extension, write_results
 from srvstat.snapshot.write.intake import AFTER_AS_OF, RejectLimit
 from srvstat.snapshot.write.refusals import SourceRows

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from srvstat.contract.errors import OutputError, SnapshotError, SourceError, UsageError
 from srvstat.documents.snapshot import BuildSummary
-from srvstat.files.atomic import atomic_write, check_name
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import STDIN
+from srvstat.files.writing import atomic_write, check_name
 from srvstat.snapshot.blocks import (
     NOTHING,
     Kept,

@@ -18,9 +18,9 @@ from srvstat.contract.time import (
     format_instant,
 )
 from srvstat.documents.snapshot import BundleSummary, ExportSummary
-from srvstat.files.atomic import atomic_folder, atomic_write, check_name, write_file
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import STDIN
+from srvstat.files.writing import atomic_folder, atomic_write, check_name, write_file
 from srvstat.snapshot.blocks import derive
 from srvstat.snapshot.read.observations import iter_observations, read_observations
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot

@@ -11,9 +11,8 @@ from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
 from srvstat.contract.time import NO_TIME_ZONE, NOT_MILLISECONDS
 from srvstat.documents.snapshot import Remedy
-from srvstat.files.atomic import atomic_write
 from srvstat.files.paths import convert_write_errors
-from srvstat.files.reading import Stream, is_stream, open_stream
+from srvstat.files.writing import Stream, atomic_write, is_stream, open_stream
 from srvstat.snapshot.rows import ServerRow
 from srvstat.snapshot.write.intake import AFTER_AS_OF, Inputs, Intake, Reason, RejectLimit, Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS, Roster

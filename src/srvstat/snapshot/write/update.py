@@ -12,8 +12,8 @@ from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.responses import GAMES
 from srvstat.contract.time import format_instant
 from srvstat.documents.snapshot import UpdateSummary
-from srvstat.files.atomic import atomic_write, copy_in_background, lock_file
 from srvstat.files.paths import compute_identity
+from srvstat.files.writing import atomic_write, copy_in_background, lock_file
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.rows import (
     BLOCKS_PER_SERVER,

@@ -12,14 +12,14 @@ import pytest
 
 from conftest import Cli
 from srvstat.contract.errors import OutputError, SourceError, SrvstatError, UsageError
-from srvstat.files.atomic import (
+from srvstat.files.paths import convert_errors
+from srvstat.files.writing import (
     atomic_folder,
     atomic_write,
     copy_in_background,
     sweep_drafts,
     write_file,
 )
-from srvstat.files.paths import convert_errors
 from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("here")
