@@ -6,7 +6,9 @@ import io
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from string import ascii_letters, digits
@@ -123,81 +125,68 @@ def _write_sources(directory: Path, random: Random, rows: Sequence[Row]) -> list
     parts = [folder / f"{number} {random.choice(HOSTILE)} #%41.parquet" for number in range(3)]
     parts.append(folder / "month=2026-02" / "part é.parquet")
     parts[-1].parent.mkdir()
-    writers: dict[Path, Callable[[Path, Random, list[Row]], None]] = {
-        directory / "week's *.csv": _write_csv,
-        directory / "week?.ndjson.gz": _write_ndjson,
-        directory / "other.parquet": _write_other,
-        directory / "texts.parquet": _write_texts,
-        **dict.fromkeys(parts, _write_plain),
+    name, at, _ = rows[0]
+    no_count: list[Row] = [(name, at, -1), (name, at, None), (name, -1, 5), (None, at, 5)]
+    plain: list[Row] = [
+        *no_count, (name, at, MAX_PLAYERS + 1), (name, None, 5), (name, 1 << 62, 5), ("", at, 5),
+    ]  # fmt: skip
+    text: list[Row] = [
+        (name, at, -1), (name, at, "1.5"), (name, at, MAX_PLAYERS + 1), (name, "yesterday", 5),
+        (name, "2026-01-01T00:00", 5), ("", at, 5), (name, at, ""),
+    ]  # fmt: skip
+    json_rows: list[Row] = [(name, at, 1.0), (name, at, True), (None, at, 5), (name, None, 5)]
+    quoted: list[Row] = [(name, at, "1_0"), (name, "now", 5), (name, at, "")]
+    writers: dict[Path, tuple[Callable[[Path, Random, list[Row]], None], list[Row]]] = {
+        directory / "week's *.csv": (_write_csv, text),
+        directory / "week?.ndjson.gz": (_write_ndjson, json_rows),
+        directory / "other.parquet": (_write_other, no_count),
+        directory / "texts.parquet": (_write_texts, quoted),
+        **dict.fromkeys(parts, (partial(_write_parquet, schema=PLAIN), plain)),
     }
-    shares: dict[Path, list[Row]] = {path: [] for path in writers}
+    shares = {path: random.choices(bad, k=len(bad)) for path, (_, bad) in writers.items()}
     for row in rows:
         shares[random.choice(list(shares))].append(row)
-    for path, write in writers.items():
+    for path, (write, _) in writers.items():
+        random.shuffle(shares[path])
         write(path, random, shares[path])
     return [*(path for path in writers if path.parent == directory), folder]
 
 
 def _write_csv(path: Path, random: Random, rows: list[Row]) -> None:
-    name, at, _ = rows[0]
-    bad: list[Row] = [
-        (name, at, -1), (name, at, "1.5"), (name, at, MAX_PLAYERS + 1), (name, "yesterday", 5),
-        (name, "2026-01-01T00:00", 5), ("", at, 5), (name, at, ""),
-    ]  # fmt: skip
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator=random.choice(["\n", "\r\n"]))
     writer.writerow(["serverId", "observedAt", "players"])
     writer.writerows(
         (name, random.choice([at, format_instant(at) if isinstance(at, int) else at]), players)
-        for name, at, players in _mix(random, rows, bad)
+        for name, at, players in rows
     )
     path.write_text(stream.getvalue(), encoding="utf-8", newline="")
 
 
-def _write_ndjson(path: Path, random: Random, rows: list[Row]) -> None:
-    name, at, _ = rows[0]
-    bad: list[Row] = [(name, at, 1.0), (name, at, True), (None, at, 5), (name, None, 5)]
+def _write_ndjson(path: Path, _random: Random, rows: list[Row]) -> None:
     lines = [
         json.dumps({"serverId": name, "observedAt": at, "players": players})
-        for name, at, players in _mix(random, rows, bad)
+        for name, at, players in rows
     ]
     path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
 
 
-def _write_plain(path: Path, random: Random, rows: list[Row]) -> None:
-    name, at, _ = rows[0]
-    bad: list[Row] = [
-        (name, at, -1), (name, at, MAX_PLAYERS + 1), (name, at, None), (name, None, 5),
-        (None, at, 5), (name, -1, 5), (name, 1 << 62, 5), ("", at, 5),
-    ]  # fmt: skip
-    _write_parquet(path, random, PLAIN, _mix(random, rows, bad))
-
-
 def _write_other(path: Path, random: Random, rows: list[Row]) -> None:
-    name, at, _ = rows[0]
-    bad: list[Row] = [(name, at, -1), (name, at, None), (name, -1, 5), (None, at, 5)]
     cells = [
         # Digits beyond milliseconds are cut.
-        (name, None if at is None else at * 1000 + random.randrange(1000), players)
-        for name, at, players in _mix(random, rows, bad)
+        (name, at * 1000 + random.randrange(1000), players)
+        for name, at, players in rows
+        if (players or 0) < 1 << 31
     ]
-    _write_parquet(path, random, OTHER, [row for row in cells if (row[2] or 0) < 1 << 31])
+    _write_parquet(path, random, cells, OTHER)
 
 
 def _write_texts(path: Path, random: Random, rows: list[Row]) -> None:
-    name, at, _ = rows[0]
-    bad: list[Row] = [(name, at, "1_0"), (name, "now", 5), (name, at, "")]
-    cells = [(name, str(at), str(players)) for name, at, players in _mix(random, rows, bad)]
-    _write_parquet(path, random, TEXTS, cells)
+    cells = [(name, str(at), str(players)) for name, at, players in rows]
+    _write_parquet(path, random, cells, TEXTS)
 
 
-def _mix(random: Random, rows: list[Row], bad: list[Row]) -> list[Row]:
-    mixed = [*rows, *random.choices(bad, k=len(bad))]
-    random.shuffle(mixed)
-    return mixed
-
-
-def _write_parquet(path: Path, random: Random, schema: pa.Schema, rows: Sequence[Row]) -> None:
+def _write_parquet(path: Path, random: Random, rows: Sequence[Row], schema: pa.Schema) -> None:
     columns = dict(zip(("serverId", "observedAt", "players"), zip(*rows, strict=True), strict=True))
     arrays = [pa.array(columns.get(field.name, [None] * len(rows)), field.type) for field in schema]
     table = pa.Table.from_arrays(arrays, schema=schema)
@@ -260,10 +249,19 @@ def open_sources(*paths: Path, mapping: ColumnMapping = STRICT) -> list[Source]:
     return [Source.from_name(str(path), None, mapping) for path in paths]
 
 
+@contextmanager
+def open_job(
+    sources: Sequence[Source], conflicts: Conflicts = "first", memory: int = 512 << 20
+) -> Iterator[Engine]:
+    """Open the DuckDB engine for all observations of some sources."""
+    job = Job(sources, None, conflicts)
+    with open_engine(job, memory=memory, threads=2, progress=lambda *_: None) as engine:
+        yield engine
+
+
 def run_engine(sources: Sequence[Source], window: Window, conflicts: Conflicts) -> Outcome:
     """Return the outcome of the DuckDB engine."""
-    job = Job(sources, None, conflicts)
-    with open_engine(job, memory=512 << 20, threads=2, progress=lambda *_: None) as engine:
+    with open_job(sources, conflicts) as engine:
         return ask_engine(engine, window)
 
 
@@ -302,9 +300,7 @@ def compute_outcome(sources: Sequence[Source], window: Window, conflicts: Confli
     figures = {}
     equal = different = kept = 0
     for number, name in enumerate(IDS):
-        inside = {
-            at: n for at, n in standing.get(name, {}).items() if window.start < at <= window.end
-        }
+        inside = {at: n for at, n in standing.get(name, {}).items() if window.includes(at)}
         kept += len(inside)
         for at, players in inside.items():
             values = [row[of_pair] for row in by_instant[name][at]]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,6 +24,7 @@ from fleet.fleet_runs import (
     check_same_bytes,
     compute_outcome,
     forge_statistics,
+    open_job,
     open_sources,
     run_engine,
     write_fleet,
@@ -30,7 +32,6 @@ from fleet.fleet_runs import (
 )
 from srvstat.contract.errors import EngineError, SourceError, UsageError
 from srvstat.contract.time import BEFORE_ALL, DAYS, LATEST, Window
-from srvstat.fleet.engine import Job, open_engine
 from srvstat.fleet.rows import Conflicts
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source, read_batches
@@ -164,9 +165,8 @@ def test_repeats_and_conflicts_are_resolved_by_source_and_row(
 def test_a_conflict_names_both_rows(tmp_path: Path, ids: Sequence[str], window: Window) -> None:
     first = write_rows(tmp_path / "first.parquet", [("b", NOON, 1), ("a", NOON, 5)])
     second = write_rows(tmp_path / "second.parquet", [("a", NOON, 7)])
-    job = Job(open_sources(first, second), None, "first")
 
-    with open_engine(job, memory=None, threads=1, progress=lambda *_: None) as engine:
+    with open_job(open_sources(first, second)) as engine:
         conflict = engine.count(SERVERS._replace(ids=ids), window)[1].conflict
 
     assert conflict == (
@@ -209,13 +209,8 @@ def test_a_server_may_have_more_values_than_a_batch_has_rows(tmp_path: Path) -> 
 ROWS = [("a", NOON + shift % 5, shift) for shift in range(2_000)]
 
 
-def run(
-    *paths: Path, memory: int | None = None, change: Callable[[], object] | None = None
-) -> None:
-    job = Job(open_sources(*paths), None, "first")
-    with open_engine(job, memory=memory, threads=1, progress=lambda *_: None) as engine:
-        if change:
-            change()
+def run(*paths: Path, memory: int = 512 << 20) -> None:
+    with open_job(open_sources(*paths), memory=memory) as engine:
         ask_engine(engine, WINDOW)
 
 
@@ -229,22 +224,20 @@ def run(
     ],
     ids=["removed", "renamed", "replaced", "cut"],
 )
-def test_a_file_that_changes_is_refused(tmp_path: Path, change: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize("is_surveyed", [False, True])
+def test_a_file_that_changes_is_refused(
+    tmp_path: Path, change: Callable[[Path], object], is_surveyed: bool
+) -> None:
     path = write_rows(tmp_path / "rows.parquet", ROWS)
 
-    with pytest.raises(SourceError, match=r"rows\.parquet: changed while it was read"):
-        run(path, change=lambda: change(path))
-
-
-def test_a_file_that_changes_after_the_survey_is_refused(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "rows.parquet", ROWS)
-    job = Job(open_sources(path), None, "first")
-
-    with open_engine(job, memory=None, threads=1, progress=lambda *_: None) as engine:
-        engine.survey()
-        write_rows(path, ROWS[:-1])
+    with open_job(open_sources(path)) as engine:
+        ask: Callable[[], object] = engine.survey
+        if is_surveyed:
+            engine.survey()
+            ask = partial(engine.count, SERVERS, WINDOW)
+        change(path)
         with pytest.raises(SourceError, match=r"rows\.parquet: changed while it was read"):
-            engine.count(SERVERS, WINDOW)
+            ask()
 
 
 def test_a_damaged_page_is_found_in_its_file(tmp_path: Path) -> None:
@@ -310,8 +303,5 @@ def test_a_url_that_only_a_cluster_reads_is_refused() -> None:
 
     with pytest.raises(UsageError, match=message):
         list(read_batches(source))
-    with (
-        pytest.raises(UsageError, match=message),
-        open_engine(Job([source], None, "first"), memory=None, threads=1, progress=lambda *_: None),
-    ):
+    with pytest.raises(UsageError, match=message), open_job([source]):
         pass
