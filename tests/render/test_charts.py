@@ -175,25 +175,19 @@ def test_a_column_of_several_steps_is_the_average_of_their_observations() -> Non
     assert max(sum(map(row.count, "█░")) for row in shown.split("\n")) == 20
 
 
-def test_a_chart_is_above_the_table(build: Build, cli: Cli) -> None:
+def test_a_chart_of_few_servers_is_above_their_table(build: Build, cli: Cli) -> None:
     names = [f"s{number}" for number in range(6)]
     rows = [(name, AS_OF - at * DAY // 96, at % 7) for name in names for at in range(20)]
     path = build([server(name) for name in names], rows)
     for command in (["stats"], ["growth", "--step=day"], ["peak-hours"]):
         options = [*command, "-s", path]
-        table = cli(*options, "s1", "s2", "--table").stdout
-        shown = cli(*options, "s1", "s2", "--chart")
-        chart, _, below = shown.stdout.partition(b"\n\n")
+        chart, _, below = cli(*options, "s1", "s2", "--chart").stdout.partition(b"\n\n")
 
-        assert shown.exit_code == 0
-        assert below == table
         assert "┬".encode() in chart
-        assert cli(*options, "s1", "--chart", "--json").exit_code == 2
-        assert cli(*options, "s1", "--chart", "--format=csv").exit_code == 2
+        assert below == cli(*options, "s1", "s2", "--table").stdout
         assert "at most 5" in cli(*options, *names, "--chart").stderr
-    assert "6 given, at most 5" in cli("stats", "--all", "--chart", "-s", path).stderr
-    assert cli("stats", "--all", "--text=s3", "--chart", "-s", path).exit_code == 0
-    assert cli("stats", "--all", "--text=nothing", "--chart", "-s", path).exit_code == 0
+    for text in ("s3", "nothing"):
+        assert cli("stats", "--all", f"--text={text}", "--chart", "-s", path).exit_code == 0
 
 
 def build_days(averages: list[float | None]) -> list[StepCell]:

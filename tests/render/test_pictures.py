@@ -30,7 +30,6 @@ from srvstat.render.pictures import (
     draw_sheet,
 )
 from srvstat.render.svg import (
-    Box,
     Size,
     Theme,
     build_style,
@@ -39,7 +38,6 @@ from srvstat.render.svg import (
     fit_text,
     measure_text,
     read_palette,
-    spread_keys,
 )
 from srvstat.render.text import escape_text
 from srvstat.render.timeline import (
@@ -309,16 +307,6 @@ def test_partial_steps_are_pale_dashed_and_out_of_the_axis() -> None:
     assert notes == [
         "players, averages of a day · in UTC · pale and dashed: less than 90% observed"
     ]
-
-
-@given(st.lists(st.floats(0, 400), min_size=1, max_size=5))
-def test_keys_beside_lines_do_not_overlap(wanted: list[float]) -> None:
-    placed = spread_keys(wanted, Box(0, 20, 100, 300))
-
-    heights = sorted(placed)
-    assert all(after - before >= 17 - 1e-6 for before, after in pairwise(heights))
-    assert heights[0] >= 20 - 1e-6
-    assert heights[-1] <= 300
 
 
 @given(cases(), st.sampled_from([280, 320, 600, 960]))
