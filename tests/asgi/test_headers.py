@@ -390,16 +390,6 @@ def test_the_remaining_requests_are_accepted_and_one_more_after_the_seconds(
     assert count_accepted(limiter, limit) > quota.remaining
 
 
-@given(waits=st.lists(WAIT, max_size=30), limit=st.integers(1, 4))
-def test_a_client_that_follows_the_headers_is_never_refused(waits: list[int], limit: int) -> None:
-    clock = Clock()
-    limiter = RateLimiter(clock)
-    for wait in waits:
-        quota = limiter.count("a", limit)
-        assert quota.is_accepted
-        clock.now += wait if quota.remaining else quota.seconds * SECOND
-
-
 def test_idle_callers_are_forgotten() -> None:
     clock = Clock()
     limiter = RateLimiter(clock)

@@ -122,7 +122,7 @@ def test_a_port_can_be_reused_at_once(service: Service, small: str) -> None:
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_stops_an_idle_service_at_once(number: signal.Signals, small: str) -> None:
-    with serve(small, env={}) as service, Client(service) as silent, Client(service) as idle:
+    with serve(small) as service, Client(service) as silent, Client(service) as idle:
         idle.send(get(b"a"))
         idle.read_answer()
         began = time.monotonic()

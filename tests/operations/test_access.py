@@ -1,12 +1,11 @@
 """Read plans and keys from access files, and add keys."""
 
 import hashlib
-import multiprocessing
 import os
 import re
 import stat
 import sys
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import run
 
@@ -187,6 +186,7 @@ def test_an_omitted_range_is_checked_as_the_default() -> None:
         ),
         (PLANS + "[keys]\n", ", line 10: keys: must be an array"),
         (PLANS + format_key_table("1" * 63), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
+        (f"{PLANS}[[keys]]\nsha256 = 1".replace("\n", "\r\n"), ", line 11: keys[0].sha256: must be a string"),  # noqa: E501 - a message is one line
         (PLANS + f"[[keys]]\nsha256 = {ONE}", ", line 11: keys[0].sha256: must be a string"),
         (PLANS + '[[keys]]\nplan = "starter"', ", line 10: keys[0].sha256: missing"),
         (PLANS + f'[[keys]]\nsha256 = "{ONE}"', ", line 10: keys[0].plan: missing"),
@@ -215,12 +215,6 @@ def test_an_invalid_file_is_rejected_with_line_location_and_reason(
     path: Path, content: str | bytes, reason: str
 ) -> None:
     assert find_problem(path, content) == reason
-
-
-def test_lines_may_end_with_crlf(path: Path) -> None:
-    content = (PLANS + format_key_table("x")).replace("\n", "\r\n")
-
-    assert find_problem(path, content).startswith(", line 12: keys[0].sha256: ")
 
 
 def test_deep_nesting_is_rejected(path: Path) -> None:
@@ -280,15 +274,13 @@ def test_a_path_that_is_not_a_regular_file_is_rejected_at_once(tmp_path: Path) -
         assert refused.value.reason == f"{path}: {reason}"
 
 
-def test_an_error_at_the_end_of_a_long_file_is_located_quickly(path: Path) -> None:
+def test_an_error_at_the_end_of_a_long_file_is_located(path: Path) -> None:
+    """Quadratic work would take minutes."""
     keys = "".join(format_key_table(f"{number:064x}") for number in range(7_500))
-    content = PLANS + keys + format_key_table("x")
-    began = time.process_time()
 
-    reason = find_problem(path, content)
+    reason = find_problem(path, PLANS + keys + format_key_table("x"))
 
     assert reason.startswith(", line 30012: keys[7500].sha256: ")
-    assert time.process_time() - began < 10  # quadratic work would take minutes
 
 
 @given(access_files())
@@ -368,7 +360,7 @@ def test_a_key_cannot_be_appended_to_inline_keys(path: Path) -> None:
     assert path.read_text() == content
 
 
-def test_an_existing_key_or_an_unknown_plan_is_rejected(path: Path) -> None:
+def test_an_existing_key_an_unknown_plan_and_an_invalid_file_are_rejected(path: Path) -> None:
     key = generate_key()
     add_key(str(path), "starter", key)
     before = path.read_text()
@@ -379,14 +371,9 @@ def test_an_existing_key_or_an_unknown_plan_is_rejected(path: Path) -> None:
         add_key(str(path), "pro", generate_key())
 
     assert path.read_text() == before
-
-
-def test_no_key_is_appended_to_an_invalid_file(path: Path) -> None:
     path.write_text("nonsense")
-
     with pytest.raises(SourceError, match="line 1: not TOML"):
         add_key(str(path), "starter", generate_key())
-
     assert path.read_text() == "nonsense"
 
 
@@ -419,20 +406,15 @@ def test_a_read_only_file_is_an_output_error(path: Path) -> None:
         add_key(str(path), "starter", generate_key())
 
 
-def _add_keys(path: str, count: int) -> list[str]:
-    keys = [generate_key() for _ in range(count)]
-    for key in keys:
-        add_key(path, "starter", key)
-    return keys
+def test_keys_appended_at_the_same_time_are_all_kept(path: Path) -> None:
+    keys = [generate_key() for _ in range(60)]
 
-
-def test_keys_appended_by_two_processes_are_all_kept(path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        added = pool.starmap(_add_keys, [(str(path), 50)] * 2)
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda key: add_key(str(path), "starter", key), keys))
 
     access = read_access(str(path))
-    assert len(access.customers) == 100
-    assert all(access.find_customer(key.encode()) for keys in added for key in keys)
+    assert len(access.customers) == 60
+    assert all(access.find_customer(key.encode()) for key in keys)
 
 
 def test_replacing_the_file_meanwhile_is_an_error(path: Path) -> None:
