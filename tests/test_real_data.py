@@ -24,8 +24,7 @@ from analysis.definitions import (
     compute_figures,
     compute_growth_naively,
     compute_trend_naively,
-    describe_average,
-    describe_changes,
+    describe_growth_steps,
     select,
     split_naively,
 )
@@ -36,6 +35,7 @@ from support.markdown import read_command, read_marked_block
 
 pytestmark = pytest.mark.slow
 
+Ask = Callable[..., list[Any]]
 Rows = dict[str, list[Row]]
 """The instant and the players of each row, by the id of its server."""
 
@@ -86,7 +86,7 @@ CLOCK_CHANGES = [("2025-10-20", "2025-11-03"), ("2026-03-25", "2026-04-01")]
 
 
 @pytest.fixture
-def ask_lines(
+def ask(
     war_brokers_snapshot: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., list[Any]]:
     """Run a command on the snapshot of the rows, and return its lines of JSON."""
@@ -96,17 +96,6 @@ def ask_lines(
         ran = cli(*arguments)
         assert (ran.exit_code, ran.stderr) == (0, "")
         return [json.loads(line) for line in ran.stdout.splitlines()]
-
-    return run
-
-
-@pytest.fixture
-def ask(ask_lines: Callable[..., list[Any]]) -> Callable[..., Any]:
-    """Run a command on the snapshot of the rows, and return its document."""
-
-    def run(*arguments: str) -> Any:
-        (document,) = ask_lines(*arguments)
-        return document
 
     return run
 
@@ -136,11 +125,11 @@ FIGURES = ["--quantile", "0", "--quantile", "0.95", "--quantile", "0.999", "--ab
 
 @pytest.mark.parametrize("days", CLOCK_CHANGES)
 def test_stats_of_days_and_of_the_days_before_follow_from_the_raw_rows(
-    rows: Rows, ask: Callable[..., Any], days: tuple[str, str]
+    rows: Rows, ask: Ask, days: tuple[str, str]
 ) -> None:
     start, end = find_midnights(days)
 
-    found = ask("stats", *IDS, *build_options(days), *FIGURES, "--versus", "previous")
+    (found,) = ask("stats", *IDS, *build_options(days), *FIGURES, "--versus", "previous")
 
     assert found["window"] == {"from": format_naively(start), "to": format_naively(end)}
     assert [server["serverId"] for server in found["servers"]] == IDS
@@ -150,67 +139,59 @@ def test_stats_of_days_and_of_the_days_before_follow_from_the_raw_rows(
 
 
 @pytest.mark.parametrize("range", ["1y", "all"])
-def test_stats_of_long_ranges_follow_from_the_raw_rows(
-    rows: Rows, ask: Callable[..., Any], range: str
-) -> None:
+def test_stats_of_long_ranges_follow_from_the_raw_rows(rows: Rows, ask: Ask, range: str) -> None:
     start, end = find_year(rows)
 
-    (server,) = ask("stats", "wb-usa", "--range", range, *FIGURES)["servers"]
+    (found,) = ask("stats", "wb-usa", "--range", range, *FIGURES)
 
+    (server,) = found["servers"]
     window = (None if range == "all" else start, end)
     assert server == server | compute_figures(rows["wb-usa"], window)
 
 
-def test_top_orders_all_servers_by_the_means_of_the_raw_rows(
-    rows: Rows, ask: Callable[..., Any]
-) -> None:
+def test_top_orders_all_servers_by_the_means_of_the_raw_rows(rows: Rows, ask: Ask) -> None:
     _, end = find_year(rows)
     kept = {name: select(of_server, (end - 30 * DAY, end)) for name, of_server in rows.items()}
     means = {name: mean(Fraction(row[1]) for row in some) for name, some in kept.items()}
     names = sorted(means, key=lambda name: (-means[name], name))
 
-    servers = ask("top", "--range", "30d", "-n", "31", *FIGURES)["servers"]
+    (found,) = ask("top", "--range", "30d", "-n", "31", *FIGURES)
 
-    assert [server["serverId"] for server in servers] == names
-    for server in servers[:5]:
+    assert [server["serverId"] for server in found["servers"]] == names
+    for server in found["servers"][:5]:
         name = server["serverId"]
         assert server == server | compute_figures(kept[name], (end - 30 * DAY, end))
 
 
-@pytest.mark.parametrize(("step", "days"), [("day", 30), ("week", 60), ("month", 90)])
+@pytest.mark.parametrize(
+    ("name", "step", "days"),
+    [("wb-usa", "day", 30), ("wb-europe", "week", 60), ("wb-asia-clan", "month", 90)],
+)
 def test_growth_by_local_steps_follows_from_the_raw_rows(
-    rows: Rows, ask: Callable[..., Any], step: str, days: int
+    rows: Rows, ask: Ask, name: str, step: str, days: int
 ) -> None:
     _, end = find_year(rows)
-    window, before = (end - days * DAY, end), (end - 2 * days * DAY, end - days * DAY)
+    of_one, window = rows[name], (end - days * DAY, end)
     options = ["--step", step, "--range", f"{days}d", "--tz", "Europe/Berlin"]
 
-    servers = ask("growth", *IDS, *options)["servers"]
+    (found,) = ask("growth", name, *options)
 
-    for name, server in zip(IDS, servers, strict=True):
-        steps = split_naively(rows[name], window, step, BERLIN)
-        values, previous = (
-            [players for _, players in select(rows[name], some)] for some in (window, before)
-        )
-        assert server["growth"] == compute_growth_naively(values)
-        assert server["previousGrowth"] == compute_growth_naively(previous)
-        change, coverage = compute_change_naively(rows[name], window)
-        assert (server["change"], server["previousCoverage"]) == (change, coverage)
-        whole_days = split_naively(rows[name], window, "day", BERLIN)
-        assert server["playersPerWeek"] == compute_trend_naively(whole_days)
-        assert server["steps"] == [
-            {
-                **one.describe(),
-                **describe_average(one.values),
-                "change": change,
-                "growth": compute_growth_naively(one.values),
-            }
-            for one, change in zip(steps, describe_changes(steps), strict=True)
-        ]
+    (server,) = found["servers"]
+    steps = split_naively(of_one, window, step, BERLIN)
+    whole_days = steps if step == "day" else split_naively(of_one, window, "day", BERLIN)
+    values, previous = (
+        [players for _, players in select(of_one, some)]
+        for some in (window, (end - 2 * days * DAY, end - days * DAY))
+    )
+    assert server["growth"] == compute_growth_naively(values)
+    assert server["previousGrowth"] == compute_growth_naively(previous)
+    assert (server["change"], server["previousCoverage"]) == compute_change_naively(of_one, window)
+    assert server["playersPerWeek"] == compute_trend_naively(whole_days)
+    assert server["steps"] == describe_growth_steps(steps)
 
 
-def test_history_without_steps_is_the_raw_rows(rows: Rows, ask_lines: Callable[..., Any]) -> None:
-    assert ask_lines("history", *IDS, *build_options(CLOCK_CHANGES[0])) == [
+def test_history_without_steps_is_the_raw_rows(rows: Rows, ask: Ask) -> None:
+    assert ask("history", *IDS, *build_options(CLOCK_CHANGES[0])) == [
         {"serverId": name, "observedAt": format_naively(at), "players": players}
         for name in IDS
         for at, players in select(rows[name], find_midnights(CLOCK_CHANGES[0]))
@@ -218,11 +199,12 @@ def test_history_without_steps_is_the_raw_rows(rows: Rows, ask_lines: Callable[.
 
 
 def test_servers_have_the_intervals_and_the_coverage_of_their_raw_rows(
-    rows: Rows, ask: Callable[..., Any]
+    rows: Rows, ask: Ask
 ) -> None:
     _, end = find_year(rows)
 
-    servers = {server["id"]: server for server in ask("servers")["servers"]}
+    (found,) = ask("servers")
+    servers = {server["id"]: server for server in found["servers"]}
 
     assert servers.keys() == rows.keys()
     for name, of_server in rows.items():
@@ -266,19 +248,18 @@ def read_root(path: str) -> str:
         return snapshot.root
 
 
-def read_rows(path: str) -> dict[str, list[tuple[int, int]]]:
+def read_rows(path: str) -> Rows:
     """Return the observations of each server, by its id."""
     rows = defaultdict(list)
-    query = "SELECT id, observed_at, players FROM observations JOIN servers USING (server)"
-    with closing(sqlite3.connect(path)) as connection:
-        for name, at, players in connection.execute(query):
+    with srvstat.open_snapshot(path) as snapshot:
+        for name, at, players in snapshot.history(range="all"):
             rows[name].append((at, players))
     return rows
 
 
 @pytest.mark.usefixtures("here")
 def test_war_brokers_wide_has_the_observations_of_the_long_file(
-    war_brokers_rows: dict[str, list[tuple[int, int]]], cli: Cli
+    war_brokers_rows: Rows, cli: Cli
 ) -> None:
     words = COMMANDS["war-brokers.db"]
     run(cli, *words)

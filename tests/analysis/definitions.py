@@ -247,10 +247,6 @@ def measure(lasting: Sequence[tuple[Fraction, Fraction]], start: int, end: int) 
     return sum((part for part in parts if part > 0), Fraction(0))
 
 
-def describe_average(values: Sequence[int]) -> dict[str, Any]:
-    return {"averagePlayers": compute_mean(values)}
-
-
 def compare_naively(before: Sequence[int], after: Sequence[int]) -> dict[str, Any]:
     """Return the change from the average of some counts to that of others."""
     old, new = (Fraction(sum(values), len(values)) for values in (before, after))
@@ -258,12 +254,20 @@ def compare_naively(before: Sequence[int], after: Sequence[int]) -> dict[str, An
     return {"players": float(new - old), "percentage": percentage}
 
 
-def describe_changes(steps: Sequence[NaiveStep]) -> list[dict[str, Any] | None]:
-    """Return the change of each step against the one before, if both are whole."""
-    found: list[dict[str, Any] | None] = [None] * len(steps)
-    for at, (before, after) in enumerate(pairwise(steps), 1):
+def describe_growth_steps(steps: Sequence[NaiveStep]) -> list[dict[str, Any]]:
+    """Return the steps of growth; a change needs two successive whole steps with observations."""
+    found = [
+        {
+            **one.describe(),
+            "averagePlayers": compute_mean(one.values),
+            "change": None,
+            "growth": compute_growth_naively(one.values),
+        }
+        for one in steps
+    ]
+    for shown, (before, after) in zip(found[1:], pairwise(steps), strict=True):
         if all(one.values and not one.is_partial for one in (before, after)):
-            found[at] = compare_naively(before.values, after.values)
+            shown["change"] = compare_naively(before.values, after.values)
     return found
 
 

@@ -30,8 +30,7 @@ from analysis.definitions import (
     compute_mean,
     compute_timeline_naively,
     compute_trend_naively,
-    describe_average,
-    describe_changes,
+    describe_growth_steps,
     read_figures,
     select,
     series,
@@ -513,15 +512,7 @@ def test_growth_follows_from_the_rows(
         values = [n for _, n in select(rows, window)]
         steps = split_naively(rows, (start, window.end), step, clock, first)
         days = split_naively(rows, (start, window.end), "day", clock, first)
-        assert shown["steps"] == [
-            {
-                **one.describe(),
-                **describe_average(one.values),
-                "change": change,
-                "growth": compute_growth_naively(one.values),
-            }
-            for one, change in zip(steps, describe_changes(steps), strict=True)
-        ]
+        assert shown["steps"] == describe_growth_steps(steps)
         assert shown["playersPerWeek"] == compute_trend_naively(days)
         assert shown["growth"] == compute_growth_naively(values)
         assert shown["sampleCount"] == len(values)
