@@ -59,18 +59,33 @@ _MOST_SMALL = 4
 _MOST_TIMES_HIGHER = 4
 """Areas whose highest values differ by a greater factor have scales of their own."""
 _ROW_DOTS, _COLUMN_DOTS = 4, 2
-"""The dots of a cell, one above the other and side by side."""
+"""The dots of a Braille pattern, one above the other and side by side."""
 _BLANK = 0x2800
-"""The Braille pattern without dots. Each dot is a bit of the others."""
-_LEFT_DOTS = (0, 0x40, 0x44, 0x46, 0x47, 0x40, 0x04, 0x02, 0x01)
-_RIGHT_DOTS = (0, 0x80, 0xA0, 0xB0, 0xB8, 0x80, 0x20, 0x10, 0x08)
-"""The dots of a column by its pattern.
-
-A pattern is a number of dots from below or, above `_ROW_DOTS`, a single dot at a height from 1 on.
-"""
+_DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
+"""The bits of the dots, from below, in the left and in the right column of a pattern."""
 
 Cells = Sequence[analysis.StepCell]
 """The values of a server. A value of a partial step is pale, and does not determine the scale."""
+
+
+ChartDocument = (
+    analysis.Distribution | analysis.GrowthDocument | analysis.PeakHours | analysis.StepTable
+)
+
+
+def render_chart(document: ChartDocument, screen: Screen) -> str:
+    """Render a document as a chart.
+
+    Columns have eight levels a row, where Braille dots have four. Each server has a scale of its
+    own, because the shape counts: on a common scale, a small server beside a large one is flat.
+    """
+    if isinstance(document, analysis.StepTable):
+        return _render_steps(document, screen)
+    if isinstance(document, analysis.Distribution):
+        return _render_distribution(document, screen)
+    if isinstance(document, analysis.GrowthDocument):
+        return _render_growth(document, screen)
+    return _render_peak_hours(document, screen)
 
 
 class Tick(NamedTuple):
@@ -298,36 +313,26 @@ def _draw_area(cells: Cells, scale: Scale) -> list[Text]:
     value, only the upper edge is drawn, at most at the upper end of the scale.
     """
     height = scale.height * _ROW_DOTS
-    dots = [
+    heights = [
         0 if cell.players is None else min(max(round(cell.players / scale.top * height), 1), height)
         for cell in cells
     ]
     rows = []
-    for row in range(scale.height - 1, -1, -1):
-        patterns = [
-            _find_pattern(one - row * _ROW_DOTS, is_edge=cell.is_partial)
-            for one, cell in zip(dots, cells, strict=True)
-        ]
-        rows.append(_draw_row(patterns))
+    for row in reversed(range(scale.height)):
+        bits = []
+        for at, cell in enumerate(cells):
+            dots = max(heights[at] - row * _ROW_DOTS, 0)
+            first = dots - 1 if cell.is_partial else 0
+            bits.append(sum(_DOTS[at % 2][first:dots]))
+        patterns = zip(bits[::2], bits[1::2], strict=True)
+        text = "".join(chr(_BLANK | left | right) for left, right in patterns)
+        line = Text(text.replace(chr(_BLANK), " "), _STYLE)
+        for at in range(0, len(cells), 2):
+            drawn = [cells[one] for one in (at, at + 1) if bits[one]]
+            if drawn and all(cell.is_partial for cell in drawn):
+                line.stylize("dim", at // 2, at // 2 + 1)
+        rows.append(line)
     return rows
-
-
-def _find_pattern(dots: int, *, is_edge: bool) -> int:
-    """Return the pattern of a column in a row, filled or only with the edge that is in it."""
-    if is_edge:
-        return _ROW_DOTS + dots if 0 < dots <= _ROW_DOTS else 0
-    return min(max(dots, 0), _ROW_DOTS)
-
-
-def _draw_row(patterns: Sequence[int]) -> Text:
-    """Return a row of characters, each with the patterns of its left and its right column."""
-    pairs = list(zip(patterns[::2], patterns[1::2], strict=True))
-    cells = "".join(chr(_BLANK | _LEFT_DOTS[left] | _RIGHT_DOTS[right]) for left, right in pairs)
-    row = Text(cells.replace(chr(_BLANK), " "), _STYLE)
-    for at, pair in enumerate(pairs):
-        if max(pair) > _ROW_DOTS and not any(0 < one <= _ROW_DOTS for one in pair):
-            row.stylize("dim", at, at + 1)
-    return row
 
 
 def _render_nothing(reason: str, screen: Screen) -> str:
@@ -382,26 +387,6 @@ def _list_blank_notes(columns: Iterable[Cells], blank: str, screen: Screen) -> I
         yield f"{(_THIRDS if screen.ascii_only else _EIGHTHS)[1]} is 0"
     if None in values:
         yield f"blank is {blank}"
-
-
-ChartDocument = (
-    analysis.Distribution | analysis.GrowthDocument | analysis.PeakHours | analysis.StepTable
-)
-
-
-def render_chart(document: ChartDocument, screen: Screen) -> str:
-    """Render a document as a chart.
-
-    Columns have eight levels a row, where Braille dots have four. Each server has a scale of its
-    own, because the shape counts: on a common scale, a small server beside a large one is flat.
-    """
-    if isinstance(document, analysis.StepTable):
-        return _render_steps(document, screen)
-    if isinstance(document, analysis.Distribution):
-        return _render_distribution(document, screen)
-    if isinstance(document, analysis.GrowthDocument):
-        return _render_growth(document, screen)
-    return _render_peak_hours(document, screen)
 
 
 def _render_distribution(document: analysis.Distribution, screen: Screen) -> str:
