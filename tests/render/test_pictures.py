@@ -451,7 +451,7 @@ def test_steps_without_observations_have_no_bar_and_partial_ones_are_pale() -> N
 
     first, second, partial = read_heights(picture)
     assert abs(second - 2 * first) < 0.2
-    # The scale is that of the whole days, and ends at 10.
+    # Only whole days determine the scale, which ends at 10.
     assert partial == second
     classes = [one.get("class") for one in find_all(picture, "bar")]
     assert classes == ["bar", "bar", "bar partial"]

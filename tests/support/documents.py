@@ -169,7 +169,7 @@ def build_case(
 ) -> Case:
     """Return the timeline of observations; the window cuts `cut` milliseconds of the first step.
 
-    `shares` are those of the steps that are in no gap, 1 without them.
+    `shares` are the observed shares of the steps that are in no gap, 1 without them.
     """
     length = hours * HOUR
     end = FIRST + len(players[0]) * length
@@ -221,7 +221,7 @@ def find_all(picture: Element, css: str) -> list[Element]:
 
 
 class Line(NamedTuple):
-    """The place of a line of text in a picture; `y` is that of its base line."""
+    """The place of a line of text in a picture; `y` is its base line."""
 
     left: float
     right: float

@@ -69,11 +69,11 @@ def choose_time_ticks(
     """Return at most `most` ticks at round local times from `start` to `end`, ascending.
 
     They are minutes, hours, days, Mondays, months or years, with labels such as `12:00`, `Mar 4`,
-    `Mar` and `2026`: midnight has the label of its day, and the first of January, among months,
-    that of its year. A time that the clock skips has no tick, but a day always has one. Their
-    distance is at least about `least` milliseconds.
+    `Mar` and `2026`: midnight is labeled with its day, and among months, January with its year. A
+    time that the clock skips has no tick, but a day always has one. Ticks are at least about
+    `least` milliseconds apart.
     """
-    # A clock that is set back shows times before that of the start and after that of the end.
+    # A clock that is set back shows earlier times than at the start, and later ones than at the end.
     low = _convert_to_local(start, zone) - timedelta(hours=2)
     high = _convert_to_local(end, zone) + timedelta(hours=2)
     for step in _STEPS:

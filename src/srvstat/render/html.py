@@ -132,7 +132,7 @@ def build_list(items: Iterable[Children]) -> Element:
     return build("ul", *(build("li", *item) for item in items))
 
 
-def join_words(items: Sequence[Children], pair: str = " and ") -> list[Child]:
+def join_words(items: Sequence[Child | Children], pair: str = " and ") -> list[Child]:
     """Join parts of a sentence: `a`, `a and b`, `a, b, and c`; `pair` joins two."""
     joined: list[Child] = []
     for at, item in enumerate(items):
@@ -140,7 +140,7 @@ def join_words(items: Sequence[Children], pair: str = " and ") -> list[Child]:
             joined.append(("", pair, ", and ")[min(at, 2)])
         elif at:
             joined.append(", ")
-        joined += item
+        joined += [item] if isinstance(item, Child) else item
     return joined
 
 

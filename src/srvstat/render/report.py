@@ -10,17 +10,7 @@ from xml.etree.ElementTree import Element, tostring
 from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
-from srvstat.documents.analysis import (
-    GrowthDocument,
-    GrowthStepPart,
-    HourPart,
-    Report,
-    ServerGrowth,
-    ServerPeakHours,
-    ServerStatistics,
-    Stats,
-    Timeline,
-)
+from srvstat.documents import analysis
 from srvstat.documents.document import LEAST_COVERAGE, WindowPart, is_silent, remove_color_codes
 from srvstat.render import figures, pictures, text
 from srvstat.render.html import (
@@ -55,7 +45,7 @@ _STYLES = ("palette.css", "pictures.css", "chart.css", "report.css")
 _SCRIPTS = (*CHART_SCRIPTS, "report.js")
 
 
-def render_report(report: Report) -> bytes:
+def render_report(report: analysis.Report) -> bytes:
     """Return the page of a report. Equal reports give equal bytes."""
     labels = Labels.choose(report.stats.servers, report.time_zone)
     style = "\n".join(map(read_asset, _STYLES))
@@ -65,7 +55,7 @@ def render_report(report: Report) -> bytes:
     return f"<!DOCTYPE html>\n{tostring(page, encoding='unicode', method='html')}\n".encode()
 
 
-def _build_head(report: Report, style: str, scripts: list[str]) -> Element:
+def _build_head(report: analysis.Report, style: str, scripts: list[str]) -> Element:
     policy = (
         f"default-src 'none'; style-src {_hash_source(style)};"
         f" script-src {' '.join(map(_hash_source, scripts))};"
@@ -92,7 +82,7 @@ def _hash_source(source: str) -> str:
     return f"'sha256-{b64encode(digest).decode()}'"
 
 
-def _build_body(report: Report, labels: Labels, scripts: list[str]) -> Element:
+def _build_body(report: analysis.Report, labels: Labels, scripts: list[str]) -> Element:
     sections = list(_build_sections(report, labels))
     links = [[build("a", one[0].text or "", href=f"#{one.get('id')}")] for one in sections]
     body = build(
@@ -107,14 +97,14 @@ def _build_body(report: Report, labels: Labels, scripts: list[str]) -> Element:
     return body
 
 
-def _build_headline(report: Report, labels: Labels) -> Iterator[Element]:
+def _build_headline(report: analysis.Report, labels: Labels) -> Iterator[Element]:
     yield build("h1", build("bdi", report.title))
     if not all(name in text.escape_text(report.title) for name in labels.names):
-        yield build("p", *join_words([[one] for one in labels.build_names()]), class_="servers")
+        yield build("p", *join_words(labels.build_names()), class_="servers")
     yield build("p", *_describe_window(report, labels), class_="window")
 
 
-def _describe_window(report: Report, labels: Labels) -> Iterator[Child]:
+def _describe_window(report: analysis.Report, labels: Labels) -> Iterator[Child]:
     """Yield the window in words; one without a beginning begins with the first observation."""
     window = report.timeline.window
     start = window.to if window.from_ is None else window.from_
@@ -127,7 +117,7 @@ def _describe_window(report: Report, labels: Labels) -> Iterator[Child]:
     yield f" ({report.time_zone})"
 
 
-def _build_sections(report: Report, labels: Labels) -> Iterator[Element]:
+def _build_sections(report: analysis.Report, labels: Labels) -> Iterator[Element]:
     """Yield the sections. Without any observation, there are no pictures."""
     is_observed = any(server.sample_count for server in report.stats.servers)
     yield build_section("summary", "Summary", build_list(summarize(report, labels)))
@@ -141,7 +131,7 @@ _UNSAFE = re.compile(r"[^ -~]|[<>&]")
 """Characters that could end a script element or, with `-o -`, control a terminal."""
 
 
-def _encode_data(timeline: Timeline) -> str:
+def _encode_data(timeline: analysis.Timeline) -> str:
     """Return the timeline as ASCII JSON that can't end the script element around it.
 
     It has totals in place of averages, which have up to 17 digits; report.js divides them again.
@@ -163,7 +153,7 @@ _FIRST_LAST = "First → last"
 """The heading of the first and the last count of a window."""
 
 
-def _list_comparison(report: Report, labels: Labels) -> Iterator[Element]:
+def _list_comparison(report: analysis.Report, labels: Labels) -> Iterator[Element]:
     stats = report.stats
     names = [_build_server(server, number) for number, server in enumerate(stats.servers, 1)]
     yield build_table("Figures of the servers", ("Figure", *names), _list_rows(stats, labels))
@@ -172,7 +162,7 @@ def _list_comparison(report: Report, labels: Labels) -> Iterator[Element]:
         yield build_note(record, labels.build_time(stats.as_of), ".")
 
 
-def _build_server(server: ServerStatistics, number: int) -> Element:
+def _build_server(server: analysis.ServerStatistics, number: int) -> Element:
     shown = remove_color_codes(server.hostname)
     hostname = build("bdi", shown if shown.strip() else server.server_id)
     identifiers = build_remark(f"{server.server_id} {server.cfx_id}")
@@ -182,7 +172,7 @@ def _build_server(server: ServerStatistics, number: int) -> Element:
     return build("span", key, hostname, " ", identifiers, class_="server")
 
 
-def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
+def _list_rows(stats: analysis.Stats, labels: Labels) -> Iterator[Children]:
     servers = stats.servers
     yield ["Players"]
     yield ["Current", *(_build_current(one, stats) for one in servers)]
@@ -205,14 +195,14 @@ def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
     yield ["Coverage", *(build_figure(one.coverage, text.format_share) for one in servers)]
 
 
-def _build_current(server: ServerStatistics, stats: Stats) -> Child:
+def _build_current(server: analysis.ServerStatistics, stats: analysis.Stats) -> Child:
     last = server.last_observed_at
     if is_silent(last, stats.as_of):
         return figures.format_last_seen(last, stats.as_of, ZoneInfo(stats.time_zone))
     return build_whole(server.current_players)
 
 
-def _build_change(server: ServerStatistics, window: WindowPart) -> Element:
+def _build_change(server: analysis.ServerStatistics, window: WindowPart) -> Element:
     """Build the change of an average, in players and in percent, or the reason why there is none.
 
     It has a color.
@@ -229,13 +219,13 @@ def _build_change(server: ServerStatistics, window: WindowPart) -> Element:
     return build("span", *parts, class_=css)
 
 
-def _build_first_last(server: ServerStatistics) -> Element:
+def _build_first_last(server: analysis.ServerStatistics) -> Element:
     """Build the first and the last count of a window, without a color."""
     rise = server.growth.players
     return build_number(rise, figures.format_first_last(server.first_players, rise))
 
 
-def _build_peak(server: ServerStatistics, labels: Labels) -> Element:
+def _build_peak(server: analysis.ServerStatistics, labels: Labels) -> Element:
     """Build the peak with the times at which it was first and last observed."""
     first, last = server.peak_first_at, server.peak_last_at
     times: list[Child] = []
@@ -254,7 +244,7 @@ def _build_drawing(draw: Callable[..., Element], height: int, narrow_height: int
     return build("div", *sizes, class_="drawing")
 
 
-def _list_players(report: Report, labels: Labels) -> Iterator[Element]:
+def _list_players(report: analysis.Report, labels: Labels) -> Iterator[Element]:
     """Yield the players over time, which a script makes interactive."""
     draw = partial(draw_timeline, report.timeline, zone=labels.zone)
     note = (
@@ -273,7 +263,7 @@ _MAP = Size(400, 220)
 """Wide pages have two maps in a row, so that one size is enough."""
 
 
-def _list_hours(report: Report, labels: Labels) -> Iterator[Element]:
+def _list_hours(report: analysis.Report, labels: Labels) -> Iterator[Element]:
     document = report.peak_hours
     yield build_note(
         "The average number of players in each hour of the week, on the clock of"
@@ -285,7 +275,7 @@ def _list_hours(report: Report, labels: Labels) -> Iterator[Element]:
     yield build("div", *maps, class_="maps")
 
 
-def _build_map(server: ServerPeakHours, name: str, coverage: float) -> Element:
+def _build_map(server: analysis.ServerPeakHours, name: str, coverage: float) -> Element:
     heading = build("h3", build("bdi", name))
     if server.busiest is None or server.quietest is None:
         few = f"{figures.describe_shortage(server)}; use a longer window."
@@ -316,12 +306,12 @@ def _build_map(server: ServerPeakHours, name: str, coverage: float) -> Element:
     return build("div", heading, figure, build_details("Figures of this map", table), class_="map")
 
 
-def _describe_hour(hour: HourPart, server: ServerPeakHours) -> Children:
+def _describe_hour(hour: analysis.HourPart, server: analysis.ServerPeakHours) -> Children:
     average = build_average(server.get_cell(hour).average_players)
     return [text.format_hour(hour.weekday, hour.hour), ", average ", average]
 
 
-def _list_distribution(report: Report, labels: Labels) -> Iterator[Element]:
+def _list_distribution(report: analysis.Report, labels: Labels) -> Iterator[Element]:
     """Yield how often servers had how many players."""
     document = report.distribution
     note = (
@@ -345,7 +335,7 @@ def _list_distribution(report: Report, labels: Labels) -> Iterator[Element]:
 _HEADERS = {"day": "Day", "week": "Week from", "month": "Month"}
 
 
-def _list_growth(report: Report, labels: Labels) -> Iterator[Element]:
+def _list_growth(report: analysis.Report, labels: Labels) -> Iterator[Element]:
     """Yield the growth in the window, and the change against the previous window."""
     growth, stats = report.growth, report.stats
     draw = partial(pictures.draw_growth, growth)
@@ -375,7 +365,7 @@ def _list_growth(report: Report, labels: Labels) -> Iterator[Element]:
 
 
 def _list_growth_cells(
-    server: ServerGrowth, statistics: ServerStatistics, stats: Stats
+    server: analysis.ServerGrowth, statistics: analysis.ServerStatistics, stats: analysis.Stats
 ) -> Iterator[Child]:
     yield build_average(server.average_players)
     if stats.previous_window is not None:
@@ -389,7 +379,7 @@ def _list_growth_cells(
 
 
 def _build_steps(
-    caption: str, growth: GrowthDocument, labels: Labels, *, has_changes: bool
+    caption: str, growth: analysis.GrowthDocument, labels: Labels, *, has_changes: bool
 ) -> Element:
     """Build a table with a row for each step, and a column for each server."""
     # The first step may begin where the window does, within a day or month.
@@ -406,7 +396,7 @@ def _build_steps(
     return build_table(caption, headers, rows, "figures small")
 
 
-def _build_step(step: GrowthStepPart, part: str, *, has_change: bool) -> Element:
+def _build_step(step: analysis.GrowthStepPart, part: str, *, has_change: bool) -> Element:
     """Build the average of a step, and its change if it has one."""
     average = build_average(step.average_players)
     if step.is_partial and step.average_players is not None:
@@ -425,7 +415,7 @@ def _build_step(step: GrowthStepPart, part: str, *, has_change: bool) -> Element
 _RESULTS = {"notEvaluated": "not evaluated"}
 
 
-def _list_integrity(report: Report, labels: Labels) -> Iterator[Element]:
+def _list_integrity(report: analysis.Report, labels: Labels) -> Iterator[Element]:
     servers = report.integrity.servers
     rows = []
     for rules in zip(*(server.rules for server in servers), strict=True):
@@ -460,7 +450,7 @@ _MAX_GAPS = 20
 """The most gaps listed for a server."""
 
 
-def _list_coverage(report: Report, labels: Labels) -> Iterator[Element]:
+def _list_coverage(report: analysis.Report, labels: Labels) -> Iterator[Element]:
     servers = list(zip(report.stats.servers, report.timeline.servers, strict=True))
     rows: list[Children] = []
     gaps: list[Children] = []
@@ -498,7 +488,7 @@ def _list_coverage(report: Report, labels: Labels) -> Iterator[Element]:
         yield build_details("List of gaps", table, class_="printed")
 
 
-def _list_origin(report: Report, labels: Labels) -> Iterator[Element]:
+def _list_origin(report: analysis.Report, labels: Labels) -> Iterator[Element]:
     """Yield where the data and the page come from, and how to check them."""
     verify = build("code", "srvstat snapshot verify SNAPSHOT")
     root = build("code", report.root, class_="long")

@@ -68,7 +68,7 @@ class _Summary:
 
     def name(self, places: Iterable[int]) -> list[Child]:
         """Return the names of servers in a sentence."""
-        return join_words([[self.labels.build_name(at)] for at in places])
+        return join_words([self.labels.build_name(at) for at in places])
 
     def describe_averages(self) -> Children:
         """State the average of each server; rank those of which enough was observed."""
@@ -92,7 +92,7 @@ class _Summary:
         greatest = max(averages.values())
         leaders = [at for at in ranked if averages[at] == greatest]
         others = sorted((at for at in ranked if at not in leaders), key=lambda at: -averages[at])
-        yield from join_words([[self.emphasize(at)] for at in leaders])
+        yield from join_words([self.emphasize(at) for at in leaders])
         average = build_average(greatest)
         if not others:
             yield from (" each have ", average, " players on average.")
@@ -223,7 +223,7 @@ class _Summary:
         for at, server in enumerate(servers):
             suspect = [rule.rule for rule in server.rules if rule.result == "suspect"]
             if suspect:
-                names = join_words([[RULES[rule].name.lower()] for rule in suspect])
+                names = join_words([RULES[rule].name.lower() for rule in suspect])
                 found.append(names if self.is_single else [*names, " on ", *self.name([at])])
         verb = "is" if suspects == 1 else "are"
         return [

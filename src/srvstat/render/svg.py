@@ -203,8 +203,8 @@ _COMMENT = re.compile(r"/\*.*?\*/\s*", re.DOTALL)
 def read_palette(theme: Theme) -> dict[str, str]:
     """Return the colors of a theme by the names of their variables.
 
-    The colors of series are those of Okabe and Ito, darkened or lightened until their contrast with
-    the paper is at least 3:1. With simulated color blindness, any two differ by at least 7 in the
+    The series have the colors of Okabe and Ito, darkened or lightened until their contrast with the
+    paper is at least 3:1. With simulated color blindness, any two differ by at least 7 in the
     color space Oklab, on a scale of 100.
     """
     light, dark = (
