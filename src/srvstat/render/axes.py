@@ -73,7 +73,7 @@ def choose_time_ticks(
     time that the clock skips has no tick, but a day always has one. Ticks are at least about
     `least` milliseconds apart.
     """
-    # A clock that is set back shows earlier times than at the start, and later ones than at the end.
+    # A clock that is set back can show times before the one at the start, or after the end.
     low = _convert_to_local(start, zone) - timedelta(hours=2)
     high = _convert_to_local(end, zone) + timedelta(hours=2)
     for step in _STEPS:
