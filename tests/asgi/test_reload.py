@@ -17,7 +17,7 @@ from conftest import Cli
 from srvstat.asgi import reload
 from srvstat.asgi.reload import ReloadedFile
 from srvstat.contract.errors import SourceError
-from srvstat.snapshot.digests import find_shard, name_shard
+from srvstat.snapshot.rows import find_shard, name_shard
 from support.http import COMPARE, HOST, JSON, TWO, A, Client, compare, get, request, send_request
 from support.process import Service, limit_descriptors, serve
 from support.snapshots import change, write_shards

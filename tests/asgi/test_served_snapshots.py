@@ -27,8 +27,8 @@ from conftest import AS_OF, DAY, Cli, build_in, server
 from srvstat.asgi import app, snapshots
 from srvstat.asgi.snapshots import WORKERS, Cache, Work
 from srvstat.operations import answers as operations
-from srvstat.snapshot.digests import name_shard
 from srvstat.snapshot.read.verify import SpotCheck
+from srvstat.snapshot.rows import name_shard
 from support import http
 from support.http import (
     COMPARE,

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, Cli, Ran, csv
 from fleet.fleet_runs import FleetFiles, build, write_fleet
-from srvstat.snapshot.digests import find_shard
+from srvstat.snapshot.rows import find_shard
 from support.process import ForkedCommand
 from support.snapshots import parse_summary, read_directory, read_root
 

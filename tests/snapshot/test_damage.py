@@ -12,8 +12,7 @@ import pytest
 from conftest import DAY, Cli, build_in, csv, ndjson, server
 from snapshot.observed import BUILD_ONE, COMMANDS, FILE_ROW, format_damage
 from srvstat.contract.errors import OutputError
-from srvstat.snapshot.digests import digest_row, seal
-from srvstat.snapshot.rows import Bucket, FileRow, read_schema
+from srvstat.snapshot.rows import Bucket, FileRow, digest_row, read_schema, seal
 from srvstat.snapshot.write.build import check_draft
 from support.snapshots import PAGE_SIZE, change, forge
 

@@ -19,16 +19,6 @@ from snapshot.observed import Observed, build_server, draw_fleets, windows
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.contract.stats import compute_statistics
 from srvstat.contract.time import LATEST
-from srvstat.snapshot.digests import (
-    build_directory,
-    compute_root,
-    digest_row,
-    find_bucket,
-    find_entries,
-    has_digest,
-    hash_identifier,
-    read_entries,
-)
 from srvstat.snapshot.rows import (
     DIGEST_BYTES,
     FORMAT_VERSION,
@@ -36,9 +26,17 @@ from srvstat.snapshot.rows import (
     Bucket,
     FileRow,
     ForgedRowError,
+    build_directory,
     choose_width,
+    compute_root,
+    digest_row,
+    find_bucket,
+    find_entries,
     find_width,
+    has_digest,
+    hash_identifier,
     pack_sum,
+    read_entries,
     read_schema,
     unpack,
 )

@@ -214,7 +214,7 @@ def read_line_by_line(
 
 def use_small_steps(patch: pytest.MonkeyPatch) -> None:
     """Read one or two lines at a time, and move staged observations often."""
-    patch.setattr(source, "_BLOCK_BYTES", 50)
+    patch.setattr(source, "BLOCK_BYTES", 50)
     patch.setattr(intake, "MAX_IN_MEMORY", 3)
 
 

@@ -18,10 +18,9 @@ from snapshot.observed import LARGEST, Observed, draw_fleets, windows
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.stats import Statistics, compute_statistics
 from srvstat.contract.time import DAYS, LATEST, Range, Window
-from srvstat.snapshot.digests import build_directory
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.read.windows import compute_window_statistics
-from srvstat.snapshot.rows import BLOCKS_PER_SERVER, ServerRow
+from srvstat.snapshot.rows import BLOCKS_PER_SERVER, ServerRow, build_directory
 
 
 def find_servers(snapshot: SnapshotFile, *identifiers: str) -> list[ServerRow]:

@@ -13,8 +13,15 @@ from conftest import Ran, csv, ndjson
 from srvstat.cli.app import main
 from srvstat.contract.time import BEFORE_ALL, LATEST, Window
 from srvstat.documents.snapshot import Manifest, ManifestShard, seal_manifest
-from srvstat.snapshot.digests import (
+from srvstat.snapshot.read import observations as stored
+from srvstat.snapshot.read.file import SnapshotFile, open_file
+from srvstat.snapshot.rows import (
+    BLOCKS_PER_SERVER,
+    DIGEST_BYTES,
     MANIFEST,
+    Block,
+    FileRow,
+    ServerRow,
     build_directory,
     compute_shards_root,
     digest_counts,
@@ -22,15 +29,6 @@ from srvstat.snapshot.digests import (
     find_shard,
     name_shard,
     seal,
-)
-from srvstat.snapshot.read import observations as stored
-from srvstat.snapshot.read.file import SnapshotFile, open_file
-from srvstat.snapshot.rows import (
-    BLOCKS_PER_SERVER,
-    DIGEST_BYTES,
-    Block,
-    FileRow,
-    ServerRow,
 )
 from srvstat.snapshot.write.roster import build_record
 from srvstat.sources.servers import format_records

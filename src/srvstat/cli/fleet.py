@@ -31,7 +31,7 @@ from srvstat.contract.time import DEFAULT_RANGE
 from srvstat.files.writing import check_name, check_target
 from srvstat.fleet.results import RESULT_EXTENSIONS, find_extension
 from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summary
-from srvstat.snapshot.digests import MAX_SHARDS
+from srvstat.snapshot.rows import MAX_SHARDS
 from srvstat.snapshot.write.build import check_is_no_source
 
 _DEFAULT_SHARDS = 8

@@ -21,13 +21,14 @@ from srvstat.fleet.engine import Engine, Identified, Job, Progress, Resolved, Se
 from srvstat.fleet.processes import WorkerError, count_cores, do_jobs
 from srvstat.fleet.results import find_extension, write_results
 from srvstat.fleet.rows import Conflicts, Rejected, format_place
-from srvstat.snapshot.digests import (
+from srvstat.snapshot.rows import (
     MANIFEST,
+    FileRow,
     compute_shards_root,
+    find_observed_span,
     find_shard,
     name_shard,
 )
-from srvstat.snapshot.rows import FileRow, find_observed_span
 from srvstat.snapshot.write import refusals
 from srvstat.snapshot.write.build import Shard, build_shard
 from srvstat.snapshot.write.intake import AFTER_AS_OF, Reason, RejectLimit, find_column

@@ -81,6 +81,7 @@ def _open_pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, Connection
 
     Raises WorkerError.
     """
+    # A fork would copy locks that threads of pyarrow may hold.
     context = get_context("spawn")
     with _convert_start_errors():
         # The processes write their small reports to one pipe, which needs no lock.

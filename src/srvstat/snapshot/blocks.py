@@ -1,7 +1,8 @@
 """Derive the rows of `blocks` from the observations of a server, and decode them again.
 
 A build, an update, a bundle and a shard store what `derive` returns; `snapshot verify` compares it
-with what is stored.
+with what is stored. There are no totals of days or hours: reading whole blocks with numpy is as
+fast, and code that computes a figure from arrays reads like its definition.
 """
 
 import math
@@ -14,7 +15,6 @@ import numpy.typing as npt
 from srvstat.contract.arrays import Numbers, sum_exactly
 from srvstat.contract.time import LATEST
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.snapshot.digests import digest_counts, digest_row
 from srvstat.snapshot.rows import (
     BLOCK_SIZE,
     COUNTED,
@@ -27,6 +27,8 @@ from srvstat.snapshot.rows import (
     ForgedRowError,
     ServerRow,
     choose_width,
+    digest_counts,
+    digest_row,
     find_width,
     pack_sum,
     read_block_ends,
@@ -84,22 +86,20 @@ def keep_blocks(row: ServerRow, block: Block) -> Kept:
     )
 
 
-def _keep_nothing() -> Kept:
-    """Return what to keep before the first block of a server."""
-    return Kept(None, None, 0, np.zeros(COUNTED, np.int64), [], [], b"")
+KEPT_NOTHING = Kept(None, None, 0, np.zeros(COUNTED, np.int64), [], [], b"")
 
 
 def derive(
     server: ServerRow,
     observations: Observations,
     take: Callable[[Block], object],
-    kept: Kept | None = None,
+    kept: Kept = KEPT_NOTHING,
 ) -> ServerRow:
     """Call `take` with each block of a server, and return its row with the columns derived.
 
     With `kept`, the observations are those from one of its blocks on.
     """
-    first, last_players, total, counts, ends, peaks, kept_digests = kept or _keep_nothing()
+    first, last_players, total, counts, ends, peaks, kept_digests = kept
     ends, peaks, digests = [*ends], [*peaks], bytearray(kept_digests)
     count = BLOCK_SIZE * len(ends) + len(observations.instants)
     for start in range(0, len(observations.instants), BLOCK_SIZE):

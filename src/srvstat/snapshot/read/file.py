@@ -12,15 +12,6 @@ from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.contract.responses import Players, ServerDetail
 from srvstat.contract.time import DAY_MS, DAYS, LATEST, format_instant
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.snapshot.digests import (
-    compute_root,
-    digest_counts,
-    find_bucket,
-    find_entries,
-    has_digest,
-    hash_identifier,
-    read_entries,
-)
 from srvstat.snapshot.read.connection import (
     SnapshotConnection,
     build_damage_error,
@@ -35,7 +26,14 @@ from srvstat.snapshot.rows import (
     FileRow,
     ForgedRowError,
     ServerRow,
+    compute_root,
+    digest_counts,
+    find_bucket,
+    find_entries,
+    has_digest,
+    hash_identifier,
     read_block_ends,
+    read_entries,
     unpack,
 )
 
@@ -292,7 +290,7 @@ class SnapshotFile(SnapshotBase):
     def iter_servers(self) -> Iterator[ServerRow]:
         """Yield all servers in the order of their ids."""
         part = "the servers"
-        digests = {
+        expected = {
             key: digest
             for number in range(self._buckets_per_namespace)
             for key, digest in read_entries(self._read_bucket(number))
@@ -302,13 +300,13 @@ class SnapshotFile(SnapshotBase):
         with self.convert_decode_errors(part):
             for row in rows:
                 # A damaged index can yield the rows in another order.
-                if not has_digest("servers", row, digests.pop(row[0], b"")) or row[1] <= last:
+                if not has_digest("servers", row, expected.pop(row[0], b"")) or row[1] <= last:
                     raise self.build_damage_error(part)
                 server = ServerRow._make(row)
                 last = server.id
                 check_instants(server.first_observed_at, server.last_observed_at)
                 yield server
-        if digests:
+        if expected:
             raise self.build_damage_error(part)
 
     def iter_identifiers(

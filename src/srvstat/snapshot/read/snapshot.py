@@ -14,15 +14,16 @@ from srvstat.contract.models import InvalidValueError, validate
 from srvstat.contract.requests import Namespace, ServerReference
 from srvstat.contract.time import InstantError, parse_instant
 from srvstat.files.paths import Identity, compute_identity, convert_errors, identify_file
-from srvstat.snapshot.digests import (
+from srvstat.snapshot.read.file import SnapshotBase, SnapshotFile, open_file
+from srvstat.snapshot.rows import (
     MANIFEST,
     MAX_SHARDS,
+    FileRow,
+    ServerRow,
     compute_shards_root,
     find_shard,
     name_shard,
 )
-from srvstat.snapshot.read.file import SnapshotBase, SnapshotFile, open_file
-from srvstat.snapshot.rows import FileRow, ServerRow
 
 if TYPE_CHECKING:
     from srvstat.documents.snapshot import Manifest, ManifestShard

@@ -7,13 +7,14 @@ from itertools import islice
 
 from srvstat.contract.time import DAY_MS, DAYS, find_window
 from srvstat.documents.snapshot import Verification
-from srvstat.snapshot.digests import MANIFEST, describe_servers
 from srvstat.snapshot.read.file import DIRECTORY, FILE_ROW, SnapshotFile
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.read.windows import compute_window_statistics
 from srvstat.snapshot.rows import (
+    MANIFEST,
     Block,
     ServerRow,
+    describe_servers,
     find_observed_span,
     read_block_ends,
 )

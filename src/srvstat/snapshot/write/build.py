@@ -18,6 +18,7 @@ from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import STDIN
 from srvstat.files.writing import atomic_write, check_name
 from srvstat.snapshot.blocks import (
+    KEPT_NOTHING,
     NOTHING,
     Kept,
     Observations,
@@ -26,7 +27,6 @@ from srvstat.snapshot.blocks import (
     join,
     keep_blocks,
 )
-from srvstat.snapshot.digests import describe_servers
 from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
 from srvstat.snapshot.read.file import SnapshotFile, open_file, read_texts
 from srvstat.snapshot.read.verify import check_chain, check_written
@@ -37,20 +37,13 @@ from srvstat.snapshot.rows import (
     Bucket,
     FileRow,
     ServerRow,
+    describe_servers,
     find_observed_span,
     read_block_ends,
     read_schema,
 )
+from srvstat.snapshot.write import refusals
 from srvstat.snapshot.write.intake import Inputs, Intake
-from srvstat.snapshot.write.refusals import (
-    RejectsFile,
-    check_rows,
-    check_servers,
-    find_remedy,
-    list_reasons,
-    open_rejects,
-    write_rejects,
-)
 from srvstat.snapshot.write.roster import (
     Roster,
     build_server_row,
@@ -103,12 +96,12 @@ def build(
     check_names(output, rejects, inputs.sources)
     # The snapshot is renamed into place first, then the rejects.
     with (
-        open_rejects(rejects) as rejects_file,
+        refusals.open_rejects(rejects) as rejects_file,
         atomic_write(output, overwrite=overwrite) as draft,
     ):
         check_sources(inputs.sources)
         roster = read_roster(inputs.servers, uses_slugs=inputs.uses_slugs, game=inputs.game)
-        check_servers(inputs, roster)
+        refusals.check_servers(inputs, roster)
         with open_draft(output, draft) as connection:
             intake = Intake(connection, roster, inputs)
             summary, file_row = _fill_draft(connection, intake, rejects_file)
@@ -119,7 +112,7 @@ def build(
 def _fill_draft(
     connection: sqlite3.Connection,
     intake: Intake,
-    rejects_file: RejectsFile,
+    rejects_file: refusals.RejectsFile,
     names: Sequence[str] | None = None,
 ) -> tuple[BuildSummary, FileRow]:
     """Fill a new database file from the sources; return a summary and the row of the file.
@@ -131,12 +124,12 @@ def _fill_draft(
     create_tables(connection)
     stored = read_rows(intake, partial(store, partial(put_block, connection), intake), rejects_file)
     _, last = find_observed_span(stored.servers)
-    file_row = FileRow(as_of=check_rows(intake, last), is_open=int(intake.roster.is_open))
+    file_row = FileRow(as_of=refusals.check_rows(intake, last), is_open=int(intake.roster.is_open))
     return finish_draft(connection, intake, stored, file_row, names)
 
 
 def read_rows(
-    intake: Intake, store_rows: Callable[[], Stored], rejects_file: RejectsFile
+    intake: Intake, store_rows: Callable[[], Stored], rejects_file: refusals.RejectsFile
 ) -> Stored:
     """Read all sources, store their observations, and write the rejects.
 
@@ -153,7 +146,7 @@ def read_rows(
     stored = store_rows()
     if intake.inputs.strict:
         _refuse_first_reject(intake)
-    write_rejects(intake.rejects, rejects_file)
+    refusals.write_rejects(intake.rejects, rejects_file)
     return stored
 
 
@@ -185,7 +178,7 @@ def store(
     for server_id, number in intake.roster.server_keys.items():
         known = before.get(server_id)
         first = intake.staging.find_first(number)
-        earlier, unchanged = NOTHING, None
+        earlier, unchanged = NOTHING, KEPT_NOTHING
         if old and known and known.observation_count and first is not None:
             earlier, unchanged = _read_changed_blocks(old, known, first)
         observations = intake.take_series(server_id, earlier).observations
@@ -194,7 +187,7 @@ def store(
             continue
         row = build_server_row(intake.roster.get_record(server_id), number)
         if added:
-            first_blocks[server_id] = len(unchanged.ends) if unchanged else 0
+            first_blocks[server_id] = len(unchanged.ends)
             row = derive(row, observations, put, unchanged)
         elif known:
             row = copy_derived(known, row)
@@ -246,7 +239,7 @@ def finish_draft(
 
 def _summarize(intake: Intake, stored: Stored, file_row: FileRow) -> BuildSummary:
     """Return the counts of rows and servers."""
-    remedy = find_remedy(list_reasons(intake.rejects, {}, {}))
+    remedy = refusals.find_remedy(intake.rejects.list_reasons())
     return BuildSummary(
         read=intake.rows,
         kept=stored.kept,
@@ -268,7 +261,7 @@ def _summarize(intake: Intake, stored: Stored, file_row: FileRow) -> BuildSummar
 
 
 # The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a
-# journal nor flushes.
+# journal nor flushes. Smaller pages take longer to read, larger ones more space.
 _SETTINGS = """
     PRAGMA page_size = 8192;
     PRAGMA trusted_schema = 0;
@@ -345,6 +338,9 @@ def check_draft(
     output: str, draft: str, row: FileRow, first_blocks: Mapping[str, int] | None = None
 ) -> None:
     """Read back a draft, with the given row of the file, before it becomes the output.
+
+    After that, readers might already use it. The digests are checked, but nothing is derived again:
+    that could reveal only bugs in srvstat.
 
     For an update, `first_blocks` has the number of the first block written by the id of its server,
     and the output is still the file before the update.
@@ -467,7 +463,7 @@ def build_shard(shard: Shard, report: Callable[[int], None]) -> FileRow:
                 progress=lambda _step, _bytes, rows: report(rows),
             )
             intake = Intake(connection, Roster(shard.records), inputs)
-            _, row = _fill_draft(connection, intake, RejectsFile(), shard.sources)
+            _, row = _fill_draft(connection, intake, refusals.RejectsFile(), shard.sources)
         check_draft(shard.title, shard.path, row)
         os.fsync(file.fileno())
     return row

@@ -25,14 +25,7 @@ from srvstat.snapshot.blocks import derive
 from srvstat.snapshot.read.observations import iter_observations, read_observations
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.rows import ServerRow
-from srvstat.snapshot.write.build import (
-    check_draft,
-    check_journal,
-    create_tables,
-    open_draft,
-    put_block,
-    store_servers,
-)
+from srvstat.snapshot.write import build
 from srvstat.snapshot.write.roster import build_record
 from srvstat.sources.servers import ServerRecord, format_records
 from srvstat.sources.source import Batch, Source
@@ -61,7 +54,7 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
     """
     if check_name("--output", output) == os.path.realpath(parent.path):
         raise UsageError(f"{output}: is the snapshot to take servers from; name another file")
-    check_journal(output)
+    build.check_journal(output)
     covered_from = find_window(range, parent.as_of).start // DAY_MS * DAY_MS
     chosen = sorted(set(servers), key=lambda server: server.id)
     window = Window(covered_from - 1, parent.as_of)
@@ -71,9 +64,9 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
         covered_from=covered_from,
     )
     with atomic_write(output, overwrite=overwrite) as draft:
-        with open_draft(output, draft) as connection:
-            create_tables(connection)
-            put = partial(put_block, connection)
+        with build.open_draft(output, draft) as connection:
+            build.create_tables(connection)
+            put = partial(build.put_block, connection)
             rows: list[ServerRow] = []
             for number, server in enumerate(chosen, 1):
                 # The digests of a forged file match, whatever its values are.
@@ -81,8 +74,8 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
                 observations = read_observations(parent, server, window)
                 row = derive(server._replace(server=number), observations, put)
                 rows.append(_redact(row) if redact else row)
-            file_row = store_servers(connection, rows, file_row)
-        check_draft(output, draft, file_row)
+            file_row = build.store_servers(connection, rows, file_row)
+        build.check_draft(output, draft, file_row)
         with convert_write_errors(output):
             size = os.path.getsize(draft)
     return BundleSummary(
@@ -133,12 +126,9 @@ def write_export(
     def iter_records() -> Iterator[ServerRecord]:
         nonlocal server_count, observation_count
         for server in servers():
-            with snapshot.convert_decode_errors(server.title):
-                snapshot.get_detail(server)
-                record = build_record(server)
             server_count += 1
             observation_count += server.observation_count
-            yield record
+            yield _read_record(snapshot, server)
 
     window = Window(BEFORE_ALL, snapshot.as_of)
     files = {
@@ -195,12 +185,14 @@ def read_records(source: Source) -> list[ServerRecord]:
     Raises SourceError if the snapshot is missing or damaged.
     """
     with _open(source) as snapshot:
-        records = []
-        for server in snapshot.iter_servers():
-            with snapshot.convert_decode_errors(server.title):
-                snapshot.get_detail(server)
-                records.append(build_record(server))
-    return records
+        return [_read_record(snapshot, server) for server in snapshot.iter_servers()]
+
+
+def _read_record(snapshot: Snapshot, server: ServerRow) -> ServerRecord:
+    """Return the record from which a verified row was made, which a forger may have written."""
+    with snapshot.convert_decode_errors(server.title):
+        snapshot.get_detail(server)
+        return build_record(server)
 
 
 @contextmanager

@@ -404,7 +404,7 @@ def draft_records(
         if not roster.server_keys:
             reasons = list_reasons(rejects, skipped, {})
             raise SourceError(f"no server was found: {describe_reasons(reasons)}")
-        commonest = list_reasons(rejects, {}, {})[:1]
+        commonest = rejects.list_reasons()[:1]
     records = map(roster.get_record, sorted(roster.server_keys))
     reason = describe_reasons(commonest, rejected="") if commonest else ""
     return Draft(len(roster.server_keys), records, rejects.malformed, reason)

@@ -173,12 +173,12 @@ class Rejects:
             )
 
     def list_reasons(self, number: int | None = None) -> list[Reason]:
-        """Return why rows of all sources were rejected, or why rows of one are malformed."""
+        """Return why rows were rejected, or rows of one source malformed, the commonest first."""
         found = self._connection.execute(
             """
             SELECT reason, sum(lost), min(place), value, column_name FROM rejects
             WHERE ?1 IS NULL OR place / ?2 = ?1 AND NOT is_conflict
-            GROUP BY reason
+            GROUP BY reason ORDER BY sum(lost) DESC, reason
             """,
             (number, _PLACES_PER_SOURCE),
         )
@@ -249,6 +249,10 @@ class Series(NamedTuple):
 
 class Staging:
     """Collects observations in any order and returns them by server.
+
+    Storing rows in the order of the input would make SQLite split pages all over the file. So a
+    million rows at a time, in 32 bytes each, are sorted by server and moved to the temporary
+    database, where they take about 10 bytes. The rows of one server are sorted in memory.
 
     May raise sqlite3.Error, for example when temporary space runs out.
     """

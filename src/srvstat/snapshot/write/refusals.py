@@ -36,34 +36,25 @@ _MAX_LISTED = 3
 
 _ZONE_REMEDY = Remedy(("--time-zone", "UTC"), "add --time-zone UTC if the times are in UTC")
 
-_REMEDIES = (
-    (
-        LOOKS_LIKE_SECONDS,
-        Remedy(("--time-unit", "s"), "add --time-unit s if the times are in seconds"),
+_REMEDIES = {
+    LOOKS_LIKE_SECONDS: Remedy(
+        ("--time-unit", "s"), "add --time-unit s if the times are in seconds"
     ),
-    (
-        BEFORE_2001,
-        Remedy(None, "declare the unit of such times with --time-unit s or --time-unit ms"),
+    BEFORE_2001: Remedy(
+        None, "declare the unit of such times with --time-unit s or --time-unit ms"
     ),
-    (
-        LOOKS_LIKE_MILLISECONDS,
-        Remedy(
-            ("--time-unit", "ms"), "give --time-unit ms instead if the times are in milliseconds"
-        ),
+    LOOKS_LIKE_MILLISECONDS: Remedy(
+        ("--time-unit", "ms"), "give --time-unit ms instead if the times are in milliseconds"
     ),
-    (NO_TIME_ZONE, _ZONE_REMEDY),
-    (NO_ZONE, _ZONE_REMEDY),
-    (
-        MALFORMED_REASON,
-        Remedy(("--ids", "slug"), "add --ids slug to convert the identifiers"),
+    NO_TIME_ZONE: _ZONE_REMEDY,
+    NO_ZONE: _ZONE_REMEDY,
+    MALFORMED_REASON: Remedy(("--ids", "slug"), "add --ids slug to convert the identifiers"),
+    OTHER_KEYS: Remedy(None, "name other keys with --columns id=KEY,at=KEY,players=KEY"),
+    SKIP_REASONS[NOT_PUBLISHABLE]: Remedy(
+        None, "the servers file says that these servers are not publishable"
     ),
-    (OTHER_KEYS, Remedy(None, "name other keys with --columns id=KEY,at=KEY,players=KEY")),
-    (
-        SKIP_REASONS[NOT_PUBLISHABLE],
-        Remedy(None, "the servers file says that these servers are not publishable"),
-    ),
-    (AFTER_AS_OF, Remedy(None, "give a later time, or leave it out to use all observations")),
-)
+    AFTER_AS_OF: Remedy(None, "give a later time, or leave it out to use all observations"),
+}
 """What helps, by a part of the reason's text."""
 
 _OTHER_FORMS = Remedy(
@@ -71,21 +62,9 @@ _OTHER_FORMS = Remedy(
 )
 
 _COUNT_REMEDIES = (
-    (
-        re.compile(r"[1-9][0-9]{0,2}\.000"),
-        "remove the separators of thousands",
-        "replace({}, '.', '')",
-    ),
-    (
-        re.compile(r"[0-9]{1,3}(,[0-9]{3})+"),
-        "remove the separators of thousands",
-        "replace({}, ',', '')",
-    ),
-    (
-        re.compile(r"[0-9]+\.[0-9]+"),
-        "round the counts to whole numbers",
-        "round({})",
-    ),
+    (r"[1-9][0-9]{0,2}\.000", "remove the separators of thousands", "replace({}, '.', '')"),
+    (r"[0-9]{1,3}(,[0-9]{3})+", "remove the separators of thousands", "replace({}, ',', '')"),
+    (r"[0-9]+\.[0-9]+", "round the counts to whole numbers", "round({})"),
 )
 """What helps against counts that no option reads, by their form: in the source, and in SQL."""
 
@@ -130,7 +109,7 @@ def _iter_remedies(reasons: Iterable[Reason]) -> Iterator[Remedy]:
         if remedy:
             yield remedy
             continue
-        for part, remedy in _REMEDIES:
+        for part, remedy in _REMEDIES.items():
             if part in reason.text:
                 yield remedy
                 break
@@ -154,7 +133,7 @@ def _find_remedy_of_count(reason: Reason, value: str) -> Remedy | None:
     if reason.text.endswith((DIGITS_ONLY, AS_INTEGER)) and _is_count(value):
         return _OTHER_FORMS
     for form, text, pattern in _COUNT_REMEDIES:
-        if form.fullmatch(value):
+        if re.fullmatch(form, value):
             if reason.kind == "prometheus":
                 return Remedy(None, _PROMQL)
             if reason.kind is not None and KINDS[reason.kind].is_fixed:
@@ -339,7 +318,7 @@ def find_refusal(intake: Intake) -> Excess | None:
         sources,
         intake.inputs.max_rejected,
         rejects.describe_first(),
-        lambda number: sort_reasons(rejects.list_reasons(number)),
+        rejects.list_reasons,
     )
 
 

@@ -23,16 +23,7 @@ from srvstat.snapshot.rows import (
     find_observed_span,
     read_block_ends,
 )
-from srvstat.snapshot.write.build import (
-    Stored,
-    check_draft,
-    check_names,
-    finish_draft,
-    open_draft,
-    put_blocks,
-    read_rows,
-    store,
-)
+from srvstat.snapshot.write import build
 from srvstat.snapshot.write.intake import Inputs, Intake
 from srvstat.snapshot.write.refusals import check_update, open_rejects
 from srvstat.snapshot.write.roster import (
@@ -139,7 +130,7 @@ class _WaitingBlocks:
     def put_all(self) -> None:
         """Wait for the copy to be complete, and put all blocks into it."""
         self._wait()
-        put_blocks(self._connection, self._blocks)
+        build.put_blocks(self._connection, self._blocks)
         self._blocks.clear()
 
 
@@ -157,7 +148,7 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
 
     Raises SnapshotError, SourceError, UsageError, OutputError.
     """
-    check_names(path, rejects, inputs.sources, name="PATH")
+    build.check_names(path, rejects, inputs.sources, name="PATH")
     if os.path.isdir(path):
         raise SnapshotError(
             f"{path}: a directory, but only a snapshot file can be updated; write the shards again"
@@ -174,23 +165,23 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
         with (
             atomic_write(path, overwrite=True, replaced=identity) as draft,
             copy_in_background(path, locked, draft) as wait,
-            open_draft(path, draft) as connection,
+            build.open_draft(path, draft) as connection,
             closing(sqlite3.connect("")) as staging,
         ):
             check_sources(inputs.sources)
             before, roster = _read_base(old, inputs)
             intake = Intake(staging, roster, inputs)
             waiting = _WaitingBlocks(connection, wait)
-            store_rows = partial(store, waiting.put, intake, old, before)
-            stored = read_rows(intake, store_rows, rejects_file)
+            store_rows = partial(build.store, waiting.put, intake, old, before)
+            stored = build.read_rows(intake, store_rows, rejects_file)
             check_update(intake, stored.servers, stored.kept)
             waiting.put_all()
             gone = before.keys() - roster.server_keys.keys()
             _remove_blocks(connection, [before[server_id] for server_id in gone])
             file_row = _describe_update(old, intake, stored)
-            summary, file_row = finish_draft(connection, intake, stored, file_row)
+            summary, file_row = build.finish_draft(connection, intake, stored, file_row)
             connection.close()
-            check_draft(path, draft, file_row, stored.first_blocks)
+            build.check_draft(path, draft, file_row, stored.first_blocks)
     ids = {server.id for server in stored.servers}
     return UpdateSummary(
         rows=summary,
@@ -208,7 +199,7 @@ def _remove_blocks(connection: sqlite3.Connection, servers: Iterable[ServerRow])
     )
 
 
-def _describe_update(old: SnapshotFile, intake: Intake, stored: Stored) -> FileRow:
+def _describe_update(old: SnapshotFile, intake: Intake, stored: build.Stored) -> FileRow:
     """Return the row of an updated file, without what follows from its servers and new sources."""
     _, last = find_observed_span(stored.servers)
     as_of = intake.inputs.as_of
