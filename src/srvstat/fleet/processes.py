@@ -1,4 +1,9 @@
-"""Do jobs in other processes."""
+"""Do jobs in other processes.
+
+They are spawned: a fork would copy locks that threads of pyarrow may hold. Each watches its parent,
+and ends with it. After SIGKILL of the command, Python's resource tracker removes the semaphores of
+the pool, and says so on standard error.
+"""
 
 import os
 import signal
@@ -59,7 +64,8 @@ def do_jobs(
                     jobs[_submit(pool, function, item)] = item
                 if not jobs:
                     return
-                children.update(active_children())
+                # `active_children()` would lack one that has just been killed.
+                children.update([*pool._processes.values()])  # noqa: SLF001
                 done, _ = wait(jobs, _SECONDS_PER_REPORT, FIRST_COMPLETED)
                 while reports.poll():
                     report(reports.recv())
