@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from srvstat.contract.errors import EngineError, SourceError, SrvstatError
 from srvstat.contract.stats import Growth, Statistics, compute_growth, compute_histogram_statistics
-from srvstat.contract.time import LATEST, Window, format_instant
+from srvstat.contract.time import BEFORE_ALL, LATEST, Window, format_instant
 from srvstat.files.paths import Identity, identify_file
 from srvstat.files.reading import CHANGED
 from srvstat.fleet.rows import (
@@ -394,7 +394,7 @@ class Engine:
         The folder is new. The files of shard 3 are `folder/shard=3/*.parquet`, with the columns
         `serverId` (the id of the server), `observedAt` (Unix milliseconds) and `players`.
         """
-        window = Window(-1, until)
+        window = Window(BEFORE_ALL, until)
         numbers = pa.array([*range(len(servers.ids))], pa.int32())
         with self.convert_errors():
             resolved = self._resolve(servers, window)
@@ -519,7 +519,7 @@ def _build_table(files: Sequence[tuple[int, Source]]) -> str:
 
 
 def _format_groups(window: Window) -> str:
-    return _GROUPS.format(first=window.start + 1, last=window.end)
+    return _GROUPS.format(first=window.first, last=window.end)
 
 
 def _compute_figures(values: Sequence[tuple[int, int, int, int, int]]) -> Statistics:

@@ -36,7 +36,7 @@ from srvstat.contract.errors import EngineError, SourceError, SrvstatError, Usag
 from srvstat.contract.requests import parse_range
 from srvstat.contract.responses import GAMES, GrowthFields, ServerResult
 from srvstat.contract.stats import Growth, compute_growth, compute_histogram_statistics
-from srvstat.contract.time import DAY_MS, DAYS, DEFAULT_RANGE, LATEST, Range
+from srvstat.contract.time import DAYS, DEFAULT_RANGE, LATEST, Range, find_window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import is_url
@@ -104,8 +104,11 @@ def compute(
     rows = _select_rows(observations, end)
     identifiers = known.select("serverId", sql.explode("identifiers").alias("identifier"))
     rows = rows.join(sql.broadcast(identifiers), "identifier").drop("identifier")
-    rows = _add_end(rows, end)
-    inside = rows.where(sql.col("at") > sql.col("end") - DAYS[range] * DAY_MS)
+    if end is None:
+        rows = rows.crossJoin(sql.broadcast(rows.agg(sql.max("at").alias("end"))))
+    else:
+        rows = rows.withColumn("end", sql.lit(end))
+    inside = rows.where(sql.col("at") - sql.col("end") >= find_window(range, as_of=0).first)
     result = known.join(_compute_figures(inside, conflicts), "serverId", "left")
     result = result.join(_find_last_players(rows, conflicts), "serverId", "left")
     return result.select(
@@ -192,12 +195,6 @@ def _find_type(frame: DataFrame, title: str, name: str, *kinds: type[DataType]) 
 
 
 _NAMES = {StringType: "string", IntegralType: "bigint", TimestampType: "timestamp"}
-
-
-def _add_end(rows: DataFrame, end: int | None) -> DataFrame:
-    if end is not None:
-        return rows.withColumn("end", sql.lit(end))
-    return rows.crossJoin(sql.broadcast(rows.agg(sql.max("at").alias("end"))))
 
 
 def _compute_figures(rows: DataFrame, conflicts: str) -> DataFrame:
@@ -548,14 +545,14 @@ def _check(
 
 def _list_servers(roster: Roster, survey: _Survey) -> list[tuple[Any, ...]]:
     """Return the publishable servers; one that no record names needs an observation."""
-    ids = [
-        server_id
+    records = (
+        roster.get_record(server_id)
         for server_id, key in roster.server_keys.items()
         if roster.has_record(server_id) or key in survey.last_of
-    ]
+    )
     return [
         (record.id, record.cfx_id, record.source_id, (record.players_current,))
-        for record in map(roster.get_record, ids)
+        for record in records
     ]
 
 
