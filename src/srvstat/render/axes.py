@@ -18,7 +18,6 @@ _LONGEST_PLAIN = 9_999_999
 _PREFIXES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 _MONDAY = datetime(1970, 1, 5)  # noqa: DTZ001 - a local time
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 class TimeTick(NamedTuple):
@@ -109,10 +108,10 @@ _STEPS = (
 
 def _iter_local_times(step: _TimeStep, first: datetime) -> Iterator[datetime]:
     if step.months:
-        start = first.year * 12 + first.month - 1
-        for month in range(start // step.months * step.months, 12 * 10_000, step.months):
-            if month >= 12:  # noqa: PLR2004 - the months of the year 0, which no calendar has
-                yield datetime(month // 12, month % 12 + 1, 1)  # noqa: DTZ001 - a local time
+        # No calendar has a year 0.
+        start = (first.year * 12 + first.month - 1) // step.months * step.months or step.months
+        for month in range(start, 12 * 10_000, step.months):
+            yield datetime(month // 12, month % 12 + 1, 1)  # noqa: DTZ001 - a local time
         return
     length = timedelta(milliseconds=step.shortest)
     at = first - (first - _MONDAY) % length
@@ -143,4 +142,4 @@ def _convert_to_local(at: int, zone: ZoneInfo) -> datetime:
     # Local times after the year 9999 can't be represented.
     seconds, milliseconds = divmod(min(at, LATEST - 21 * DAY_MS), 1000)
     moment = datetime.fromtimestamp(seconds, zone)
-    return moment.replace(tzinfo=None) + milliseconds * _MILLISECOND
+    return moment.replace(tzinfo=None) + timedelta(milliseconds=milliseconds)

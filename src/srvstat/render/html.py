@@ -144,12 +144,6 @@ def join_words(items: Sequence[Child | Children], pair: str = " and ") -> list[C
     return joined
 
 
-def read_text(children: Children) -> str:
-    """Return the text of parts, without their elements."""
-    element = build("p", *children)
-    return "".join(element.itertext())
-
-
 _LONGEST_NAME = 40
 
 
