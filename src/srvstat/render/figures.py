@@ -1,7 +1,6 @@
 """The figures of a server as text, the same in tables, charts, pictures and reports."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -20,8 +19,8 @@ from srvstat.render.screen import Screen
 from srvstat.render.text import (
     NOTHING,
     UTC,
+    format_clock,
     format_count,
-    format_date,
     format_day,
     format_exact_duration,
     format_share,
@@ -282,10 +281,7 @@ def describe_step(name: str) -> str:
 
 def format_step(start: int, zone: ZoneInfo, step: str) -> str:
     """Return the local day on which a step begins, or its month."""
-    try:
-        day = datetime.fromtimestamp(start / 1000, zone).date().isoformat()
-    except OverflowError:  # after the year 9999
-        day = format_date(start)
+    day = format_clock(start, zone)[: len("2026-01-31")]
     return day[: len("2026-01")] if step == "month" else day
 
 
@@ -362,8 +358,8 @@ def _get_partial_mark(screen: Screen) -> str:
 
 def describe_drawings(
     drawn: Iterable[tuple[str, Sequence[StepCell]]], step: str, screen: Screen
-) -> tuple[str, str]:
-    """Return what the marks of drawings mean, and their scales; no text without an average.
+) -> tuple[str, str | None]:
+    """Return what the marks of drawings mean, and their scales; None without an average.
 
     `drawn` has the id and the cells of each server. A mark is the average of a `step`, such as
     `a day`.
@@ -382,4 +378,6 @@ def describe_drawings(
     meaning = f"each mark is the average of {step}; ▁ is 0, blank is no observation"
     if has_partial:
         meaning += f", {_get_partial_mark(screen)} is part of {step}"
-    return meaning, f"each row from 0 to its highest average: {', '.join(scales)}" if scales else ""
+    if not scales:
+        return meaning, None
+    return meaning, f"each row from 0 to its highest average: {', '.join(scales)}"

@@ -183,7 +183,7 @@ def format_local_time(at: int, zone: ZoneInfo) -> str:
 
     A time that the clock shows twice has its UTC offset: `Oct 25, 2026, 02:30 +01:00`.
     """
-    moment = _convert(at, zone)
+    moment = _convert_rounded(at, zone)
     if moment is None:
         return format_time(at)
     return f"{_format_date(moment)}, {moment:%H:%M}{_format_repeated_offset(moment)}"
@@ -195,9 +195,8 @@ def format_clock(at: int, zone: ZoneInfo, precision: str = "seconds") -> str:
     `precision` is a `timespec` of `datetime.isoformat`. Milliseconds are shown where there are any,
     unless it is `minutes`. A time that the clock shows twice has its UTC offset.
     """
-    try:
-        moment = datetime.fromtimestamp(at // 1000, zone)
-    except (OverflowError, ValueError):  # after the year 9999
+    moment = _convert(at // 1000, zone)
+    if moment is None:
         return format_time(at)
     if at % 1000 and precision == "seconds":
         moment, precision = moment.replace(microsecond=at % 1000 * 1000), "milliseconds"
@@ -221,13 +220,13 @@ def format_day(at: int, today: int, zone: ZoneInfo) -> str:
 
 def format_local_date(at: int, zone: ZoneInfo) -> str:
     """Format the local day of an instant: `Aug 22, 2026`."""
-    moment = _convert(at, zone)
+    moment = _convert_rounded(at, zone)
     return format_time(at) if moment is None else _format_date(moment)
 
 
 def format_local_month(at: int, zone: ZoneInfo) -> str:
     """Format the local month of an instant: `Aug 2026`."""
-    moment = _convert(at, zone)
+    moment = _convert_rounded(at, zone)
     return format_time(at) if moment is None else f"{MONTHS[moment.month - 1]} {moment.year}"
 
 
@@ -236,10 +235,14 @@ def format_hour(weekday: int, hour: int) -> str:
     return f"{WEEKDAYS[weekday - 1]} {hour:02}:00 to {hour + 1:02}:00"
 
 
-def _convert(at: int, zone: ZoneInfo) -> datetime | None:
+def _convert_rounded(at: int, zone: ZoneInfo) -> datetime | None:
     # A window of all observations begins 1 ms before the first one, not a minute.
+    return _convert((at + 1) // 1000, zone)
+
+
+def _convert(seconds: int, zone: ZoneInfo) -> datetime | None:
     try:
-        return datetime.fromtimestamp((at + 1) // 1000, zone)
+        return datetime.fromtimestamp(seconds, zone)
     except (OverflowError, ValueError):  # after the year 9999
         return None
 

@@ -189,19 +189,19 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     is_single = len(servers) == 1 and servers[0].sample_count > 0
     steps = list(_list_steps(servers[0], document, screen)) if is_single else []
     zone = ZoneInfo(document.time_zone)
-    fields = [
-        *_list_window(document.window.from_, document.window.to, document.as_of, zone),
-        *figures.list_change_fields(servers, document.window, screen),
-        ("trend", _TREND),
-    ]
-    if is_single and any(map(_is_part, servers[0].steps)):
-        fields.append(figures.describe_partial(document.step))
     step = document.step
     words = figures.describe_step(step) if length == 1 else text.format_count(length, step)
     names = (one.server_id for one in servers)
     marks, scale = figures.describe_drawings(zip(names, cells, strict=True), words, screen)
-    if scale:
-        fields += [("marks", marks), ("scale", scale)]
+    has_partial = is_single and any(map(_is_part, servers[0].steps))
+    fields = [
+        *_list_window(document.window.from_, document.window.to, document.as_of, zone),
+        *figures.list_change_fields(servers, document.window, screen),
+        ("trend", _TREND),
+        *([figures.describe_partial(step)] if has_partial else []),
+        ("marks", marks if scale else None),
+        ("scale", scale),
+    ]
     table = build_server_table([*columns], lines, screen)
     return screen.render_blocks(table, steps, [build_fields_grid(fields, screen)])
 

@@ -183,7 +183,7 @@ def _build_cards(
         yield Text()
 
 
-def _list_notes(comparison: Comparison, screen: Screen) -> Iterator[tuple[str, str]]:
+def _list_notes(comparison: Comparison, screen: Screen) -> Iterator[tuple[str, str | None]]:
     start, end = comparison.window
     yield "window", text.format_window(start, end)
     yield "as of", text.format_time(end)
@@ -196,8 +196,7 @@ def _list_notes(comparison: Comparison, screen: Screen) -> Iterator[tuple[str, s
     marks, scale = figures.describe_drawings(drawn, step, screen)
     dates = f"{text.format_date(start)} to {text.format_date(end)}"
     yield comparison.response.range, f"{dates}, {marks}"
-    if scale:
-        yield "scale", scale
+    yield "scale", scale
 
 
 _LIST_HEADERS = ("current", "observations", "interval", "coverage")

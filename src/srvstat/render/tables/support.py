@@ -18,7 +18,6 @@ from srvstat.documents import support
 from srvstat.documents.document import GapPart
 from srvstat.render.figures import describe_silence, format_average, format_median
 from srvstat.render.screen import (
-    Fields,
     Renderers,
     Screen,
     build_fields_grid,
@@ -280,21 +279,20 @@ def _summarize_diff(diff: support.SnapshotDiff) -> str:
     return text + (f", {current:,} more only in currentPlayers" if current else "")
 
 
-def _list_diff_fields(diff: support.SnapshotDiff, screen: Screen) -> Fields:
-    fields: list[tuple[str, str | Text] | None] = [
-        ("old", f"as of {format_time(diff.old_as_of)}, root {diff.old_root[:_ROOT_DIGITS]}"),
-        ("new", f"as of {format_time(diff.new_as_of)}, root {diff.root[:_ROOT_DIGITS]}"),
-        ("answers", f"as of {format_time(diff.as_of)}"),
-    ]
+def _list_diff_fields(
+    diff: support.SnapshotDiff, screen: Screen
+) -> Iterator[tuple[str, str | Text]]:
+    yield "old", f"as of {format_time(diff.old_as_of)}, root {diff.old_root[:_ROOT_DIGITS]}"
+    yield "new", f"as of {format_time(diff.new_as_of)}, root {diff.root[:_ROOT_DIGITS]}"
+    yield "answers", f"as of {format_time(diff.as_of)}"
     if diff.compared_from is not None:
         start = format_time(diff.compared_from)
-        fields.append(("compared", f"servers in both, from {start} on: a bundle lacks the rest"))
+        yield "compared", f"servers in both, from {start} on: a bundle lacks the rest"
     for name, ids in (("added", diff.servers.added), ("removed", diff.servers.removed)):
         if ids:
             more = len(ids) - _MAX_ROWS
             rest = f" and {more:,} more" if more > 0 else ""
-            fields.append((name, screen.escape(", ".join(ids[:_MAX_ROWS]) + rest)))
-    return fields
+            yield name, screen.escape(", ".join(ids[:_MAX_ROWS]) + rest)
 
 
 def _build_rest(count: int, noun: str) -> list[RenderableType]:
