@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from threading import Event
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
@@ -62,11 +62,11 @@ def _create_draft(target: str, mode: int = 0o666, *, is_folder: bool = False) ->
             with suppress(OSError):
                 remove(path)
             if descriptor is not None:  # pragma: no branch - it is None after a signal
-                close_descriptor(descriptor)
+                _close(descriptor)
     raise OSError(errno.ENOLCK, "no draft can be locked")  # pragma: no cover - needs rare timing
 
 
-def close_descriptor(descriptor: int) -> None:
+def _close(descriptor: int) -> None:
     """Close a descriptor and ignore errors: flushing has reported failed writes."""
     with suppress(OSError):
         os.close(descriptor)
@@ -152,7 +152,7 @@ def atomic_write(path: str, *, overwrite: bool, replaced: Identity = None) -> It
     with ExitStack() as stack:
         with convert_write_errors(path):
             # Opened first: a directory that can't be read can't be flushed at the end either.
-            directory = _open_directory(os.path.dirname(target), stack)
+            folder = stack.enter_context(_open_folder(os.path.dirname(target)))
             # The replaced file may be private, so its draft is too.
             mode = 0o666 if status is None else stat.S_IRUSR | stat.S_IWUSR
             draft = stack.enter_context(_create_draft(target, mode))
@@ -168,7 +168,7 @@ def atomic_write(path: str, *, overwrite: bool, replaced: Identity = None) -> It
                 os.replace(draft.path, target)
             else:
                 _link(path, draft.path, target)
-            os.fsync(directory)
+            os.fsync(folder)
 
 
 def write_atomically(path: str, data: bytes, *, overwrite: bool) -> None:
@@ -231,10 +231,13 @@ def _copy_rights(descriptor: int, replaced: os.stat_result) -> None:
     os.fchmod(descriptor, mode)
 
 
-def _open_directory(directory: str, stack: ExitStack) -> int:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    stack.callback(close_descriptor, descriptor)
-    return descriptor
+@contextmanager
+def _open_folder(path: str) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        _close(descriptor)
 
 
 def _link(path: str, draft: str, target: str) -> None:
@@ -296,23 +299,19 @@ def write_file(path: str, pieces: Iterable[bytes], *, title: str) -> None:
 
     Raises OutputError with the title.
     """
-    with ExitStack() as stack:
-        with convert_write_errors(title):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            file = open(path, "xb")  # noqa: SIM115 - closed by the stack
-        stack.callback(_close, file)
+    with convert_write_errors(title):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        file = open(path, "xb")  # noqa: SIM115 - closed below
+    try:
         for piece in pieces:
             with convert_write_errors(title):
                 file.write(piece)
         with convert_write_errors(title):
             file.flush()
             os.fsync(file.fileno())
-
-
-def _close(file: BinaryIO) -> None:
-    """Close a file that is flushed; or one that could not be written, which fails once more."""
-    with suppress(OSError):
-        file.close()
+    finally:
+        with suppress(OSError):  # what could not be written fails once more
+            file.close()
 
 
 def _rename(path: str, draft: str, target: str) -> None:
@@ -325,8 +324,8 @@ def _rename(path: str, draft: str, target: str) -> None:
 
 
 def _flush_folder(path: str) -> None:
-    with ExitStack() as stack:
-        os.fsync(_open_directory(path, stack))
+    with _open_folder(path) as descriptor:
+        os.fsync(descriptor)
 
 
 def _build_folder_exists_error(path: str) -> UsageError:
@@ -468,8 +467,7 @@ def open_stream(path: str) -> Iterator[Stream]:
     try:
         yield Stream(descriptor)
     finally:
-        with suppress(OSError):  # flushing has reported failed writes
-            os.close(descriptor)
+        _close(descriptor)
 
 
 def _find_standard_descriptor(path: str) -> int | None:
