@@ -1,4 +1,4 @@
-"""Read a large JSON text as events, and only those of its values that are asked for."""
+"""Read a large JSON text as events, and keep only the values that are asked for."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ _BEGINNING = re.compile(rb'"([ !#-\[\]-~]{0,200})')
 _SURROGATES = re.compile(
     rb"\\\\|\\u[Dd][89ABab]..\\u[Dd][C-Fc-f]|\\u([Dd][89A-Fa-f][0-9A-Fa-f]{2})"
 )
-"""Escaped backslashes, escapes of surrogate pairs, and, as a group, those of lone surrogates."""
+"""Escaped backslashes and surrogate pairs and, as a group, escaped lone surrogates."""
 _REPLACEMENT = rb"\ufffd"
 _MAX_DIGITS = 4_300
 """Python does not convert longer numbers; reading them would take very long."""

@@ -130,7 +130,7 @@ class Input(io.RawIOBase):
         return int(count)
 
     def _is_unchanged(self) -> bool:
-        """Return whether the size, the time and the name are those of the opened file."""
+        """Return whether the file has the size, the time and the name that it had when opened."""
         now = os.fstat(self._raw.fileno())
         before = self._status
         if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):

@@ -266,7 +266,7 @@ _EXISTS = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 def atomic_folder(path: str, option: str = "-o") -> Iterator[str]:
     """Yield the path of a new folder to fill, and rename it to `path` if the block succeeds.
 
-    `option` is that of the path, for messages. The block flushes each file, as `write_file` does.
+    `option` names the path in messages. The block flushes each file, as `write_file` does.
     Folders that killed commands of the same target left behind are removed first.
 
     Raises UsageError if the target exists, OutputError if it can't be written.

@@ -1,4 +1,4 @@
-"""Read observations as CSV, in our own form or in that of a mapping.
+"""Read observations as CSV, in our own form or under a mapping.
 
 Our own form has the header `serverId,observedAt,players` and quotes as in RFC 4180. Under a
 mapping, the delimiter is recognized, and a file may be wide.
@@ -113,8 +113,8 @@ def _get_form(delimiter: str) -> _Form:
 class _Columns(NamedTuple):
     """The form of a file, the number of its columns, and the positions of some, from 0.
 
-    `wanted` has the positions of those that the mapping names. `servers` are the other columns of a
-    wide file: their positions by their names.
+    `wanted` has the positions of the mapping's columns. `servers` has the positions of the other
+    columns of a wide file, by name.
     """
 
     form: _Form
@@ -318,7 +318,7 @@ class _PlainRows:
         self._source = source
         self._mapping = source.mapping
         self._columns = columns
-        # By code; the first one stands for identifiers that are not known.
+        # By code; code 0 is any unknown identifier.
         self._names = [""]
         self._words = np.zeros((1 + len(HASH_FACTORS), 1), np.uint64)  # widths, then all words
         self._hashes = np.zeros(1, np.uint64)

@@ -120,7 +120,7 @@ def _check_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> str
 def _check_repeated(
     source: Source, columns: Columns, names: Sequence[str], unique_names: Sequence[str]
 ) -> None:
-    """Check that no column to read has a name that a query repeats; DuckDB makes names unique."""
+    """Check that a query does not repeat the name of a column to read; DuckDB renames repeats."""
     chosen = {name.lower() for name in columns.names}
     for name, unique_name in zip(names, unique_names, strict=True):
         if name != unique_name and not chosen.isdisjoint({name.lower(), unique_name.lower()}):

@@ -116,7 +116,7 @@ def _format_value(value: Any) -> str:
 
 
 def _format_scalar(field: str, value: Any) -> str:
-    """Return the text of a value; that of null is empty.
+    """Return the text of a value, empty for null.
 
     Raises RowError for a value that is neither a number nor a string.
     """

@@ -34,8 +34,8 @@ class ColumnMapping:
     A wide source has a column of times, and one column for each server, whose name is the server's
     identifier. `time_zone` is the zone of times without an offset, and `time_unit` the unit of
     integer times; None means that neither was declared, and nothing is guessed (D18). A strict
-    mapping is that of our own input files: other columns and other forms of values are refused.
-    With a unit, a strict mapping is that of our own numbers, which are right in any year.
+    mapping reads our own input files: other columns and other forms of values are refused. A strict
+    mapping with a unit reads numbers that we wrote ourselves, which are right in any year.
     """
 
     id: str = "serverId"
@@ -103,7 +103,7 @@ def describe_repeated(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MappingOptions:
-    """The options that say how to read sources; None or nothing for those that are not given.
+    """The options that say how to read sources; None or empty if an option is not given.
 
     `columns` are names of columns by the keys of COLUMNS; `wide` is the name of the column of times
     of a wide source. The other fields are options of the same names.
@@ -118,7 +118,7 @@ class MappingOptions:
     game: str | None = None
 
     def merge(self, other: Self) -> Self:
-        """Return these options, and those of the others that do not contradict them."""
+        """Return these options, completed by the others where they do not contradict them."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         merged = replace(other, **{name: value for name, value in given.items() if value})
         if self.wide is not None:
@@ -277,7 +277,7 @@ def format_mapping_file(options: MappingOptions) -> bytes:
 
 
 def _quote_toml(text: str) -> str:
-    """Return a text as a string of TOML, whose escapes are those of JSON, and also for DEL."""
+    """Return a text as a string of TOML, which escapes like JSON, and DEL too."""
     return wire.encode(text).decode().replace("\x7f", r"\u007f")
 
 
@@ -303,7 +303,7 @@ _NAMES = {
 
 _SIGNS = re.compile(r"[\W_]+")
 
-# Counts as people write them, also those that a build rejects.
+# Counts as people write them, even if a build rejects them.
 _WRITTEN_COUNT = re.compile(r"[0-9]+(?:[ ,.'][0-9]+)*")
 
 # A count is less than this, and seconds since 2001 are more.
@@ -318,7 +318,7 @@ class Sample(NamedTuple):
 
     @classmethod
     def from_rows(cls, names: Sequence[str], rows: Iterable[Sequence[str]]) -> "Sample":
-        """Return the sample of some rows; those of another length are left out."""
+        """Return the sample of some rows, without rows of another length."""
         whole = [row for row in islice(rows, SAMPLE_ROWS) if len(row) == len(names)]
         return cls(names, list(zip(*whole, strict=True)) or [()] * len(names))
 
@@ -339,7 +339,7 @@ class Proposal(NamedTuple):
 
 
 def find_likely_columns(sample: Sample, mapping: ColumnMapping) -> Proposal | None:
-    """Return the likeliest columns of a sample; those that a mapping names rightly stay."""
+    """Return the likeliest columns of a sample; existing columns of the mapping stay."""
     given = {} if mapping.is_wide else {"id": mapping.id, "players": mapping.players}
     given = {key: name for key, name in given.items() if name in sample.names}
     times = [name for name, values in _iter_columns(sample) if _are_times(values)]

@@ -481,7 +481,7 @@ def get_value_type(schema: pa.Schema, name: str) -> pa.DataType:
 def read_record_batches(
     source: Source, columns: Columns, record_batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Batch]:
-    """Convert record batches, whose columns are those of `columns.names` in this order.
+    """Convert record batches with the columns `columns.names`, in this order.
 
     Places are row numbers, counted from 1.
     """
@@ -594,7 +594,7 @@ def _convert_wide(rows: _Rows) -> Batch:
 
 
 def _encode(ids: pa.Array) -> pa.DictionaryArray:
-    """Return identifiers as codes of texts, of which no two are equal."""
+    """Return identifiers as codes of distinct texts."""
     if not pa.types.is_dictionary(ids.type):
         ids = ids.dictionary_encode()
     texts = ids.dictionary.cast(pa.string())

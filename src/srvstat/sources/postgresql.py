@@ -44,7 +44,7 @@ _TYPES: dict[str, pa.DataType] = {
     "time": pa.time64("us"),
     "interval": pa.duration("us"),
 }
-"""How columns are read; those of other types are read as text."""
+"""How columns are read; other types are read as text."""
 
 # libpq would take a part of a password with one of these for the host, and show it in its message.
 _ESCAPED_URL = re.compile(r"[a-z]+://([^@/]*@)?[^@?]*(\?.*)?", re.IGNORECASE | re.DOTALL)

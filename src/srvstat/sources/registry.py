@@ -80,7 +80,7 @@ SCHEMES: Mapping[str, str] = {
     "postgres": "postgresql",
     **dict.fromkeys(("file", "hdfs", "viewfs", "s3a", "gs", "abfs", "abfss"), "parquet"),
 }
-"""The kind of each scheme of URLs; only Spark reads Parquet from those of Hadoop."""
+"""The kind of each scheme of URLs; only Spark reads Parquet from the schemes of Hadoop."""
 
 EXTENSIONS: Mapping[str, str] = {
     extension: name for name, kind in KINDS.items() for extension in kind.extensions

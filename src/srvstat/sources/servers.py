@@ -203,7 +203,7 @@ _T = TypeVar("_T")
 
 _LINES_PER_CHUNK = 1_000
 _OWN_KEYS = ("sourceId", "completed", "publishable")
-"""The keys of a record besides those of the specification."""
+"""The keys of a record that are not in the specification."""
 
 
 class FieldError(ValueError):
@@ -412,7 +412,7 @@ def format_records(records: Iterable[ServerRecord]) -> Iterator[bytes]:
 
 
 def _list_fields(record: ServerRecord) -> dict[str, Any]:
-    """Return the fields of a record without those that are empty or false by default."""
+    """Return the fields of a record, except default values."""
     # An empty hostname or iconUrl differs from one that is missing.
     found: dict[str, Any] = {"id": record.id, "iconUrl": record.icon_url}
     for name, attribute, check in _FIELDS:

@@ -69,7 +69,7 @@ class Source:
 
     `on_bytes` is called with the number of stored bytes after each read. `on_warning` is called
     with one line about a possible defect that does not stop the reading. `keep_text` is called with
-    each block that has observations whose text is not that of their columns as CSV.
+    each block whose original text can't be restored from its observations.
     """
 
     name: str
@@ -238,7 +238,7 @@ class Source:
 
 
 def list_stored_names(sources: Iterable[Source]) -> list[str]:
-    """Return the names that a snapshot stores, that of a folder once for all of its files."""
+    """Return the names that a snapshot stores: a folder once, and other sources each."""
     names: list[str] = []
     for folder, group in groupby(sources, key=attrgetter("folder")):
         found = [source.stored_name for source in group]

@@ -360,7 +360,7 @@ def _read_data(source: Source, events: Events) -> Generator[_Sample, None, bool]
 
 
 class LabelError(SourceError):
-    """A series has no label that names its server; `labels` are the names of those that it has."""
+    """No label of a series names its server; `labels` are the names of its labels."""
 
     def __init__(self, reason: str, labels: Sequence[str]) -> None:
         super().__init__(reason)

@@ -225,7 +225,7 @@ def _find_offsets(at: int, zone: str) -> tuple[int, int]:
 @lru_cache(maxsize=4096)
 def _find_offset_of_day(day: int, zone: str) -> int | None:
     """Return the offset of a local day, or None if it changes on that day."""
-    # The last hour is that of the next day: a change at midnight is a change of both days.
+    # This includes the first hour of the next day: a change at midnight is a change of both days.
     hours = range(day * DAY_MS, (day + 1) * DAY_MS + 1, DAY_MS // 24)
     found = {offset for at in hours for offset in _find_offsets(min(at, LATEST), zone)}
     return found.pop() if len(found) == 1 else None
