@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from string import ascii_letters, digits
@@ -16,12 +16,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from conftest import AS_OF, Cli
-from sources.readings import read_file
+from conftest import AS_OF
+from sources.readings import read_file, read_table
 from srvstat.contract.time import LATEST, InstantError, parse_instant
-from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.mapping import STRICT, ColumnMapping
+from srvstat.sources.source import Source
 from srvstat.sources.values import RowError, parse_number
-from support.snapshots import read_observations, read_rejects
 
 PLAIN = ColumnMapping()
 SECONDS = ColumnMapping(time_unit="s")
@@ -304,86 +304,57 @@ MIDNIGHT = 1_416_700_800_000
 
 EARLY_NUMBERS = (AS_OF, 20141123, 20149923, 978_307_199_999, AS_OF // 1000)
 
-LONG = ["--columns", "id=name,at=when,players=online"]
-WIDE = ["--wide", "at=when"]
-IN_UTC = ["--time-zone", "UTC"]
+LONG = ColumnMapping("name", "when", "online")
+WIDE = ColumnMapping(at="when", is_wide=True)
 
 
-def write_text(path: str, header: str, row: str) -> None:
-    lines = [row.format(at) for at in EARLY_NUMBERS]
-    Path(path).write_text("\n".join(filter(None, [header, *lines, ""])))
-
-
-def write_sources() -> Mapping[str, list[str]]:
-    """Write a source of each shape with the same rows; return the options that read it."""
-    write_text("strict.csv", "serverId,observedAt,players", "a,{},5")
-    write_text("long.csv", "when;name;online", "{};a;5")
-    write_text("wide.csv", "when,a", "{},5")
-    write_text("strict.ndjson", "", '{{"serverId":"a","observedAt":{},"players":5}}')
-    write_text("long.ndjson", "", '{{"name":"a","when":"{}","online":5}}')
-    write_text("wide.ndjson", "", '{{"when":{},"a":5}}')
-    columns = {
-        "serverId": ["a"] * len(EARLY_NUMBERS),
-        "observedAt": EARLY_NUMBERS,
-        "players": [5] * 5,
-    }
-    parquet.write_table(pa.table(columns), "strict.parquet")
-    parquet.write_table(
-        pa.table({"when": pa.array(EARLY_NUMBERS, pa.float64()), "a": [5] * 5}), "w.parquet"
-    )
-    with closing(duckdb.connect("rows.duckdb")) as connection:
-        connection.execute(
-            'CREATE TABLE observations ("serverId" TEXT, "observedAt" BIGINT, players INT)'
-        )
-        rows = [(at,) for at in EARLY_NUMBERS]
-        connection.executemany("INSERT INTO observations VALUES ('a', ?, 5)", rows)
+def write_sources(folder: Path) -> list[Source]:
+    """Write a source of each shape with the same rows."""
+    columns = {"serverId": ["a"] * 5, "observedAt": EARLY_NUMBERS, "players": [5] * 5}
     points = [{"attributes": {"timestamp": at, "value": 5}} for at in EARLY_NUMBERS]
-    Path("a.json").write_text(json.dumps({"data": points}))
-    return {
-        "strict.csv": [], "long.csv": LONG, "wide.csv": WIDE, "strict.ndjson": [],
-        "long.ndjson": LONG, "wide.ndjson": WIDE, "strict.parquet": [], "w.parquet": WIDE,
-        "rows.duckdb": [], "a.json": ["--from", "battlemetrics"],
-    }  # fmt: skip
-
-
-BUILD = ["snapshot", "build", "out.db", "--game", "game_a", "--overwrite"]
-BUILD += ["--rejects", "rejects.ndjson", "--max-rejected", "100%"]
-
-
-@pytest.mark.usefixtures("here")
-def test_an_integer_before_2001_is_rejected_in_every_shape(cli: Cli) -> None:
-    for name, options in write_sources().items():
-        ran = cli(*BUILD, *options, "--observations", name)
-
-        assert (name, ran.exit_code) == (name, 0)
-        assert (name, read_observations("out.db")) == (name, [("a", AS_OF, 5)])
-        rejects = read_rejects()
-        assert [each["reason"] for each in rejects] == [
-            "observedAt: no time zone: end it with Z or an offset such as +02:00",
-            "observedAt: before 2001 as milliseconds",
-            "observedAt: before 2001 as milliseconds",
-            "observedAt: before 2001 as milliseconds, so it looks like seconds",
-        ], name
-        assert all(
-            str(at) in each["text"] for at, each in zip(EARLY_NUMBERS[1:], rejects, strict=True)
+    texts = {
+        "strict.csv": ("serverId,observedAt,players\n", "a,{},5\n"),
+        "long.csv": ("when;name;online\n", "{};a;5\n"),
+        "wide.csv": ("when,a\n", "{},5\n"),
+        "strict.ndjson": ("", '{{"serverId":"a","observedAt":{},"players":5}}\n'),
+        "long.ndjson": ("", '{{"name":"a","when":"{}","online":5}}\n'),
+        "wide.ndjson": ("", '{{"when":{},"a":5}}\n'),
+        "a.json": (json.dumps({"data": points}), ""),
+    }
+    for name, (header, row) in texts.items():
+        (folder / name).write_text(header + "".join(map(row.format, EARLY_NUMBERS)))
+    floats = pa.table({"when": pa.array(EARLY_NUMBERS, pa.float64()), "a": [5] * 5})
+    parquet.write_table(pa.table(columns), folder / "strict.parquet")
+    parquet.write_table(floats, folder / "wide.parquet")
+    with duckdb.connect(str(folder / "rows.duckdb")) as connection:
+        connection.from_arrow(pa.table(columns)).create("observations")
+    mappings = {"long": LONG, "wide": WIDE}
+    return [
+        Source.from_name(
+            str(folder / name), "battlemetrics", mappings.get(name.partition(".")[0], STRICT)
         )
+        for name in (*texts, "strict.parquet", "wide.parquet", "rows.duckdb")
+    ]
 
 
-@pytest.mark.usefixtures("here")
-def test_eight_digits_are_a_date_of_the_declared_zone_in_every_shape(cli: Cli) -> None:
-    for name, options in write_sources().items():
-        if "--from" in options:
-            continue
-        ran = cli(*BUILD, *options, *IN_UTC, "--observations", name)
+def test_an_integer_before_2001_is_rejected_in_every_shape(tmp_path: Path) -> None:
+    for source in write_sources(tmp_path):
+        table = read_table(source)
 
-        assert (name, ran.exit_code) == (name, 0)
-        assert sorted(read_observations("out.db")) == [("a", MIDNIGHT, 5), ("a", AS_OF, 5)]
-        assert len(read_rejects()) == len(EARLY_NUMBERS) - 2
+        assert (source.name, [row[1:] for row in table.kept]) == (source.name, [("a", AS_OF, 5)])
+        assert [reason for _, reason, _ in table.rejects] == [
+            f"observedAt: {reason}" for reason in (NO_ZONE, EARLY, EARLY, LIKE_SECONDS)
+        ]
+        for at, (_, _, text) in zip(EARLY_NUMBERS[1:], table.rejects, strict=True):
+            assert str(at) in text
 
 
-@pytest.mark.usefixtures("here")
-def test_a_text_before_2001_is_a_time(cli: Cli) -> None:
-    Path("old.csv").write_text("serverId,observedAt,players\na,1999-12-31T23:59Z,5\n")
+def test_eight_digits_are_a_date_of_the_declared_zone_in_every_shape(tmp_path: Path) -> None:
+    for source in write_sources(tmp_path):
+        if source.kind != "battlemetrics":
+            mapping = replace(source.mapping, time_zone="UTC", is_strict=False)
+            table = read_table(replace(source, mapping=mapping))
 
-    assert cli(*BUILD, "--observations", "old.csv").exit_code == 0
-    assert read_observations("out.db") == [("a", 946_684_740_000, 5)]
+            kept = sorted(row[1:] for row in table.kept)
+            assert (source.name, kept) == (source.name, [("a", MIDNIGHT, 5), ("a", AS_OF, 5)])
+            assert len(table.rejects) == len(EARLY_NUMBERS) - 2
