@@ -76,7 +76,7 @@ def compute_figures(
     quantiles: Sequence[Fraction] = QUANTILES,
     above: int | None = 20,
 ) -> dict[str, Any]:
-    """Return the figures of `stats`, those of FIGURES unless others are given."""
+    """Return the figures of `stats`."""
     start, end = window
     kept = select(rows, window)
     values = [players for _, players in kept]
@@ -160,7 +160,7 @@ class NaiveStep(NamedTuple):
 
 
 def list_edges(first: int, last: int, step: str, zone: ZoneInfo) -> list[int]:
-    """Return the edges of the whole steps from that of `first` to that of `last`."""
+    """Return the edges of the whole steps that contain the instants from `first` to `last`."""
 
     def find_key(at: int) -> Any:
         if step.endswith("m"):
@@ -248,7 +248,7 @@ def measure(lasting: Sequence[tuple[Fraction, Fraction]], start: int, end: int) 
 
 
 def compare_naively(before: Sequence[int], after: Sequence[int]) -> dict[str, Any]:
-    """Return the change from the average of some counts to that of others."""
+    """Return the change from the average of some counts to the average of others."""
     old, new = (Fraction(sum(values), len(values)) for values in (before, after))
     percentage = float(100 * (new - old) / old) if old else None
     return {"players": float(new - old), "percentage": percentage}
@@ -323,7 +323,7 @@ Servers = dict[str, list[Row]]
 
 
 def read_figures(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures of a document of a snapshot, those of servers by id."""
+    """Return the figures of a document, with the figures of servers by id."""
     outer, names = ("document", "version", "asOf", "root"), ("serverId", "cfxId", "hostname")
     found = {name: value for name, value in document.items() if name not in outer}
     found["servers"] = {

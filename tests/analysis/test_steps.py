@@ -290,7 +290,7 @@ def test_days_weeks_and_months_of_pictures_are_those_of_growth(
 
 
 def check_merged_steps(snapshot: SnapshotFile, window: Window, key: str) -> None:
-    """Check the points of all steps that are not shorter than those of the timeline."""
+    """Check the points of all steps that are not shorter than the steps of the timeline."""
     servers = list(snapshot.iter_servers())
     question = Question(snapshot, servers, window, ZoneInfo(key))
     timeline = compute_timeline(question, MOST_STEPS)

@@ -11,20 +11,15 @@ import numpy as np
 
 from srvstat.analysis.selection import Question, build_window_part, get_name
 from srvstat.analysis.statistics import compare_averages, compare_with_earlier, find_earlier
-from srvstat.analysis.windows import (
-    Steps,
-    bound_window,
-    compute_shares,
-    divide_window,
-    find_unobserved,
-    parse_step,
-)
+from srvstat.analysis.windows import Steps, bound_window, compute_shares, divide_window, parse_step
 from srvstat.contract import stats
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, find_ranks, sum_groups
 from srvstat.contract.time import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
-from srvstat.snapshot.blocks import Observations
+from srvstat.snapshot.read.observations import WindowFigures
+from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ServerRow
 
 _HALF_MS_PER_WEEK = 2 * 7 * DAY_MS
 
@@ -67,9 +62,8 @@ def _iter_servers(
     snapshot, servers, window, _ = question
     for server in servers:
         found, before, change = compare_with_earlier(snapshot, server, window, earlier)
-        unobserved = find_unobserved(snapshot, server, found)
-        by_day = _add_up(found.observations, days, unobserved)
-        by_step = by_day if steps is days else _add_up(found.observations, steps, unobserved)
+        by_day = _add_up(snapshot, server, found, days)
+        by_step = by_day if steps is days else _add_up(snapshot, server, found, steps)
         yield ServerGrowth(
             **get_name(server)._asdict(),
             sample_count=found.count,
@@ -100,16 +94,19 @@ class _StepTotals(NamedTuple):
     shares: Doubles
 
 
-def _add_up(observations: Observations, steps: Steps, unobserved: Numbers) -> _StepTotals:
-    positions = steps.locate(observations.instants)
-    padded = np.append(observations.players, 0)
+def _add_up(
+    snapshot: Snapshot, server: ServerRow, figures: WindowFigures, steps: Steps
+) -> _StepTotals:
+    instants, players = figures.observations
+    positions = steps.locate(instants)
+    padded = np.append(players, 0)
     return _StepTotals(
         steps,
         np.diff(positions),
-        sum_groups(observations.players, positions),
+        sum_groups(players, positions),
         padded[positions[:-1]],
         padded[positions[1:] - 1],
-        compute_shares(steps, unobserved),
+        compute_shares(snapshot, server, figures, steps),
     )
 
 

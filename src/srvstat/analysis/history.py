@@ -20,7 +20,6 @@ from srvstat.analysis.windows import (
     check_server_count,
     compute_shares,
     divide_window,
-    find_unobserved,
     parse_step,
 )
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, sort_groups, sum_groups
@@ -190,7 +189,7 @@ def _sum_steps(
 
 
 def _find_expected(server: ServerRow, steps: Steps) -> slice:
-    """Return the steps from that of the first observation of a server to that of the last."""
+    """Return the steps between the first and the last observation of a server."""
     first, last = server.first_observed_at, server.last_observed_at
     if first is None or last is None or first > steps.window.end:
         return slice(0)
@@ -205,7 +204,7 @@ def _observe_steps(
     """Return players, edges so that step `i` has `players[edges[i] : edges[i + 1]]`, and shares."""
     figures = compute_figures(snapshot, server, steps.window)
     instants, players = figures.observations
-    shares = compute_shares(steps, find_unobserved(snapshot, server, figures))
+    shares = compute_shares(snapshot, server, figures, steps)
     return players, steps.locate(instants), shares
 
 

@@ -37,7 +37,8 @@ def _require(least: int, what: str, count: int) -> None:
 class Series(WindowFigures):
     """Observations of a window, and the facts about their server that rules need.
 
-    `maximum` is that of the server's record, 0 if it has none. `zone` defines the hours of the day.
+    `maximum` comes from the server's record, and is 0 if it has none. `zone` defines the hours of
+    the day.
     """
 
     zone: ZoneInfo
@@ -175,7 +176,7 @@ _JITTER_PERCENT = -30
     "Players stay for a few minutes only.",
 )
 def check_jitter(series: Series) -> _Finding:
-    """Correlate successive differences, except those of counts of 0 and over gaps."""
+    """Correlate successive differences, but not to or from counts of 0, nor over gaps."""
     series.list_positive(_MIN_PAIRS)
     if series.double_interval > 2 * _MAX_MINUTES * 60_000:
         raise _NotEvaluatedError(f"needs a usual interval of at most {_MAX_MINUTES} minutes")

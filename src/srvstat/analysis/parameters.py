@@ -23,7 +23,7 @@ Completion = Literal["identifier", "plan", "games", "regions", "tags"]
 class Parameter:
     """How a parameter is written and described.
 
-    `metavar` is what stands for its value, by default its choices. `names` are those of its option,
+    `metavar` stands for its value, by default its choices. `names` are the names of its option,
     by default the name of the field. `completes` are values for a shell, or where it finds them.
     A number is at least `least` and at most `most`. An argument has no option.
     """

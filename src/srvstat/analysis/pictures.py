@@ -16,7 +16,6 @@ from srvstat.analysis.windows import (
     compute_shares,
     divide_window,
     find_hours_of_week,
-    find_unobserved,
     parse_step,
     read_lasting,
 )
@@ -80,9 +79,7 @@ def _describe_timeline(
         averages=tuple(aggregate_groups(players, edges, "mean").tolist()),
         lowest=tuple(aggregate_groups(players, edges, "min").tolist()),
         peak=tuple(aggregate_groups(players, edges, "max").tolist()),
-        observed_shares=tuple(
-            compute_shares(steps, find_unobserved(snapshot, server, figures)).tolist()
-        ),
+        observed_shares=tuple(compute_shares(snapshot, server, figures, steps).tolist()),
         gaps=tuple(_find_gaps(snapshot, server, figures)),
     )
 

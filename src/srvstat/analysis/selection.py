@@ -153,7 +153,7 @@ def get_name(server: ServerRow) -> ServerName:
 
 
 class Question(NamedTuple):
-    """What an analysis is about: servers in a window. Steps and hours are those of a time zone."""
+    """What an analysis is about: servers in a window. A time zone defines steps and hours."""
 
     snapshot: Snapshot
     servers: Sequence[ServerRow] | MatchingServers

@@ -10,7 +10,7 @@ import numpy as np
 from srvstat.analysis.history import describe_cells
 from srvstat.analysis.selection import FilterOptions, MatchingServers, Question
 from srvstat.analysis.statistics import find_current
-from srvstat.analysis.windows import Steps, divide_window, parse_step
+from srvstat.analysis.windows import HOUR_MS, Steps, divide_window, parse_step
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import ServerResult
 from srvstat.contract.time import BEFORE_ALL, DAY_MS, Range, Window, find_window
@@ -186,8 +186,6 @@ def describe_server(
     )
 
 
-_HOUR_MS = DAY_MS // 24
-
 _CELL_STEPS: dict[Range, str] = {"24h": "1h", "7d": "6h", "30d": "day", "90d": "3d", "1y": "14d"}
 """The steps of the drawings, by range: about 30 fit beside the figures."""
 
@@ -203,7 +201,7 @@ def describe_comparison(
     """
     response = compare(snapshot, request, at=at)
     window = find_window(request.range, snapshot.as_of if at is None else at)
-    span = _HOUR_MS if request.range == "24h" else DAY_MS
+    span = HOUR_MS if request.range == "24h" else DAY_MS
     servers = resolve_servers(snapshot, request.servers)
     step = parse_step(_CELL_STEPS[request.range])
     steps = divide_window(Question(snapshot, servers, window), step)

@@ -139,7 +139,7 @@ def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
 
 
 def check_previous(query: WindowQuery) -> None:
-    """Check that there can be a window before that of a query, which needs no snapshot.
+    """Check that another window can precede the window of a query, which needs no snapshot.
 
     Raises UsageError.
     """
@@ -401,7 +401,7 @@ class Steps(NamedTuple):
     def locate(self, instants: Numbers) -> Numbers:
         """Return the positions of the steps: step `i` has `instants[found[i] : found[i + 1]]`.
 
-        The instants are those of the window.
+        All instants are in the window.
         """
         found = instants.searchsorted(self.edges)
         found[:1], found[-1:] = 0, len(instants)
@@ -442,7 +442,7 @@ def _find_first_instant(question: Question) -> int:
 
 
 def read_lasting(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Numbers:
-    """Return the instants of a window, after that of the observation that lasts into it, if any.
+    """Return the instants of a window, and before them an observation that lasts into it, if any.
 
     The window has at least two observations.
 
@@ -456,7 +456,7 @@ def read_lasting(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) 
     return np.append(read_observations(snapshot, server, before).instants[-1:], instants)
 
 
-def find_unobserved(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Numbers:
+def _find_unobserved(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Numbers:
     """Return the starts and the ends of the intervals of a window in which no observation lasts.
 
     They are in half milliseconds. An observation before the window may last into it. Without a
@@ -477,14 +477,18 @@ def find_unobserved(snapshot: Snapshot, server: ServerRow, figures: WindowFigure
     return np.stack((starts, ends))[:, starts < ends]
 
 
-def compute_shares(steps: Steps, unobserved: Numbers) -> Doubles:
+def compute_shares(
+    snapshot: Snapshot, server: ServerRow, figures: WindowFigures, steps: Steps
+) -> Doubles:
     """Return the part of each step's calendar length that observations cover, from 0 to 1.
 
-    `unobserved` are the intervals of the window that `find_unobserved` returns. The time outside of
-    the window is not observed.
+    The time outside of the window is not observed.
+
+    Raises SnapshotError.
     """
     if not steps.step_count:
         return np.array([])
+    unobserved = _find_unobserved(snapshot, server, figures)
     edges = 2 * steps.edges
     window_start, window_end = 2 * steps.window.start, 2 * steps.window.end
     starts = np.concatenate(([edges[0]], unobserved[0], [window_end])).clip(edges[0], edges[-1])

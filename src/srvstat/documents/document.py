@@ -262,7 +262,7 @@ class RowDocument(ABC):
     def iter_parquet(self) -> Iterator[bytes]:
         """Return the rows as a Parquet file, in pieces of bounded size.
 
-        Its metadata is that of `to_arrow`.
+        It has the metadata of `to_arrow`.
 
         Raises MissingLibraryError and, while the pieces are read, SnapshotError.
         """
@@ -305,7 +305,7 @@ def derive_columns(part: Any, *path: str | int) -> Iterator[Column]:
     """Yield a column for each field of a dataclass; fields of other types are left out.
 
     A field that holds another dataclass has a column for each of its fields. `path` leads to the
-    dataclass, and its names begin those of the columns.
+    dataclass, and its names are prefixes of the columns' names.
     """
     for field in fields(part):
         hints = get_args(field.type)

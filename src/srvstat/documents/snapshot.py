@@ -68,8 +68,8 @@ class BuildSummary(RowCounts):
 class UpdateSummary:
     """What an update did: the rows of its sources, and the changes to the snapshot.
 
-    `rows` describes the new rows; its servers, fallbacks and instants are those of the snapshot.
-    `added` and `removed` count servers, `observations` those of the snapshot.
+    `rows` describes the new rows, but its servers, fallbacks and instants describe the snapshot.
+    `added` and `removed` count servers. `observations` counts all of the snapshot.
     """
 
     rows: BuildSummary
@@ -120,7 +120,7 @@ class DryRun(RowCounts):
     says that servers have no game, and `refusal` why the build would be refused although it would
     keep rows; the limit `max_rejected` would admit them.
 
-    The dry run is that of `command`, which has the options that help against `obstacles`; it is
+    `command` is the command of the dry run, with the options that help against `obstacles`; it is
     None if no option is missing. `advice` are sentences about them.
     """
 
@@ -142,7 +142,7 @@ class DryRun(RowCounts):
 class BundleSummary:
     """What a bundle contains; instants are Unix milliseconds, and `size` is in bytes.
 
-    `ids` are those of its servers, in order. `range` is the longest one that it answers.
+    `ids` identify its servers, in order. `range` is the longest one that it answers.
     """
 
     ids: tuple[str, ...]
@@ -159,9 +159,9 @@ class BundleSummary:
 class ExportSummary:
     """What an export contains; `as_of` is in Unix milliseconds, and `size` in bytes.
 
-    `servers_path` and `observations_path` are the sources of a build. `root` is that of the
-    snapshot which a build of them has; None if the export is only a part of a snapshot, or if the
-    snapshot has shards, whose root is another than that of one file.
+    `servers_path` and `observations_path` are the sources of a build, whose snapshot has the root
+    `root`. It is None if the export is only a part of a snapshot, or if the snapshot has shards,
+    because a snapshot of one file has another root.
     `covered_from` is None unless the snapshot is a bundle, which has only some observations.
     """
 
@@ -374,9 +374,9 @@ class ServerTable:
     """An answer of Get Server, with the instants for its table in Unix milliseconds.
 
     `last_observed_at` is the last observation up to and including `as_of`, and
-    `last_in_snapshot_at` that of the snapshot. `covered_from` is the
-    first instant that a bundle covers, None for a whole snapshot. `source_id` is the identifier
-    that the source uses, if it is not the id, and `completed` the fields that its record lacked.
+    `last_in_snapshot_at` the last one of all. `covered_from` is the first instant that a bundle
+    covers, and None for a whole snapshot. `source_id` is the identifier that the source uses, if it
+    is not the id, and `completed` names the fields that its record lacked.
     """
 
     server: ServerDetail
