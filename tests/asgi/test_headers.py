@@ -201,40 +201,28 @@ def test_without_the_option_no_answer_has_a_reason() -> None:
         assert "x-srvstat-reason" not in send_request(explained, get(b"nobody")).headers
 
 
-def escape_path(data: bytes) -> bytes:
+def escape(data: bytes) -> bytes:
     return b"".join(b"%%%02X" % byte for byte in data)
 
 
-def escape_json(data: bytes) -> bytes:
-    return b"".join(b"\\u%04x" % byte for byte in data)
-
-
-Build = Callable[[bytes], bytes]
-
-PLACES: dict[str, Build] = {
-    "the path": lambda data: get(escape_path(data)),
-    "the query": lambda data: get(b"a?by=" + escape_path(data)),
-    "a name": lambda data: get(b"a?" + escape_path(data)),
-    "the path, as it is": get,
-    "the body": compare,
-    "a string": lambda data: compare(TWO[:-1] + b',"range":"' + escape_json(data) + b'"}'),
-    "an identifier, as it is": lambda data: compare(TWO.replace(b"a", data, 1)),
-    "the type": lambda data: request(
-        COMPARE, HOST, KEY, b"Content-Type: application/" + data, body=TWO
-    ),
-    "the method": lambda data: request(data + A.removeprefix(b"GET"), HOST, KEY),
-    "the page": lambda data: request(
-        b"GET /explore/data/servers?" + escape_path(data) + b"=1 HTTP/1.1", b"Host: localhost", KEY
-    ),
-}
+PLACES: list[Callable[[bytes], bytes]] = [
+    get,
+    compare,
+    lambda data: get(escape(data)),
+    lambda data: get(b"a?" + escape(data)),
+    lambda data: compare(TWO.replace(b"a", data, 1)),
+    lambda data: request(COMPARE, HOST, KEY, b"Content-Type: application/" + data, body=TWO),
+    lambda data: request(data + A.removeprefix(b"GET"), HOST, KEY),
+]
+"""Requests with data in the path, the query, the body, the type and the method."""
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.sampled_from(list(PLACES.values())), st.binary(max_size=99) | st.text().map(str.encode))
-@example(PLACES["the path"], b"a\r\nX-Evil: 1\r\n\r\n")
-@example(PLACES["an identifier, as it is"], "\u2028\x85\u202e".encode())
+@given(st.sampled_from(PLACES), st.binary(max_size=99) | st.text().map(str.encode))
+@example(PLACES[2], b"a\r\nX-Evil: 1\r\n\r\n")
+@example(PLACES[4], "\u2028\x85\u202e".encode())
 def test_whatever_a_client_sends_the_header_is_one_line(
-    explained: Service, build: Build, data: bytes
+    explained: Service, build: Callable[[bytes], bytes], data: bytes
 ) -> None:
     with Client(explained) as client:
         client.send(build(data))
