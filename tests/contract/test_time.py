@@ -184,4 +184,5 @@ def test_a_window_excludes_its_start_and_includes_its_end(
     inside = [at for at in instants if window.start < at <= window.end]
     assert [at for at in instants if window.includes(at)] == inside
     assert instants[window.locate(instants)] == inside
-    assert window.first == window.start + 1
+    assert Window.from_first(window.first, window.end) == window
+    assert not inside or inside[0] >= window.first

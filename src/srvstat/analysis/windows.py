@@ -422,7 +422,7 @@ def divide_window(question: Question, step: Step) -> Steps:
         if first > end:
             return Steps(np.array([], np.int64), window)
         edges = list_step_edges(min(first, end - 1), end - 1, step, zone)
-        return Steps(edges, Window(int(edges[0]) - 1, end))
+        return Steps(edges, Window.from_first(int(edges[0]), end))
     # A window that ends where a step begins includes this instant in the step before.
     edges = list_step_edges(min(start + 1, end - 1), end - 1, step, zone)
     return Steps(edges, window)
@@ -521,4 +521,4 @@ def bound_window(question: Question) -> Window:
     window = question.window
     if window.start != BEFORE_ALL:
         return window
-    return Window(min(_find_first_instant(question), window.end) - 1, window.end)
+    return Window.from_first(min(_find_first_instant(question), window.end), window.end)

@@ -35,6 +35,9 @@ class _Rejection(NamedTuple):
 class ReloadedFile:
     """A file whose content is in use, and which is read again when it was replaced.
 
+    Each request looks at the file, so that a revoked key or an old snapshot is not used after a
+    replacement. That takes a few microseconds.
+
     Create it before the file is read for the first time, so that it notices a replacement during
     that read. A file that can't be used is rejected: the previous content stays in use, and the
     file is tried again after a pause.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, Self
 from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
@@ -40,6 +40,11 @@ class Window(NamedTuple):
 
     start: int
     end: int
+
+    @classmethod
+    def from_first(cls, first: int, end: int) -> Self:
+        """Return the window whose earliest instant is `first`."""
+        return cls(first - 1, end)
 
     @property
     def first(self) -> int:

@@ -113,14 +113,12 @@ def check_coverage(snapshot: Snapshot, window: Window) -> None:
 def find_whole_window(snapshot: Snapshot, end: int) -> Window:
     """Return the window of all observations up to `end`; in a bundle, of those that it covers.
 
-    In a bundle, it starts 1 ms before the first instant covered, since a window excludes its start.
-
     Raises NotInBundleError if `end` is earlier.
     """
     if snapshot.covered_from is None:
         return Window(BEFORE_ALL, end)
     check_coverage(snapshot, Window(end, end))
-    return Window(snapshot.covered_from - 1, end)
+    return Window.from_first(snapshot.covered_from, end)
 
 
 def resolve_servers(snapshot: Snapshot, references: Sequence[ServerReference]) -> list[ServerRow]:

@@ -57,7 +57,7 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
     build.check_journal(output)
     covered_from = find_window(range, parent.as_of).start // DAY_MS * DAY_MS
     chosen = sorted(set(servers), key=lambda server: server.id)
-    window = Window(covered_from - 1, parent.as_of)
+    window = Window.from_first(covered_from, parent.as_of)
     file_row = parent.file_row._replace(
         sources="[]" if redact else parent.file_row.sources,
         parent_root=parent.file_row.root,
