@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from hashlib import sha256
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import pytest
@@ -183,43 +183,37 @@ def is_rounded(value: float, text: str) -> bool:
     )
 
 
+FIGURES = {
+    "Average": "average_players",
+    "Median": "median_players",
+    "Peak": "peak_players",
+    "Lowest": "lowest_players",
+    "Count": "sample_count",
+    "Coverage": "coverage",
+}
+
+
 def test_the_tables_have_the_figures_of_each_server(report: Report, page: Node) -> None:
-    rows = {
-        row.find_all("th")[0].text: row.find_all("td")
-        for row in page.find("comparison").find_all("tr")
-    }
-    expected = {
-        "Average": [one.average_players for one in report.stats.servers],
-        "Median": [one.median_players for one in report.stats.servers],
-        "Peak": [one.peak_players for one in report.stats.servers],
-        "Lowest": [one.lowest_players for one in report.stats.servers],
-        "95%": [one.quantiles[3].players for one in report.stats.servers],
-        "Count": [one.sample_count for one in report.stats.servers],
-        "Coverage": [one.coverage for one in report.stats.servers],
-    }
-    current = [
-        "silent" if is_silent(one.last_observed_at, report.as_of) else one.current_players
-        for one in report.stats.servers
-    ]
+    lines = page.find("comparison").find_all("tr")
+    rows = {row.find_all("th")[0].text: row.find_all("td") for row in lines}
+    servers = report.stats.servers
     maps = page.find("hours").find_all("table")
     bins = page.find("distribution").find_all("table")[0]
 
-    assert len(maps) == 4
-    shown = [cell.text.replace(",", "") for cell in rows["Current"]]
-    assert [
-        "silent" if " seen" in text else int(text.replace(",", "")) for text in shown
-    ] == current
-    assert {name: [*map(read_value, rows[name])] for name in expected} == expected
-    assert [[*map(read_value, one.find_all("td"))] for one in maps] == [
+    for name, field in FIGURES.items():
+        assert list(map(read_value, rows[name])) == [getattr(one, field) for one in servers]
+    assert list(map(read_value, rows["95%"])) == [one.quantiles[3].players for one in servers]
+    for cell, one in zip(rows["Current"], servers, strict=True):
+        silent = is_silent(one.last_observed_at, report.as_of)
+        assert (" seen" in cell.text) == silent
+        assert silent or read_value(cell) == one.current_players
+    assert [list(map(read_value, one.find_all("td"))) for one in maps] == [
         [one.cells[24 * day + hour].average_players for hour in range(24) for day in range(7)]
         for one in report.peak_hours.servers
         if one.busiest
     ]
-    assert [*map(read_value, bins.find_all("td"))] == [
-        count
-        for counts in zip(*(one.counts for one in report.distribution.servers), strict=True)
-        for count in counts
-    ]
+    counts = zip(*(one.counts for one in report.distribution.servers), strict=True)
+    assert list(map(read_value, bins.find_all("td"))) == list(chain(*counts))
 
 
 def read_value(cell: Node) -> float | None:
@@ -272,11 +266,8 @@ def list_tags(page: Node) -> list[tuple[str, ...]]:
 
     Of these, the number depends on the width of names.
     """
-    return [
-        (one.tag, *one.attributes)
-        for one in page.find_all()
-        if one.tag not in {"g", "line", "text"}
-    ]
+    elements = page.find_all()
+    return [(one.tag, *one.attributes) for one in elements if one.tag not in {"g", "line", "text"}]
 
 
 def test_a_page_without_observations_has_no_pictures(snapshot: SnapshotFile) -> None:
