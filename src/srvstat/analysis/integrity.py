@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -19,8 +19,6 @@ from srvstat.documents import integrity as parts
 from srvstat.documents.document import GapPart, Part
 from srvstat.snapshot.read.observations import WindowFigures, find_gaps, read_observations
 from srvstat.snapshot.rows import ServerRow
-
-_Rule = TypeVar("_Rule")
 
 
 class _NotEvaluatedError(Exception):
@@ -72,13 +70,48 @@ class _Finding(NamedTuple):
     threshold: Part | None = None
 
 
-def _define_rule(
-    part: Callable[..., _Rule], threshold: Part | None, *causes: str
-) -> Callable[[Callable[[Series], _Finding]], Callable[[Series], _Rule]]:
-    """Turn a function that finds evidence into a rule: with a threshold, and innocent causes."""
+def check_integrity(question: Question) -> parts.Integrity:
+    """Return the results of all rules for servers, in their order.
 
-    def decorate(find: Callable[[Series], _Finding]) -> Callable[[Series], _Rule]:
-        def check(series: Series) -> _Rule:
+    Reads the observations of one server at a time.
+
+    Raises SnapshotError.
+    """
+    snapshot, servers, window, zone = question
+    # A window may end after the snapshot. The time between is no gap.
+    known = Window(window.start, min(window.end, snapshot.as_of))
+
+    def check(server: ServerRow) -> tuple[parts.AnyRule, ...]:
+        observations = read_observations(snapshot, server, known)
+        return check_series(Series(observations, known, zone, server.players_max))
+
+    return parts.Integrity(
+        **question.describe(),
+        servers=tuple(
+            parts.ServerIntegrity(**get_name(server)._asdict(), rules=check(server))
+            for server in servers
+        ),
+    )
+
+
+def check_series(series: Series) -> tuple[parts.AnyRule, ...]:
+    """Return the results of all rules for one server."""
+    return tuple(check(series) for check in _CHECKS)
+
+
+_Find = Callable[[Series], _Finding]
+
+_CHECKS: list[Callable[[Series], parts.AnyRule]] = []
+"""The rules in the order of the document, which is the order of their definitions."""
+
+
+def _define_rule(
+    part: Callable[..., parts.AnyRule], threshold: Part | None, *causes: str
+) -> Callable[[_Find], _Find]:
+    """Make a rule of a function that finds evidence: with a threshold, and innocent causes."""
+
+    def decorate(find: _Find) -> _Find:
+        def check(series: Series) -> parts.AnyRule:
             try:
                 found, reason = find(series), None
             except _NotEvaluatedError as error:
@@ -91,7 +124,8 @@ def _define_rule(
                 innocent_causes=causes,
             )
 
-        return check
+        _CHECKS.append(check)
+        return find
 
     return decorate
 
@@ -380,41 +414,3 @@ def check_gaps(series: Series) -> _Finding:
         longest=tuple(GapPart(from_=first, to=last) for first, last in gaps[:3]),
     )
     return _Finding(evidence, 100 * covered < _GAPS_PERCENT * length)
-
-
-def check_integrity(question: Question) -> parts.Integrity:
-    """Return the results of all rules for servers, in their order.
-
-    Reads the observations of one server at a time.
-
-    Raises SnapshotError.
-    """
-    snapshot, servers, window, zone = question
-    # A window may end after the snapshot. The time between is no gap.
-    known = Window(window.start, min(window.end, snapshot.as_of))
-
-    def check(server: ServerRow) -> tuple[parts.AnyRule, ...]:
-        observations = read_observations(snapshot, server, known)
-        return check_series(Series(observations, known, zone, server.players_max))
-
-    return parts.Integrity(
-        **question.describe(),
-        servers=tuple(
-            parts.ServerIntegrity(**get_name(server)._asdict(), rules=check(server))
-            for server in servers
-        ),
-    )
-
-
-def check_series(series: Series) -> tuple[parts.AnyRule, ...]:
-    """Return the results of all rules for one server, in the order of the document."""
-    return (
-        check_flat_line(series),
-        check_floor(series),
-        check_jitter(series),
-        check_missing_values(series),
-        check_step_change(series),
-        check_daily_cycle(series),
-        check_maximum(series),
-        check_gaps(series),
-    )
