@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from conftest import AS_OF, SERVERS, Build, Cli, csv, ndjson, server, srvstat
+from conftest import AS_OF, SERVERS, Cli, csv, ndjson, server, srvstat
 from srvstat.files.writing import atomic_write
 from support.process import replace_descriptor
 from support.snapshots import (
@@ -410,15 +410,6 @@ def test_equal_sources_build_equal_bytes_in_any_environment(here: Path) -> None:
         built.add((place / "out.db").read_bytes())
 
     assert len(built) == 1
-
-
-def test_the_order_of_sources_does_not_change_the_content(build: Build) -> None:
-    rows = [(name, AS_OF - at, at % 9) for name in "ab" for at in range(500)]
-    records = [server("a"), server("b")]
-    one = build(records, rows)
-    other = build(reversed(records), [*reversed(rows), *rows[:5], ("b", AS_OF, "x")])
-
-    assert read_observations(one) == read_observations(other) == sorted(rows)
 
 
 def test_a_terminal_shows_a_progress_bar_and_clears_it_at_the_end(here: Path) -> None:

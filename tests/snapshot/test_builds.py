@@ -20,7 +20,6 @@ from support.snapshots import (
     WEEK,
     expect_conflict,
     parse_summary,
-    read_directory,
     read_observations,
     read_rejects,
     read_root,
@@ -96,56 +95,10 @@ def test_files_are_read_in_the_order_of_the_command_line(first: str, second: str
     assert cli("snapshot", "info", "out.db").json["sources"] == [first, second]
 
 
-def test_a_reject_in_a_later_block_has_its_own_line_and_text(cli: Cli) -> None:
-    end = "\r\n"
-    rows = [f"a,{AS_OF + at},1" for at in range(120_000)]
-    just_before_a_block_ends = (1 << 20) // len(rows[0] + end) - 100
-    rows[just_before_a_block_ends] = '"a'
-    rows[100_000] = f"a,{AS_OF},2"
-    rows[118_000] = f'"a",{AS_OF},"3"'
-    data = end.join(["serverId,observedAt,players", *rows])
-    Path("week.csv").write_bytes(data.encode())
-
-    assert cli(*WEEK, "--rejects", "rejects.ndjson").exit_code == 0
-
-    assert len(data) > 2 << 20
-    assert read_rejects() == [
-        {
-            "file": "week.csv",
-            "line": just_before_a_block_ends + 2,
-            "reason": "a quote is not closed",
-            "text": '"a',
-        },
-        expect_conflict("week.csv", 100_002, 1, rows[100_000]),
-        expect_conflict("week.csv", 118_002, 1, rows[118_000]),
-    ]
-
-
 def test_the_rejects_file_is_written_even_when_empty(cli: Cli) -> None:
     assert cli(*WEEK, "--rejects", "rejects.ndjson").exit_code == 0
 
     assert Path("rejects.ndjson").read_bytes() == b""
-
-
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        ("nonsense", "must have 3 fields, not 1"),
-        (f"a,{AS_OF},9", "players: an earlier row of this server and instant has 6"),
-    ],
-)
-def test_strict_stops_at_the_first_rejected_or_conflicting_row(
-    row: str, reason: str, here: Path, cli: Cli
-) -> None:
-    Path("odd.csv").write_text(f"serverId,observedAt,players\na,{AS_OF + 5},1\n{row}\nworse\n")
-    Path("rejects.ndjson").write_text("old")
-    before = read_directory(here)
-
-    ran = cli(*WEEK, "--observations", "odd.csv", "--strict", "--rejects", "rejects.ndjson")
-
-    assert (ran.exit_code, ran.stdout) == (6, b"")
-    assert ran.stderr == f"error: odd.csv, line 3: {reason}\n"
-    assert read_directory(here) == before
 
 
 def test_strict_accepts_repeated_and_skipped_rows(cli: Cli) -> None:

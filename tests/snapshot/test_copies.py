@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -294,31 +294,6 @@ def test_a_damaged_parent_leaves_the_output_as_it_was(kind: str, tmp_path: Path)
     assert (output.read_bytes(), sorted(os.listdir(tmp_path))) == (b"old", before)
 
 
-def check_size(path: str, directory: Path, count: int, longest: Range) -> None:
-    """Compare the size of a bundle with that of a snapshot built from what the bundle contains."""
-    with closing(open_file(path)) as parent:
-        names = list(islice(parent.iter_identifiers("id"), count))
-        answers = [get_server(parent, reference) for reference in find_references(*names)]
-    case = directory / f"{count}-{longest}.db"
-    summary = write(path, str(case), names, longest)
-    rows = [row for row in read_observations(path) if row[0] in names]
-    sources = directory / f"{count}-{longest}"
-    sources.mkdir()
-    built = build_in(
-        sources,
-        [json.loads(answer.to_json())["data"] for answer in answers],
-        [row for row in rows if row[1] >= summary.covered_from],
-    )
-
-    assert read_observations(str(case)) == read_observations(str(built))
-    assert case.stat().st_size == summary.size <= 1.3 * built.stat().st_size
-
-
-CSV = b"""serverId,observedAt,players
-a,2026-02-28T23:59:59.999Z,5
-a,2026-03-01T00:00:00.000Z,7
-b,2026-02-01T00:00:00.000Z,0
-"""
 MARCH = 1_772_323_200_000
 """2026-03-01T00:00Z."""
 

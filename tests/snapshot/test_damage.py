@@ -18,16 +18,6 @@ from support.snapshots import PAGE_SIZE, change, forge
 
 COMPARE = ("compare", "harbor-city", "old-guard")
 
-TABLES = {
-    "a missing table": "DROP TABLE blocks",
-    "a missing view": "DROP VIEW observations",
-    "another index": "CREATE INDEX more ON blocks (players)",
-    "another view": (
-        "DROP VIEW observations; CREATE VIEW observations AS WITH RECURSIVE n(i) AS"
-        " (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
-        " SELECT i AS server, i AS observed_at, i AS players FROM n"
-    ),
-}
 
 BLOCKS = {
     "no observations": "UPDATE blocks SET observation_count = 0",
@@ -61,14 +51,6 @@ def check_refused(cli: Cli, path: str, part: str) -> None:
         ran = cli(*COMPARE, "-s", path, form)
         assert (ran.exit_code, ran.stdout) == (3, b"")
         assert ran.stderr == f"error: {path}: damaged ({part}); copy it again, or {BUILD_ONE}\n"
-
-
-@pytest.mark.parametrize("sql", TABLES.values(), ids=TABLES)
-def test_tables_with_another_definition_are_refused(sql: str, copy: str, cli: Cli) -> None:
-    with closing(sqlite3.connect(copy)) as connection:
-        connection.executescript(sql)
-
-    check_refused(cli, copy, "its tables")
 
 
 @pytest.mark.parametrize("sql", BLOCKS.values(), ids=BLOCKS)
@@ -264,6 +246,8 @@ def test_another_text_encoding_is_damage(two_servers: bytes, check_refusal: Chec
         "ALTER TABLE snapshot RENAME COLUMN as_of TO secret",
         "ALTER TABLE servers RENAME COLUMN hostname TO secret",
         "ALTER TABLE blocks RENAME COLUMN marks TO secret",
+        "CREATE INDEX more ON blocks (players)",
+        "DROP VIEW observations; CREATE VIEW observations AS SELECT 1 AS server",
         # A view under a trusted name could compute endlessly.
         "DROP TABLE blocks; CREATE VIEW blocks AS SELECT 1 AS server_block, 5 AS players",
     ],
@@ -321,6 +305,7 @@ def test_changed_tables_are_damage(
             BLOCK.format("b"),
         ),
         ("UPDATE blocks SET sum_before = x'01'", COMPARE_A_AND_B, BLOCK.format("a")),
+        ("UPDATE blocks SET sum_before = 1.5", COMPARE_A_AND_B, BLOCK.format("a")),
         ("UPDATE blocks SET counts_before = x'01'", VERIFY, BLOCK.format("a")),
         ("UPDATE blocks SET marks = x'0100'", VERIFY, BLOCK.format("a")),
         ("UPDATE blocks SET time_unit = 'secret'", COMPARE_A_AND_B, BLOCK.format("a")),
@@ -376,14 +361,6 @@ def test_values_that_no_build_writes_are_damage_even_with_matching_digests(
     ran = cli(*command, "x.db")
 
     assert (ran.exit_code, ran.stdout, ran.stderr) == (3, b"", f"error: {format_damage(part)}\n")
-
-
-@pytest.mark.usefixtures("empty_directory")
-def test_a_value_of_an_unexpected_type_is_damage(two_servers: bytes, cli: Cli) -> None:
-    Path("x.db").write_bytes(two_servers)
-    change("x.db", "UPDATE blocks SET sum_before = 1.5")
-
-    assert cli(*COMPARE_A_AND_B, "x.db").stderr == f"error: {format_damage(BLOCK.format('a'))}\n"
 
 
 @pytest.mark.usefixtures("empty_directory")

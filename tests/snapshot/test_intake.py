@@ -346,7 +346,6 @@ def test_progress_counts_stored_bytes_and_rows() -> None:
 
 
 UNENDED = "the last line has no newline, so it may be cut off; add one if the line is complete"
-DRAFT = ["snapshot", "draft-servers", "--game", "game_a", "--observations", "week.csv"]
 ROWS = csv([("a", AS_OF - 5, 5), ("b", AS_OF, 147)])
 
 

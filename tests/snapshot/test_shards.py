@@ -267,6 +267,12 @@ def edit(folder: Path, change: Callable[[Any], object], *, seal: bool = True) ->
     path.write_text(json.dumps(value), encoding="utf-8")
 
 
+def list_shards_again(healthy: Path, folder: Path) -> None:
+    """Write the manifest for the shards that are in a folder now."""
+    with closing(open_file(str(healthy))) as snapshot:
+        write_manifest(folder, snapshot, [name_shard(number) for number in range(SHARDS)])
+
+
 def ask(path: Path) -> list[Any]:
     """Return what a snapshot says of a server by each identifier, and its totals."""
     with closing(open_snapshot(str(path))) as snapshot:
@@ -380,8 +386,7 @@ def test_shards_of_different_instants_are_refused(
     later = build(tmp_path / "later", 5, AS_OF + DAY).parent / "shards"
     name = name_shard(find_shard("a", SHARDS))
     shutil.copy(later / name, folder / name)
-    with closing(open_file(str(healthy))) as snapshot:
-        write_manifest(folder, snapshot, [name_shard(number) for number in range(SHARDS)])
+    list_shards_again(healthy, folder)
     ran = cli("get", "a", "-s", str(folder))
 
     assert (ran.exit_code, ran.stdout) == (3, b"")
@@ -394,8 +399,7 @@ def test_a_server_in_the_wrong_shard_is_found_out(cli: Cli, healthy: Path, folde
     (folder / first).rename(folder / "other")
     (folder / second).rename(folder / first)
     (folder / "other").rename(folder / second)
-    with closing(open_file(str(healthy))) as snapshot:
-        write_manifest(folder, snapshot, [name_shard(number) for number in range(SHARDS)])
+    list_shards_again(healthy, folder)
 
     for command in (["get", "cfxId:x-a", "-s"], ["servers", "-s"], ["snapshot", "verify"]):
         ran = cli(*command, str(folder))
@@ -413,8 +417,7 @@ def test_verify_finds_a_cfx_id_that_two_shards_have(
     more = build_in(tmp_path / "more", records, [("a", AS_OF, 1)])
     name = name_shard(find_shard(elsewhere, SHARDS))
     shutil.copy(write_shards(more, tmp_path / "of-more", SHARDS) / name, folder / name)
-    with closing(open_file(str(healthy))) as snapshot:
-        write_manifest(folder, snapshot, [name_shard(number) for number in range(SHARDS)])
+    list_shards_again(healthy, folder)
     edit(folder, lambda value: value.update(observations=count_observations(value)))
     ran = cli("snapshot", "verify", str(folder))
 

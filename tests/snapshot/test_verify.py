@@ -293,14 +293,6 @@ def test_servers_that_references_do_not_lead_to_are_found(sql: str, part: str, p
         SpotCheck().check_next(file)
 
 
-def is_damaged(use: Callable[[], object]) -> bool:
-    try:
-        use()
-    except SnapshotError:
-        return True
-    return False
-
-
 def test_a_file_without_servers_has_none_to_check(build: Build) -> None:
     with closing(open_file(build([], [], "--allow-empty", f"--as-of={AS_OF}"))) as file:
         assert SpotCheck().check_next(file) is None
