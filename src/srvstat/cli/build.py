@@ -30,7 +30,6 @@ from srvstat.cli.sources import (
     RejectOptions,
     SourceOptions,
     Sources,
-    parse_limit,
     parse_sources,
     report_summary,
     save_mapping,
@@ -95,7 +94,7 @@ def build(
     check_ending(rows.rejects, *NDJSON_ENDINGS)
     parsed = parse_sources(sources, output, rows.rejects)
     instant = parse_instant_option("--as-of", as_of)
-    limit = parse_limit(rows.max_rejected)
+    limit = rows.parse_limit()
     if dry_run:
         others = {"allow_empty": allow_empty, "overwrite": overwrite, "quiet": quiet}
         given = {**vars(sources), "as_of": as_of, **vars(rows), **others}
@@ -105,7 +104,7 @@ def build(
         inputs = Inputs(
             parsed.servers,
             parsed.observations,
-            uses_slugs=parsed.ids == "slug",
+            uses_slugs=parsed.uses_slugs,
             game=parsed.game,
             as_of=instant,
             strict=rows.strict,
@@ -141,13 +140,13 @@ def update(
     # New records alone are an update, too.
     parsed = parse_sources(sources, path, rows.rejects, needs_observations=sources.servers is None)
     instant = parse_instant_option("--as-of", as_of)
-    limit = parse_limit(rows.max_rejected)
+    limit = rows.parse_limit()
     started = time.monotonic()
     with show_build_progress(parsed.observations, quiet=quiet) as progress:
         inputs = Inputs(
             parsed.servers,
             parsed.observations,
-            uses_slugs=parsed.ids == "slug",
+            uses_slugs=parsed.uses_slugs,
             game=parsed.game,
             as_of=instant,
             strict=rows.strict,
@@ -174,7 +173,7 @@ def draft_servers(
     sources = parse_sources(options, reads_servers=False)
     draft = draft_records(
         sources.observations,
-        uses_slugs=sources.ids == "slug",
+        uses_slugs=sources.uses_slugs,
         game=sources.game,
         warn=lambda warning: report(f"warning: {warning}"),
     )
@@ -293,7 +292,7 @@ def _show_dry_run(
             inputs = Inputs(
                 sources.servers,
                 _change_mapping(sources, changed),
-                uses_slugs="slug" in (sources.ids, changed.ids),
+                uses_slugs=sources.uses_slugs or changed.ids == "slug",
                 game=sources.game,
                 as_of=instant,
                 max_rejected=limit,

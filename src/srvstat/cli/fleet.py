@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from srvstat.analysis.parameters import Parameter, Without
@@ -21,7 +21,6 @@ from srvstat.cli.sources import (
     RejectOptions,
     SourceOptions,
     Sources,
-    parse_limit,
     parse_sources,
 )
 from srvstat.contract import wire
@@ -40,17 +39,10 @@ _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _MAX_THREADS = 1024  # DuckDB has no limit of its own, and could leave none for other programs
 
 
-def fleet(
-    options: Annotated[SourceOptions, Without("observations", "save_mapping")],
-    rows: Annotated[RejectOptions, Without("rejects", "strict")],
-    sources: Annotated[
-        list[str] | None,
-        Parameter(
-            "Rows of serverId, observedAt and players: FILE, FOLDER, URL or -.",
-            "SOURCE",
-            is_argument=True,
-        ),
-    ] = None,
+@dataclass(frozen=True)
+class ResultOptions:
+    """The results, one for each server."""
+
     output: Annotated[
         str | None,
         replace(
@@ -59,27 +51,33 @@ def fleet(
             " .parquet.",
             metavar="FILE",
         ),
-    ] = None,
-    range: RangeOption = None,
+    ] = None
+    range: RangeOption = None
     as_of: Annotated[
         AsOfOption,
         "The instant at which the window ends; later observations are skipped [default: the latest"
         " observation].",
-    ] = None,
+    ] = None
     conflicts: Annotated[
         Literal["first", "lowest"],
         Parameter(
             "Which of several unequal observations of a server at one instant stands: the first by"
             " source and row, or the one with the fewest players."
         ),
-    ] = "first",
+    ] = "first"
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What DuckDB may use."""
+
     memory: Annotated[
         str | None,
         Parameter(
             "The memory of DuckDB, such as 4GiB; what needs more is written to temporary files.",
             "SIZE",
         ),
-    ] = None,
+    ] = None
     threads: Annotated[
         int | None,
         Parameter(
@@ -89,11 +87,29 @@ def fleet(
             least=1,
             most=_MAX_THREADS,
         ),
-    ] = None,
+    ] = None
+
+    def parse_memory(self) -> int | None:
+        """Return the memory in bytes, of a size such as `512MiB`. Raises ParameterError."""
+        if self.memory is None:
+            return None
+        found = _SIZE.fullmatch(self.memory)
+        if not found:
+            raise ParameterError(
+                "{memory}: {value} is not a size such as 512MiB or 4GiB",
+                value=wire.quote_value(self.memory),
+            )
+        return int(found[1]) * _UNITS[found[2]]
+
+
+@dataclass(frozen=True)
+class FolderOptions:
+    """The folder of shards."""
+
     snapshots: Annotated[
         str | None,
         Parameter("Write a snapshot of all observations, as a new folder of shards.", "DIR"),
-    ] = None,
+    ] = None
     shards: Annotated[
         int | None,
         Parameter(
@@ -101,6 +117,22 @@ def fleet(
             "N",
             least=1,
             most=MAX_SHARDS,
+        ),
+    ] = None
+
+
+def fleet(
+    options: Annotated[SourceOptions, Without("observations", "save_mapping")],
+    rows: Annotated[RejectOptions, Without("rejects", "strict")],
+    results: ResultOptions,
+    engine: EngineOptions,
+    folder: FolderOptions,
+    sources: Annotated[
+        list[str] | None,
+        Parameter(
+            "Rows of serverId, observedAt and players: FILE, FOLDER, URL or -.",
+            "SOURCE",
+            is_argument=True,
         ),
     ] = None,
     overwrite: OverwriteOption = False,
@@ -114,19 +146,14 @@ def fleet(
 
     Example: srvstat fleet observations/ --servers servers.ndjson --range 30d -o results.parquet
     """
-    if output is None:
-        _check_snapshots_alone(snapshots, range)
-    if shards is not None and snapshots is None:
-        raise UsageError("--shards: needs --snapshots DIR")
-    if output and snapshots and os.path.abspath(output) == os.path.abspath(snapshots):
-        raise UsageError(f"--snapshots {snapshots}: is the file of the results; name a folder")
-    check_ending(snapshots)
-    memory_bytes = None if memory is None else _parse_memory(memory)
-    found = parse_sources(replace(options, observations=sources), output, name="SOURCE")
-    chosen = parse_range(DEFAULT_RANGE if range is None else range)
-    instant = parse_instant_option("--as-of", as_of)
-    limit = parse_limit(rows.max_rejected)
-    _check_output(output, found, overwrite=overwrite)
+    _check_outputs(results, folder)
+    memory = engine.parse_memory()
+    found = parse_sources(replace(options, observations=sources), results.output, name="SOURCE")
+    chosen = parse_range(DEFAULT_RANGE if results.range is None else results.range)
+    instant = parse_instant_option("--as-of", results.as_of)
+    limit = rows.parse_limit()
+    if results.output is not None:
+        _check_results(results.output, found, overwrite=overwrite)
     # Before signals may interrupt imports.
     try:
         from srvstat.fleet.job import FleetRequest, run_fleet  # noqa: PLC0415
@@ -138,18 +165,18 @@ def fleet(
     request = FleetRequest(
         found.servers,
         found.observations,
-        uses_slugs=found.ids == "slug",
+        uses_slugs=found.uses_slugs,
         game=found.game,
         range=chosen,
         as_of=instant,
         max_rejected=limit,
-        conflicts=conflicts,
-        output=output,
+        conflicts=results.conflicts,
+        output=results.output,
         overwrite=overwrite,
-        snapshots=snapshots,
-        shards=shards or _DEFAULT_SHARDS,
-        memory=memory_bytes,
-        threads=threads,
+        snapshots=folder.snapshots,
+        shards=folder.shards or _DEFAULT_SHARDS,
+        memory=memory,
+        threads=engine.threads,
     )
     started = time.monotonic()
     with show_progress(lambda bars: bars.show_step_progress(), quiet=quiet) as progress:
@@ -163,39 +190,30 @@ def fleet(
     return Outcome()
 
 
-def _parse_memory(text: str) -> int:
-    """Return a size such as `512MiB` in bytes.
-
-    Raises ParameterError.
-    """
-    found = _SIZE.fullmatch(text)
-    if not found:
-        raise ParameterError(
-            "{memory}: {value} is not a size such as 512MiB or 4GiB", value=wire.quote_value(text)
+def _check_outputs(results: ResultOptions, folder: FolderOptions) -> None:
+    """Check that there is something to write, and that the options fit it. Raises UsageError."""
+    if results.output is None and folder.snapshots is None:
+        raise UsageError(
+            f"-o: missing; name a file that ends in {', '.join(RESULT_EXTENSIONS)}, or a folder"
+            " with --snapshots"
         )
-    return int(found[1]) * _UNITS[found[2]]
-
-
-def _check_output(path: str | None, sources: Sources, *, overwrite: bool) -> None:
-    """Check that results may be written to a path.
-
-    Raises UsageError, OutputError.
-    """
-    if path is None:
+    if results.output is None and results.range is not None:
+        raise UsageError("--range: needs -o; a snapshot has all observations")
+    if folder.snapshots is None:
+        if folder.shards is not None:
+            raise UsageError("--shards: needs --snapshots DIR")
         return
+    if results.output and os.path.abspath(results.output) == os.path.abspath(folder.snapshots):
+        raise UsageError(
+            f"--snapshots {folder.snapshots}: is the file of the results; name a folder"
+        )
+    check_ending(folder.snapshots)
+
+
+def _check_results(path: str, sources: Sources, *, overwrite: bool) -> None:
+    """Check that results may be written to a file. Raises UsageError, OutputError."""
     location = check_name("-o", path)
     find_extension(path)
     records = [] if sources.servers is None else [sources.servers]
     check_is_no_source(path, location, [*records, *sources.observations])
     check_target(path, overwrite=overwrite)
-
-
-def _check_snapshots_alone(snapshots: str | None, range: str | None) -> None:
-    """Check that there is something to write, and that a range is for results."""
-    if snapshots is None:
-        raise UsageError(
-            f"-o: missing; name a file that ends in {', '.join(RESULT_EXTENSIONS)}, or a folder"
-            " with --snapshots"
-        )
-    if range is not None:
-        raise UsageError("--range: needs -o; a snapshot has all observations")

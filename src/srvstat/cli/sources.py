@@ -48,23 +48,19 @@ class RejectOptions:
     ] = None
     strict: Annotated[bool, Parameter("Stop at the first rejected or conflicting row.")] = False
 
+    def parse_limit(self) -> RejectLimit | None:
+        """Return the limit of --max-rejected. Raises ParameterError."""
+        try:
+            return None if self.max_rejected is None else RejectLimit.parse(self.max_rejected)
+        except ValueError as error:
+            raise ParameterError("{max_rejected}: {problem}", problem=str(error)) from None
+
 
 def report_summary(summary: BuildSummary, lines: Sequence[str], *, quiet: bool) -> None:
     """Report the lines of a summary unless `quiet`, and warn of what was not kept."""
     if not quiet:
         report(*lines)
     report(*(f"warning: {line}" for line in (*format_dropped_rows(summary), *summary.warnings)))
-
-
-def parse_limit(text: str | None) -> RejectLimit | None:
-    """Return the limit of --max-rejected.
-
-    Raises ParameterError.
-    """
-    try:
-        return None if text is None else RejectLimit.parse(text)
-    except ValueError as error:
-        raise ParameterError("{max_rejected}: {problem}", problem=str(error)) from None
 
 
 def show_build_progress(
@@ -155,7 +151,7 @@ class Sources(NamedTuple):
 
     servers: Source | None
     observations: list[Source]
-    ids: str | None
+    uses_slugs: bool
     game: str | None
     options: MappingOptions
     save_mapping: str | None
@@ -186,10 +182,11 @@ def parse_sources(
         found = found.merge(read_mapping_file(options.mapping))
     if options.save_mapping is not None:
         _check_mapping_target(options.save_mapping, others)
-    ids = found.ids
-    if found.from_ is not None and registry.KINDS[found.from_].uses_slugs:
-        ids = "slug"
-    options = replace(options, from_=found.from_, ids="slug" if ids else None, game=found.game)
+    kind = None if found.from_ is None else registry.KINDS[found.from_]
+    uses_slugs = found.ids == "slug" or (kind is not None and kind.uses_slugs)
+    options = replace(
+        options, from_=found.from_, ids="slug" if uses_slugs else None, game=found.game
+    )
     mapping = found.build_mapping()
     return Sources(
         _parse_servers(options) if reads_servers else None,
@@ -198,7 +195,7 @@ def parse_sources(
             for title in _list_names(options, name)
             for part in split_folder(_parse_observations(title, options, mapping))
         ],
-        ids,
+        uses_slugs,
         found.game,
         found,
         options.save_mapping,
