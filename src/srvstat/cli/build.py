@@ -4,7 +4,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -48,6 +48,7 @@ from srvstat.render.rows import encode_rows
 from srvstat.render.summary import (
     format_build_summary,
     format_bundle_summary,
+    format_dropped_rows,
     format_export_summary,
     format_update_summary,
 )
@@ -100,12 +101,9 @@ def build(
         given = {**vars(sources), "as_of": as_of, **vars(rows), **others}
         return _show_dry_run(output, given, parsed, instant, limit)
     started = time.monotonic()
-    with show_build_progress(parsed.observations, quiet=quiet) as progress:
-        inputs = Inputs(
-            parsed.servers,
-            parsed.observations,
-            uses_slugs=parsed.uses_slugs,
-            game=parsed.game,
+    with show_build_progress(parsed.inputs.observations, quiet=quiet) as progress:
+        inputs = replace(
+            parsed.inputs,
             as_of=instant,
             strict=rows.strict,
             max_rejected=limit,
@@ -114,7 +112,8 @@ def build(
         )
         summary = build_snapshot(output, inputs, rejects=rows.rejects, overwrite=overwrite)
     lines = format_build_summary(output, summary, time.monotonic() - started)
-    report_summary(summary, lines, quiet=quiet)
+    warnings = (*format_dropped_rows(summary), *summary.warnings)
+    report_summary(lines, warnings, quiet=quiet)
     save_mapping(parsed)
     return Outcome()
 
@@ -142,20 +141,18 @@ def update(
     instant = parse_instant_option("--as-of", as_of)
     limit = rows.parse_limit()
     started = time.monotonic()
-    with show_build_progress(parsed.observations, quiet=quiet) as progress:
-        inputs = Inputs(
-            parsed.servers,
-            parsed.observations,
-            uses_slugs=parsed.uses_slugs,
-            game=parsed.game,
+    with show_build_progress(parsed.inputs.observations, quiet=quiet) as progress:
+        inputs = replace(
+            parsed.inputs,
             as_of=instant,
             strict=rows.strict,
             max_rejected=limit,
             progress=progress,
         )
         summary = update_snapshot(path, inputs, rejects=rows.rejects)
-    seconds = time.monotonic() - started
-    report_summary(summary.rows, format_update_summary(path, summary, seconds), quiet=quiet)
+    lines = format_update_summary(path, summary, time.monotonic() - started)
+    warnings = (*format_dropped_rows(summary.rows), *summary.rows.warnings)
+    report_summary(lines, warnings, quiet=quiet)
     save_mapping(parsed)
     return Outcome()
 
@@ -170,11 +167,11 @@ def draft_servers(
 
     Example: srvstat snapshot draft-servers --observations week.csv --game game_a > servers.ndjson
     """
-    sources = parse_sources(options, reads_servers=False)
+    inputs = parse_sources(options, reads_servers=False).inputs
     draft = draft_records(
-        sources.observations,
-        uses_slugs=sources.uses_slugs,
-        game=sources.game,
+        inputs.observations,
+        uses_slugs=inputs.uses_slugs,
+        game=inputs.game,
         warn=lambda warning: report(f"warning: {warning}"),
     )
     if draft.rejected:
@@ -286,24 +283,45 @@ def _show_dry_run(
     Raises SourceError for unusable sources, and if the build would be refused; the table is then
     on standard error.
     """
-    with show_build_progress(sources.observations, quiet=given["quiet"]) as progress:
+    observations = sources.inputs.observations
+    with show_build_progress(observations, quiet=given["quiet"]) as progress:
+        inputs = replace(sources.inputs, as_of=instant, max_rejected=limit, progress=progress)
 
         def attempt(changed: MappingOptions) -> DryRun:
-            inputs = Inputs(
-                sources.servers,
-                _change_mapping(sources, changed),
-                uses_slugs=sources.uses_slugs or changed.ids == "slug",
-                game=sources.game,
-                as_of=instant,
-                max_rejected=limit,
-                progress=progress,
+            return run_dry(
+                replace(
+                    inputs,
+                    observations=_change_mapping(observations, changed),
+                    uses_slugs=inputs.uses_slugs or changed.ids == "slug",
+                )
             )
-            return run_dry(inputs)
 
-        search = search_options(attempt, sources.observations, sources.options)
-    found = search.found
-    if isinstance(found, SourceError):
+        search = search_options(attempt, observations, sources.options)
+    if isinstance(search.found, SourceError):
         raise _join_errors(search)
+    found = _describe_dry_run(output, given, sources, search, search.found)
+    is_given_useful = isinstance(search.given, DryRun) and search.given.kept > 0
+    refusal = search.given.refusal if isinstance(search.given, DryRun) else None
+    if is_given_useful and not refusal:
+        return show(found, Form.TABLE)
+    # Imported here, because Rich takes 40 ms.
+    from srvstat.render.screen import UNLIMITED, Screen  # noqa: PLC0415
+    from srvstat.render.tables import render_table  # noqa: PLC0415
+
+    width = shutil.get_terminal_size().columns if os.isatty(STDERR) else UNLIMITED
+    report(*render_table(found, Screen(width)).splitlines())
+    if is_given_useful and refusal:
+        raise SourceError(refusal)
+    if found.kept and found.refusal and not found.max_rejected:
+        raise SourceError(found.refusal)
+    without = " without these options" if found.kept else ""
+    raise SourceError(f"no observation would be kept{without}")
+
+
+def _describe_dry_run(
+    output: str, given: Mapping[str, Any], sources: Sources, search: Search, found: DryRun
+) -> DryRun:
+    """Return a dry run with what helps against its obstacles, and the command that has it."""
     missing = list_missing(sources.options, search.options)
     if found.needs_game:
         missing["--game"] = GAMES[0]
@@ -315,32 +333,17 @@ def _show_dry_run(
         missing["--max-rejected"] = found.max_rejected
     command = None
     if missing and (found.kept or is_untried):
-        command = _build_command(output, sources, given, missing)
+        command = _build_command(output, sources.inputs, given, missing)
     is_in_the_way = os.path.lexists(output) and not given["overwrite"]
-    found = replace(
+    return replace(
         found,
         obstacles=[] if is_untried else [each.obstacle for each in search.adopted],
         advice=_list_advice(search, found, output if is_in_the_way else None),
         command=command,
     )
-    given_run = search.given if isinstance(search.given, DryRun) else None
-    if given_run and given_run.kept and not given_run.refusal:
-        return show(found, Form.TABLE)
-    # Imported here, because Rich takes 40 ms.
-    from srvstat.render.screen import UNLIMITED, Screen  # noqa: PLC0415
-    from srvstat.render.tables import render_table  # noqa: PLC0415
-
-    width = shutil.get_terminal_size().columns if os.isatty(STDERR) else UNLIMITED
-    report(*render_table(found, Screen(width)).splitlines())
-    if given_run and given_run.kept and given_run.refusal:
-        raise SourceError(given_run.refusal)
-    if found.kept and found.refusal and not found.max_rejected:
-        raise SourceError(found.refusal)
-    without = " without these options" if found.kept else ""
-    raise SourceError(f"no observation would be kept{without}")
 
 
-def _change_mapping(sources: Sources, options: MappingOptions) -> list[Source]:
+def _change_mapping(sources: Sequence[Source], options: MappingOptions) -> list[Source]:
     """Return the sources with the mapping of other options, except those with a form of their own.
 
     The given mapping stays if the options are those of the command line.
@@ -348,7 +351,7 @@ def _change_mapping(sources: Sources, options: MappingOptions) -> list[Source]:
     mapping = options.build_mapping()
     return [
         source if KINDS[source.kind].is_fixed else replace(source, mapping=mapping)
-        for source in sources.observations
+        for source in sources
     ]
 
 
@@ -384,7 +387,7 @@ def _list_advice(search: Search, found: DryRun, in_the_way: str | None) -> list[
 
 
 def _build_command(
-    output: str, sources: Sources, given: Mapping[str, Any], missing: Mapping[str, str | None]
+    output: str, inputs: Inputs, given: Mapping[str, Any], missing: Mapping[str, str | None]
 ) -> str:
     """Return the command with the given options, by parameter name, and the missing ones."""
     values = {
@@ -392,17 +395,17 @@ def _build_command(
         for name, value in given.items()
         if name not in _NAMES_OF_SOURCES
     } | {**missing}
-    words = ["srvstat", "snapshot", "build", output, *_list_sources(sources, given)]
+    words = ["srvstat", "snapshot", "build", output, *_list_sources(inputs, given)]
     for option, value in values.items():
         words += [option] if value is True else [option, value] if value else []
     return shlex.join(words)
 
 
-def _list_sources(sources: Sources, given: Mapping[str, Any]) -> Iterator[str]:
+def _list_sources(inputs: Inputs, given: Mapping[str, Any]) -> Iterator[str]:
     """Yield the words of the options that name sources."""
-    if sources.servers is not None and given["servers"] is not None:
-        yield from ("--servers", _name_source(sources.servers))
-    named = [_name_source(each) for each in sources.observations if not each.is_in_memory]
+    if inputs.servers is not None and given["servers"] is not None:
+        yield from ("--servers", _name_source(inputs.servers))
+    named = [_name_source(each) for each in inputs.observations if not each.is_in_memory]
     for name in dict.fromkeys(named):
         yield from ("--observations", name)
     if given["query"] is not None:

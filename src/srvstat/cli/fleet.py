@@ -4,7 +4,7 @@ import os
 import re
 import time
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from srvstat.analysis.parameters import Parameter, Without
 from srvstat.cli.options import (
@@ -16,12 +16,12 @@ from srvstat.cli.options import (
     check_ending,
     parse_instant_option,
 )
-from srvstat.cli.output import Outcome, report, show_progress
+from srvstat.cli.output import Outcome, show_progress
 from srvstat.cli.sources import (
     RejectOptions,
     SourceOptions,
-    Sources,
     parse_sources,
+    report_summary,
 )
 from srvstat.contract import wire
 from srvstat.contract.errors import MissingLibraryError, ParameterError, UsageError
@@ -32,6 +32,10 @@ from srvstat.fleet.results import RESULT_EXTENSIONS, find_extension
 from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summary
 from srvstat.snapshot.rows import MAX_SHARDS
 from srvstat.snapshot.write.build import check_is_no_source
+from srvstat.snapshot.write.intake import Inputs
+
+if TYPE_CHECKING:
+    from srvstat.fleet.job import FleetRequest
 
 _DEFAULT_SHARDS = 8
 _SIZE = re.compile(r"([1-9][0-9]{0,5})(MiB|GiB|TiB)")
@@ -148,25 +152,26 @@ def fleet(
     """
     _check_outputs(results, folder)
     memory = engine.parse_memory()
-    found = parse_sources(replace(options, observations=sources), results.output, name="SOURCE")
+    parsed = parse_sources(replace(options, observations=sources), results.output, name="SOURCE")
+    inputs = parsed.inputs
     chosen = parse_range(DEFAULT_RANGE if results.range is None else results.range)
     instant = parse_instant_option("--as-of", results.as_of)
     limit = rows.parse_limit()
     if results.output is not None:
-        _check_results(results.output, found, overwrite=overwrite)
+        _check_results(results.output, inputs, overwrite=overwrite)
     # Before signals may interrupt imports.
     try:
-        from srvstat.fleet.job import FleetRequest, run_fleet  # noqa: PLC0415
+        from srvstat.fleet.job import FleetRequest  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise MissingLibraryError(
             f"srvstat fleet: needs the library {error.name}; run pip install 'srvstat[bulk]'"
         ) from None
 
     request = FleetRequest(
-        found.servers,
-        found.observations,
-        uses_slugs=found.uses_slugs,
-        game=found.game,
+        inputs.servers,
+        inputs.observations,
+        uses_slugs=inputs.uses_slugs,
+        game=inputs.game,
         range=chosen,
         as_of=instant,
         max_rejected=limit,
@@ -178,15 +183,20 @@ def fleet(
         memory=memory,
         threads=engine.threads,
     )
+    return _run(request, quiet=quiet)
+
+
+def _run(request: "FleetRequest", *, quiet: bool) -> Outcome:
+    from srvstat.fleet.job import run_fleet  # noqa: PLC0415 - see fleet
+
     started = time.monotonic()
     with show_progress(lambda bars: bars.show_step_progress(), quiet=quiet) as progress:
         summary = run_fleet(request, progress)
     seconds = time.monotonic() - started
-    if not quiet:
-        outputs = [path for path in (request.output, request.snapshots) if path is not None]
-        report(*format_fleet_summary(outputs, summary, seconds))
-    dropped = format_dropped_fleet_rows(summary)
-    report(*(f"warning: {line}" for line in (*dropped, *summary.warnings)))
+    outputs = [path for path in (request.output, request.snapshots) if path is not None]
+    lines = format_fleet_summary(outputs, summary, seconds)
+    warnings = (*format_dropped_fleet_rows(summary), *summary.warnings)
+    report_summary(lines, warnings, quiet=quiet)
     return Outcome()
 
 
@@ -210,10 +220,9 @@ def _check_outputs(results: ResultOptions, folder: FolderOptions) -> None:
     check_ending(folder.snapshots)
 
 
-def _check_results(path: str, sources: Sources, *, overwrite: bool) -> None:
+def _check_results(path: str, inputs: Inputs, *, overwrite: bool) -> None:
     """Check that results may be written to a file. Raises UsageError, OutputError."""
     location = check_name("-o", path)
     find_extension(path)
-    records = [] if sources.servers is None else [sources.servers]
-    check_is_no_source(path, location, [*records, *sources.observations])
+    check_is_no_source(path, location, inputs.sources)
     check_target(path, overwrite=overwrite)

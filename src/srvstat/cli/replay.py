@@ -1,7 +1,7 @@
 """`replay`: answer recorded requests again, and compare."""
 
 import re
-from contextlib import closing
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice
 from typing import Annotated, get_args
@@ -15,7 +15,6 @@ from srvstat.documents.support import Replay
 from srvstat.files.reading import STDIN
 from srvstat.operations.access import Access, Plan, read_access
 from srvstat.render.text import format_count, format_time
-from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.support.comparing import EXACT
 from srvstat.support.replay import AtRule, ReplaySettings, read_recording
 from srvstat.support.replay import replay as replay_exchanges
@@ -27,7 +26,65 @@ _LATER_REMEDY = (
     " the answers were true"
 )
 _DURATION = re.compile(r"([0-9]{1,6})([mhd])")
+_TWO_DAYS = "2d"
 _TOLERANCE = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
+
+
+@dataclass(frozen=True)
+class ComparisonOptions:
+    """For when the requests are answered, and which numbers are equal."""
+
+    at: Annotated[
+        str | None,
+        Parameter(
+            "The as-of time of the answers: as recorded, the end of the snapshot, when the recorded"
+            " answer was true (search), or TIME [default: recorded].",
+            "|".join((*_AT_RULES, "TIME")),
+            completes=_AT_RULES,
+        ),
+    ] = None
+    within: Annotated[
+        str | None,
+        Parameter(
+            "How long before each request --at search begins, such as 90m, 12h or 2d"
+            " [default: 2d].",
+            "DURATION",
+        ),
+    ] = None
+    tolerance: Annotated[
+        str | None,
+        Parameter("The distance up to which numbers are equal [default: 0].", "NUMBER"),
+    ] = None
+
+    def parse_at(self) -> AtRule | int:
+        """Return the rule or the instant of --at. Raises UsageError."""
+        for rule in _AT_RULES:
+            if self.at == rule:
+                return rule
+        try:
+            instant = options.parse_instant_option("--at", self.at)
+        except UsageError as error:
+            raise UsageError(f"{error.reason}; or use recorded, snapshot or search") from None
+        return "recorded" if instant is None else instant
+
+    def parse_within(self) -> int:
+        """Return the duration of --within in milliseconds. Raises ParameterError."""
+        match = _DURATION.fullmatch(_TWO_DAYS if self.within is None else self.within)
+        if match is None:
+            raise ParameterError(
+                "{within}: must be a number of minutes, hours or days, such as 90m or 2d"
+            )
+        return int(match[1]) * _UNITS[match[2]]
+
+    def parse_tolerance(self) -> Decimal:
+        """Return the number of --tolerance. Raises ParameterError."""
+        if self.tolerance is None:
+            return EXACT
+        if not _TOLERANCE.fullmatch(self.tolerance):
+            raise ParameterError(
+                "{tolerance}: must be a decimal number of at least 0, such as 0.01"
+            )
+        return Decimal(self.tolerance)
 
 
 def replay(
@@ -41,27 +98,7 @@ def replay(
         ),
     ],
     form: PlainForm,
-    at: Annotated[
-        str | None,
-        Parameter(
-            "The as-of time of the answers: as recorded, the end of the snapshot, when the recorded"
-            " answer was true (search), or TIME [default: recorded].",
-            "|".join((*_AT_RULES, "TIME")),
-            completes=_AT_RULES,
-        ),
-    ] = None,
-    within: Annotated[
-        str | None,
-        Parameter(
-            "How long before each request --at search begins, such as 90m, 12h or 2d"
-            " [default: 2d].",
-            "DURATION",
-        ),
-    ] = None,
-    tolerance: Annotated[
-        str | None,
-        Parameter("The distance up to which numbers are equal [default: 0].", "NUMBER"),
-    ] = None,
+    comparison: ComparisonOptions,
     plan: options.PlanOption = None,
     access: Annotated[
         options.AccessOption,
@@ -82,16 +119,16 @@ def replay(
     chosen = form.choose()
     if recordings.count(STDIN) > 1:
         raise UsageError(f"RECORDING: {STDIN}, standard input, can be given only once")
-    rule = _parse_at(at)
-    if within is not None and rule != "search":
+    rule = comparison.parse_at()
+    if comparison.within is not None and rule != "search":
         raise ParameterError("{within} needs {at} search")
-    length = 2 * DAY_MS if within is None else _parse_duration(within)
-    distance = EXACT if tolerance is None else _parse_tolerance(tolerance)
+    within = comparison.parse_within()
+    tolerance = comparison.parse_tolerance()
     known_plan, known_access = _read_access(plan, access)
-    settings = ReplaySettings(rule, length, distance, known_plan, known_access, explain)
+    settings = ReplaySettings(rule, within, tolerance, known_plan, known_access, explain)
     exchanges = chain.from_iterable(map(read_recording, recordings))
     first = list(islice(exchanges, 1))  # a missing recording is reported before the snapshot
-    with closing(open_snapshot(options.find_snapshot(snapshot))) as file:
+    with options.open_chosen(snapshot) as file:
         document = replay_exchanges(file, chain(first, exchanges), settings)
     _warn_of_later_instants(document, rule)
     is_different = document.counts.differs > 0 or document.counts.unreadable > 0
@@ -109,44 +146,6 @@ def _read_access(plan: str | None, access: str | None) -> tuple[Plan | None, Acc
         return None, None
     permissions = read_access(access)
     return None if plan is None else permissions.get_plan(plan), permissions
-
-
-def _parse_at(text: str | None) -> AtRule | int:
-    """Return the rule or the instant of --at.
-
-    Raises UsageError.
-    """
-    for rule in _AT_RULES:
-        if text == rule:
-            return rule
-    try:
-        instant = options.parse_instant_option("--at", text)
-    except UsageError as error:
-        raise UsageError(f"{error.reason}; or use recorded, snapshot or search") from None
-    return "recorded" if instant is None else instant
-
-
-def _parse_duration(text: str) -> int:
-    """Return the duration of --within in milliseconds.
-
-    Raises UsageError.
-    """
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise ParameterError(
-            "{within}: must be a number of minutes, hours or days, such as 90m or 2d"
-        )
-    return int(match[1]) * _UNITS[match[2]]
-
-
-def _parse_tolerance(text: str) -> Decimal:
-    """Return the number of --tolerance.
-
-    Raises UsageError.
-    """
-    if not _TOLERANCE.fullmatch(text):
-        raise ParameterError("{tolerance}: must be a decimal number of at least 0, such as 0.01")
-    return Decimal(text)
 
 
 def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:

@@ -4,7 +4,6 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,6 +94,51 @@ class RehearsalOptions:
         return settings if is_on else None
 
 
+@dataclass(frozen=True)
+class AddressOptions:
+    """Where a service listens."""
+
+    host: Annotated[str, Parameter("The address to listen on.", "ADDRESS")] = "127.0.0.1"
+    port: Annotated[
+        int,
+        Parameter("The port to listen on; 0 means any free one.", "PORT", least=0, most=_MAX_PORT),
+    ] = 8000
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """The pages that a service has, and those of other sites that may call it."""
+
+    explore: Annotated[
+        bool,
+        Parameter("Also serve a page at /, to search, compare and chart servers in a browser."),
+    ] = False
+    cors: Annotated[
+        list[str] | None,
+        Parameter(
+            "Let web pages of this origin, such as http://localhost:5173, call the API in a"
+            " browser. Repeat the option for more origins. Without --access, `*` means all.",
+            "ORIGIN",
+        ),
+    ] = None
+
+    def parse_origins(self, *, needs_keys: bool) -> tuple[str, ...]:
+        """Return the origins of --cors; `needs_keys` is whether there is an access file.
+
+        Raises ParameterError.
+        """
+        origins = tuple(self.cors or ())
+        if needs_keys and EVERY_ORIGIN in origins:
+            raise ParameterError(
+                "{cors}: with {access}, `*` would let any website use a key that it has got; name"
+                f" the origins that may, such as {_EXAMPLE}"
+            )
+        for value in origins:
+            if value != EVERY_ORIGIN:
+                _check_origin(value)
+        return origins
+
+
 def serve(
     ctx: typer.Context,
     *,
@@ -104,11 +148,7 @@ def serve(
         "The access file, with plans and keys. Without it, any key is valid, and only this machine"
         " can connect.",
     ] = None,
-    host: Annotated[str, Parameter("The address to listen on.", "ADDRESS")] = "127.0.0.1",
-    port: Annotated[
-        int,
-        Parameter("The port to listen on; 0 means any free one.", "PORT", least=0, most=_MAX_PORT),
-    ] = 8000,
+    address: AddressOptions,
     record: Annotated[
         str | None,
         Parameter(
@@ -116,18 +156,7 @@ def serve(
             "FILE",
         ),
     ] = None,
-    explore: Annotated[
-        bool,
-        Parameter("Also serve a page at /, to search, compare and chart servers in a browser."),
-    ] = False,
-    cors: Annotated[
-        list[str] | None,
-        Parameter(
-            "Let web pages of this origin, such as http://localhost:5173, call the API in a"
-            " browser. Repeat the option for more origins. Without --access, `*` means all.",
-            "ORIGIN",
-        ),
-    ] = None,
+    pages: PageOptions,
     explain_errors: Annotated[
         bool,
         Parameter("Add the reason of each error to its answer, as the header X-Srvstat-Reason."),
@@ -146,7 +175,7 @@ def serve(
     """
     if record == "-":
         raise ParameterError("{record} -: not a file; name a new file or a recording")
-    origins = _parse_origins(cors or (), needs_keys=access is not None)
+    origins = pages.parse_origins(needs_keys=access is not None)
     rehearsed = rehearsal.parse()
     try:
         # These packages are optional, and the list of commands must work without them.
@@ -155,13 +184,13 @@ def serve(
         raise UsageError(
             f"serve: the package {error.name} is missing; run pip install 'srvstat[serve]'"
         ) from None
-    with _listen(ctx, host, port, loopback_only=access is None) as listener:
+    with _listen(ctx, address, loopback_only=access is None) as listener:
         path = _find_snapshot(snapshot, access)
         chosen = Settings(
             path,
             access,
             record,
-            explore,
+            pages.explore,
             origins,
             explains_errors=explain_errors,
             rehearsal=rehearsed,
@@ -172,13 +201,13 @@ def serve(
     return Outcome()
 
 
-def _listen(ctx: typer.Context, host: str, port: int, *, loopback_only: bool) -> "socket.socket":
+def _listen(ctx: typer.Context, address: AddressOptions, *, loopback_only: bool) -> "socket.socket":
     """Return the socket of the parent process if there is one, or open one."""
     from srvstat.asgi import server  # noqa: PLC0415 - as above
 
     descriptor = take_inherited_descriptor()
     if descriptor is None:
-        return server.open_listener(host, port, loopback_only=loopback_only)
+        return server.open_listener(address.host, address.port, loopback_only=loopback_only)
     for name in ("host", "port"):
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
@@ -229,22 +258,6 @@ def take_inherited_descriptor() -> int | None:
         count = quote_value(passed["LISTEN_FDS"])
         raise UsageError(f"LISTEN_FDS: {count} sockets; pass exactly one, with one ListenStream=")
     return _FIRST_DESCRIPTOR
-
-
-def _parse_origins(values: Sequence[str], *, needs_keys: bool) -> tuple[str, ...]:
-    """Return the origins of --cors; `needs_keys` is whether there is an access file.
-
-    Raises UsageError.
-    """
-    if needs_keys and EVERY_ORIGIN in values:
-        raise ParameterError(
-            "{cors}: with {access}, `*` would let any website use a key that it has got; name the"
-            f" origins that may, such as {_EXAMPLE}"
-        )
-    for value in values:
-        if value != EVERY_ORIGIN:
-            _check_origin(value)
-    return tuple(values)
 
 
 def _check_origin(value: str) -> None:

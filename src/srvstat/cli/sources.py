@@ -1,6 +1,6 @@
 """Define the options that say what to read and how, and convert their values to sources."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, NamedTuple
@@ -12,11 +12,9 @@ from srvstat.cli.output import report, show_progress
 from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.responses import GAMES
-from srvstat.documents.snapshot import BuildSummary
 from srvstat.files.reading import STDIN
 from srvstat.files.writing import check_name, check_target, write_atomically
-from srvstat.render.summary import format_dropped_rows
-from srvstat.snapshot.write.intake import RejectLimit
+from srvstat.snapshot.write.intake import Inputs, RejectLimit
 from srvstat.sources import registry
 from srvstat.sources.mapping import (
     ColumnMapping,
@@ -56,11 +54,11 @@ class RejectOptions:
             raise ParameterError("{max_rejected}: {problem}", problem=str(error)) from None
 
 
-def report_summary(summary: BuildSummary, lines: Sequence[str], *, quiet: bool) -> None:
-    """Report the lines of a summary unless `quiet`, and warn of what was not kept."""
+def report_summary(lines: Iterable[str], warnings: Iterable[str], *, quiet: bool) -> None:
+    """Report the lines of a summary unless `quiet`, and its warnings in any case."""
     if not quiet:
         report(*lines)
-    report(*(f"warning: {line}" for line in (*format_dropped_rows(summary), *summary.warnings)))
+    report(*(f"warning: {line}" for line in warnings))
 
 
 def show_build_progress(
@@ -144,15 +142,12 @@ class SourceOptions:
 
 
 class Sources(NamedTuple):
-    """The sources of a build, and how to complete its servers.
+    """The sources of a build, how to complete its servers, and the mapping to save.
 
     `options` are those of --save-mapping, whose file is `save_mapping`.
     """
 
-    servers: Source | None
-    observations: list[Source]
-    uses_slugs: bool
-    game: str | None
+    inputs: Inputs
     options: MappingOptions
     save_mapping: str | None
 
@@ -188,7 +183,7 @@ def parse_sources(
         options, from_=found.from_, ids="slug" if uses_slugs else None, game=found.game
     )
     mapping = found.build_mapping()
-    return Sources(
+    inputs = Inputs(
         _parse_servers(options) if reads_servers else None,
         [
             part
@@ -197,9 +192,8 @@ def parse_sources(
         ],
         uses_slugs,
         found.game,
-        found,
-        options.save_mapping,
     )
+    return Sources(inputs, found, options.save_mapping)
 
 
 def _check_mapping_target(path: str, others: Sequence[str | None]) -> None:
