@@ -17,8 +17,7 @@ import pytest
 import srvstat
 from conftest import DAY, Cli
 from srvstat.cli.demo import IDS
-from srvstat.documents.document import RowDocument
-from srvstat.render.rows import encode_rows
+from srvstat.documents.document import RowDocument, encode_rows
 
 
 def test_an_answer_is_typed_and_encodes_to_the_bytes_of_the_api(

@@ -39,12 +39,11 @@ from srvstat.contract.errors import SourceError
 from srvstat.contract.requests import parse_range
 from srvstat.contract.responses import GAMES
 from srvstat.contract.time import Window, find_window
-from srvstat.documents.document import import_pyarrow
+from srvstat.documents.document import encode_rows, import_pyarrow
 from srvstat.documents.snapshot import DryRun
 from srvstat.files.reading import STDIN
 from srvstat.files.writing import check_new_folder
 from srvstat.operations.answers import check_coverage
-from srvstat.render.rows import encode_rows
 from srvstat.render.summary import (
     format_build_summary,
     format_bundle_summary,

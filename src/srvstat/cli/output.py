@@ -174,7 +174,7 @@ def show(document: Any, form: Form, *, exit_code: int = 0, chart: Any = None) ->
             return Outcome(_prepare_pieces(document.iter_json()), exit_code)
         return Outcome([encode_line(document)], exit_code)
     if form in ROW_FORMS:
-        from srvstat.render.rows import encode_rows  # noqa: PLC0415 - answers have no rows
+        from srvstat.documents.document import encode_rows  # noqa: PLC0415 - answers have no rows
 
         is_terminal = os.isatty(STDOUT)
         return Outcome(encode_rows(document, form.value, for_terminal=is_terminal), exit_code)

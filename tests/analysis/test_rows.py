@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from srvstat.contract.errors import MissingLibraryError, SnapshotError
 from srvstat.contract.time import LATEST, format_instant
-from srvstat.documents.document import Column, Kind, RowDocument, Rows
-from srvstat.render.rows import encode_rows
+from srvstat.documents.document import Column, Kind, RowDocument, Rows, encode_rows
 from support.markdown import make_visible, parse_table
 
 KINDS: tuple[Kind, ...] = ("text", "integer", "number", "boolean", "instant", "texts")
