@@ -200,23 +200,15 @@ FAULTS = {
 
 def build_faulty_comparison(*faults: str) -> bytes:
     """Return a comparison with faults."""
-    parts = {
-        "path": b"/gateway/v1/compare",
-        "method": b"POST",
-        "query": b"",
-        "key": KEY,
-        "type": JSON,
-        "encoding": b"Accept: */*",
+    good_and_bad = {
+        "path": (b"/gateway/v1/compare", b"/gateway/v1/comparison"),
+        "method": (b"POST", b"PUT"),
+        "query": (b"", b"?by=id"),
+        "key": (KEY, b"X-Gateway-Key:"),
+        "type": (JSON, b"Content-Type: text/plain"),
+        "encoding": (b"Accept: */*", b"Content-Encoding: gzip"),
     }
-    bad = {
-        "path": b"/gateway/v1/comparison",
-        "method": b"PUT",
-        "query": b"?by=id",
-        "key": b"X-Gateway-Key:",
-        "type": b"Content-Type: text/plain",
-        "encoding": b"Content-Encoding: gzip",
-    }
-    parts |= {fault: bad[fault] for fault in faults if fault in bad}
+    parts = {name: pair[name in faults] for name, pair in good_and_bad.items()}
     body = TWO
     if "server" in faults:
         body = body.replace(b'"b"', b'"zz"')

@@ -183,14 +183,7 @@ def test_rehearsed_failures_are_not_recorded_but_delayed_answers_are(tmp_path: P
     assert path.read_bytes().count(b"\n") == expected.count("real")
 
 
-ERRORS_BY_STATUS = {
-    400: "INVALID_REQUEST",
-    401: "GATEWAY_UNAUTHORIZED",
-    403: "FEATURE_NOT_AVAILABLE",
-    404: "SERVER_NOT_FOUND",
-    429: "RATE_LIMITED",
-    500: "INTERNAL_ERROR",
-}
+STATUSES = dict(zip((400, 401, 403, 404, 429, 500), ERRORS, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -208,13 +201,13 @@ def ask(preferring: Service, sent: bytes) -> Answer:
     return answer
 
 
-@pytest.mark.parametrize("status", ERRORS_BY_STATUS)
+@pytest.mark.parametrize("status", STATUSES)
 def test_each_error_of_the_contract_can_be_selected(status: int, preferring: Service) -> None:
     prefer = b"Prefer: code=%d" % status
     head = get(b"a", prefer, line=b"HEAD %b HTTP/1.1")
     answers = [ask(preferring, sent) for sent in (get(b"a", prefer), compare(TWO, prefer), head)]
 
-    body = ERRORS[ERRORS_BY_STATUS[status]]
+    body = ERRORS[STATUSES[status]]
     assert [answer.status for answer in answers] == [status] * 3
     assert [answer.body for answer in answers] == [body, body, b""]
     for answer in answers:

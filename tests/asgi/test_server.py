@@ -392,24 +392,18 @@ def test_a_unix_socket_needs_no_access_file(tmp_path: Path) -> None:
             assert [entry.get("remote") for entry in service.read_log()] == ["", None]
 
 
-def open_public() -> socket.socket:
-    return socket.create_server(("0.0.0.0", 0))  # noqa: S104 - it is refused
-
-
-def open_datagrams() -> socket.socket:
-    return socket.socket(type=socket.SOCK_DGRAM)
-
-
-def open_silent() -> socket.socket:
-    return socket.socket()
+NOT_LISTENING = "not a listening stream socket; use ListenStream= and Accept=no"
 
 
 @pytest.mark.parametrize(
     ("open_socket", "problem"),
     [
-        (open_public, "0.0.0.0 is reachable from other machines, which needs keys"),
-        (open_datagrams, "not a listening stream socket; use ListenStream= and Accept=no"),
-        (open_silent, "not a listening stream socket; use ListenStream= and Accept=no"),
+        (
+            lambda: socket.create_server(("0.0.0.0", 0)),  # noqa: S104 - it is refused
+            "0.0.0.0 is reachable from other machines, which needs keys",
+        ),
+        (lambda: socket.socket(type=socket.SOCK_DGRAM), NOT_LISTENING),
+        (socket.socket, NOT_LISTENING),
     ],
 )
 def test_another_socket_is_refused(open_socket: Callable[[], socket.socket], problem: str) -> None:

@@ -111,18 +111,16 @@ INVALID_BODIES = [
     ),
     (body(servers=[A, B | {"identifier": 1}]), "servers[1].identifier: must be a string"),
     (body(servers=[A, B | {"identifier": None}]), "servers[1].identifier: must be a string"),
+    (refer_to("a", "id:b"), f'servers[1].identifier: "id:b" {WRONG_CHARACTER}'),
     (body(servers=[A, B | {"by": "ID"}]), f'servers[1].by: "ID" {NOT_A_NAMESPACE}'),
-    (body(servers=[A, B | {"by": "cfxid"}]), f'servers[1].by: "cfxid" {NOT_A_NAMESPACE}'),
     (body(servers=[A, B | {"by": "id\n"}]), f'servers[1].by: "id\\n" {NOT_A_NAMESPACE}'),
     (body(servers=[A, B | {"by": None}]), f"servers[1].by: null {NOT_A_NAMESPACE}"),
-    (body(servers=[A, B | {"by": ["id"]}]), f'servers[1].by: ["id"] {NOT_A_NAMESPACE}'),
     (body(servers=[A, B], range=None), f"range: null {NOT_A_RANGE}"),
     (body(servers=[A, B], range="8d"), f'range: "8d" {NOT_A_RANGE}'),
     (body(servers=[A, B], range=" 30d"), f'range: " 30d" {NOT_A_RANGE}'),
     (body(servers=[A, B], range="30d\n"), f'range: "30d\\n" {NOT_A_RANGE}'),
     (body(servers=[A, B], range="\uff17d"), f'range: "\uff17d" {NOT_A_RANGE}'),
     (body(servers=[A, B], range=True), f"range: true {NOT_A_RANGE}"),
-    (body(servers=[A, B], range=["7d"]), f'range: ["7d"] {NOT_A_RANGE}'),
     (body(servers=[A, B], range={"7d": 1}), f'range: {{"7d": 1}} {NOT_A_RANGE}'),
     (body(servers=[A, B], range="\ud800"), "range: not Unicode text (a lone surrogate)"),
     (
@@ -132,18 +130,7 @@ INVALID_BODIES = [
     (body(servers=[A, B], at=1), "at: unknown property"),
     (body(servers=[A, B], Range="7d"), "Range: unknown property"),
     (b'{%b,"servers":[]}' % AB, 'body: the key "servers" is repeated'),
-    (b'{%b,"range":"7d","range":"7d"}' % AB, 'body: the key "range" is repeated'),
-    (rb'{%b,"\u0073ervers":[]}' % AB, 'body: the key "servers" is repeated'),
-    (
-        b'{"servers":[{"identifier":"a","by":"id","by":"id"},{"identifier":"b","by":"id"}]}',
-        'body: the key "by" is repeated',
-    ),
-    (b"\xef\xbb\xbf" + WHOLE, "body: starts with a byte order mark"),
     (b'{"range":"\xff"}', "body: not UTF-8 at byte 11"),
-    (WHOLE.decode().encode("utf-16"), "body: not UTF-8 at byte 1"),
-    (b'{%b,"range":NaN}' % AB, "body: NaN is not JSON"),
-    (b'{%b,"range":-Infinity}' % AB, "body: -Infinity is not JSON"),
-    (b'{%b,"range":%b}' % (AB, b"7" * 5000), "body: an integer of 5000 digits is too long"),
     (b"[" * 10_000, "body: nested too deeply"),
 ]
 
@@ -338,12 +325,6 @@ def test_one_namespace_prefix_is_removed_and_other_colons_are_invalid(
     )
 
 
-def test_a_request_body_has_no_namespace_prefixes() -> None:
-    problem = find_body_problem(refer_to("a", "id:b"))
-
-    assert problem == f'servers[1].identifier: "id:b" {WRONG_CHARACTER}'
-
-
 @pytest.mark.parametrize("by", ["ID", "cfxid", "", "id:"])
 @pytest.mark.parametrize("identifiers", [["id:a", "cfxId:b"], ["a", "b"], ["id:", "id:"], []])
 def test_an_unknown_namespace_is_invalid_even_if_unused(by: str, identifiers: list[str]) -> None:
@@ -412,9 +393,6 @@ def test_a_request_has_exactly_one_key(headers: Headers, reason: str) -> None:
     with pytest.raises(GatewayUnauthorizedError) as refused:
         find_key(headers)
     assert refused.value.reason == f"X-Gateway-Key: {reason}"
-
-
-def test_the_key_is_returned_as_sent() -> None:
     assert find_key([(b"x-gateway-key", b"a key")]) == b"a key"
 
 
