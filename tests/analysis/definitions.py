@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
+from functools import cache
 from itertools import groupby, pairwise
 from math import ceil, floor
 from operator import itemgetter, mul
@@ -118,7 +119,7 @@ def compute_figures(
 TICK = 900_000
 """A quarter of an hour: clocks change by whole ones."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KEYS: dict[str, Callable[[datetime], Any]] = {
     "1h": lambda local: (local.date(), local.hour, local.fold),
     "2h": lambda local: (local.date(), local.hour // 2),
@@ -159,14 +160,19 @@ class NaiveStep(NamedTuple):
         }
 
 
+def read_clock(at: int, zone: ZoneInfo) -> datetime:
+    return (EPOCH + timedelta(milliseconds=at)).astimezone(zone)
+
+
+@cache
 def list_edges(first: int, last: int, step: str, zone: ZoneInfo) -> list[int]:
     """Return the edges of the whole steps that contain the instants from `first` to `last`."""
 
     def find_key(at: int) -> Any:
+        local = read_clock(at, zone)
         if step.endswith("m"):
-            local = (_EPOCH + timedelta(milliseconds=at)).astimezone(zone)
             return local.date(), (local.hour * 60 + local.minute) // int(step[:-1]), local.fold
-        return _KEYS[step]((_EPOCH + timedelta(milliseconds=at)).astimezone(zone))
+        return _KEYS[step](local)
 
     def iter_edges(at: int, tick: int) -> Iterator[int]:
         key = find_key(at)
@@ -187,6 +193,7 @@ def list_edges(first: int, last: int, step: str, zone: ZoneInfo) -> list[int]:
 
 
 def find_usual_interval(rows: Sequence[Row]) -> Fraction | None:
+    """Return the median distance of successive rows."""
     distances = [Fraction(after - before) for (before, _), (after, _) in pairwise(rows)]
     return median(distances) if distances else None
 

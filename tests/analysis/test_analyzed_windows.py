@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from analysis.definitions import EPOCH, read_clock
 from conftest import AS_OF, DAY, build_in, server
 from srvstat.analysis.windows import (
     LongWindowQuery,
@@ -156,7 +157,6 @@ def test_the_window_before_has_the_same_length() -> None:
         find_previous(Window(0, LATEST))
 
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = 300_000
 """The steps below begin at multiples of five minutes."""
 
@@ -198,10 +198,6 @@ def cases(draw: st.DrawFn) -> Case:
 
 def read_instant(text: str) -> int:
     return (datetime.fromisoformat(text) - EPOCH) // timedelta(milliseconds=1)
-
-
-def read_clock(at: int, zone: ZoneInfo) -> datetime:
-    return (EPOCH + timedelta(milliseconds=at)).astimezone(zone)
 
 
 def describe_step(clock: datetime, step: str) -> Any:

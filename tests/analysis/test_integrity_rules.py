@@ -5,7 +5,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
 from random import Random
@@ -18,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.definitions import find_usual_interval, read_clock
 from conftest import AS_OF, DAY
 from srvstat.analysis.integrity import Series, check_series
 from srvstat.contract.time import LATEST, Window, parse_instant
@@ -183,22 +183,9 @@ def test_a_rule_without_enough_data_says_what_it_needs() -> None:
 Rows = list[tuple[int, int]]
 """Instants in milliseconds, ascending, and players."""
 
-_MIDNIGHT = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def compute_usual(rows: Rows) -> Fraction:
-    """Return the median distance; rows are at least two."""
-    distances = [later - at for (at, _), (later, _) in pairwise(rows)]
-    return find_median(distances)
-
-
-def find_median(values: list[int] | list[Fraction]) -> Fraction:
-    """Return the exact median."""
-    return median(map(Fraction, values))
-
 
 def judge_flat_line(rows: Rows) -> tuple[bool, Mapping[str, Any]]:
-    usual = compute_usual(rows)
+    usual = find_usual_interval(rows) or Fraction()
     best: tuple[tuple[bool, Fraction], Mapping[str, Any]] = ((False, Fraction(-1)), {})
     for first, (start, players) in enumerate(rows):
         last = first
@@ -226,7 +213,7 @@ def judge_floor(rows: Rows) -> tuple[bool, Mapping[str, Any]]:
 
 
 def judge_jitter(rows: Rows) -> tuple[bool, Mapping[str, Any]] | None:
-    usual = compute_usual(rows)
+    usual = find_usual_interval(rows) or Fraction()
     used = {
         at: rows[at + 1][1] - rows[at][1]
         for at in range(len(rows) - 1)
@@ -279,15 +266,15 @@ def judge_step_change(rows: Rows) -> tuple[bool, Mapping[str, Any]] | None:
     by_day: defaultdict[int, list[int]] = defaultdict(list)
     for at, players in rows:
         if players:
-            by_day[(_MIDNIGHT + timedelta(milliseconds=at)).toordinal()].append(players)
+            by_day[at // DAY].append(players)
     days = sorted(day for day, counts in by_day.items() if len(counts) >= 8)
-    medians = [find_median(by_day[day]) for day in days]
+    medians = [median(map(Fraction, by_day[day])) for day in days]
     best: tuple[Fraction, Mapping[str, Any]] = (Fraction(0), {})
     for at in range(7, len(days) - 6):
-        before, after = find_median(medians[at - 7 : at]), find_median(medians[at : at + 7])
+        before, after = median(medians[at - 7 : at]), median(medians[at : at + 7])
         ratio = max((before + 5) / (after + 5), (after + 5) / (before + 5))
         if ratio > best[0]:
-            midnight = (days[at] - _MIDNIGHT.toordinal()) * 24 * HOUR
+            midnight = days[at] * DAY
             found = {"at": midnight, "medianBefore": float(before), "medianAfter": float(after)}
             best = (ratio, found | {"ratio": float(ratio)})
     return (best[0] >= 3, best[1]) if best[1] else None
@@ -296,12 +283,12 @@ def judge_step_change(rows: Rows) -> tuple[bool, Mapping[str, Any]] | None:
 def judge_daily_cycle(rows: Rows, zone: str) -> tuple[bool, Mapping[str, Any]] | None:
     by_hour: defaultdict[int, list[int]] = defaultdict(list)
     for at, players in rows:
-        local = (_MIDNIGHT + timedelta(milliseconds=at)).astimezone(ZoneInfo(zone))
+        local = read_clock(at, ZoneInfo(zone))
         by_hour[local.hour].append(players)
     if len(by_hour) < 24 or min(map(len, by_hour.values())) < 5:
         return None
-    medians = [find_median(by_hour[hour]) for hour in range(24)]
-    typical, low, high = find_median(medians), min(medians), max(medians)
+    medians = [median(map(Fraction, by_hour[hour])) for hour in range(24)]
+    typical, low, high = median(medians), min(medians), max(medians)
     if typical < 5 or rows[-1][0] - rows[0][0] < 7 * 24 * HOUR:
         return None
     share = (high - low) / typical
@@ -331,7 +318,7 @@ def judge_maximum(rows: Rows, maximum: int) -> tuple[bool, Mapping[str, Any]] | 
 
 
 def judge_gaps(rows: Rows, end: int) -> tuple[bool, Mapping[str, Any]]:
-    usual = compute_usual(rows)
+    usual = find_usual_interval(rows) or Fraction()
     edges = [*(at for at, _ in rows), end]
     pairs = list(pairwise(edges))
     covered = sum(min(Fraction(last - first), 3 * usual) for first, last in pairs)

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.definitions import HOUR, compute_durations
 from conftest import AS_OF, DAY, build_in, server
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.servers import list_servers
 from srvstat.documents.snapshot import SortKey
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 
-HOUR = DAY // 24
 TEXTS = ("", "Harbor City", "STRASSE", "straße night", "İzmir |\tPvP", "no-mods")
 REGIONS = ("", "EU", "eu", "US")
 TAGS: tuple[list[str], ...] = ([], ["PvP"], ["pvp", "no mods"], ["Straße", 'quo"te\\'])
@@ -161,14 +161,12 @@ def test_every_sort_key_is_tested() -> None:
 
 
 def compute_coverage(times: Sequence[int]) -> float | None:
-    """Return the coverage up to AS_OF as a single division."""
+    """Return the coverage from the first observation to AS_OF."""
     if len(times) < 2:
         return None
-    ordered = sorted(times)
-    distances = [after - before for before, after in pairwise(ordered)]
-    longest: Fraction = 3 * median(map(Fraction, distances))
-    lasting = sum(min(Fraction(one), longest) for one in [*distances, AS_OF - ordered[-1]])
-    return float(lasting / (AS_OF - ordered[0]))
+    rows = [(at, 1) for at in sorted(times)]
+    lasting = sum(compute_durations(rows, AS_OF))
+    return float(Fraction(lasting, 2 * (AS_OF - rows[0][0])))
 
 
 def test_a_list_shows_how_servers_are_polled(snapshot: SnapshotFile) -> None:

@@ -6,7 +6,6 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -31,6 +30,7 @@ from analysis.definitions import (
     compute_timeline_naively,
     compute_trend_naively,
     describe_growth_steps,
+    read_clock,
     read_figures,
     select,
     series,
@@ -57,15 +57,15 @@ from srvstat.render.timeline import Point, merge_steps
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from support.snapshots import forge
 
-CLOCKS_FORWARD = AS_OF + 28 * DAY
+NOON = AS_OF + 28 * DAY
 """Noon of 2026-03-29, when the clocks in Berlin were put forward at 01:00 UTC."""
 
 LARGEST = 2**53 - 1
 
 UNEVEN = {
-    "a": {CLOCKS_FORWARD - 2: 1, CLOCKS_FORWARD - 1: 0, CLOCKS_FORWARD: LARGEST},
-    "b": {CLOCKS_FORWARD - 3: 8, CLOCKS_FORWARD - 2: 1, CLOCKS_FORWARD - 1: 4, CLOCKS_FORWARD: 5},
-    "c": {CLOCKS_FORWARD: 1},
+    "a": {NOON - 2: 1, NOON - 1: 0, NOON: LARGEST},
+    "b": {NOON - 3: 8, NOON - 2: 1, NOON - 1: 4, NOON: 5},
+    "c": {NOON: 1},
 }
 """Means with three and four as denominators, and the median of four."""
 
@@ -85,27 +85,17 @@ def history_cases(draw: st.DrawFn) -> HistoryCase:
     step, longest = draw(st.sampled_from([("1h", 3 * DAY), ("6h", 40 * DAY), ("1d", 70 * DAY)]))
     zone = draw(st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))
     ends = st.sampled_from(
-        [
-            CLOCKS_FORWARD,
-            CLOCKS_FORWARD - DAY // 2,
-            CLOCKS_FORWARD - HOUR // 2,
-            CLOCKS_FORWARD + DAY,
-            CLOCKS_FORWARD - 9 * DAY - 1,
-        ]
+        [NOON, NOON - DAY // 2, NOON - HOUR // 2, NOON + DAY, NOON - 9 * DAY - 1]
     )
     end = draw(ends)
     start = draw(st.integers(end - longest, end - 1) | st.just(BEFORE_ALL))
     values = st.integers(0, 3) | st.integers(LARGEST - 3, LARGEST)
-    edges = [
-        at + offset
-        for at in (start, end, CLOCKS_FORWARD - DAY)
-        for offset in (0, 1, HOUR, HOUR + 1)
-    ]
-    instants = st.integers(end - longest, CLOCKS_FORWARD) | st.sampled_from(
-        [at for at in edges if end - longest <= at <= CLOCKS_FORWARD]
+    edges = [at + offset for at in (start, end, NOON - DAY) for offset in (0, 1, HOUR, HOUR + 1)]
+    instants = st.integers(end - longest, NOON) | st.sampled_from(
+        [at for at in edges if end - longest <= at <= NOON]
     )
     rows = st.dictionaries(instants, values, max_size=30)
-    servers = {"a": draw(rows), "b": draw(rows), "c": {CLOCKS_FORWARD: 1}}
+    servers = {"a": draw(rows), "b": draw(rows), "c": {NOON: 1}}
     return HistoryCase(
         servers, Window(start, end), step, zone, draw(st.sampled_from(get_args(Aggregate)))
     )
@@ -114,19 +104,9 @@ def history_cases(draw: st.DrawFn) -> HistoryCase:
 @pytest.mark.slow
 @settings(max_examples=few_examples())
 @given(case=history_cases())
-@example(
-    case=HistoryCase(UNEVEN, Window(CLOCKS_FORWARD - 2 * HOUR, CLOCKS_FORWARD), "1h", "UTC", "mean")
-)
-@example(
-    case=HistoryCase(
-        UNEVEN, Window(CLOCKS_FORWARD - 2 * HOUR, CLOCKS_FORWARD), "1h", "UTC", "median"
-    )
-)
-@example(
-    case=HistoryCase(
-        {"c": {CLOCKS_FORWARD: 1}}, Window(BEFORE_ALL, CLOCKS_FORWARD - 1), "1d", "UTC", "max"
-    )
-)
+@example(case=HistoryCase(UNEVEN, Window(NOON - 2 * HOUR, NOON), "1h", "UTC", "mean"))
+@example(case=HistoryCase(UNEVEN, Window(NOON - 2 * HOUR, NOON), "1h", "UTC", "median"))
+@example(case=HistoryCase({"c": {NOON: 1}}, Window(BEFORE_ALL, NOON - 1), "1d", "UTC", "max"))
 def test_every_row_follows_from_the_observations(case: HistoryCase) -> None:
     observed = [(name, at, n) for name, of_one in case.servers.items() for at, n in of_one.items()]
     with tempfile.TemporaryDirectory() as directory:
@@ -436,7 +416,6 @@ def list_gaps(timeline: Timeline, name: str) -> list[tuple[int, int]]:
     return [((gap.from_ - AS_OF) // HOUR, (gap.to - AS_OF) // HOUR) for gap in one.gaps]
 
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ZONES = ["UTC", "Europe/Berlin", "America/Havana", "America/Santiago", "Asia/Kathmandu"]
 STEPS: list[GrowthStepName] = ["day", "week", "month"]
 START, END = 1_741_000_000_000, 1_764_000_000_000
@@ -490,10 +469,6 @@ def windows(draw: st.DrawFn) -> Window:
     edges = st.sampled_from([START, END, *midnights, *periods]) | st.sampled_from(instants)
     start, end = sorted({draw(edges), draw(edges), END + draw(st.integers(1, DAY))})[:2]
     return Window(draw(st.sampled_from([start, start, BEFORE_ALL])), end)
-
-
-def read_clock(at: int, zone: ZoneInfo) -> datetime:
-    return (EPOCH + timedelta(milliseconds=at)).astimezone(zone)
 
 
 @pytest.mark.slow
