@@ -72,10 +72,10 @@ FROM rows GROUP BY identifier"""
 
 _LAST_ROWS = """
 WITH last_rows AS (
-    SELECT identifier, min({order}) AS standing
+    SELECT identifier, min({order}) AS chosen
     FROM rows JOIN surveyed USING (identifier) WHERE "at" = last_at GROUP BY identifier
 )
-SELECT identifier, surveyed.rows, late, last_at, standing.position, standing.players
+SELECT identifier, surveyed.rows, late, last_at, chosen.position, chosen.players
 FROM surveyed LEFT JOIN last_rows USING (identifier) ORDER BY identifier"""
 
 _LOCATE = """
@@ -110,12 +110,12 @@ FROM rows JOIN numbers USING (identifier)
 SEMI JOIN (SELECT number, unnest(contested) AS "at" FROM counted) USING (number, "at")
 WHERE {has_conflict}"""
 
-_STANDING = """
-CREATE OR REPLACE TEMP TABLE standing AS
+_CHOSEN = """
+CREATE OR REPLACE TEMP TABLE chosen AS
 SELECT number, "at", min({order}) AS first FROM contested GROUP BY number, "at\""""
 
 _DIFFERENT = """
-FROM contested JOIN standing USING (number, "at") WHERE contested.players <> first.players"""
+FROM contested JOIN chosen USING (number, "at") WHERE contested.players <> first.players"""
 
 _CONFLICTS = f"""
 SELECT number, "at", position, contested.players, first.position, first.players {_DIFFERENT}"""
@@ -125,15 +125,15 @@ SELECT number, players, sum(kept)::BIGINT, min(first_at), max(last_at)
 FROM (
     SELECT number, players, kept, first_at, last_at FROM counted WHERE kept > 0
     UNION ALL
-    SELECT number, first.players, 1, "at", "at" FROM standing
+    SELECT number, first.players, 1, "at", "at" FROM chosen
 )
 GROUP BY number, players ORDER BY number"""
 
 _WRITE = """
 COPY (
     SELECT shard, id AS "serverId", "at" AS "observedAt",
-        coalesce(standing.first.players, least) AS players
-    FROM ({groups}) LEFT JOIN standing USING (number, "at") JOIN servers USING (number)
+        coalesce(chosen.first.players, least) AS players
+    FROM ({groups}) LEFT JOIN chosen USING (number, "at") JOIN servers USING (number)
     ORDER BY shard, number, "at"
 ) TO {folder} (FORMAT parquet, PARTITION_BY (shard))"""
 
@@ -153,8 +153,8 @@ class Job(NamedTuple):
 class Identified(NamedTuple):
     """The rows of an identifier, as the source writes it.
 
-    `late` counts those after the as-of time. The rest describes the row that stands at the latest
-    instant up to that time, if there is one.
+    `late` counts the rows after the as-of time. The rest describes the row that is kept at the
+    latest instant up to that time, if there is one.
     """
 
     identifier: str
@@ -412,7 +412,7 @@ class Engine:
         ((kept, read, contested),) = self._session.read("counting", _TOTALS)
         query = _CONTESTED.format(has_conflict="true" if contested else "false")
         self._session.execute("resolving conflicts", query)
-        self._session.execute("resolving conflicts", _STANDING.format(order=self._order))
+        self._session.execute("resolving conflicts", _CHOSEN.format(order=self._order))
         unordered = [
             number for number, source in enumerate(self._job.sources) if not has_order(source)
         ]
@@ -465,7 +465,7 @@ class Engine:
                 raise SourceError(f"{source.title}: {CHANGED}")
 
     def _explain(self, error: Exception) -> SrvstatError:
-        """Return our error for one of DuckDB: that of the file that can't be read, if any."""
+        """Convert an error of DuckDB. Our own reader finds the file that can't be read, if any."""
         reason = _describe_error(error)
         if isinstance(error, duckdb.OutOfMemoryException):
             return EngineError(f"DuckDB: {reason}; raise --memory or free disk space")

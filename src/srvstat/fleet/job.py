@@ -44,9 +44,9 @@ _BYTES_PER_PROCESS = 512 << 20
 class FleetRequest(NamedTuple):
     """What to compute of which sources, and how.
 
-    `servers`, `uses_slugs`, `game`, `as_of` and `max_rejected` are those of a build. `output` is
-    the file of the results, and `snapshots` the folder of a sharded snapshot; one of them may be
-    None. `memory` is in bytes.
+    `servers`, `uses_slugs`, `game`, `as_of` and `max_rejected` mean what they mean for a build.
+    `output` is the file of the results, and `snapshots` the folder of a sharded snapshot; one of
+    them may be None. `memory` is in bytes.
     """
 
     servers: Source | None

@@ -51,7 +51,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Rejected(NamedTuple):
     """The rows of a source that were rejected for one reason.
 
-    `first` is the position of the first of them, and `value` and `column` are those of its reject.
+    `first` is the position of the first of them, and `value` and `column` say what is wrong there.
     If the row as a whole is malformed, the value is its text, and the column empty.
     """
 
@@ -86,14 +86,14 @@ class Remarks:
 
 
 def format_place(sources: Sequence[Source], position: int) -> str:
-    """Return a position for messages; a row without a place has that of its source."""
+    """Format a position for messages: the source, and the place in it if it has an order."""
     number, place = divmod(position, 1 << ORDER_BITS)
     source = sources[number]
     return source.format_place(place) if place else source.title
 
 
 def has_order(source: Source) -> bool:
-    """Return whether the rows of a source have an order; those of a database have none."""
+    """Return whether the rows of a source have an order, as all but rows of a database do."""
     return not KINDS[source.kind].takes_query
 
 
@@ -188,7 +188,7 @@ def _find_ends(metadata: FileMetaData, name: str) -> tuple[int, int]:
 def read_rows(source: Source, number: int, remarks: Remarks) -> Iterator[pa.RecordBatch]:
     """Read the observations of a source as batches with the columns of ROWS.
 
-    `number` is that of the source in the job. `remarks` is complete after the last batch.
+    `number` is the position of the source in the job. `remarks` is complete after the last batch.
 
     Raises SourceError if the source can't be read, MissingLibraryError.
     """

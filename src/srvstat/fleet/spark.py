@@ -78,7 +78,7 @@ def compute(
 ) -> DataFrame:
     """Return the statistics of every publishable server, with the values of `srvstat compare`.
 
-    Nothing is computed before the result is used. Its columns are those of a Parquet file of
+    Nothing is computed before the result is used. It has the columns of a Parquet file of
     `srvstat fleet`; its rows have no order.
 
     `observations` has the columns serverId (text), observedAt (a timestamp, or an integer of Unix
@@ -268,8 +268,8 @@ def _refuse_conflicts() -> Column:
 def _find_last_players(rows: DataFrame, conflicts: str) -> DataFrame:
     """Return the players of each server's last observation, which a record can lack."""
     last = rows.groupBy("serverId").agg(sql.max("at").alias("at"))
-    standing = _choose_players(rows, conflicts).alias("lastPlayers")
-    return rows.join(sql.broadcast(last), ["serverId", "at"]).groupBy("serverId").agg(standing)
+    chosen = _choose_players(rows, conflicts).alias("lastPlayers")
+    return rows.join(sql.broadcast(last), ["serverId", "at"]).groupBy("serverId").agg(chosen)
 
 
 _CORRUPT = "_corrupt"

@@ -29,7 +29,7 @@ _SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*:(?![^/?#]*@)", re.IGNORECASE)
 _SLASH_IN_PASSWORD = re.compile(rb"https?://[^/?#@]*:[^/?#@]*/[^?#]*@", re.IGNORECASE)
 _HOST = re.compile(rb"(?:[^/?#]*@)?([A-Za-z0-9._-]+(?::[0-9]*)?|\[[0-9A-Fa-f:.]+\](?::[0-9]*)?)")
 _FILLER = b"x"
-"""The name of the header that stands for dropped ones: only their size is judged."""
+"""The name of the header that replaces all dropped ones, because only their size is judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class RecordedResponse:
 class Exchange:
     """A request and, if it was recorded, its response. Instants are Unix milliseconds.
 
-    `head` and `body` are as sent, so the head may hold a key: never print or store it. `host` is
-    that of the URL, with its port, or "" if only a path was recorded.
-    `is_from_service` means that srvstat's service recorded the exchange; then `plan` is that of the
-    caller, or None without one, and the head has no key.
+    `head` and `body` are as sent, so the head may hold a key: never print or store it. `host` comes
+    from the URL, with its port; it is "" if only a path was recorded. `is_from_service` means that
+    srvstat's service recorded the exchange: it removed the key from the head, and wrote the plan of
+    the caller, if any, to `plan`.
     """
 
     place: str
@@ -75,7 +75,7 @@ class Unreadable:
 
 
 class UnreadableError(ValueError):
-    """A part can't be read. The message gives the reason, without contents of the request."""
+    """A part can't be read. The message says why, and quotes nothing of the request."""
 
 
 def keep_judged(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
@@ -234,7 +234,7 @@ _KINDS: Mapping[type, str] = {str: "a string", int: "an integer"}
 
 
 class _NotHarError(ValueError):
-    """The JSON is not that of a HAR file."""
+    """Valid JSON, but no HAR file."""
 
 
 def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:

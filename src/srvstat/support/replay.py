@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from http import HTTPStatus
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from srvstat.contract import http, wire
 from srvstat.contract.errors import (
@@ -30,9 +30,6 @@ from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.support import comparing
 from srvstat.support.curl import read_curl
 from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable, read_har, read_ndjson
-
-if TYPE_CHECKING:
-    from srvstat.support.search import Instants, TrueTimes
 
 AtRule = Literal["recorded", "snapshot", "search"]
 """How to choose the instant of an answer; also the values of `--at` besides times."""
@@ -78,7 +75,7 @@ class NotReproducibleError(Exception):
 class RecomputedAnswer:
     """The answer to a request. `body` is empty for HEAD.
 
-    `request` is None if it is invalid; `reason` is that of an error.
+    `request` is None if it is invalid. `reason` explains an error.
     """
 
     status: int
@@ -238,18 +235,15 @@ class _Replayer:
         differences = self._compare(response, answered)
         findings = {"reason": answered.reason}
         if self.settings.at == "search":
-            searched, times = self._search(response, answered, differences, at)
-            findings |= _describe_times(times, searched)
-            if times.whole and times.whole[-1][1] != at:
-                at = times.whole[-1][1]
+            findings |= self._search(response, answered, differences, at)
+            whole = findings["true_during"]
+            if whole and whole[-1].to != at:
+                at = whole[-1].to
                 answered = self._answer(exchange, at)
                 differences = self._compare(response, answered)
-            elif not times.whole and searched[0] > max(at - self.settings.within, 0):
-                findings["reason"] = "the bundle covers only a part of the search"
         if len(differences) == comparing.MAX_DIFFERENCES:
-            findings["reason"] = (
-                f"only the first {comparing.MAX_DIFFERENCES:,} differences are listed"
-            )
+            count = len(differences)
+            findings["reason"] = f"only the first {count:,} differences are listed"
         if _has_value(differences) and _has_hidden_key(exchange):
             raise NotReproducibleError("the recording hides a key that the request had")
         findings["class_"] = "differs" if _has_value(differences) else "match"
@@ -337,22 +331,26 @@ class _Replayer:
         answered: RecomputedAnswer,
         differences: list[documents.Difference],
         at: int,
-    ) -> "tuple[Instants, TrueTimes]":
+    ) -> Findings:
         """Find when a response was true; only the results of a comparison change with time."""
         # Importing numpy takes longer than most replays, which read no observations.
         from srvstat.support import search  # noqa: PLC0415
 
         request = answered.request
-        searched = (max(at - self.settings.within, 0), at)
+        searched = wanted = (max(at - self.settings.within, 0), at)
+        found = None
         if isinstance(request, CompareRequest) and answered.status == HTTPStatus.OK:
             searched = search.limit_search(self.snapshot, request.range, searched)
             if response.status == HTTPStatus.OK:
                 body, tolerance = response.body or b"", self.settings.tolerance
                 results = search.read_results(body, differences, len(request.servers))
-                return searched, search.find_true_times(
-                    self.snapshot, request, results, searched, tolerance
-                )
-        return searched, search.TrueTimes([] if _has_value(differences) else [searched], [])
+                found = search.find_true_times(self.snapshot, request, results, searched, tolerance)
+        (interval,) = search.describe_intervals([searched])
+        whole, servers = found or (() if _has_value(differences) else (interval,), ())
+        findings: Findings = {"searched": interval, "true_during": whole, "servers": servers}
+        if not whole and searched != wanted:
+            findings["reason"] = "the bundle covers only a part of the search"
+        return findings
 
     def _describe_answer(self, answered: RecomputedAnswer, at: int) -> Findings:
         body = EncodedJson(answered.body.decode()) if answered.body else None
@@ -419,23 +417,8 @@ def _has_value(differences: Iterable[documents.Difference]) -> bool:
     return any(difference.class_ == "value" for difference in differences)
 
 
-def _describe_times(times: "TrueTimes", searched: "Instants") -> Findings:
-    return {
-        "searched": _describe_intervals([searched])[0],
-        "true_during": _describe_intervals(times.whole),
-        "servers": tuple(
-            documents.ServerIntervals(server_id=name, true_during=_describe_intervals(intervals))
-            for name, intervals in times.servers
-        ),
-    }
-
-
-def _describe_intervals(intervals: "Iterable[Instants]") -> tuple[documents.Interval, ...]:
-    return tuple(documents.Interval(from_=start, to=end) for start, end in intervals)
-
-
 class KeyHider:
-    """Hide the keys in the headers of a request, those of an access file, and generated ones."""
+    """Hides keys: sent in the headers of a request, listed in an access file, or generated."""
 
     def __init__(self, headers: http.Headers, access: Access | None) -> None:
         keys = http.find_values(headers, http.KEY_HEADER.lower().encode())

@@ -7,11 +7,11 @@ pass the window's ends.
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from srvstat.contract import wire
 from srvstat.contract.requests import CompareRequest
 from srvstat.contract.stats import Growth, Statistics, compute_growth, compute_ranking_statistics
 from srvstat.contract.time import DAY_MS, DAYS, Range, Window
-from srvstat.documents.support import Difference
+from srvstat.documents.support import Difference, Interval, ServerIntervals
 from srvstat.operations.answers import resolve_servers
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -40,26 +40,16 @@ _FIGURE = re.compile(
 """The pointers of the values that change with time."""
 
 
-class TrueTimes(NamedTuple):
-    """When the whole answer was true, and when each server's result was, with the server's id.
-
-    `servers` is empty if the answer is not that of a comparison.
-    """
-
-    whole: list[Instants]
-    servers: list[tuple[str, list[Instants]]]
-
-
 def find_true_times(
     snapshot: Snapshot,
     request: CompareRequest,
     results: Sequence[Result],
     searched: Instants,
     tolerance: Decimal,
-) -> TrueTimes:
-    """Find the instants within `searched` at which recorded results were true.
+) -> tuple[tuple[Interval, ...], tuple[ServerIntervals, ...]]:
+    """Find when the recorded results were true within `searched`: all of them, and each.
 
-    `results` are those of the request's servers, as `read_results` returns them.
+    `results` has one result for each server of the request, as `read_results` returns them.
 
     Raises SnapshotError.
     """
@@ -68,14 +58,21 @@ def find_true_times(
         find_true_intervals(snapshot, server, result, request.range, searched, tolerance)
         for server, result in zip(servers, results, strict=True)
     ]
-    ids = [server.id for server in servers]
-    return TrueTimes(intersect(found), list(zip(ids, found, strict=True)))
+    return describe_intervals(intersect(found)), tuple(
+        ServerIntervals(server_id=server.id, true_during=describe_intervals(intervals))
+        for server, intervals in zip(servers, found, strict=True)
+    )
+
+
+def describe_intervals(intervals: Iterable[Instants]) -> tuple[Interval, ...]:
+    """Return intervals as parts of the document."""
+    return tuple(Interval(from_=start, to=end) for start, end in intervals)
 
 
 def read_results(body: bytes, differences: Sequence[Difference], count: int) -> list[Result]:
     """Return the recorded results of `count` servers; None for one that was never true.
 
-    `differences` are those from our answer at any instant. Only those in figures depend on it.
+    `differences` compare the body with our answer at any instant: only figures change with it.
     """
     lasting = [
         each.pointer
@@ -190,7 +187,7 @@ class _SlidingWindow:
 
 
 _FIGURES = ("sampleCount", "averagePlayers", "medianPlayers", "peakPlayers", "lowestPlayers")
-"""The members of a result in the order of Statistics; those of its growth follow."""
+"""The members of a result in the order of Statistics, whose last part is the growth."""
 
 
 def _read_figures(recorded: Mapping[str, Any]) -> tuple[Any, ...] | None:
