@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -243,13 +242,8 @@ def render_compared(cells: tuple[StepCell, ...], screen: Screen) -> str:
         growth=GrowthFields(players=1, percentage=50.0),
         sampleCount=3,
     )
-    one = ComparedServer(result, "a", cells, 1, 2, MIDNIGHT)
-    response = CompareResponse(range="30d", data=(result, result))
-    window = Window(MIDNIGHT - 30 * DAY, MIDNIGHT)
-    return render_table(
-        Comparison(response, (one, replace(one, hostname="b")), window, MIDNIGHT, "day", DAY),
-        screen,
-    )
+    one = ComparedServer(result, "a", cells, 1, 2, AS_OF)
+    return render_comparison(build_comparison(one, one), screen)
 
 
 def keep_words(text: str) -> list[str]:
