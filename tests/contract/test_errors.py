@@ -74,6 +74,11 @@ def test_the_exception_has_the_reason() -> None:
     assert str(error) == "SERVER_NOT_FOUND: Server not found (servers[1]: no id srv-1)"
 
 
+def test_a_rate_limit_tells_when_to_retry() -> None:
+    assert RateLimitedError("more than 3 requests a minute", 42).retry_after == 42
+    assert RateLimitedError("rehearsed").retry_after == 1
+
+
 def test_no_two_kinds_of_errors_share_an_exit_code() -> None:
     kinds = find_subclasses(SrvstatError) - {ApiError} - find_subclasses(UsageError)
 
