@@ -132,7 +132,6 @@ ONE_PROCESS = ["fleet", "rows.csv", "--game=game_a", "--snapshots=shards", "--th
 COMMAND = [*ONE_PROCESS, "--shards=2", "--threads=2"]
 LIMITED = ["sh", "-c", 'ulimit -f "$0"; exec "$@"']
 SECONDS = 120
-SAME_NAME = "--snapshots x.ndjson: is the file of the results; name a folder"
 
 
 @pytest.fixture
@@ -140,6 +139,7 @@ def before(here: Path) -> set[str]:
     """Write a source, and return the names of the files in the current directory."""
     rows = [(f"srv-{at % 20}", AS_OF - at * 7_000_000, at % 300) for at in range(5_000)]
     (here / "rows.csv").write_bytes(csv(rows))
+    (here / "old").mkdir()
     return {*os.listdir()}
 
 
@@ -241,33 +241,27 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(
 
 
 @pytest.mark.usefixtures("before")
-def test_an_existing_folder_is_not_replaced(cli: Cli) -> None:
-    os.mkdir("shards")
-
-    ran = cli(*COMMAND, "--overwrite")
-
-    assert ran == Ran(2, b"", "error: shards: exists; name a new folder\n")
-
-
-@pytest.mark.usefixtures("before")
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("arguments", "message"),
     [
-        (["--range=7d"], "--range: needs -o; a snapshot has all observations"),
-        (["-o", "./x.ndjson", "--snapshots=x.ndjson"], SAME_NAME),
-        (["--snapshots="], "--snapshots: the name is empty; name a file"),
+        ([*COMMAND, "--range=7d"], "--range: needs -o; a snapshot has all observations"),
         (
-            ["--snapshots=a\udcff"],
+            [*COMMAND, "-o", "./x.ndjson", "--snapshots=x.ndjson"],
+            "--snapshots x.ndjson: is the file of the results; name a folder",
+        ),
+        ([*COMMAND, "--snapshots="], "--snapshots: the name is empty; name a file"),
+        (
+            [*COMMAND, "--snapshots=a\udcff"],
             "--snapshots a\\udcff: the whole path must be UTF-8; name another one",
+        ),
+        ([*COMMAND, "--snapshots=old", "--overwrite"], "old: exists; name a new folder"),
+        (
+            ["fleet", "rows.csv", "--game=game_a", "-o", "results.ndjson", "--shards=2"],
+            "--shards: needs --snapshots DIR",
         ),
     ],
 )
-def test_invalid_options_of_shards_exit_with_2(cli: Cli, options: list[str], message: str) -> None:
-    assert cli(*COMMAND, *options) == Ran(2, b"", f"error: {message}\n")
-
-
-@pytest.mark.usefixtures("before")
-def test_shards_need_a_folder(cli: Cli) -> None:
-    ran = cli("fleet", "rows.csv", "--game=game_a", "-o", "results.ndjson", "--shards=2")
-
-    assert ran == Ran(2, b"", "error: --shards: needs --snapshots DIR\n")
+def test_invalid_options_of_shards_exit_with_2(
+    cli: Cli, arguments: list[str], message: str
+) -> None:
+    assert cli(*arguments) == Ran(2, b"", f"error: {message}\n")

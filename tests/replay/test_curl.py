@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -136,22 +135,6 @@ def test_other_programs_after_a_pipe_are_skipped(mail: Path) -> None:
     read = read_all(mail, f"curl {URL} | jq . > out; curl http://h/c")
 
     assert [target[1] for target in list_targets(read)] == [b"/gateway/v1/servers/a", b"/c"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("data", "count"),
-    [("'{}'", 64), ('"{}"', 64), ("$'{}'", 64), ("a" + " -s" * 80_000, 4)],
-    ids=["single", "double", "ansi", "words"],
-)
-def test_long_lines_are_read_in_linear_time(data: str, count: int) -> None:
-    line = f"curl {URL} --data-raw {data.replace('{}', 'a' * 250_000)}\n"
-    start = time.process_time()
-
-    assert len(list(curl.read_curl("mail", iter([line.encode() * count])))) == count
-
-    # 15 s or more if each character copies the word before it, or each option the words after it.
-    assert time.process_time() - start < 5
 
 
 def test_the_environment_does_not_change_how_options_are_read(
