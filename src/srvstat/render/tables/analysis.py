@@ -336,10 +336,8 @@ _MIN_FIGURES_WIDTH = 28
 _PADDING = (0, 1, 0, 0)
 """Puts two spaces between columns, one of them from the box."""
 
-_Clock = Callable[[int], str]
 
-
-def _create_clock(zone: ZoneInfo, instants: Iterable[int]) -> _Clock:
+def _create_clock(zone: ZoneInfo, instants: Iterable[int]) -> Callable[[int], str]:
     """Return a function that formats instants, all as precisely as one of them needs.
 
     If they have two UTC offsets, a local time can be repeated, so all have their offset.
