@@ -415,16 +415,16 @@ def divide_window(question: Question, step: Step) -> Steps:
 
     Raises UsageError for too many steps, SnapshotError.
     """
-    window, zone = question.window, question.zone
-    start, end = window
-    if start == BEFORE_ALL:
+    window = question.window
+    first, end = window.first, window.end
+    if window.start == BEFORE_ALL:
         first = _find_first_instant(question)
         if first > end:
             return Steps(np.array([], np.int64), window)
-        edges = list_step_edges(min(first, end - 1), end - 1, step, zone)
-        return Steps(edges, Window.from_first(int(edges[0]), end))
     # A window that ends where a step begins includes this instant in the step before.
-    edges = list_step_edges(min(start + 1, end - 1), end - 1, step, zone)
+    edges = list_step_edges(min(first, end - 1), end - 1, step, question.zone)
+    if window.start == BEFORE_ALL:
+        window = Window.from_first(int(edges[0]), end)
     return Steps(edges, window)
 
 
@@ -456,49 +456,29 @@ def read_lasting(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) 
     return np.append(read_observations(snapshot, server, before).instants[-1:], instants)
 
 
-def _find_unobserved(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Numbers:
-    """Return the starts and the ends of the intervals of a window in which no observation lasts.
-
-    They are in half milliseconds. An observation before the window may last into it. Without a
-    usual interval, nothing is observed.
-
-    Raises SnapshotError.
-    """
-    (start, end), usual = figures.window, figures.usual_interval
-    if start == BEFORE_ALL:
-        start -= 366 * DAY_MS  # in some time zones, the first step begins before 1970
-    if usual is None:
-        return np.array([[2 * start], [2 * end]])
-    edges = np.append(read_lasting(snapshot, server, figures), end)
-    is_long = np.diff(edges) > 3 * usual
-    starts = np.append(2 * start, 2 * edges[:-1][is_long] + 3 * int(2 * usual))
-    ends = 2 * np.append(edges[0], edges[1:][is_long])
-    np.maximum(starts, 2 * start, out=starts)
-    return np.stack((starts, ends))[:, starts < ends]
-
-
 def compute_shares(
     snapshot: Snapshot, server: ServerRow, figures: WindowFigures, steps: Steps
 ) -> Doubles:
     """Return the part of each step's calendar length that observations cover, from 0 to 1.
 
-    The time outside of the window is not observed.
+    An observation before the window may last into it. The time outside of the window is not
+    observed. Without a usual interval, nothing is.
 
     Raises SnapshotError.
     """
-    if not steps.step_count:
-        return np.array([])
-    unobserved = _find_unobserved(snapshot, server, figures)
+    (start, end), usual = steps.window, figures.usual_interval
+    if usual is None or not steps.step_count:
+        return np.zeros(steps.step_count)
+    instants = read_lasting(snapshot, server, figures)
+    # In half milliseconds: the usual interval may have a half.
+    begins, nexts = 2 * instants, 2 * np.append(instants[1:], end)
+    ends = np.minimum(nexts, begins + 3 * int(2 * usual))
+    times = np.stack((begins, ends), axis=1).ravel().clip(2 * start, 2 * end)
+    lengths = np.diff(times)
+    lengths[1::2] = 0  # from the end of an observation to the next one
+    observed = np.append(0, lengths.cumsum())
     edges = 2 * steps.edges
-    window_start, window_end = 2 * steps.window.start, 2 * steps.window.end
-    starts = np.concatenate(([edges[0]], unobserved[0], [window_end])).clip(edges[0], edges[-1])
-    ends = np.concatenate(([window_start], unobserved[1], [edges[-1]])).clip(edges[0], edges[-1])
-    # How much is unobserved before each edge: whole intervals, less what is after the edge.
-    before = starts.searchsorted(edges, "right")
-    missing = np.append(0, np.cumsum(ends - starts))[before]
-    missing -= np.maximum(ends[before - 1] - edges, 0)
-    lengths = np.diff(edges)
-    shares: Doubles = (lengths - np.diff(missing)) / lengths
+    shares: Doubles = np.diff(np.interp(edges, times, observed)) / np.diff(edges)
     return shares
 
 
