@@ -1,14 +1,26 @@
-"""Commands of the analyzer: rows and documents, bundles, damage, and charts above tables."""
+"""Commands of the analyzer: their rows, documents and schemas, names, filters, and charts."""
 
+import csv
+import io
+import itertools
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
+import pyarrow.parquet as pq
 import pytest
 
+import srvstat
 from conftest import AS_OF, DAY, Build, Cli, server
+from srvstat.contract import wire
+from srvstat.contract.errors import InvalidRequestError, ServerNotFoundError
+from srvstat.documents import load_documents
+from support.markdown import make_visible, parse_table
 from support.snapshots import forge
 
 HOUR = DAY // 24
@@ -135,3 +147,228 @@ def test_a_comparison_has_the_chart_of_a_history_above_its_table(
     assert table == cli(*compared, "--table").stdout
     drawn = cli("history", *pair, "--to=2026-02-20T12:00Z", "--chart").stdout
     assert chart == drawn.split(b"\n\n", 1)[0]
+
+
+def test_all_words_must_occur(cli: Cli, demo_snapshot: str) -> None:
+    def find(*arguments: str) -> list[str]:
+        found = cli("servers", "-s", demo_snapshot, *arguments).json
+        return [one["id"] for one in found["servers"]]
+
+    assert find("server", "slots", "PVP") == ["flaky-arena"]
+    assert find("server slots  PVP") == ["flaky-arena"]
+    assert find("night", "city") == []
+    assert len(find()) == 9
+
+
+def test_a_limit_keeps_the_count_of_matches_and_the_totals(cli: Cli, demo_snapshot: str) -> None:
+    found = cli("servers", "-s", demo_snapshot, "--online", "--limit", "2").json
+    info = cli("snapshot", "info", demo_snapshot, "--online", "--limit", "2").json
+    whole = cli("snapshot", "info", demo_snapshot).json
+
+    assert found["matched"] == info["matched"] == 6
+    assert [one["id"] for one in found["servers"]] == ["flaky-arena", "harbor-city"]
+    assert [one["id"] for one in info["identifiers"]] == ["flaky-arena", "harbor-city"]
+    changed = {name for name in whole if whole[name] != info[name]}
+    assert changed == {"matched", "identifiers"}
+
+
+Complete = Callable[[str, str], list[str]]
+
+
+@pytest.fixture
+def complete(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Complete:
+    """Complete the last of some words as bash does, from a snapshot."""
+
+    def run(path: str, words: str) -> list[str]:
+        monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
+        monkeypatch.setenv("SRVSTAT_SNAPSHOT", path)
+        monkeypatch.setenv("COMP_WORDS", words.replace(" ", "\n"))
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        return cli().stdout.decode().split()
+
+    return run
+
+
+def test_filters_are_completed_with_values_that_need_no_quotes(
+    complete: Complete, demo_snapshot: str
+) -> None:
+    assert complete(demo_snapshot, "srvstat servers --region ") == ["EU", "US"]
+    assert complete(demo_snapshot, "srvstat top --game g") == ["game_a", "game_b"]
+    assert complete(demo_snapshot, "srvstat stats --all --tag p") == ["pvp"]
+    assert "mods" not in complete(demo_snapshot, "srvstat snapshot info --tag ")
+    assert complete(demo_snapshot, "srvstat servers --sort c") == ["coverage", "current"]
+    assert complete("missing.db", "srvstat servers --region ") == []
+
+
+def test_many_identifiers_are_completed_by_what_follows(complete: Complete, build: Build) -> None:
+    names = ["a-", *(f"a-{number:03}" for number in range(600)), "B-1", "a-x"]
+    path = build(map(server, names), [("B-1", AS_OF, 1)])
+
+    assert complete(path, "srvstat stats ") == ["B", "a"]
+    following = ["a-", "a-0", "a-1", "a-2", "a-3", "a-4", "a-5", "a-x"]
+    assert complete(path, "srvstat stats a") == following
+    assert complete(path, "srvstat stats a-01") == [f"a-01{number}" for number in range(10)]
+    assert complete(path, "srvstat integrity B") == ["B-1"]
+    assert complete(path, "srvstat history cfxId:x") == ["cfxId:x-B", "cfxId:x-a"]
+
+
+@pytest.mark.parametrize("change", ["tags = '{'", "tags = '[1]'"])
+def test_a_forged_server_is_damage(cli: Cli, build: Build, change: str) -> None:
+    path = build([server("a")], [("a", AS_OF - 1000, 1), ("a", AS_OF, 2)])
+    forge(path, f"UPDATE servers SET {change}")  # noqa: S608 - our own values
+
+    for command in (("servers", "-s", path, "x"), ("snapshot", "info", path, "--text", "x")):
+        ran = cli(*command)
+        assert (ran.exit_code, ran.stdout) == (3, b"")
+        assert "damaged (the servers)" in ran.stderr
+
+
+NAMES = {
+    "lobby": "MAIN_LOBBY",
+    "eu-1": "^1Lobby^7 EU",
+    "eu-2": "lobby  eu 2",
+    "eu-3": "Twice",
+    "eu-4": "Twice",
+    "eu-5": "TWICE 2",
+    "cross": "eu-1",
+    "tivoli-1": "Tivoli Gardens",
+    "old-guard": "The old tivoli",
+}
+
+
+@pytest.fixture
+def named(build: Build, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Build a snapshot of servers with names, and make it the default one."""
+    rows = [(name, AS_OF - at * DAY // 4, 5 + at) for name in NAMES for at in range(8)]
+    path = build([server(name, hostname=shown) for name, shown in NAMES.items()], rows)
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", path)
+    return path
+
+
+def find_ids(document: Any) -> list[str]:
+    return [one["serverId"] for one in document["servers"]]
+
+
+def test_other_commands_accept_names_too(
+    cli: Cli, empty_directory: Path, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", named)  # which the empty directory removes
+    assert cli("history", "Lobby EU", "--range", "24h").stdout.startswith(b'{"serverId":"eu-1",')
+    for command, output in (("report", "x.html"), ("plot", "x.svg")):
+        ran = cli(command, "Lobby EU", "MAIN_LOBBY", "-o", output)
+        assert (command, ran.exit_code) == (command, 0)
+        assert "MAIN_LOBBY" in Path(output).read_text(encoding="utf-8")
+    assert cli("snapshot", "bundle", "Lobby EU", "-o", "case.db").exit_code == 0
+    assert cli("snapshot", "export", "Lobby EU", "-o", "exported").exit_code == 0
+    assert find_ids(cli("stats", "eu-1", "-s", "case.db").json) == ["eu-1"]
+    missing = cli("stats", "MAIN_LOBBY", "-s", "case.db")
+    assert (missing.exit_code, missing.stdout) == (3, b"")
+    assert 'a bundle without a server named "MAIN_LOBBY"' in missing.stderr
+    assert len(list(empty_directory.iterdir())) == 4
+
+
+def test_the_python_api_takes_names(named: str) -> None:
+    with srvstat.open_snapshot(named) as snapshot:
+        found = snapshot.stats(["Lobby EU", "main_lobby"])
+        assert [one.server_id for one in found.servers] == ["eu-1", "lobby"]
+        with pytest.raises(ServerNotFoundError, match="give an id: eu-3, eu-4"):
+            snapshot.growth(["twice"])
+        with pytest.raises(InvalidRequestError, match="no server has this name"):
+            snapshot.stats(["no such"])
+
+
+def test_results_keep_the_order_of_the_request(cli: Cli, demo_snapshot: str) -> None:
+    references = ["harbor-city", "cfxId:nf8q1z", "old-guard", "cfxId:fa9t5w", "id:night-shift"]
+    ids = ["harbor-city", "new-frontier", "old-guard", "flaky-arena", "night-shift"]
+    ids_by_reference = dict(zip(references, ids, strict=True))
+    whole = cli("compare", *references, "-s", demo_snapshot, "--range", "24h").json["data"]
+    results_by_reference = dict(zip(references, whole, strict=True))
+
+    for order in itertools.permutations(references):
+        data = cli("compare", *order, "-s", demo_snapshot, "--range", "24h").json["data"]
+        assert [result["serverId"] for result in data] == [ids_by_reference[name] for name in order]
+        assert data == [results_by_reference[name] for name in order]
+
+
+COMMANDS = [
+    "servers",
+    "stats --all --quantile=0.95 --above=9 --versus=previous",
+    "top --limit=2",
+    "growth harbor-city old-guard --step=week",
+    "peak-hours harbor-city",
+    "history harbor-city old-guard --range=2d",
+    "history harbor-city old-guard --step=6h --sum",
+    "integrity old-guard",
+]
+
+
+def format_cell(value: Any) -> str:
+    """Return a value of JSON as CSV has it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return " ".join(value)
+    return "" if value is None else wire.encode(value).decode()
+
+
+def format_value(value: Any) -> Any:
+    """Return a value of Parquet as JSON has it."""
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return value
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_all_formats_of_a_command_agree(cli: Cli, demo_snapshot: str, command: str) -> None:
+    def run(format: str) -> bytes:
+        ran = cli(*command.split(), "--format", format, "--snapshot", demo_snapshot)
+        assert ran.exit_code == 0, ran.stderr
+        return ran.stdout
+
+    objects = [json.loads(line) for line in run("ndjson").splitlines()]
+    names, *rows = csv.reader(io.StringIO(run("csv").decode(), newline=""))
+    table = pq.read_table(io.BytesIO(run("parquet")))
+
+    assert objects
+    assert all(list(one) == names for one in objects)
+    assert rows == [[format_cell(value) for value in one.values()] for one in objects]
+    shown = [[make_visible(cell) for cell in row] for row in rows]
+    assert parse_table(run("markdown").decode()) == [names, *shown]
+    assert table.column_names == names
+    values = [list(map(format_value, row.values())) for row in table.to_pylist()]
+    assert values == [list(one.values()) for one in objects]
+
+
+DOCUMENTED = {
+    "servers": ["servers", "--snapshot"],
+    "stats": ["stats", "--all", "--quantile=0.95", "--above=9", "--versus=previous", "--snapshot"],
+    "top": ["top", "--limit=2", "--snapshot"],
+    "growth": ["growth", "harbor-city", "empty-plains", "--step=week", "--snapshot"],
+    "peakHours": ["peak-hours", "harbor-city", "empty-plains", "--snapshot"],
+    "integrity": ["integrity", "--all", "--snapshot"],
+    "snapshotInfo": ["snapshot", "info"],
+    "verification": ["snapshot", "verify"],
+}
+
+
+@pytest.mark.parametrize("name", load_documents())
+def test_a_schema_names_its_document(cli: Cli, name: str) -> None:
+    schema = json.loads(cli("schema", name).stdout)
+
+    jsonschema_rs.meta.validate(schema)
+    assert schema["properties"]["document"]["const"] == name
+
+
+def test_an_unknown_name_lists_the_documents(cli: Cli) -> None:
+    ran = cli("schema", "nothing")
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert "choose accessCheck, diff," in ran.stderr
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_a_document_matches_its_schema(cli: Cli, name: str, demo_snapshot: str) -> None:
+    schema = json.loads(cli("schema", name).stdout)
+    document = json.loads(cli(*DOCUMENTED[name], demo_snapshot, "--json").stdout)
+
+    jsonschema_rs.Draft202012Validator(schema).validate(document)

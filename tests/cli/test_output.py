@@ -1,4 +1,4 @@
-"""Output to closed pipes, full disks, closed descriptors and terminals."""
+"""Output to closed pipes, full disks, closed descriptors and terminals, and the names of files."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from threading import Timer
 
 import pytest
 
-from conftest import AS_OF, csv, srvstat
+from conftest import AS_OF, Cli, csv, srvstat
 from srvstat.cli.output import (
     Form,
     FormOptions,
@@ -320,3 +320,15 @@ def test_each_reported_line_stays_one_line(
     report()
 
     assert capfd.readouterr() == ("", "one\\u000atwo\n\n\\u001b[31mthree\n")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", ["players", "players.page", "x.HTML", "x.2026"])
+def test_any_other_ending_is_accepted(name: str, cli: Cli) -> None:
+    rows = "".join(f"a,{AS_OF - hour * 3_600_000},5\n" for hour in range(100))
+    Path("week.csv").write_text(f"serverId,observedAt,players\n{rows}")
+    build = ("snapshot", "build", "snapshot", "--game", "game_a", "--observations", "week.csv")
+    assert cli(*build).exit_code == 0
+
+    assert cli("report", "a", "-o", name, "--snapshot", "snapshot").exit_code == 0
+    assert Path(name).read_bytes().startswith(b"<!DOCTYPE html>")

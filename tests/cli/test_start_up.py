@@ -1,15 +1,22 @@
-"""A command imports only what it uses, which is most of its time."""
+"""Start of a process: what it imports, signals, too few descriptors, and a terminal that closes."""
 
+import os
+import pty
+import select
+import signal
 import subprocess
 import sys
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, srvstat
-from support.snapshots import WEEK
-from support.terminal import run_in_terminal
+from conftest import AS_OF, ROOT, Cli, csv, srvstat
+from support.snapshots import COMMAND, WEEK
+from support.terminal import PLAIN, run_in_terminal
 
 pytestmark = pytest.mark.slow
 
@@ -210,3 +217,129 @@ os._exit(main(["get", "a", "-s", "missing.db"]))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
 
     assert (done.returncode, done.stderr) == (143, b"")
+
+
+SRVSTAT = [sys.executable, "-m", "srvstat"]
+STANDARD, NEEDED = 3, 16
+TOO_FEW = "error: open files: the limit leaves fewer than 16 for srvstat; raise it with ulimit -n\n"
+
+COMMANDS = [
+    ["get", "harbor-city", "--json"],
+    ["compare", "harbor-city", "old-guard", "--table"],
+    [*WEEK, "--rejects", "rejects.ndjson"],
+    ["snapshot", "draft-servers", "--game", "game_a", "--observations", "week.csv"],
+    ["snapshot", "verify", "--table"],
+    ["demo", "demo"],
+    ["openapi"],
+]
+
+
+def run_with_limit(limit: int, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *SRVSTAT, *command],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command[:2]))
+def test_a_command_works_or_reports_the_limit(
+    command: list[str], demo_snapshot: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
+    before = sorted(Path.cwd().iterdir())
+
+    for limit in (6, 9, STANDARD + NEEDED - 1):
+        refused = run_with_limit(limit, *command)
+        assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", TOO_FEW)
+    assert sorted(Path.cwd().iterdir()) == before
+
+    done = run_with_limit(STANDARD + NEEDED, *command)
+    assert (done.returncode, "error" in done.stderr) == (0, False)
+
+
+def test_serve_reports_the_limit(demo_snapshot: str) -> None:
+    refused = run_with_limit(6, "serve", "--port", "0", "--snapshot", demo_snapshot)
+
+    assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", TOO_FEW)
+
+
+HUNG_UP = 129
+OBSERVATIONS = [("ab"[at % 2], AS_OF - at * 1000, at % 50) for at in range(200_000)]
+ROWS = csv(OBSERVATIONS)
+BUILD = [*COMMAND, "--observations", "-", "--format", "csv"]
+
+# Sets the handler of SIGHUP: in a shell's background job, the tests would inherit an ignored one.
+START = """
+import fcntl, os, signal, sys, termios
+signal.signal(signal.SIGHUP, signal.Handlers(int(sys.argv[1])))
+fcntl.ioctl(2, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, "-m", "srvstat", *sys.argv[2:]])
+"""
+
+
+@contextmanager
+def run_in_own_terminal(
+    command: list[str], hang_up: signal.Handlers
+) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[], None]]]:
+    """Run a command in its own terminal; yield the process and a function that closes the terminal.
+
+    The system sends SIGHUP when the terminal closes. Standard input is a pipe, and standard output
+    is the file `answer`.
+    """
+    ours, theirs = pty.openpty()
+
+    with Path("answer").open("wb") as answer:
+        process = subprocess.Popen(
+            [sys.executable, "-c", START, str(int(hang_up)), *command],
+            stdin=subprocess.PIPE,
+            stdout=answer,
+            stderr=theirs,
+            env={**os.environ, **PLAIN},
+            start_new_session=True,
+        )
+
+    def close() -> None:
+        drawn, _, _ = select.select([ours], [], [], 60)
+        assert drawn
+        # Stop the output, so that the command can't end before its terminal closes.
+        termios.tcflow(theirs, termios.TCOOFF)
+        os.close(ours)
+        os.close(theirs)
+
+    with process:
+        try:
+            yield process, close
+        finally:
+            process.kill()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("hang_up", "exit_code"),
+    [(signal.SIG_DFL, HUNG_UP), (signal.SIG_IGN, 0)],
+    ids=["default", "ignored"],
+)
+def test_a_build_survives_or_ends_with_its_terminal(
+    hang_up: signal.Handlers, exit_code: int, cli: Cli
+) -> None:
+    with run_in_own_terminal(BUILD, hang_up) as (process, close_terminal):
+        assert process.stdin is not None
+        process.stdin.write(ROWS[:100])
+        process.stdin.flush()
+        close_terminal()
+        if exit_code:
+            assert process.wait(60) == exit_code
+        else:
+            process.stdin.write(ROWS[100:])
+            process.stdin.close()
+            assert process.wait(60) == 0
+
+    assert not [name for name in os.listdir() if name.startswith(".out.db")]
+    assert Path("out.db").exists() == (not exit_code)
+    if not exit_code:
+        assert cli("snapshot", "verify", "out.db").exit_code == 0

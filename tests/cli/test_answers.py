@@ -1,4 +1,4 @@
-"""`compare --batch`: one request per line in, one answer per line out."""
+"""Request files, batches, invalid requests, and hints for unknown servers."""
 
 import json
 import os
@@ -7,12 +7,19 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from conftest import Cli
+from conftest import AS_OF, Build, Cli, server, srvstat
+from srvstat.cli.hints import suggest_servers
+from srvstat.snapshot.read.connection import open_connection
+from srvstat.snapshot.read.file import SnapshotFile, open_file
+from srvstat.snapshot.rows import ServerRow
+from support.snapshots import forge
 
 INVALID = b'{"error":{"code":"INVALID_REQUEST","message":"Invalid request"}}\n'
 
@@ -27,7 +34,7 @@ OTHER = request("hc4x2k", "fa9t5w", by="cfxId", range="90d")
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, demo_snapshot: str) -> Path:
+def demo_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, demo_snapshot: str) -> Path:
     """Work in an empty directory; the demo snapshot is the default."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
@@ -40,7 +47,7 @@ def answer_alone(cli: Cli, body: bytes, *options: str) -> bytes:
     return cli("compare", "--request", "alone.json", "--json", *options).stdout
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("demo_here")
 def test_each_line_has_the_answer_of_a_single_request_in_order(cli: Cli) -> None:
     bodies = [GOOD, b"nonsense", OTHER, request("harbor-city", "nobody"), GOOD]
     Path("batch.ndjson").write_bytes(b"\n".join(bodies) + b"\n")
@@ -54,7 +61,7 @@ def test_each_line_has_the_answer_of_a_single_request_in_order(cli: Cli) -> None
     )
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("demo_here")
 def test_a_batch_may_come_from_standard_input(cli: Cli) -> None:
     bodies = [GOOD, OTHER, b"x" * 70_000, GOOD] * 50
     ran = cli("compare", "--batch", "-", stdin=b"\n".join(bodies))
@@ -68,7 +75,7 @@ def test_a_batch_may_come_from_standard_input(cli: Cli) -> None:
     )
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("demo_here")
 def test_an_answer_does_not_wait_for_the_next_request(cli: Cli) -> None:
     good, other = answer_alone(cli, GOOD), answer_alone(cli, OTHER)
     process = subprocess.Popen(
@@ -90,7 +97,7 @@ def test_an_answer_does_not_wait_for_the_next_request(cli: Cli) -> None:
         assert running.wait(timeout=30) == 0
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("demo_here")
 def test_a_batch_waits_for_a_nonblocking_pipe(cli: Cli) -> None:
     good = answer_alone(cli, GOOD)
     reader, writer = os.pipe()
@@ -111,7 +118,7 @@ def test_a_batch_waits_for_a_nonblocking_pipe(cli: Cli) -> None:
         assert running.wait(timeout=30) == 0
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("demo_here")
 def test_a_closed_standard_input_exits_6() -> None:
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m srvstat compare --batch - <&-"],
@@ -123,10 +130,10 @@ def test_a_closed_standard_input_exits_6() -> None:
 
 
 def test_damage_stops_a_batch_after_the_answers_before_it(
-    here: Path, demo_snapshot: str, cli: Cli
+    demo_here: Path, demo_snapshot: str, cli: Cli
 ) -> None:
     good = answer_alone(cli, GOOD)
-    damaged = str(here / "damaged.db")
+    damaged = str(demo_here / "damaged.db")
     shutil.copy(demo_snapshot, damaged)
     with closing(sqlite3.connect(damaged)) as connection, connection:
         connection.execute(
@@ -143,7 +150,7 @@ def test_damage_stops_a_batch_after_the_answers_before_it(
     assert ran.stderr.startswith(f"error: {damaged}: damaged (observations of server old-guard ")
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("demo_here")
 def test_a_reader_may_stop_a_batch(demo_snapshot: str) -> None:
     Path("batch.ndjson").write_bytes((GOOD + b"\n") * 5000)
     command = f"{sys.executable} -m srvstat compare --batch batch.ndjson -s {demo_snapshot}"
@@ -154,3 +161,87 @@ def test_a_reader_may_stop_a_batch(demo_snapshot: str) -> None:
     )
 
     assert (done.stdout, done.stderr) == (b"141\n", b"")
+
+
+def test_arguments_that_are_not_utf8_are_an_invalid_request() -> None:
+    for arguments in (
+        [b"get", b"\xff"],
+        [b"compare", b"a", b"b", b"--range", b"7d\xff"],
+        [b"compare", b"a", b"b", b"--by", b"\xffid"],
+    ):
+        ran = srvstat(*arguments)
+        assert (ran.exit_code, ran.stdout) == (40, INVALID)
+
+
+@pytest.mark.usefixtures("crossed_snapshot")
+def test_a_request_file_has_the_answer_of_the_same_arguments(cli: Cli, tmp_path: Path) -> None:
+    body = b'{"servers":[{"identifier":"a","by":"id"},{"by":"cfxId","identifier":"a"}]}'
+    (tmp_path / "request.json").write_bytes(body)
+
+    from_file = cli("compare", "--request", str(tmp_path / "request.json"))
+    from_stdin = cli("compare", "--request", "-", stdin=body)
+
+    assert from_file.stdout == from_stdin.stdout == cli("compare", "a", "cfxId:a").stdout
+
+
+def test_a_request_from_a_closed_standard_input_exits_6() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m srvstat compare --request - <&-"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (6, "")
+    assert done.stderr == "error: standard input: Bad file descriptor\n"
+
+
+class CountedFile(SnapshotFile):
+    """A snapshot that counts the identifiers and the servers that are read."""
+
+    read = 0
+    read_servers = 0
+
+    def iter_servers(self) -> Iterator[ServerRow]:
+        """Count each server."""
+        for row in super().iter_servers():
+            self.read_servers += 1
+            yield row
+
+    def iter_identifiers(self, *arguments: Any, **options: Any) -> Iterator[str]:
+        """Count each identifier."""
+        for name in super().iter_identifiers(*arguments, **options):
+            self.read += 1
+            yield name
+
+
+def test_a_hint_reads_few_identifiers_and_the_first_servers_once(build: Build) -> None:
+    names = [f"{'SRV' if number % 2 else 'srv'}-{number:05}" for number in range(10_100)]
+    records = [server(name, hostname=f"The {number}") for number, name in enumerate(names)]
+    snapshot = CountedFile(open_connection(build(records, [("srv-00000", AS_OF, 1)])))
+
+    for missing, meant in (("srv-010000", "srv-01000"), ("srv-00101", "SRV-00101")):
+        snapshot.read = snapshot.read_servers = 0
+        hint = suggest_servers(snapshot, missing, "id")
+
+        assert hint is not None
+        assert meant in hint
+        assert snapshot.read < len(names) / 5
+        assert snapshot.read_servers == 10_000
+    assert suggest_servers(snapshot, "THE  7", "id") == 'did you mean id:SRV-00007 ("The 7")?'
+    assert "10050" not in (suggest_servers(snapshot, "The 10050", "id") or "")
+    snapshot.close()
+
+
+def test_the_identifier_of_a_source_is_looked_for_in_files_of_some_size_only(build: Build) -> None:
+    records = [server("main-lobby", sourceId="MAIN-LOBBY.example"), server("b")]
+    path = build(records, [("b", AS_OF, 1)])
+    with closing(open_file(path)) as snapshot:
+        assert snapshot.find_source_id("main-lobby.EXAMPLE") == "main-lobby"
+    forge(
+        path,
+        "UPDATE servers SET project_description = printf('%.*c', 300000, 'x');"
+        " UPDATE snapshot SET server_count = 50001;",
+    )
+    with closing(open_file(path)) as snapshot:
+        assert snapshot.find_source_id("main-lobby.EXAMPLE") is None

@@ -1,9 +1,13 @@
-"""`srvstat report`: its data, its file, options and errors."""
+"""`report` and `plot`: their data, their files, options and errors."""
 
 import json
 import shlex
+import struct
+import sys
+import zlib
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import jsonschema_rs
 import pytest
@@ -23,14 +27,14 @@ WINDOWS = [
 
 
 @pytest.fixture
-def here(demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def demo_here(demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in an empty directory; the default snapshot is that of the demo."""
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("demo_here")
 @pytest.mark.parametrize("window", WINDOWS)
 def test_a_report_has_the_documents_of_the_other_commands(cli: Cli, window: list[str]) -> None:
     report = cli("report", *NAMES, *window, "--json").json
@@ -97,7 +101,7 @@ def test_the_command_in_a_report_repeats_its_bytes(
     assert Path("data.json").read_bytes() == data.stdout
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("demo_here")
 def test_a_report_chooses_a_range_a_title_and_steps(cli: Cli) -> None:
     one = cli("report", "empty-plains", "--json")
     three = cli("report", *NAMES[:3], "--range=all", "--json").json
@@ -140,31 +144,31 @@ def test_a_report_chooses_a_range_a_title_and_steps(cli: Cli) -> None:
     ],
 )
 def test_invalid_usage_writes_nothing(
-    arguments: list[str], code: int, reason: str, cli: Cli, here: Path
+    arguments: list[str], code: int, reason: str, cli: Cli, demo_here: Path
 ) -> None:
-    (here / "old.html").write_bytes(b"old")
+    (demo_here / "old.html").write_bytes(b"old")
 
     ran = cli("report", *arguments)
 
     assert (ran.exit_code, ran.stdout) == (code, b"")
     assert reason in ran.stderr
-    assert {path.name: path.read_bytes() for path in here.iterdir()} == {"old.html": b"old"}
+    assert {path.name: path.read_bytes() for path in demo_here.iterdir()} == {"old.html": b"old"}
 
 
-def test_an_existing_file_is_replaced_only_on_request(cli: Cli, here: Path) -> None:
-    (here / "old.html").write_bytes(b"old")
+def test_an_existing_file_is_replaced_only_on_request(cli: Cli, demo_here: Path) -> None:
+    (demo_here / "old.html").write_bytes(b"old")
 
     ran = cli("report", "old-guard", "-o", "old.html", "--overwrite")
 
     assert ran.exit_code == 0
-    assert (here / "old.html").read_bytes().startswith(b"<!DOCTYPE html>")
+    assert (demo_here / "old.html").read_bytes().startswith(b"<!DOCTYPE html>")
 
 
 @pytest.mark.parametrize(("command", "output"), [("report", "linked"), ("plot", "linked.svg")])
 def test_the_snapshot_is_never_replaced_by_a_report_or_a_picture(
-    cli: Cli, here: Path, demo_snapshot: str, command: str, output: str
+    cli: Cli, demo_here: Path, demo_snapshot: str, command: str, output: str
 ) -> None:
-    (here / output).symlink_to(demo_snapshot)
+    (demo_here / output).symlink_to(demo_snapshot)
 
     ran = cli(command, "old-guard", "-o", output, "--overwrite")
 
@@ -174,14 +178,14 @@ def test_the_snapshot_is_never_replaced_by_a_report_or_a_picture(
     )
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("demo_here")
 def test_an_api_error_under_json_is_the_body_of_the_api(cli: Cli) -> None:
     ran = cli("report", "nobody", "--json")
 
     assert (ran.exit_code, ran.json["error"]["code"]) == (44, "SERVER_NOT_FOUND")
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("demo_here")
 def test_a_bundle_reports_what_it_covers(cli: Cli) -> None:
     cli("snapshot", "bundle", "harbor-city", "-o", "bundle.db", "--range=7d")
     asked = ["report", "harbor-city", "-s", "bundle.db", "--json"]
@@ -194,3 +198,71 @@ def test_a_bundle_reports_what_it_covers(cli: Cli) -> None:
         assert report["stats"]["previousWindow"] is report["growth"]["previousWindow"] is None
     assert cli(*asked, "--range=30d").exit_code == 3
     assert cli("report", "old-guard", "-s", "bundle.db", "--json").exit_code == 3
+
+
+KINDS = ("line", "heatmap", "distribution", "growth")
+
+
+@pytest.fixture
+def two_servers_here(two_servers: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a directory with a snapshot of the servers a and b."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SRVSTAT_SNAPSHOT", raising=False)
+    Path("snapshot.db").write_bytes(two_servers)
+
+
+def read_png(data: bytes) -> tuple[int, int, bytes]:
+    """Return the width, the height and the bytes of the filtered lines of a PNG."""
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    at, compressed = 8, b""
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at : at + 8])
+        if kind == b"IDAT":
+            compressed += data[at + 8 : at + 8 + length]
+        at += length + 12
+    width, height = struct.unpack(">II", data[16:24])
+    return width, height, zlib.decompress(compressed)
+
+
+@pytest.mark.usefixtures("two_servers_here")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_picture_is_one_svg_with_a_title_its_window_and_its_source(kind: str, cli: Cli) -> None:
+    options = ["--kind", kind, "--range", "24h", "--tz", "Europe/Berlin"]
+    ran = cli("plot", "a", "b", *options, "-o", "players.svg")
+
+    assert (ran.exit_code, ran.stdout) == (0, b"")
+    window = "after 2026-02-28 13:00:00, to 2026-03-01 13:00:00 inclusive (Europe/Berlin)"
+    assert ran.stderr.startswith(f"wrote players.svg: 2 servers, {window}, ")
+    written = Path("players.svg").read_bytes()
+    assert written == cli("plot", "a", "b", *options, "-o", "-").stdout
+    texts = [one.text or "" for one in ET.fromstring(written).iter() if one.tag.endswith("text")]  # noqa: S314 - our own output
+    assert texts[0] == "Players of secret and b"
+    assert "Feb 28, 2026, 13:00 to Mar 1, 2026, 13:00 · Europe/Berlin" in texts[1]
+    assert texts[-1].startswith("srvstat · as of 2026-03-01 13:00 Europe/Berlin · root ")
+
+
+@pytest.mark.usefixtures("two_servers_here")
+def test_a_png_has_twice_the_pixels_and_the_theme_of_its_svg(cli: Cli) -> None:
+    assert cli("plot", "a", "-o", "x.svg", "--width", "400").exit_code == 0
+    for theme in ("light", "dark"):
+        ran = cli("plot", "a", "-o", f"{theme}.png", "--width", "400", "--theme", theme)
+        assert ran.exit_code == 0, ran.stderr
+
+    width, height, lines = read_png(Path("light.png").read_bytes())
+    size = ET.parse("x.svg").getroot()  # noqa: S314 - our own output
+    assert (width, height) == (800, 2 * int(size.get("height", "")))
+    assert len(set(lines)) > 50
+    assert lines != read_png(Path("dark.png").read_bytes())[2]
+
+
+@pytest.mark.usefixtures("two_servers_here")
+def test_without_the_extra_a_png_is_refused_with_the_command_that_installs_it(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+
+    ran = cli("plot", "a", "-o", "x.png")
+
+    assert ran.exit_code == 2
+    assert "run pip install 'srvstat[png]', or write an SVG" in ran.stderr
+    assert cli("plot", "a", "-o", "x.svg").exit_code == 0

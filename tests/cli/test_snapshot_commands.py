@@ -1,5 +1,6 @@
-"""`snapshot update`: what it changes, says and refuses."""
+"""`snapshot info`, `verify`, `bundle` and `update`: what they show, change and refuse."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -8,9 +9,150 @@ from threading import Thread
 
 import pytest
 
-from conftest import AS_OF, DAY, Cli, Ran, build_in, csv, ndjson, server, srvstat
+from conftest import AS_OF, DAY, Build, Cli, Ran, build_in, csv, ndjson, server, srvstat
+from srvstat import open_snapshot
+from srvstat.contract.errors import SnapshotError
 from srvstat.contract.time import format_instant
 from support.snapshots import change, expect_conflict, parse_summary, read_directory, read_rejects
+
+
+@pytest.mark.parametrize("command", ["info", "verify"])
+@pytest.mark.parametrize("option", ["-s", "--snapshot"])
+def test_an_option_names_the_snapshot(
+    cli: Cli, build: Build, monkeypatch: pytest.MonkeyPatch, command: str, option: str
+) -> None:
+    path = build([server("a")], [("a", AS_OF, 1)])
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", "elsewhere.db")
+
+    by_option = cli("snapshot", command, option, path)
+
+    assert by_option.exit_code == 0
+    assert by_option.stdout == cli("snapshot", command, path).stdout
+    both = cli("snapshot", command, path, option, path)
+    assert (both.exit_code, both.stdout) == (2, b"")
+    assert both.stderr == "error: PATH and --snapshot can't be combined\n"
+
+
+@pytest.mark.parametrize("count", [1, 100, 101, 1_000])
+def test_servers_are_listed_once_in_the_order_of_their_ids(
+    cli: Cli, build: Build, count: int
+) -> None:
+    names = [f"s-{number:04}" for number in range(count)]
+    path = build(map(server, reversed(names)), [("s-0000", AS_OF, 1)])
+
+    info = cli("snapshot", "info", path).json
+
+    assert [one["id"] for one in info["identifiers"]] == names
+    assert info["servers"] == count
+    assert list(info)[-1] == "identifiers"
+
+
+CASE = ["snapshot", "bundle", "a", "-o", "case.db"]
+NOT_COVERED = (
+    "error: case.db: a bundle that covers 2026-02-22T00:00:00.000Z and later, but the window begins"
+    " at 2026-01-30T12:00:00.000Z; use a shorter range, or the snapshot that the bundle comes"
+    " from\n"
+)
+
+
+@pytest.fixture
+def three_servers_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a directory with a snapshot of the servers a, ab and old, the default one."""
+    rows = [
+        *(("a", AS_OF - day * DAY, day) for day in range(50)),
+        ("ab", AS_OF, 3),
+        ("old", AS_OF - 20 * DAY, 4),
+    ]
+    build_in(tmp_path, [server("a"), server("ab"), server("old")], rows)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SRVSTAT_SNAPSHOT", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def case(three_servers_here: Path, cli: Cli) -> str:
+    """Write a bundle of the servers a and old that covers 7d."""
+    assert cli(*CASE, "old", "--range", "7d").exit_code == 0
+    assert (three_servers_here / "case.db").is_file()
+    return "case.db"
+
+
+@pytest.mark.usefixtures("three_servers_here")
+def test_the_summary_names_the_commands_that_check_and_use_the_bundle(cli: Cli) -> None:
+    whole = cli("snapshot", "info").json
+
+    ran = cli(*CASE, "cfxId:x-a", "cfxId:x-ab", "--range", "30d", "-o", "my case.db")
+
+    assert (ran.exit_code, ran.stdout) == (0, b"")
+    lines = ran.stderr.splitlines()
+    shown = dict(line.split(maxsplit=1) for line in lines[1:3])
+    assert (lines[0], shown) == ("wrote my case.db", {"servers": "2", "observations": "32"})
+    verify, use = (line.partition("srvstat ")[2] for line in lines[-2:])
+    assert verify == "snapshot verify 'my case.db'"
+    assert use == "compare a ab --range 30d --snapshot 'my case.db'"
+    arguments = use.replace("'", "").replace("my case.db", "my-case.db").split()
+    Path("my case.db").rename("my-case.db")
+    assert cli(*arguments, "--json").stdout == cli(*arguments[:-2], "--json").stdout
+    info = cli("snapshot", "info", "my-case.db").json
+    assert (info["parentRoot"], whole["parentRoot"]) == (whole["root"], None)
+    assert (info["coveredFrom"], whole["coveredFrom"]) == ("2026-01-30T00:00:00.000Z", None)
+    assert f"root          {info['root']}" in ran.stderr
+    assert cli("snapshot", "verify", "my-case.db").json["root"] == info["root"]
+    table = cli("snapshot", "info", "my-case.db", "--table").stdout.decode()
+    assert f"parent root   {whole['root']}\ncovered from  2026-01-30 00:00:00 UTC\n" in table
+    assert "covered from" not in cli("snapshot", "info", "--table").stdout.decode()
+
+
+@pytest.mark.usefixtures("three_servers_here")
+def test_one_server_is_shown_with_get_and_a_leading_hyphen_with_its_namespace(
+    tmp_path: Path, cli: Cli
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    path = str(build_in(other, [server("-a")], [("-a", AS_OF, 1)]))
+
+    ran = cli("snapshot", "bundle", "id:-a", "-o", "case.db", "-s", path)
+
+    use = ran.stderr.splitlines()[-1].partition("srvstat ")[2]
+    assert use == "get id:-a --snapshot case.db"
+    assert cli(*use.split()).exit_code == 0
+
+
+def test_an_invalid_request_and_the_plan_come_before_the_bundle(
+    case: str, three_servers_here: Path, cli: Cli
+) -> None:
+    plan = '[plans.short]\noperations = ["compare-servers"]\nranges = ["24h"]\n'
+    (three_servers_here / "access.toml").write_text(plan)
+    access = ("--plan", "short", "--access", "access.toml")
+
+    assert cli("compare", "a", "nobody", "--range", "8d", "-s", case).exit_code == 40
+    assert cli("compare", "a", "nobody", "-s", case, *access).exit_code == 43
+    assert cli("compare", "a", "nobody", "--range", "24h", "-s", case, *access).exit_code == 3
+
+
+def test_a_batch_stops_at_a_line_that_the_bundle_lacks(
+    case: str, three_servers_here: Path, cli: Cli
+) -> None:
+    servers = [{"identifier": name, "by": "id"} for name in ("a", "old")]
+    bodies = [{"servers": servers, "range": each} for each in ("7d", "30d", "7d")]
+    (three_servers_here / "batch").write_bytes(
+        b"".join(json.dumps(body).encode() + b"\n" for body in bodies)
+    )
+
+    ran = cli("compare", "--batch", "batch", "-s", case)
+
+    assert (ran.exit_code, ran.stderr) == (3, NOT_COVERED)
+    assert ran.stdout == cli("compare", "a", "old", "--range", "7d").stdout
+
+
+def test_the_python_api_refuses_what_a_bundle_lacks(case: str) -> None:
+    with open_snapshot(case) as snapshot:
+        assert snapshot.compare(["a", "old"], range="7d").range == "7d"
+        with pytest.raises(SnapshotError, match="a bundle that covers"):
+            snapshot.compare(["a", "old"])
+        with pytest.raises(SnapshotError, match="a bundle without id ab"):
+            snapshot.get("ab")
+
 
 STEP = DAY // 8
 COUNT = 2100
@@ -32,7 +174,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def here(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def base_here(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a directory with the snapshot and a file of later rows."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(base / "snapshot.db", tmp_path)
@@ -41,16 +183,16 @@ def here(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def unchanged(here: Path) -> Iterator[None]:
+def unchanged(base_here: Path) -> Iterator[None]:
     """Check that a test leaves the snapshot and the names of the files as they are."""
-    before = read_directory(here)
+    before = read_directory(base_here)
     yield
-    after = read_directory(here)
+    after = read_directory(base_here)
     assert after["snapshot.db"] == before["snapshot.db"]
     assert [name for name in after if name.startswith(".")] == []
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("base_here")
 def test_the_summary_tells_what_was_added(cli: Cli) -> None:
     Path("servers.ndjson").write_bytes(ndjson([server("new"), server("b", publishable=False)]))
     Path("more.csv").write_bytes(csv([("new", LAST, 3), ("a", LAST, ROWS[-1][2])]))
@@ -71,7 +213,7 @@ def test_the_summary_tells_what_was_added(cli: Cli) -> None:
     assert cli("snapshot", "verify", "snapshot.db").exit_code == 0
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("base_here")
 def test_rows_of_the_snapshot_were_read_first(cli: Cli) -> None:
     again = ("a", LAST, ROWS[-1][2])
     Path("day.csv").write_bytes(
@@ -89,7 +231,7 @@ def test_rows_of_the_snapshot_were_read_first(cli: Cli) -> None:
     ]
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("base_here")
 def test_rows_that_are_not_kept_are_counted_over_all_updates(cli: Cli) -> None:
     again = ("a", LAST, ROWS[-1][2])
     Path("day.csv").write_bytes(csv([again, ("a", LAST, 99), ("a", LAST, -1)]))
@@ -101,20 +243,20 @@ def test_rows_that_are_not_kept_are_counted_over_all_updates(cli: Cli) -> None:
     assert counts == [2, 2, 2, COUNT + 1]
 
 
-def test_an_update_with_later_rows_reads_only_the_last_rows(here: Path, cli: Cli) -> None:
+def test_an_update_with_later_rows_reads_only_the_last_rows(base_here: Path, cli: Cli) -> None:
     change("snapshot.db", "UPDATE blocks SET times = x'00' WHERE server_block % 1000000000 = 0")
-    damaged = (here / "snapshot.db").read_bytes()
+    damaged = (base_here / "snapshot.db").read_bytes()
     Path("late.csv").write_bytes(csv([("a", FIRST + 1, 3)]))
 
     late = cli("snapshot", "update", "snapshot.db", "--observations", "late.csv")
 
     assert (late.exit_code, "damaged (observations of server a from " in late.stderr) == (3, True)
-    assert (here / "snapshot.db").read_bytes() == damaged
+    assert (base_here / "snapshot.db").read_bytes() == damaged
     assert cli(*UPDATE).exit_code == 0
     assert cli("snapshot", "verify", "snapshot.db").exit_code == 3
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("base_here")
 def test_records_alone_are_an_update(cli: Cli) -> None:
     Path("servers.ndjson").write_bytes(ndjson([server("b", hostname="renamed", cfxId="b-2")]))
 
@@ -127,7 +269,7 @@ def test_records_alone_are_an_update(cli: Cli) -> None:
     assert (record["hostname"], record["players"]["current"]) == ("renamed", 4)
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("base_here")
 def test_as_of_never_goes_back(cli: Cli) -> None:
     later = format_instant(LAST + DAY)
     assert cli(*UPDATE, "--as-of", later).exit_code == 0
@@ -145,7 +287,7 @@ def test_as_of_never_goes_back(cli: Cli) -> None:
     assert cli("snapshot", "info", "snapshot.db").json["asOf"] == later
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("base_here")
 def test_identifiers_become_servers_only_of_a_snapshot_without_a_servers_file(cli: Cli) -> None:
     build = ["snapshot", "build", "own.db", "--observations", "first.csv"]
     options = ["--ids", "slug", "--game", "game_a"]
@@ -167,7 +309,7 @@ def test_identifiers_become_servers_only_of_a_snapshot_without_a_servers_file(cl
     assert built["root"] == parse_summary(added)["root"]
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("base_here")
 def test_identifiers_of_the_snapshot_keep_their_servers(cli: Cli) -> None:
     options = ["--ids", "slug", "--quiet"]
     Path("first.csv").write_bytes(csv([("MAIN_LOBBY", LAST, 3), ("sky-wars", LAST, 3)]))
@@ -259,7 +401,7 @@ def run_meanwhile(action: Callable[[], object]) -> Thread:
     return thread
 
 
-def test_of_two_updates_at_once_the_second_is_refused(here: Path, cli: Cli) -> None:
+def test_of_two_updates_at_once_the_second_is_refused(base_here: Path, cli: Cli) -> None:
     second: list[Ran] = []
     thread = run_meanwhile(lambda: second.append(srvstat(*UPDATE)))
 
@@ -272,10 +414,10 @@ def test_of_two_updates_at_once_the_second_is_refused(here: Path, cli: Cli) -> N
     ]
     assert parse_summary(first)["total"] == f"{COUNT + 2:,} observations"
     assert cli("snapshot", "info", "snapshot.db").json["observations"] == COUNT + 2
-    assert {path.name for path in here.iterdir()} == {"snapshot.db", "day.csv", "fifo.csv"}
+    assert {path.name for path in base_here.iterdir()} == {"snapshot.db", "day.csv", "fifo.csv"}
 
 
-def test_a_snapshot_that_is_replaced_meanwhile_stays(here: Path, cli: Cli) -> None:
+def test_a_snapshot_that_is_replaced_meanwhile_stays(base_here: Path, cli: Cli) -> None:
     Path("other.db").write_bytes(b"another build")
     thread = run_meanwhile(lambda: os.replace("other.db", "snapshot.db"))
 
@@ -286,5 +428,5 @@ def test_a_snapshot_that_is_replaced_meanwhile_stays(here: Path, cli: Cli) -> No
         4,
         "error: snapshot.db: was replaced or changed meanwhile; try again\n",
     )
-    assert (here / "snapshot.db").read_bytes() == b"another build"
-    assert {path.name for path in here.iterdir()} == {"snapshot.db", "day.csv", "fifo.csv"}
+    assert (base_here / "snapshot.db").read_bytes() == b"another build"
+    assert {path.name for path in base_here.iterdir()} == {"snapshot.db", "day.csv", "fifo.csv"}

@@ -1,0 +1,339 @@
+"""The variables and the options of `serve`, access files, and plans of `get` and `compare`."""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import ROOT, Cli, srvstat
+from srvstat.asgi import MAX_DELAY_SECONDS, RehearsalSettings
+from srvstat.cli.app import COMMANDS
+from srvstat.cli.serve import RehearsalOptions, describe_rehearsal
+from srvstat.operations.access import read_access
+from support.records import PLANS, format_key_table
+
+
+@pytest.fixture
+def no_snapshot(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - an empty directory
+    monkeypatch.delenv("SRVSTAT_SNAPSHOT", raising=False)
+
+
+@pytest.mark.usefixtures("no_snapshot")
+def test_every_option_of_serve_has_a_variable(cli: Cli) -> None:
+    shown = " ".join(cli("serve", "--help").stdout.decode().split())
+    options = re.findall(r" --([a-z-]+) (?!FILE FILE)", shown.partition(" Options: ")[2])
+    variables = [f"SRVSTAT_{option.upper().replace('-', '_')}" for option in options]
+
+    assert variables[-1] == "SRVSTAT_HELP"
+    assert [name for name in variables[:-1] if not re.search(rf"[$ ]{name}\b", shown)] == []
+
+
+@pytest.mark.usefixtures("no_snapshot")
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        (
+            "PORT",
+            "http",
+            "Invalid value for '--port' (env var: 'SRVSTAT_PORT'): ",
+        ),
+        ("HOST", "0.0.0.0", "SRVSTAT_HOST 0.0.0.0: reachable from other machines"),  # noqa: S104 - refused
+        ("RECORD", "-", "SRVSTAT_RECORD -: not a file"),
+        (
+            "EXPLORE",
+            "perhaps",
+            "Invalid value for '--explore' (env var: 'SRVSTAT_EXPLORE'): ",
+        ),
+    ],
+)
+def test_an_invalid_variable_is_named(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str, value: str, error: str
+) -> None:
+    monkeypatch.setenv(f"SRVSTAT_{name}", value)
+    ran = cli("serve")
+
+    assert ran.exit_code == 2
+    assert ran.stderr.startswith(f"error: {error}")
+
+
+@pytest.mark.usefixtures("no_snapshot")
+def test_an_option_takes_precedence_over_its_variable(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SRVSTAT_PORT", "http")
+
+    assert cli("serve", "--port", "ftp").exit_code == 2
+    assert cli("serve", "--port", "0").exit_code == 3
+
+
+@pytest.mark.usefixtures("no_snapshot")
+def test_an_empty_variable_counts_as_unset(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SRVSTAT_PORT", "")
+    monkeypatch.setenv("SRVSTAT_EXPLORE", "")
+    monkeypatch.setenv("SRVSTAT_ACCESS", "")
+
+    # The snapshot is missing, which is checked last.
+    assert cli("serve", "--port", "0").exit_code == 3
+
+
+@pytest.mark.usefixtures("no_snapshot")
+def test_other_commands_ignore_the_variables_of_serve(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {name: cli(name, "--help").stdout for name in COMMANDS}
+    variables = set(re.findall(r"SRVSTAT_[A-Z_]+", before["serve"].decode()))
+    for name in variables - {"SRVSTAT_SNAPSHOT"}:
+        monkeypatch.setenv(name, "not-valid")
+
+    assert not [name for name in COMMANDS if name != "serve" and b"[env var" in before[name]]
+    assert cli("get", "a").stderr.startswith("error: no snapshot: ")
+
+
+SECONDS = st.integers(1, MAX_DELAY_SECONDS * 1_000).map(lambda ms: ms / 1_000)
+SHARES = st.integers(0, 100_000).map(lambda thousandths: thousandths / 100_000)
+
+
+def parse_options(text: str) -> RehearsalSettings | None:
+    words = iter(text.split())
+    given: dict[str, Any] = {
+        word.strip("-").replace("-", "_"): word == "--allow-prefer" or next(words) for word in words
+    }
+    if "seed" in given:
+        given["seed"] = int(given["seed"])
+    return RehearsalOptions(**given).parse()
+
+
+@given(
+    st.builds(
+        RehearsalSettings,
+        delay=st.none() | st.tuples(SECONDS, SECONDS).map(lambda pair: (min(pair), max(pair))),
+        fail=SHARES,
+        drop=SHARES,
+        seed=st.integers(0, 2**53 - 1),
+        allows_prefer=st.booleans(),
+    )
+)
+def test_settings_are_described_as_the_options_that_set_them(settings: RehearsalSettings) -> None:
+    draws = settings.delay or settings.fail or settings.drop
+    expected = settings if draws else settings._replace(seed=1)
+
+    found = parse_options(describe_rehearsal(settings)) or RehearsalSettings()
+
+    assert found[0] == pytest.approx(expected[0])
+    assert found[1:3] == pytest.approx(expected[1:3])
+    assert found[3:] == expected[3:]
+
+
+@pytest.mark.parametrize("text", ["--fail 0%", "--delay 0s", "--drop 0.0% --seed 4", ""])
+def test_no_share_and_no_delay_rehearse_nothing(text: str) -> None:
+    assert parse_options(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("--delay 200", '--delay: "200" is not a time; write 200ms, 1.5s or 50ms..2s'),
+        ("--delay 50..200ms", "is not a time"),
+        ("--delay -1s", "is not a time"),
+        ("--delay 1m", "is not a time"),
+        ("--delay 1s..", "is not a time"),
+        ("--delay 1_0s", "is not a time"),
+        ("--delay \u0661s", "is not a time"),
+        ("--delay 15.001s", "is too long; at most 15s, so that the answer arrives before"),
+        ("--delay 2s..50ms", '--delay: "2s..50ms" begins with the longer time; swap the two'),
+        ("--fail 5", '--fail: "5" is not a share from 0% to 100%'),
+        ("--fail 100.001%", "is not a share"),
+        ("--drop -1%", "--drop: "),
+        ("--drop 1e1%", "is not a share"),
+        ("--seed 7", "--seed: nothing to draw; add --delay, --fail or --drop"),
+        ("--allow-prefer --seed 7", "--seed: nothing to draw"),
+    ],
+)
+def test_a_malformed_value_is_refused_before_anything_else(
+    cli: Cli, text: str, reason: str
+) -> None:
+    ran = cli("serve", "--snapshot", "missing.db", "--port", "0", *text.split())
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert ran.stderr.startswith("error: --")
+    assert reason in ran.stderr
+
+
+STARTER = ["--plan", "starter", "--access", "access.toml"]
+
+
+@pytest.fixture
+def access_file(tmp_path: Path, demo_snapshot: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a directory with an access file; the demo snapshot is the default."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
+    Path("access.toml").write_text(PLANS)
+
+
+@pytest.mark.usefixtures("access_file")
+def test_a_new_key_is_printed_and_its_digest_stored(cli: Cli) -> None:
+    ran = cli("access", "new-key", "--plan", "starter")
+
+    key = ran.stdout.decode().removesuffix("\n")
+    assert ran.exit_code == 0
+    assert re.fullmatch(r"srvstat_[A-Za-z0-9_-]{43}", key)
+    assert ran.stderr == (
+        "a new key of the plan starter, shown only once: access.toml has only its digest\n"
+    )
+    sha256 = hashlib.sha256(key.encode()).hexdigest()
+    assert Path("access.toml").read_text() == PLANS + format_key_table(sha256)
+
+
+@pytest.mark.usefixtures("access_file")
+def test_new_key_takes_another_access_file(cli: Cli) -> None:
+    Path("access.toml").rename("other.toml")
+
+    ran = cli("access", "new-key", "--plan", "details", "--access", "other.toml")
+
+    customer = read_access("other.toml").find_customer(ran.stdout.strip())
+    assert customer is not None
+    assert customer.plan.name == "details"
+
+
+@pytest.mark.usefixtures("access_file")
+def test_a_key_that_cannot_be_printed_is_reported_by_its_digest() -> None:
+    command = [sys.executable, "-m", "srvstat", "access", "new-key", "--plan", "starter"]
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+
+    assert ran.returncode == 4
+    assert ran.stderr.decode() == (
+        f"{format_unprinted_key_message()}\nerror: standard output: No space left on device\n"
+    )
+
+
+@pytest.mark.usefixtures("access_file")
+def test_a_key_without_a_reader_is_reported_by_its_digest() -> None:
+    command = [sys.executable, "-m", "srvstat", "access", "new-key", "--plan", "starter"]
+    read, write = os.pipe()
+    os.close(read)
+    ran = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+
+    assert (ran.returncode, ran.stderr.decode()) == (141, f"{format_unprinted_key_message()}\n")
+
+
+def format_unprinted_key_message() -> str:
+    """Return the message about the only key in the file."""
+    (customer,) = read_access("access.toml").customers.values()
+    digest = f'sha256 = "{customer.sha256.hex()}"'
+    assert digest in Path("access.toml").read_text()
+    return f"access.toml: the key was added but not printed; remove the one with {digest}"
+
+
+@pytest.mark.usefixtures("access_file")
+def test_a_request_allowed_by_the_plan_has_the_same_answer_as_without_one(cli: Cli) -> None:
+    for question in (
+        ["get", "harbor-city"],
+        ["get", "harbor-city", "--table"],
+        ["compare", "harbor-city", "old-guard", "--range", "7d"],
+        ["compare", "harbor-city", "old-guard", "--range", "7d", "--table"],
+    ):
+        allowed = cli(*question, *STARTER)
+        assert allowed.exit_code == 0
+        assert allowed == cli(*question)
+
+
+@pytest.mark.usefixtures("access_file")
+def test_bash_completes_plans(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
+    for command in ("get a --access access.toml --plan ", "access new-key --plan "):
+        monkeypatch.setenv("COMP_WORDS", f"srvstat {command}")
+        monkeypatch.setenv("COMP_CWORD", str(len(command.split(" "))))
+        ran = cli()
+        assert (ran.stdout.decode().split(), ran.stderr) == (["starter", "details"], ""), command
+
+
+@pytest.mark.usefixtures("access_file")
+def test_completion_of_plans_needs_an_access_file(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "srvstat get a --plan ")
+    monkeypatch.setenv("COMP_CWORD", "4")
+
+    ran = cli()
+
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (0, b"\n", "")
+
+
+@pytest.mark.usefixtures("access_file")
+def test_only_a_plan_imports_the_reader_of_access_files() -> None:
+    code = """
+import os, sys
+import srvstat.__main__
+def report_modules(exit_code):
+    names = {"srvstat.operations.access", "srvstat.files.toml", "tomllib"}
+    print(exit_code, *sorted(names & set(sys.modules)), file=sys.stderr)
+    end(exit_code)
+end, os._exit = os._exit, report_modules
+srvstat.__main__.run()
+"""
+
+    def list_imported(*arguments: str) -> str:
+        command = [sys.executable, "-c", code, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+    assert list_imported("get", "harbor-city") == "0\n"
+    assert list_imported("get", "harbor-city", *STARTER) == (
+        "0 srvstat.files.toml srvstat.operations.access tomllib\n"
+    )
+
+
+@pytest.mark.usefixtures("access_file")
+def test_interrupting_new_key_stops_waiting_for_the_lock_and_keeps_the_file() -> None:
+    with open("access.toml", "rb") as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        command = [sys.executable, "-m", "srvstat", "access", "new-key", "--plan", "starter"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            time.sleep(1)
+            assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=10) == (b"", b"")
+    assert process.returncode == 130
+    assert Path("access.toml").read_text() == PLANS
+
+
+OPENAPI = ROOT / "src" / "srvstat" / "contract" / "openapi.json"
+
+
+def test_the_document_is_printed_byte_for_byte(cli: Cli) -> None:
+    ran = cli("openapi")
+
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert ran.stdout == OPENAPI.read_bytes()
+
+
+def test_the_document_is_indented_utf_8_that_ends_with_a_newline(cli: Cli) -> None:
+    text = cli("openapi").stdout.decode("utf-8")
+
+    assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+    assert list(json.loads(text))[:2] == ["openapi", "info"]
+
+
+def test_the_document_is_printed_in_utf_8_under_any_locale() -> None:
+    other = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+
+    assert srvstat("openapi", env=other).stdout == OPENAPI.read_bytes()
+
+
+def test_openapi_takes_no_argument(cli: Cli) -> None:
+    ran = cli("openapi", "more")
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
