@@ -189,7 +189,7 @@ def _unpack(packed: bytes, width: int) -> npt.NDArray[Any]:
 def decode_blocks(server: ServerRow, blocks: Iterable[Block]) -> Iterator[Observations]:
     """Yield the observations of successive blocks of a server.
 
-    Raises ForgedRowError for other values than a build writes; numpy raises ValueError.
+    Raises ForgedRowError for impossible values; numpy raises ValueError.
     """
     ends = read_block_ends(server)
     last = -1

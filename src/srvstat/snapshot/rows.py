@@ -26,7 +26,7 @@ APPLICATION_ID = 0x73727673
 FORMAT_VERSION = 1
 
 MAX_ROW_BYTES = 1 << 24
-"""Longest row in bytes that a reader accepts. No build writes a longer one."""
+"""Longest row in bytes that a reader accepts."""
 
 
 def read_schema() -> str:
@@ -37,7 +37,7 @@ def read_schema() -> str:
 
 
 class ForgedRowError(ValueError):
-    """A row has values that no build writes, although its digest matches: the file was forged.
+    """A row has impossible values although its digest matches: the file was forged.
 
     Every function that decodes rows may raise it, or one of Python's own errors for such values.
     `convert_decode_errors` reports all of them as damage.
@@ -131,7 +131,7 @@ class ServerRow(NamedTuple):
 
     @property
     def title(self) -> str:
-        """How messages name the server; an identifier that no build accepts is not shown."""
+        """How messages name the server; a forged identifier is not shown."""
         return f"server {self.id}" if re.fullmatch(IDENTIFIER_PATTERN, self.id) else "a server"
 
     def get_identifier(self, by: Namespace) -> str:
@@ -324,7 +324,7 @@ def compute_root(row: FileRow) -> bytes:
     """Return the root of a snapshot: the full SHA-256 of the columns that describe its content.
 
     Columns about the sources are excluded, so that equal content has an equal root. The label of a
-    bundle differs from that of a whole snapshot, so the two never have the same root.
+    bundle differs from the label of a whole snapshot, so the two never have the same root.
     """
     provenance = (row.parent_root, row.covered_from)
     is_whole = provenance == (None, None)

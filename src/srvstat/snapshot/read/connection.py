@@ -195,7 +195,7 @@ def _authorize(
 
 
 def open_connection(path: str, *, sharing: int = 1) -> SnapshotConnection:
-    """Open a file whose header and tables are those of a snapshot.
+    """Open a file that has the header and the tables of a snapshot.
 
     `sharing` files share the memory that one file may use.
 

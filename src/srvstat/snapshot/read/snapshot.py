@@ -43,7 +43,7 @@ def open_snapshot(path: str) -> Snapshot:
 
 
 def identify_snapshot(path: str) -> Identity:
-    """Return the identity of the file at a path; for a folder, that of its manifest."""
+    """Return the identity of the file at a path; for a folder, of its manifest."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -56,13 +56,13 @@ def identify_snapshot(path: str) -> Identity:
 REMEDY = "copy the whole directory again, or write it with `srvstat fleet --snapshots`"
 
 _MAX_BYTES = 1 << 24
-"""No build writes a longer manifest."""
+"""A manifest is never longer."""
 
 _INSTANTS = ("asOf", "firstObservedAt", "lastObservedAt")
 
 
 class _ManifestError(ValueError):
-    """The manifest is not one that a build writes. The message gives the reason."""
+    """The manifest was damaged or forged. The message gives the reason."""
 
 
 def read_manifest(folder: str) -> "Manifest":
@@ -141,7 +141,7 @@ def _parse(data: bytes) -> "Manifest":
 
 
 def _check(manifest: "Manifest") -> None:
-    """Compare a manifest with its digests, and its totals with those of its shards.
+    """Compare a manifest with its digest, and its totals with its shards.
 
     Raises _ManifestError; UnicodeEncodeError for a text that is not Unicode.
     """

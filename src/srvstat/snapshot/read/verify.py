@@ -197,7 +197,7 @@ def _check_directory(snapshot: SnapshotFile, servers: Sequence[ServerRow]) -> No
 
 
 def _check_counts(snapshot: SnapshotFile, blocks: int) -> None:
-    """Check that no table has rows beyond those of the servers, which were verified before.
+    """Check that no table has other rows than the servers, which were verified before.
 
     Raises SnapshotError.
     """

@@ -5,7 +5,7 @@ import os
 import sqlite3
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from types import MappingProxyType
@@ -17,16 +17,7 @@ from srvstat.documents.snapshot import BuildSummary
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import STDIN
 from srvstat.files.writing import atomic_write, check_name
-from srvstat.snapshot.blocks import (
-    KEPT_NOTHING,
-    NOTHING,
-    Kept,
-    Observations,
-    decode_blocks,
-    derive,
-    join,
-    keep_blocks,
-)
+from srvstat.snapshot import blocks
 from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
 from srvstat.snapshot.read.file import SnapshotFile, open_file, read_texts
 from srvstat.snapshot.read.verify import check_chain, check_written
@@ -122,7 +113,7 @@ def _fill_draft(
     Raises SourceError.
     """
     create_tables(connection)
-    stored = read_rows(intake, partial(store, partial(put_block, connection), intake), rejects_file)
+    stored = read_rows(intake, partial(store, connection, intake), rejects_file)
     _, last = find_observed_span(stored.servers)
     file_row = FileRow(as_of=refusals.check_rows(intake, last), is_open=int(intake.roster.is_open))
     return finish_draft(connection, intake, stored, file_row, names)
@@ -160,25 +151,26 @@ _ROWS_PER_REPORT = 10_000
 
 
 def store(
-    put: Callable[[Block], object],
+    connection: sqlite3.Connection,
     intake: Intake,
     old: SnapshotFile | None = None,
     before: Mapping[str, ServerRow] = MappingProxyType({}),
 ) -> Stored:
-    """Call `put` with each block that the staged observations change, server by server.
+    """Store each block that the staged observations change, server by server.
 
     The observations of an old snapshot count as read before them: `before` has its servers by their
     ids. A server without a record needs an observation.
 
     Raises SnapshotError.
     """
+    put = partial(put_block, connection)
     servers: list[ServerRow] = []
     first_blocks: dict[str, int] = {}
     kept = reported = 0
     for server_id, number in intake.roster.server_keys.items():
         known = before.get(server_id)
         first = intake.staging.find_first(number)
-        earlier, unchanged = NOTHING, KEPT_NOTHING
+        earlier, unchanged = blocks.NOTHING, blocks.KEPT_NOTHING
         if old and known and known.observation_count and first is not None:
             earlier, unchanged = _read_changed_blocks(old, known, first)
         observations = intake.take_series(server_id, earlier).observations
@@ -188,7 +180,7 @@ def store(
         row = build_server_row(intake.roster.get_record(server_id), number)
         if added:
             first_blocks[server_id] = len(unchanged.ends)
-            row = derive(row, observations, put, unchanged)
+            row = blocks.derive(row, observations, put, unchanged)
         elif known:
             row = copy_derived(known, row)
         servers.append(row)
@@ -201,7 +193,7 @@ def store(
 
 def _read_changed_blocks(
     old: SnapshotFile, server: ServerRow, first: int
-) -> tuple[Observations, Kept]:
+) -> tuple[blocks.Observations, blocks.Kept]:
     """Return a server's observations from the block on to which an instant belongs.
 
     Also returns what to keep of the blocks before it.
@@ -209,8 +201,9 @@ def _read_changed_blocks(
     with old.convert_decode_errors(f"the observations of {server.title}"):
         ends = read_block_ends(server)
         number = min(bisect_left(ends, first), len(ends) - 1)
-        blocks = [*old.iter_blocks(server, number, has_counts=True)]
-        return join([*decode_blocks(server, blocks)]), keep_blocks(server, blocks[0])
+        changed = [*old.iter_blocks(server, number, has_counts=True)]
+        observations = blocks.join([*blocks.decode_blocks(server, changed)])
+        return observations, blocks.keep_blocks(server, changed[0])
 
 
 def finish_draft(
@@ -275,23 +268,22 @@ _SETTINGS = """
 _PUT_BLOCK = f"REPLACE INTO blocks VALUES ({', '.join('?' * len(Block._fields))})"  # noqa: S608 - our own names
 
 
+def apply_settings(connection: sqlite3.Connection) -> None:
+    """Write without a journal; the file must be complete or empty."""
+    connection.executescript(_SETTINGS)
+
+
 def create_tables(connection: sqlite3.Connection) -> None:
     """Create the tables of a snapshot in a new database."""
-    connection.executescript(_SETTINGS)
+    apply_settings(connection)
     connection.executescript(read_schema())
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
 
 
 def put_block(connection: sqlite3.Connection, block: Block) -> None:
-    """Store a block of a new snapshot."""
+    """Add or replace a block of a snapshot."""
     connection.execute(_PUT_BLOCK, block)
-
-
-def put_blocks(connection: sqlite3.Connection, blocks: Iterable[Block]) -> None:
-    """Add or replace blocks of a snapshot."""
-    connection.executescript(_SETTINGS)
-    connection.executemany(_PUT_BLOCK, blocks)
 
 
 def store_servers(
@@ -389,7 +381,7 @@ def check_names(
 ) -> None:
     """Refuse a snapshot that is a source, or that is also the file of the rejects.
 
-    `name` is that of the snapshot's argument.
+    `name` is how messages name the snapshot's argument.
 
     Raises UsageError, OutputError.
     """

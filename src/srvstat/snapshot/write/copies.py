@@ -197,7 +197,7 @@ def _read_record(snapshot: Snapshot, server: ServerRow) -> ServerRecord:
 
 @contextmanager
 def _open(source: Source) -> Iterator[Snapshot]:
-    """Open a snapshot; errors that concern it in the block become those of a source."""
+    """Open a snapshot; report errors about it in the block as errors of a source."""
     if source.name == STDIN:
         raise SourceError(f"{source.title}: a snapshot can't be read from a pipe; name a file")
     try:

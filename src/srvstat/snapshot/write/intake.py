@@ -78,7 +78,7 @@ class Reason(NamedTuple):
 
 
 def find_column(source: Source, reason: str, column: str | None) -> str:
-    """Return the column of a malformed value: the given one, or that of the reason's field."""
+    """Return the column of a malformed value: the given one, or the one that the reason names."""
     if column is not None:
         return column
     mapping, field = source.mapping, reason.partition(":")[0]
@@ -406,8 +406,8 @@ class Inputs:
     """The sources of a build or an update, and how to read them; the command has such options.
 
     Without a source of servers, each identifier in the observations becomes a server of a build.
-    `game` is that of servers whose record has none. With `uses_slugs`, an identifier can be that of
-    a server by its slug. `as_of`, in Unix milliseconds, defaults to the latest observation kept.
+    `game` is for servers whose record has none. With `uses_slugs`, an identifier can name a server
+    by its slug. `as_of`, in Unix milliseconds, defaults to the latest observation kept.
     With `strict`, the first malformed or conflicting row refuses its source; `max_rejected` limits
     the malformed ones. Without `allow_empty`, a snapshot needs a server and an observation.
     """

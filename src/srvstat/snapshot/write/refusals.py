@@ -155,8 +155,7 @@ def _is_count(value: str) -> bool:
 def describe_reasons(reasons: Sequence[Reason], rejected: str = "rejected, ") -> str:
     """Return the commonest reasons with the first row of each, and what helps, for an error.
 
-    What helps against each of them follows all of them. `rejected` stands before the reason of a
-    rejected row.
+    What helps follows all reasons. `rejected` precedes the reason of a rejected row.
     """
     if not reasons:
         return "there are no rows; check the names of the observation files"

@@ -91,7 +91,7 @@ class Roster(dict[str, int]):
 
     @property
     def accepts_any_id(self) -> bool:
-        """Whether an identifier of any form can be that of a server."""
+        """Whether an identifier of any form can name a server."""
         return self._uses_slugs or bool(self._ids)
 
     def has_record(self, server_id: str) -> bool:

@@ -3,10 +3,9 @@
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import replace
-from functools import partial
 
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.responses import GAMES
@@ -17,7 +16,6 @@ from srvstat.files.writing import atomic_write, copy_in_background, lock_file
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.rows import (
     BLOCKS_PER_SERVER,
-    Block,
     FileRow,
     ServerRow,
     find_observed_span,
@@ -36,9 +34,6 @@ from srvstat.snapshot.write.roster import (
 )
 from srvstat.sources.servers import SlugError, check_identifiers, make_slug
 from srvstat.sources.source import check_sources
-
-_MAX_WAITING = 2_000
-"""Blocks in memory while the file is copied: about 40 MB."""
 
 
 def _check_base(old: SnapshotFile, as_of: int | None) -> None:
@@ -61,8 +56,7 @@ def _check_base(old: SnapshotFile, as_of: int | None) -> None:
 def _read_base(old: SnapshotFile, inputs: Inputs) -> tuple[dict[str, ServerRow], Roster]:
     """Return the rows of a snapshot's servers by id, and a roster of these and of new servers.
 
-    The records of the source replace those of their servers. One without a sourceId keeps the one
-    of its server.
+    A record of the source replaces the stored one; without a sourceId, it keeps the stored one.
 
     Raises SnapshotError, SourceError, UsageError, MissingLibraryError.
     """
@@ -113,36 +107,16 @@ def _is_found_by_slug(row: ServerRow) -> bool:
     return False
 
 
-class _WaitingBlocks:
-    """Blocks to put into a copy of a snapshot, as soon as it is complete."""
-
-    def __init__(self, connection: sqlite3.Connection, wait: Callable[[], None]) -> None:
-        self._connection = connection
-        self._wait = wait
-        self._blocks: list[Block] = []
-
-    def put(self, block: Block) -> None:
-        """Keep a block; put all of them if they take much memory."""
-        self._blocks.append(block)
-        if len(self._blocks) == _MAX_WAITING:
-            self.put_all()
-
-    def put_all(self) -> None:
-        """Wait for the copy to be complete, and put all blocks into it."""
-        self._wait()
-        build.put_blocks(self._connection, self._blocks)
-        self._blocks.clear()
-
-
 def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSummary:
     """Add observations and servers to a snapshot, and return a summary of the new sources.
 
     The observations of the snapshot count as read before the new ones. A new record replaces that
     of its server. The result has the root that a build from all sources would have with its as_of,
     which is by default the later one of the snapshot's and of the latest observation. `rejects` is
-    that of `build`.
+    a path as for `build`.
 
-    The changes are made to a copy, which then replaces the file. SQLite could change the file
+    The changes are made to a copy, which is made while the sources are read and then replaces the
+    file. SQLite could change the file
     itself, but a process that has it open would read old and new rows together, and a killed update
     would leave a journal.
 
@@ -171,11 +145,14 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
             check_sources(inputs.sources)
             before, roster = _read_base(old, inputs)
             intake = Intake(staging, roster, inputs)
-            waiting = _WaitingBlocks(connection, wait)
-            store_rows = partial(build.store, waiting.put, intake, old, before)
+
+            def store_rows() -> build.Stored:
+                wait()
+                build.apply_settings(connection)
+                return build.store(connection, intake, old, before)
+
             stored = build.read_rows(intake, store_rows, rejects_file)
             check_update(intake, stored.servers, stored.kept)
-            waiting.put_all()
             gone = before.keys() - roster.server_keys.keys()
             _remove_blocks(connection, [before[server_id] for server_id in gone])
             file_row = _describe_update(old, intake, stored)
