@@ -36,8 +36,8 @@ from srvstat.fleet.rows import (
     read_rows,
 )
 from srvstat.sources.parquet import read_metadata
-from srvstat.sources.source import Source, read_batches
-from srvstat.sources.values import MAX_PLAYERS, is_utf8, quote_identifier, quote_text
+from srvstat.sources.source import Source, quote_identifier, quote_text, read_batches
+from srvstat.sources.values import MAX_PLAYERS, is_utf8
 
 Progress = Callable[[str, float, str], None]
 """Called with the name of a step, the share of it that is done, and a detail."""

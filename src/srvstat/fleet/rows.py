@@ -19,8 +19,8 @@ from srvstat.sources.parquet import (
     read_record_batches,
 )
 from srvstat.sources.registry import KINDS
-from srvstat.sources.source import Batch, Reject, Source, read_batches
-from srvstat.sources.values import SECONDS, quote_identifier
+from srvstat.sources.source import Batch, Reject, Source, quote_identifier, read_batches
+from srvstat.sources.values import SECONDS
 
 Conflicts = Literal["first", "lowest"]
 """How to resolve unequal observations of a server at one instant (D16).

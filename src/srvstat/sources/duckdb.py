@@ -23,8 +23,8 @@ from srvstat.sources.parquet import (
     choose_columns,
     read_record_batches,
 )
-from srvstat.sources.source import NO_TABLE, Batch, Source, build_query
-from srvstat.sources.values import is_utf8, quote_identifier
+from srvstat.sources.source import NO_TABLE, Batch, Source, build_query, quote_identifier
+from srvstat.sources.values import is_utf8
 
 _MEMORY_LIMIT = "512MB"
 """Sorting more rows than fit uses temporary files."""

@@ -1,4 +1,4 @@
-"""How the columns of a source become observations: mappings, their options and files."""
+"""How columns become observations: mappings, their options and files, and proposals of them."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -458,3 +458,13 @@ def build_query(source: Source) -> str:
     if not is_utf8(source.query):
         raise SourceError(f"{source.title}: the query is not UTF-8")
     return source.query.rstrip("; \t\r\n")
+
+
+def quote_identifier(name: str) -> str:
+    """Return a name as an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"

@@ -234,13 +234,3 @@ def _find_offset_of_day(day: int, zone: str) -> int | None:
 def is_utf8(text: str) -> bool:
     """Return whether UTF-8 can encode a text, as databases need."""
     return not any("\ud800" <= each <= "\udfff" for each in text)
-
-
-def quote_identifier(name: str) -> str:
-    """Return a name as an identifier of SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def quote_text(text: str) -> str:
-    """Return a text as a literal of SQL."""
-    return "'" + text.replace("'", "''") + "'"

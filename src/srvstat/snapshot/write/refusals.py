@@ -20,6 +20,7 @@ from srvstat.sources.json import AS_INTEGER, OTHER_KEYS
 from srvstat.sources.mapping import NO_ZONE
 from srvstat.sources.registry import KINDS
 from srvstat.sources.servers import SlugError, make_slug
+from srvstat.sources.source import quote_identifier
 from srvstat.sources.values import (
     BEFORE_2001,
     DIGITS_ONLY,
@@ -27,7 +28,6 @@ from srvstat.sources.values import (
     LOOKS_LIKE_SECONDS,
     RowError,
     parse_count,
-    quote_identifier,
 )
 
 _MAX_LISTED = 3
