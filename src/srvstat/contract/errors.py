@@ -149,7 +149,10 @@ class ServerNotFoundError(ApiError):
 
 
 class RateLimitedError(ApiError):
-    """A request limit was exceeded; `retry_after` is the time to wait, in whole seconds."""
+    """A request limit was exceeded.
+
+    `retry_after` is the time to wait, in whole seconds.
+    """
 
     code = "RATE_LIMITED"
     http_status = 429
