@@ -12,29 +12,7 @@ from zoneinfo import ZoneInfo
 from srvstat.contract import wire
 from srvstat.documents import analysis
 from srvstat.documents.document import LEAST_COVERAGE, WindowPart, is_silent, remove_color_codes
-from srvstat.render import figures, pictures, text
-from srvstat.render.html import (
-    Child,
-    Children,
-    Labels,
-    append,
-    build,
-    build_average,
-    build_details,
-    build_fields,
-    build_figure,
-    build_list,
-    build_median,
-    build_note,
-    build_number,
-    build_raw,
-    build_remark,
-    build_section,
-    build_table,
-    build_time,
-    build_whole,
-    join_words,
-)
+from srvstat.render import figures, html, pictures, text
 from srvstat.render.report_summary import summarize
 from srvstat.render.svg import Size
 from srvstat.render.tables.integrity import MEANING, RULES, describe_evidence
@@ -47,10 +25,10 @@ _SCRIPTS = (*CHART_SCRIPTS, "report.js")
 
 def render_report(report: analysis.Report) -> bytes:
     """Return the page of a report. Equal reports give equal bytes."""
-    labels = Labels.choose(report.stats.servers, report.time_zone)
+    labels = html.Labels.choose(report.stats.servers, report.time_zone)
     style = "\n".join(map(read_asset, _STYLES))
     scripts = [read_asset(name) for name in _SCRIPTS]
-    page = build("html", _build_head(report, style, scripts), lang="en")
+    page = html.build("html", _build_head(report, style, scripts), lang="en")
     page.append(_build_body(report, labels, scripts))
     return f"<!DOCTYPE html>\n{tostring(page, encoding='unicode', method='html')}\n".encode()
 
@@ -61,18 +39,18 @@ def _build_head(report: analysis.Report, style: str, scripts: list[str]) -> Elem
         f" script-src {' '.join(map(_hash_source, scripts))};"
         " img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return build(
+    return html.build(
         "head",
-        build("meta", charset="utf-8"),
-        build("meta", http_equiv="Content-Security-Policy", content=policy),
-        build("meta", name="referrer", content="no-referrer"),
-        build("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        build("meta", name="color-scheme", content="light dark"),
-        build("meta", name="generator", content=report.program),
-        build("title", report.title),
+        html.build("meta", charset="utf-8"),
+        html.build("meta", http_equiv="Content-Security-Policy", content=policy),
+        html.build("meta", name="referrer", content="no-referrer"),
+        html.build("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        html.build("meta", name="color-scheme", content="light dark"),
+        html.build("meta", name="generator", content=report.program),
+        html.build("title", report.title),
         # Without an icon, a browser asks the host of the page for one.
-        build("link", rel="icon", href="data:,"),
-        build_raw("style", style),
+        html.build("link", rel="icon", href="data:,"),
+        html.build_raw("style", style),
     )
 
 
@@ -82,29 +60,31 @@ def _hash_source(source: str) -> str:
     return f"'sha256-{b64encode(digest).decode()}'"
 
 
-def _build_body(report: analysis.Report, labels: Labels, scripts: list[str]) -> Element:
+def _build_body(report: analysis.Report, labels: html.Labels, scripts: list[str]) -> Element:
     sections = list(_build_sections(report, labels))
-    links = [[build("a", one[0].text or "", href=f"#{one.get('id')}")] for one in sections]
-    body = build(
+    links = [[html.build("a", one[0].text or "", href=f"#{one.get('id')}")] for one in sections]
+    body = html.build(
         "body",
-        build("a", "Skip to the report", href="#content", class_="skip"),
-        build("header", *_build_headline(report, labels)),
-        build("nav", build_list(links), aria_label="Sections"),
-        build("main", *sections, id="content", tabindex="-1"),
-        build_raw("script", _encode_data(report.timeline), type="application/json", id="timeline"),
+        html.build("a", "Skip to the report", href="#content", class_="skip"),
+        html.build("header", *_build_headline(report, labels)),
+        html.build("nav", html.build_list(links), aria_label="Sections"),
+        html.build("main", *sections, id="content", tabindex="-1"),
+        html.build_raw(
+            "script", _encode_data(report.timeline), type="application/json", id="timeline"
+        ),
     )
-    append(body, (build_raw("script", script) for script in scripts))
+    html.append(body, (html.build_raw("script", script) for script in scripts))
     return body
 
 
-def _build_headline(report: analysis.Report, labels: Labels) -> Iterator[Element]:
-    yield build("h1", build("bdi", report.title))
+def _build_headline(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
+    yield html.build("h1", html.build("bdi", report.title))
     if not all(name in text.escape_text(report.title) for name in labels.names):
-        yield build("p", *join_words(labels.build_names()), class_="servers")
-    yield build("p", *_describe_window(report, labels), class_="window")
+        yield html.build("p", *html.join_words(labels.build_names()), class_="servers")
+    yield html.build("p", *_describe_window(report, labels), class_="window")
 
 
-def _describe_window(report: analysis.Report, labels: Labels) -> Iterator[Child]:
+def _describe_window(report: analysis.Report, labels: html.Labels) -> Iterator[html.Child]:
     """Yield the window in words; one without a beginning begins with the first observation."""
     window = report.timeline.window
     start = window.to if window.from_ is None else window.from_
@@ -117,14 +97,14 @@ def _describe_window(report: analysis.Report, labels: Labels) -> Iterator[Child]
     yield f" ({report.time_zone})"
 
 
-def _build_sections(report: analysis.Report, labels: Labels) -> Iterator[Element]:
+def _build_sections(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
     """Yield the sections. Without any observation, there are no pictures."""
     is_observed = any(server.sample_count for server in report.stats.servers)
-    yield build_section("summary", "Summary", build_list(summarize(report, labels)))
+    yield html.build_section("summary", "Summary", html.build_list(summarize(report, labels)))
     for name, title, has_pictures, list_parts in _SECTIONS:
         if is_observed or not has_pictures:
-            yield build_section(name, title, *list_parts(report, labels))
-    yield build_section("definitions", "Definitions", build_fields(_DEFINITIONS))
+            yield html.build_section(name, title, *list_parts(report, labels))
+    yield html.build_section("definitions", "Definitions", html.build_fields(_DEFINITIONS))
 
 
 _UNSAFE = re.compile(r"[^ -~]|[<>&]")
@@ -153,53 +133,55 @@ _FIRST_LAST = "First → last"
 """The heading of the first and the last count of a window."""
 
 
-def _list_comparison(report: analysis.Report, labels: Labels) -> Iterator[Element]:
+def _list_comparison(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
     stats = report.stats
     names = [_build_server(server, number) for number, server in enumerate(stats.servers, 1)]
-    yield build_table("Figures of the servers", ("Figure", *names), _list_rows(stats, labels))
+    yield html.build_table("Figures of the servers", ("Figure", *names), _list_rows(stats, labels))
     if stats.window.to != stats.as_of:
         record = "Current counts are those of the server records, as of "
-        yield build_note(record, labels.build_time(stats.as_of), ".")
+        yield html.build_note(record, labels.build_time(stats.as_of), ".")
 
 
 def _build_server(server: analysis.ServerStatistics, number: int) -> Element:
     shown = remove_color_codes(server.hostname)
-    hostname = build("bdi", shown if shown.strip() else server.server_id)
-    identifiers = build_remark(f"{server.server_id} {server.cfx_id}")
+    hostname = html.build("bdi", shown if shown.strip() else server.server_id)
+    identifiers = html.build_remark(f"{server.server_id} {server.cfx_id}")
     # A piece of the line that the server has in pictures.
-    line = build("g", build("path", class_="line", d="M0 5H28"), class_=f"series series-{number}")
-    key = build("svg", line, class_="key", viewBox="0 0 28 10", aria_hidden="true")
-    return build("span", key, hostname, " ", identifiers, class_="server")
+    line = html.build(
+        "g", html.build("path", class_="line", d="M0 5H28"), class_=f"series series-{number}"
+    )
+    key = html.build("svg", line, class_="key", viewBox="0 0 28 10", aria_hidden="true")
+    return html.build("span", key, hostname, " ", identifiers, class_="server")
 
 
-def _list_rows(stats: analysis.Stats, labels: Labels) -> Iterator[Children]:
+def _list_rows(stats: analysis.Stats, labels: html.Labels) -> Iterator[html.Children]:
     servers = stats.servers
     yield ["Players"]
     yield ["Current", *(_build_current(one, stats) for one in servers)]
-    yield ["Average", *(build_average(one.average_players) for one in servers)]
+    yield ["Average", *(html.build_average(one.average_players) for one in servers)]
     yield ["Change", *(_build_change(one, stats.window) for one in servers)]
-    yield ["Median", *(build_median(one.median_players) for one in servers)]
+    yield ["Median", *(html.build_median(one.median_players) for one in servers)]
     yield ["Peak", *(_build_peak(one, labels) for one in servers)]
-    yield ["Lowest", *(build_whole(one.lowest_players) for one in servers)]
+    yield ["Lowest", *(html.build_whole(one.lowest_players) for one in servers)]
     yield [_FIRST_LAST, *map(_build_first_last, servers)]
     quantiles = list(zip(*(one.quantiles for one in servers), strict=True))
     if quantiles:
         yield ["Quantiles"]
     for values in quantiles:
         percent = (Decimal(wire.format_number(values[0].quantile)) * 100).normalize()
-        yield [f"{percent:f}%", *(build_median(one.players) for one in values)]
+        yield [f"{percent:f}%", *(html.build_median(one.players) for one in values)]
     yield ["Observations"]
-    yield ["Count", *(build_whole(one.sample_count) for one in servers)]
+    yield ["Count", *(html.build_whole(one.sample_count) for one in servers)]
     intervals = (one.usual_interval_seconds for one in servers)
-    yield ["Usual interval", *(build_figure(one, text.format_interval) for one in intervals)]
-    yield ["Coverage", *(build_figure(one.coverage, text.format_share) for one in servers)]
+    yield ["Usual interval", *(html.build_figure(one, text.format_interval) for one in intervals)]
+    yield ["Coverage", *(html.build_figure(one.coverage, text.format_share) for one in servers)]
 
 
-def _build_current(server: analysis.ServerStatistics, stats: analysis.Stats) -> Child:
+def _build_current(server: analysis.ServerStatistics, stats: analysis.Stats) -> html.Child:
     last = server.last_observed_at
     if is_silent(last, stats.as_of):
         return figures.format_last_seen(last, stats.as_of, ZoneInfo(stats.time_zone))
-    return build_whole(server.current_players)
+    return html.build_whole(server.current_players)
 
 
 def _build_change(server: analysis.ServerStatistics, window: WindowPart) -> Element:
@@ -210,41 +192,41 @@ def _build_change(server: analysis.ServerStatistics, window: WindowPart) -> Elem
     change = server.change
     if change is None:
         reason = figures.explain_missing_change(window, server.coverage, server.previous_coverage)
-        return build("span", build_number(None, ""), " ", build_remark(reason))
+        return html.build("span", html.build_number(None, ""), " ", html.build_remark(reason))
     players, *percent = figures.format_change(change, server.average_players)
-    parts: list[Child] = [build_number(change.players, players)]
+    parts: list[html.Child] = [html.build_number(change.players, players)]
     for shown in percent:
-        parts += [" ", build_number(change.percentage, shown)]
+        parts += [" ", html.build_number(change.percentage, shown)]
     css = figures.choose_class(change, server.average_players) or "same"
-    return build("span", *parts, class_=css)
+    return html.build("span", *parts, class_=css)
 
 
 def _build_first_last(server: analysis.ServerStatistics) -> Element:
     """Build the first and the last count of a window, without a color."""
     rise = server.growth.players
-    return build_number(rise, figures.format_first_last(server.first_players, rise))
+    return html.build_number(rise, figures.format_first_last(server.first_players, rise))
 
 
-def _build_peak(server: analysis.ServerStatistics, labels: Labels) -> Element:
+def _build_peak(server: analysis.ServerStatistics, labels: html.Labels) -> Element:
     """Build the peak with the times at which it was first and last observed."""
     first, last = server.peak_first_at, server.peak_last_at
-    times: list[Child] = []
+    times: list[html.Child] = []
     if first is not None:
-        times = [" ", build_remark(labels.build_time(first))]
+        times = [" ", html.build_remark(labels.build_time(first))]
     if last is not None and last != first:
-        times += [" ", build_remark("last ", labels.build_time(last))]
-    return build("span", build_whole(server.peak_players), *times)
+        times += [" ", html.build_remark("last ", labels.build_time(last))]
+    return html.build("span", html.build_whole(server.peak_players), *times)
 
 
 def _build_drawing(draw: Callable[..., Element], height: int, narrow_height: int = 0) -> Element:
     """Build a picture for wide pages, and one for narrow pages."""
     wide = draw(size=Size(900, height))
     narrow = draw(size=Size(360, narrow_height or height))
-    sizes = build("div", wide, class_="wide"), build("div", narrow, class_="narrow")
-    return build("div", *sizes, class_="drawing")
+    sizes = html.build("div", wide, class_="wide"), html.build("div", narrow, class_="narrow")
+    return html.build("div", *sizes, class_="drawing")
 
 
-def _list_players(report: analysis.Report, labels: Labels) -> Iterator[Element]:
+def _list_players(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
     """Yield the players over time, which a script makes interactive."""
     draw = partial(draw_timeline, report.timeline, zone=labels.zone)
     note = (
@@ -252,36 +234,36 @@ def _list_players(report: analysis.Report, labels: Labels) -> Iterator[Element]:
         " less than 90% was observed is pale; lines to and from it are dashed, and the axis"
         " disregards it. A line breaks at a gap, unless the gap is within whole steps."
     )
-    chart = build("div", _build_drawing(draw, 320, 280), data_chart="")
-    yield build("figure", chart, build("figcaption", note))
+    chart = html.build("div", _build_drawing(draw, 320, 280), data_chart="")
+    yield html.build("figure", chart, html.build("figcaption", note))
     step = report.growth.step
     table = _build_steps(f"Average players by {step}", report.growth, labels, has_changes=False)
-    yield build_details(f"Averages by {step}", table)
+    yield html.build_details(f"Averages by {step}", table)
 
 
 _MAP = Size(400, 220)
 """Wide pages have two maps in a row, so that one size is enough."""
 
 
-def _list_hours(report: analysis.Report, labels: Labels) -> Iterator[Element]:
+def _list_hours(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
     document = report.peak_hours
-    yield build_note(
+    yield html.build_note(
         "The average number of players in each hour of the week, on the clock of"
         f" {document.time_zone}. An hour with fewer than 4 observations is empty. Each map has"
         " its own scale."
     )
     servers = zip(document.servers, labels.names, report.stats.servers, strict=True)
     maps = (_build_map(server, name, one.coverage or 0) for server, name, one in servers)
-    yield build("div", *maps, class_="maps")
+    yield html.build("div", *maps, class_="maps")
 
 
 def _build_map(server: analysis.ServerPeakHours, name: str, coverage: float) -> Element:
-    heading = build("h3", build("bdi", name))
+    heading = html.build("h3", html.build("bdi", name))
     if server.busiest is None or server.quietest is None:
         few = f"{figures.describe_shortage(server)}; use a longer window."
-        return build("div", heading, build("p", few), class_="map")
+        return html.build("div", heading, html.build("p", few), class_="map")
     is_well_observed = coverage >= LEAST_COVERAGE
-    extremes: Children = (
+    extremes: html.Children = (
         *("Busiest: ", *_describe_hour(server.busiest, server), ". "),
         *("Quietest: ", *_describe_hour(server.quietest, server), "."),
     )
@@ -294,24 +276,27 @@ def _build_map(server: analysis.ServerPeakHours, name: str, coverage: float) -> 
         if len(known) > 1:
             extremes = ["Too few hours have an average to name the busiest."]
     drawing = pictures.draw_heat_map(server, _MAP, is_well_observed=is_well_observed)
-    picture = build("div", drawing, class_="drawing")
+    picture = html.build("div", drawing, class_="drawing")
     averages = [
-        build_figure(cell.average_players, figures.format_brief_average) for cell in server.cells
+        html.build_figure(cell.average_players, figures.format_brief_average)
+        for cell in server.cells
     ]
-    rows: Iterator[Children] = ([f"{hour:02}:00", *averages[hour::24]] for hour in range(24))
+    rows: Iterator[html.Children] = ([f"{hour:02}:00", *averages[hour::24]] for hour in range(24))
     headers = ("Hour", *(day[:3] for day in text.WEEKDAYS))
     title = f"Average players of {name} by hour and weekday"
-    table = build_table(title, headers, rows, "figures small")
-    figure = build("figure", picture, build("figcaption", *extremes))
-    return build("div", heading, figure, build_details("Figures of this map", table), class_="map")
+    table = html.build_table(title, headers, rows, "figures small")
+    figure = html.build("figure", picture, html.build("figcaption", *extremes))
+    return html.build(
+        "div", heading, figure, html.build_details("Figures of this map", table), class_="map"
+    )
 
 
-def _describe_hour(hour: analysis.HourPart, server: analysis.ServerPeakHours) -> Children:
-    average = build_average(server.get_cell(hour).average_players)
+def _describe_hour(hour: analysis.HourPart, server: analysis.ServerPeakHours) -> html.Children:
+    average = html.build_average(server.get_cell(hour).average_players)
     return [text.format_hour(hour.weekday, hour.hour), ", average ", average]
 
 
-def _list_distribution(report: analysis.Report, labels: Labels) -> Iterator[Element]:
+def _list_distribution(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
     """Yield how often servers had how many players."""
     document = report.distribution
     note = (
@@ -320,26 +305,26 @@ def _list_distribution(report: analysis.Report, labels: Labels) -> Iterator[Elem
     )
     draw = partial(pictures.draw_distribution, document)
     drawing = _build_drawing(draw, 150 + 55 * len(document.servers))
-    yield build("figure", drawing, build("figcaption", note))
+    yield html.build("figure", drawing, html.build("figcaption", note))
     bins = enumerate(zip(*(one.counts for one in document.servers), strict=True))
     first, width = document.first_players, document.bin_players
-    rows: Iterator[Children] = (
-        [pictures.format_bin(first + at * width, width), *map(build_whole, counts)]
+    rows: Iterator[html.Children] = (
+        [pictures.format_bin(first + at * width, width), *map(html.build_whole, counts)]
         for at, counts in bins
     )
-    headers: Children = ["Players", *labels.build_names()]
-    table = build_table("Observations by number of players", headers, rows, "figures small")
-    yield build_details("Figures of the distribution", table)
+    headers: html.Children = ["Players", *labels.build_names()]
+    table = html.build_table("Observations by number of players", headers, rows, "figures small")
+    yield html.build_details("Figures of the distribution", table)
 
 
 _HEADERS = {"day": "Day", "week": "Week from", "month": "Month"}
 
 
-def _list_growth(report: analysis.Report, labels: Labels) -> Iterator[Element]:
+def _list_growth(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
     """Yield the growth in the window, and the change against the previous window."""
     growth, stats = report.growth, report.stats
     draw = partial(pictures.draw_growth, growth)
-    yield build("figure", _build_drawing(draw, 120 + 80 * len(growth.servers)))
+    yield html.build("figure", _build_drawing(draw, 120 + 80 * len(growth.servers)))
     headers = ["Server", "Average", "Change", "Trend", _FIRST_LAST]
     if growth.previous_window is not None:
         headers.insert(2, "Average before")
@@ -347,121 +332,126 @@ def _list_growth(report: analysis.Report, labels: Labels) -> Iterator[Element]:
         (labels.build_name(at), *_list_growth_cells(server, one, stats))
         for at, (server, one) in enumerate(zip(growth.servers, stats.servers, strict=True))
     )
-    yield build_table("Averages and growth of the servers", headers, rows)
-    yield build_note(
+    yield html.build_table("Averages and growth of the servers", headers, rows)
+    yield html.build_note(
         "The trend is the median change of the average, in players a week, between any two"
         f" whole days ({growth.time_zone})."
     )
     previous = growth.previous_window
     if previous is None or previous.from_ is None:
-        yield build_note("There is no window of equal length before to compare with.")
+        yield html.build_note("There is no window of equal length before to compare with.")
     else:
         times = labels.build_time(previous.from_), " to ", labels.build_time(previous.to)
-        yield build_note("The window before is from ", *times, f" ({growth.time_zone}).")
+        yield html.build_note("The window before is from ", *times, f" ({growth.time_zone}).")
     step = growth.step
     caption = f"Average players by {step}, and the change against the {step} before"
     table = _build_steps(caption, growth, labels, has_changes=True)
-    yield build_details(f"Averages and changes by {step}", table)
+    yield html.build_details(f"Averages and changes by {step}", table)
 
 
 def _list_growth_cells(
     server: analysis.ServerGrowth, statistics: analysis.ServerStatistics, stats: analysis.Stats
-) -> Iterator[Child]:
-    yield build_average(server.average_players)
+) -> Iterator[html.Child]:
+    yield html.build_average(server.average_players)
     if stats.previous_window is not None:
         previous = statistics.previous
-        yield build_average(None if previous is None else previous.average_players)
+        yield html.build_average(None if previous is None else previous.average_players)
     yield _build_change(statistics, stats.window)
     slope = server.players_per_week
     trend = figures.format_trend(slope, server.average_players, server.coverage)
-    yield build_number(None if trend == text.NOTHING else slope, trend)
+    yield html.build_number(None if trend == text.NOTHING else slope, trend)
     yield _build_first_last(statistics)
 
 
 def _build_steps(
-    caption: str, growth: analysis.GrowthDocument, labels: Labels, *, has_changes: bool
+    caption: str, growth: analysis.GrowthDocument, labels: html.Labels, *, has_changes: bool
 ) -> Element:
     """Build a table with a row for each step, and a column for each server."""
     # The first step may begin where the window does, within a day or month.
     format_start = text.format_local_month if growth.step == "month" else text.format_local_date
     part = f"part of a {growth.step}"
-    rows: Iterator[Children] = (
+    rows: Iterator[html.Children] = (
         (
-            build_time(steps[0].from_, format_start(steps[0].from_, labels.zone)),
+            html.build_time(steps[0].from_, format_start(steps[0].from_, labels.zone)),
             *(_build_step(step, part, has_change=has_changes) for step in steps),
         )
         for steps in zip(*(server.steps for server in growth.servers), strict=True)
     )
-    headers: Children = [_HEADERS[growth.step], *labels.build_names()]
-    return build_table(caption, headers, rows, "figures small")
+    headers: html.Children = [_HEADERS[growth.step], *labels.build_names()]
+    return html.build_table(caption, headers, rows, "figures small")
 
 
 def _build_step(step: analysis.GrowthStepPart, part: str, *, has_change: bool) -> Element:
     """Build the average of a step, and its change if it has one."""
-    average = build_average(step.average_players)
+    average = html.build_average(step.average_players)
     if step.is_partial and step.average_players is not None:
         # The figure is at the end, below the others of its column.
-        average = build("span", build_remark(part), " ", average, class_="partial")
+        average = html.build("span", html.build_remark(part), " ", average, class_="partial")
     change = step.change
     if change is None or not has_change:
         return average
     shown = figures.format_change(change, step.average_players)[0]
     css = f"note {figures.choose_class(change, step.average_players)}".strip()
-    return build(
-        "span", average, " ", build("span", build_number(change.players, shown), class_=css)
+    return html.build(
+        "span",
+        average,
+        " ",
+        html.build("span", html.build_number(change.players, shown), class_=css),
     )
 
 
 _RESULTS = {"notEvaluated": "not evaluated"}
 
 
-def _list_integrity(report: analysis.Report, labels: Labels) -> Iterator[Element]:
+def _list_integrity(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
     servers = report.integrity.servers
     rows = []
     for rules in zip(*(server.rules for server in servers), strict=True):
         words = RULES[rules[0].rule]
-        rows.append([build("span", words.name, " ", build_remark(words.meaning))])
+        rows.append([html.build("span", words.name, " ", html.build_remark(words.meaning))])
         for result in (rule.result for rule in rules):
             shown = _RESULTS.get(result, result)
-            rows[-1].append(build("span", shown, class_=f"result {result}"))
-    yield build_note(MEANING)
-    headers: Children = ["Rule", *labels.build_names()]
-    yield build_table("Results of the integrity rules", headers, rows, "results")
-    reasons: list[Children] = []
+            rows[-1].append(html.build("span", shown, class_=f"result {result}"))
+    yield html.build_note(MEANING)
+    headers: html.Children = ["Rule", *labels.build_names()]
+    yield html.build_table("Results of the integrity rules", headers, rows, "results")
+    reasons: list[html.Children] = []
     for at, server in enumerate(servers):
         suspects = [rule for rule in server.rules if rule.result == "suspect"]
         if suspects:
-            yield build("h3", "Suspect on ", labels.build_name(at))
+            yield html.build("h3", "Suspect on ", labels.build_name(at))
         for rule in suspects:
-            causes = build_remark("Innocent causes: ", " ".join(rule.innocent_causes))
+            causes = html.build_remark("Innocent causes: ", " ".join(rule.innocent_causes))
             evidence = describe_evidence(rule, ZoneInfo(report.integrity.time_zone))
-            yield build_fields({RULES[rule.rule].name: build("span", evidence, " ", causes)})
+            yield html.build_fields(
+                {RULES[rule.rule].name: html.build("span", evidence, " ", causes)}
+            )
         for rule in server.rules:
             if rule.reason is not None:
                 name = f": {RULES[rule.rule].name.lower()}"
-                reasons.append((build("span", labels.build_name(at), name), rule.reason))
+                reasons.append((html.build("span", labels.build_name(at), name), rule.reason))
     if reasons:
         headers = ("Server and rule", "Reason")
-        table = build_table("Rules that were not evaluated", headers, reasons, "words")
-        yield build_details("Why rules were not evaluated", table, class_="printed")
+        table = html.build_table("Rules that were not evaluated", headers, reasons, "words")
+        yield html.build_details("Why rules were not evaluated", table, class_="printed")
 
 
 _MAX_GAPS = 20
 """The most gaps listed for a server."""
 
 
-def _list_coverage(report: analysis.Report, labels: Labels) -> Iterator[Element]:
+def _list_coverage(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
     servers = list(zip(report.stats.servers, report.timeline.servers, strict=True))
-    rows: list[Children] = []
-    gaps: list[Children] = []
+    rows: list[html.Children] = []
+    gaps: list[html.Children] = []
     for at, (statistics, timeline) in enumerate(servers):
         name = labels.build_name
         length = sum(gap.to - gap.from_ for gap in timeline.gaps)
         rows.append(
             (
                 name(at),
-                build_whole(statistics.sample_count),
-                build_figure(statistics.coverage, text.format_share),
+                html.build_whole(statistics.sample_count),
+                html.build_figure(statistics.coverage, text.format_share),
                 f"{len(timeline.gaps):,}",
                 text.format_span_length(length) if length else "none",
             )
@@ -473,9 +463,9 @@ def _list_coverage(report: analysis.Report, labels: Labels) -> Iterator[Element]
         if len(longest) < len(timeline.gaps):
             rest = text.format_count(len(timeline.gaps) - len(longest), "shorter gap")
             gaps.append((name(at), f"and {rest}; report --json lists all", "", ""))
-    headers: Children = ("Server", "Observations", "Coverage", "Gaps", "In gaps")
-    yield build_table("Observations of the servers", headers, rows)
-    yield build_note(
+    headers: html.Children = ("Server", "Observations", "Coverage", "Gaps", "In gaps")
+    yield html.build_table("Observations of the servers", headers, rows)
+    yield html.build_note(
         "An observation lasts until the next one, at most three usual intervals; the coverage is"
         " the share of the window in which observations last. A gap is a longer time without"
         " observations: from one to the next, or to an edge of the window. It says nothing about"
@@ -484,28 +474,28 @@ def _list_coverage(report: analysis.Report, labels: Labels) -> Iterator[Element]
     )
     if gaps:
         headers = ("Server", "From", "To", "Length")
-        table = build_table("The longest gaps of each server", headers, gaps, "words")
-        yield build_details("List of gaps", table, class_="printed")
+        table = html.build_table("The longest gaps of each server", headers, gaps, "words")
+        yield html.build_details("List of gaps", table, class_="printed")
 
 
-def _list_origin(report: analysis.Report, labels: Labels) -> Iterator[Element]:
+def _list_origin(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
     """Yield where the data and the page come from, and how to check them."""
-    verify = build("code", "srvstat snapshot verify SNAPSHOT")
-    root = build("code", report.root, class_="long")
+    verify = html.build("code", "srvstat snapshot verify SNAPSHOT")
+    root = html.build("code", report.root, class_="long")
     check = (
         " prints the root of an intact snapshot. The command above, run on this snapshot, writes"
         " this file again."
     )
     window = report.window
-    yield build_fields(
+    yield html.build_fields(
         {
             "Snapshot as of": labels.build_time(report.as_of),
-            "Root": build("span", root, " (SHA-256 of the snapshot's content)"),
+            "Root": html.build("span", root, " (SHA-256 of the snapshot's content)"),
             "Window": text.format_window(window.from_, window.to, labels.zone),
             "Time zone": report.time_zone,
             "Program": report.program,
-            "Command": build("code", report.command),
-            "To check": build("span", verify, check),
+            "Command": html.build("code", report.command),
+            "To check": html.build("span", verify, check),
         }
     )
 

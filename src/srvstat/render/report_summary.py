@@ -5,18 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from srvstat.documents.analysis import Report, ServerStatistics
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GapPart
-from srvstat.render import figures
-from srvstat.render.html import (
-    Child,
-    Children,
-    Labels,
-    build,
-    build_average,
-    build_figure,
-    build_number,
-    build_whole,
-    join_words,
-)
+from srvstat.render import figures, html
 from srvstat.render.pictures import find_busiest
 from srvstat.render.tables.integrity import RULES
 from srvstat.render.text import format_count, format_hour, format_share, format_span_length
@@ -26,7 +15,7 @@ _LEAST_CHANGE = 0.01
 _CHANGES = ("rose", "fell", "hardly changed", "did not change")
 
 
-def summarize(report: Report, labels: Labels) -> list[Children]:
+def summarize(report: Report, labels: html.Labels) -> list[html.Children]:
     """Return one to five statements, each of one or two sentences.
 
     No sentence compares servers or windows, or names a busiest hour or a longest gap, of which less
@@ -45,8 +34,8 @@ def summarize(report: Report, labels: Labels) -> list[Children]:
     return [_join_sentences(sentences) for sentences in statements if any(sentences)]
 
 
-def _join_sentences(sentences: Iterable[Children]) -> Children:
-    joined: list[Child] = []
+def _join_sentences(sentences: Iterable[html.Children]) -> html.Children:
+    joined: list[html.Child] = []
     for one in filter(None, sentences):
         joined += [" ", *one] if joined else one
     return joined
@@ -55,7 +44,7 @@ def _join_sentences(sentences: Iterable[Children]) -> Children:
 class _Summary:
     """The statements about a report with observations. Servers are numbers in their order."""
 
-    def __init__(self, report: Report, labels: Labels) -> None:
+    def __init__(self, report: Report, labels: html.Labels) -> None:
         self.report = report
         self.labels = labels
         self.servers = servers = report.stats.servers
@@ -66,54 +55,55 @@ class _Summary:
             at for at, one in enumerate(servers) if (one.coverage or 0) >= LEAST_COVERAGE
         ]
 
-    def name(self, places: Iterable[int]) -> list[Child]:
+    def name(self, places: Iterable[int]) -> list[html.Child]:
         """Return the names of servers in a sentence."""
-        return join_words([self.labels.build_name(at) for at in places])
+        return html.join_words([self.labels.build_name(at) for at in places])
 
-    def describe_averages(self) -> Children:
+    def describe_averages(self) -> html.Children:
         """State the average of each server; rank those of which enough was observed."""
         ranked = [at for at in self.covered if at in self.observed]
         if len(ranked) < 2:  # noqa: PLR2004 - one has no rank
             ranked = []
-        unranked: list[Children] = [
-            [self.emphasize(at), " has ", build_average(self.servers[at].average_players)]
+        unranked: list[html.Children] = [
+            [self.emphasize(at), " has ", html.build_average(self.servers[at].average_players)]
             for at in self.observed
             if at not in ranked
         ]
         return _join_sentences(
             [
                 [*self.rank(ranked)] if ranked else [],
-                [*join_words(unranked), " players on average."] if unranked else [],
+                [*html.join_words(unranked), " players on average."] if unranked else [],
             ]
         )
 
-    def rank(self, ranked: Sequence[int]) -> Iterator[Child]:
+    def rank(self, ranked: Sequence[int]) -> Iterator[html.Child]:
         averages = {at: self.servers[at].average_players or 0 for at in ranked}
         greatest = max(averages.values())
         leaders = [at for at in ranked if averages[at] == greatest]
         others = sorted((at for at in ranked if at not in leaders), key=lambda at: -averages[at])
-        yield from join_words([self.emphasize(at) for at in leaders])
-        average = build_average(greatest)
+        yield from html.join_words([self.emphasize(at) for at in leaders])
+        average = html.build_average(greatest)
         if not others:
             yield from (" each have ", average, " players on average.")
             return
         yield " have the most players, each " if len(leaders) > 1 else " has the most players, "
-        followers: list[Children] = [
-            [self.labels.build_name(at), " (", build_average(averages[at]), ")"] for at in others
+        followers: list[html.Children] = [
+            [self.labels.build_name(at), " (", html.build_average(averages[at]), ")"]
+            for at in others
         ]
-        yield from (average, " on average, followed by ", *join_words(followers), ".")
+        yield from (average, " on average, followed by ", *html.join_words(followers), ".")
 
-    def emphasize(self, at: int) -> Child:
-        return build("strong", self.labels.build_name(at))
+    def emphasize(self, at: int) -> html.Child:
+        return html.build("strong", self.labels.build_name(at))
 
-    def describe_peak(self) -> Children:
+    def describe_peak(self) -> html.Children:
         compared = self.observed if self.is_single else self.covered
         peaks = {at: peak for at in compared if (peak := self.servers[at].peak_players) is not None}
         if not self.is_single and len(compared) < 2:  # noqa: PLR2004 - one is not the highest
             return []
         peak = max(peaks.values())
         holders = [at for at, one in peaks.items() if one == peak]
-        count = [build_whole(peak), " player" if peak == 1 else " players"]
+        count = [html.build_whole(peak), " player" if peak == 1 else " players"]
         if len(holders) > 1:
             return ["The highest count is ", *count, ", on ", *self.name(holders), "."]
         times = self.iter_peak_times(self.servers[holders[0]])
@@ -121,16 +111,16 @@ class _Summary:
             return ["The highest count is ", *count, ", on ", *times, "."]
         return [*self.name(holders), " has the highest count, ", *count, " on ", *times, "."]
 
-    def iter_peak_times(self, server: ServerStatistics) -> Iterator[Child]:
+    def iter_peak_times(self, server: ServerStatistics) -> Iterator[html.Child]:
         first, last = server.peak_first_at, server.peak_last_at
         if first is not None:
             yield self.labels.build_time(first)
         if last is not None and last != first:
             yield from (" (last on ", self.labels.build_time(last), ")")
 
-    def describe_changes(self) -> Children:
+    def describe_changes(self) -> html.Children:
         window = self.report.stats.window
-        changes: dict[str, list[Children]] = {verb: [] for verb in _CHANGES}
+        changes: dict[str, list[html.Children]] = {verb: [] for verb in _CHANGES}
         reasons: dict[str, list[int]] = {}
         for at in self.observed:
             server = self.servers[at]
@@ -143,15 +133,17 @@ class _Summary:
                 verb, shown = _describe_change(server, server.change)
                 changes[verb].append(shown if self.is_single else [*self.name([at]), " ", *shown])
         on = " " if self.is_single else " on "
-        verbs = [[verb, on, *join_words(places)] for verb, places in changes.items() if places]
+        verbs = [[verb, on, *html.join_words(places)] for verb, places in changes.items() if places]
         before = f"Compared with the {figures.format_window_length(window)} before, the average "
-        sentences: list[Children] = [[before, *join_words(verbs, ", and "), "."]] if verbs else []
+        sentences: list[html.Children] = (
+            [[before, *html.join_words(verbs, ", and "), "."]] if verbs else []
+        )
         for reason, places in reasons.items():
             place = ["of the average"] if self.is_single else ["on ", *self.name(places)]
             sentences.append(["The change ", *place, f" is unknown: {reason}."])
         return _join_sentences(sentences)
 
-    def describe_busiest(self) -> Children:
+    def describe_busiest(self) -> html.Children:
         places: dict[str, list[int]] = {}
         for at in self.covered:
             hour = find_busiest(self.report.peak_hours.servers[at])
@@ -164,14 +156,14 @@ class _Summary:
             for hour, found in places.items()
         ]
         zone = f" ({self.report.time_zone})."
-        return ["The busiest hour of the week is ", *join_words(hours, ", and "), zone]
+        return ["The busiest hour of the week is ", *html.join_words(hours, ", and "), zone]
 
-    def iter_coverage(self) -> Iterator[Children]:
+    def iter_coverage(self) -> Iterator[html.Children]:
         coverages = [self.servers[at].coverage for at in self.observed]
         shares = [share for share in coverages if share is not None]
         if shares:
-            ends = [build_figure(one, format_share) for one in (min(shares), max(shares))]
-            covered: Children = [ends[0]]
+            ends = [html.build_figure(one, format_share) for one in (min(shares), max(shares))]
+            covered: html.Children = [ends[0]]
             end = "."
             if ends[0].text != ends[1].text:
                 covered, end = [ends[0], " to ", ends[1]], ", depending on the server."
@@ -182,7 +174,7 @@ class _Summary:
         if self.report.window.to > self.report.as_of:
             yield ["The snapshot ends on ", self.labels.build_time(self.report.as_of), "."]
 
-    def describe_gap(self) -> Children:
+    def describe_gap(self) -> html.Children:
         """Name the longest gap between observations of servers of which enough was observed."""
         if not self.covered:
             return []
@@ -193,7 +185,7 @@ class _Summary:
             return [f"Between the first and the last observation, {few}"] if is_complete else []
         longest = max((gap for gap, _ in gaps), key=lambda gap: gap.to - gap.from_)
         places = [at for gap, at in gaps if gap == longest]
-        place: Children = [", on ", *self.name(places)]
+        place: html.Children = [", on ", *self.name(places)]
         if is_complete and len(places) == len(self.covered):
             place = [] if self.is_single else [", on all servers observed"]
         length = format_span_length(longest.to - longest.from_)
@@ -210,7 +202,7 @@ class _Summary:
             if not is_cut and gap.from_ != last:
                 yield gap
 
-    def describe_integrity(self) -> Children:
+    def describe_integrity(self) -> html.Children:
         servers = self.report.integrity.servers
         counts = Counter(rule.result for server in servers for rule in server.rules)
         suspects, passed, left = counts["suspect"], counts["pass"], counts["notEvaluated"]
@@ -219,29 +211,34 @@ class _Summary:
         if not suspects:
             rest = f", and {left:,} could not be evaluated" if left else ""
             return [f"No integrity result is suspect: {passed:,} pass{rest}."]
-        found: list[list[Child]] = []
+        found: list[list[html.Child]] = []
         for at, server in enumerate(servers):
             suspect = [rule.rule for rule in server.rules if rule.result == "suspect"]
             if suspect:
-                names = join_words([RULES[rule].name.lower() for rule in suspect])
+                names = html.join_words([RULES[rule].name.lower() for rule in suspect])
                 found.append(names if self.is_single else [*names, " on ", *self.name([at])])
         verb = "is" if suspects == 1 else "are"
         return [
             f"{format_count(suspects, 'integrity result')} {verb} suspect: ",
-            *join_words(found, "; "),
+            *html.join_words(found, "; "),
             ". Such results can have innocent causes, and prove nothing.",
         ]
 
 
-def _describe_change(server: ServerStatistics, change: ChangePart) -> tuple[str, Children]:
+def _describe_change(server: ServerStatistics, change: ChangePart) -> tuple[str, html.Children]:
     """Return a verb of _CHANGES and the figures of a server."""
     now = server.average_players or 0
     before = 0 if server.previous is None else server.previous.average_players or 0
     if now == before:
-        return "did not change", ["(", build_average(now), ")"]
-    shown: list[Child] = ["(from ", build_average(before), " to ", build_average(now)]
+        return "did not change", ["(", html.build_average(now), ")"]
+    shown: list[html.Child] = [
+        "(from ",
+        html.build_average(before),
+        " to ",
+        html.build_average(now),
+    ]
     for text in figures.format_change(change, now)[1:]:
-        shown += [", ", build_number(change.percentage, text)]
+        shown += [", ", html.build_number(change.percentage, text)]
     shown.append(")")
     is_small = abs(now - before) < _LEAST_CHANGE * before
     if is_small or figures.format_average(now) == figures.format_average(before):

@@ -5,26 +5,20 @@ from shlex import quote
 
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
 from srvstat.contract.time import format_instant
-from srvstat.documents.snapshot import (
-    BuildSummary,
-    BundleSummary,
-    ExportSummary,
-    FleetSummary,
-    UpdateSummary,
-)
+from srvstat.documents import snapshot
 from srvstat.render import text
 
 _Fields = Iterator[tuple[str, str]]
 
 
-def format_build_summary(output: str, summary: BuildSummary, seconds: float) -> list[str]:
+def format_build_summary(output: str, summary: snapshot.BuildSummary, seconds: float) -> list[str]:
     """Return the summary of a build as lines; `seconds` is the time that it took."""
     servers = f"{summary.servers:,}{text.format_withheld(summary.withheld)}"
     fields = [("servers", servers), *_list_rows(summary, seconds)]
     return [f"built {output}", *_align(fields)]
 
 
-def format_update_summary(path: str, summary: UpdateSummary, seconds: float) -> list[str]:
+def format_update_summary(path: str, summary: snapshot.UpdateSummary, seconds: float) -> list[str]:
     """Return the summary of an update as lines; `seconds` is the time that it took."""
     counts = {"added": summary.added, "removed": summary.removed}
     changes = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
@@ -38,7 +32,7 @@ def format_update_summary(path: str, summary: UpdateSummary, seconds: float) -> 
 
 
 def format_fleet_summary(
-    outputs: Sequence[str], summary: FleetSummary, seconds: float
+    outputs: Sequence[str], summary: snapshot.FleetSummary, seconds: float
 ) -> list[str]:
     """Return the summary of a fleet as lines; `seconds` is the time that it took."""
     early = {"before the window": summary.early} if summary.early else {}
@@ -60,7 +54,7 @@ def format_fleet_summary(
     return [f"wrote {' and '.join(outputs)}", *_align(fields)]
 
 
-def format_bundle_summary(output: str, summary: BundleSummary) -> list[str]:
+def format_bundle_summary(output: str, summary: snapshot.BundleSummary) -> list[str]:
     """Return the summary of a bundle as lines, and the commands that check and use it."""
     path = quote(output)
     # The namespace keeps an identifier that starts with a hyphen from being read as an option.
@@ -85,7 +79,7 @@ def format_bundle_summary(output: str, summary: BundleSummary) -> list[str]:
     ]
 
 
-def format_export_summary(folder: str, summary: ExportSummary) -> list[str]:
+def format_export_summary(folder: str, summary: snapshot.ExportSummary) -> list[str]:
     """Return the summary of an export as lines, and the command that builds a snapshot of it."""
     fields = [
         ("servers", f"{summary.servers:,}"),
@@ -107,14 +101,14 @@ def format_export_summary(folder: str, summary: ExportSummary) -> list[str]:
     ]
 
 
-def format_dropped_rows(summary: BuildSummary) -> list[str]:
+def format_dropped_rows(summary: snapshot.BuildSummary) -> list[str]:
     """Return one line that counts the rows not kept by reason; no line if all were kept."""
     counts = {"rejected": summary.rejected, "conflicting": summary.conflicting}
     first = summary.first_reject
     return _format_dropped(summary, counts, first and f"first rejected or conflicting row: {first}")
 
 
-def format_dropped_fleet_rows(summary: FleetSummary) -> list[str]:
+def format_dropped_fleet_rows(summary: snapshot.FleetSummary) -> list[str]:
     """Return one line as `format_dropped_rows` does. Rows before the window are not missed."""
     rejected = {f"rejected, {why}": rows for why, rows in _sort_reasons(summary.reject_reasons)}
     counts = {**rejected, "conflicting": summary.conflicting}
@@ -123,7 +117,9 @@ def format_dropped_fleet_rows(summary: FleetSummary) -> list[str]:
 
 
 def _format_dropped(
-    summary: BuildSummary | FleetSummary, counts: Mapping[str, int], example: str | None
+    summary: snapshot.BuildSummary | snapshot.FleetSummary,
+    counts: Mapping[str, int],
+    example: str | None,
 ) -> list[str]:
     counts = {**counts, **dict(sorted(summary.skipped.items()))}
     dropped = sum(counts.values())
@@ -141,7 +137,7 @@ def _align(fields: Iterable[tuple[str, str]]) -> list[str]:
     return [f"  {name:<{width}}{value}" for name, value in pairs]
 
 
-def _list_rows(summary: BuildSummary, seconds: float) -> _Fields:
+def _list_rows(summary: snapshot.BuildSummary, seconds: float) -> _Fields:
     """Yield what became of the rows of the sources, and what the snapshot covers."""
     yield from _list_kept(summary, seconds)
     yield "rejected", f"{summary.rejected:,}"
@@ -151,7 +147,7 @@ def _list_rows(summary: BuildSummary, seconds: float) -> _Fields:
     yield from _list_completion(summary)
 
 
-def _list_kept(summary: BuildSummary | FleetSummary, seconds: float) -> _Fields:
+def _list_kept(summary: snapshot.BuildSummary | snapshot.FleetSummary, seconds: float) -> _Fields:
     # The rate is computed from the rounded seconds, so that the line is consistent.
     shown = f"{seconds:.1f}" if seconds >= 1 else f"{max(seconds, 0.001):.3f}"
     rate = f"{summary.read / float(shown):,.0f} per second"
@@ -161,7 +157,7 @@ def _list_kept(summary: BuildSummary | FleetSummary, seconds: float) -> _Fields:
     yield "conflicting", f"{summary.conflicting:,}"
 
 
-def _list_completion(summary: BuildSummary | FleetSummary) -> _Fields:
+def _list_completion(summary: snapshot.BuildSummary | snapshot.FleetSummary) -> _Fields:
     if summary.completed:
         yield "completed", text.format_completed(summary.completed)
     if summary.fallbacks:
