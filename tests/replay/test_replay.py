@@ -568,35 +568,26 @@ def test_an_altered_observation_shows_in_exactly_the_answers_that_used_it(build:
         assert certain <= pointers <= certain | {f"{place}medianPlayers"}
 
 
-def test_a_search_finds_the_as_of_time_of_an_older_snapshot(build: Build) -> None:
-    records = [server(name) for name in NAMES]
-    older_as_of = AS_OF - 20 * 60_000
-    rows = [*list_rows(), ("b", older_as_of - 7, 4), ("b", older_as_of + 9, 5)]
-    older = build(
-        records, [row for row in rows if row[1] <= older_as_of], "--as-of", str(older_as_of)
-    )
-    newer = build(records, rows)
-    with closing(open_file(older)) as snapshot:
-        body = answer(snapshot, [*NAMES], "30d")
-    exchange = record_comparison(NAMES, "30d", body, requested_at=AS_OF)
-    never = record_comparison(
-        NAMES, "30d", body.replace(b'"range":"30d","data"', b'"range":"7d","data"')
-    )
-    altered = json.loads(body)
-    altered["data"][1]["peakPlayers"] += 1
-    partly = record_comparison(NAMES, "30d", json.dumps(altered).encode())
-    found, never_found, partly_found = replay_all(newer, [exchange, never, partly], at="search")
+def test_a_search_tells_which_results_were_true(
+    opened: SnapshotFile, replay_one: Replaying
+) -> None:
+    body = answer(opened, ["a", "b"], "7d")
+    later, wrong = json.loads(body), json.loads(body)
+    later["data"][0]["currentPlayers"] += 1
+    wrong["data"][1]["peakPlayers"] += 1
 
-    assert (found.class_, found.as_of) == ("match", older_as_of + 8)
-    assert {each.class_ for each in found.differences} == {"current"}
-    assert [(each.from_, each.to) for each in found.true_during or ()] == [
-        (older_as_of - 7, older_as_of + 8)
-    ]
-    assert [each.server_id for each in found.servers or ()] == ["a", "b", "c"]
-    assert (never_found.class_, never_found.true_during) == ("differs", ())
-    assert all(not each.true_during for each in never_found.servers or ())
-    assert (partly_found.class_, partly_found.true_during) == ("differs", ())
-    assert [bool(each.true_during) for each in partly_found.servers or ()] == [True, False, True]
+    def search(body: bytes) -> ReplayedExchange:
+        return replay_one(record_comparison(["a", "b"], "7d", body), at="search")
+
+    found, partly = (search(json.dumps(data).encode()) for data in (later, wrong))
+    never = search(body.replace(b'"range":"7d","data"', b'"range":"30d","data"'))
+    assert (found.class_, {each.class_ for each in found.differences}) == ("match", {"current"})
+    assert [each.server_id for each in found.servers or ()] == ["a", "b"]
+    assert (
+        (never.class_, never.true_during) == (partly.class_, partly.true_during) == ("differs", ())
+    )
+    for each, expected in ((found, [True, True]), (partly, [True, False]), (never, [False, False])):
+        assert [bool(one.true_during) for one in each.servers or ()] == expected
 
 
 KEYS = {
