@@ -518,11 +518,11 @@ def test_answers_to_both_kinds_of_queries_are_read(
 
     found = read_rows(tmp_path / "raw", "prometheus", mapping)
     counts = {(name, AS_OF + at, int(value)) for name, at, value in SAMPLES if value != "NaN"}
-    assert set(found.kept.values()) == counts
-    assert (found.rejects, found.skipped) == ({}, {"not a number (NaN)": 1})
+    assert set(found.rows.values()) == counts
+    assert (found.reasons, found.skipped) == ({}, {"not a number (NaN)": 1})
 
     found = read_rows(tmp_path / "steps", "prometheus", mapping)
-    of_lobby = {at - AS_OF: count for name, at, count in found.kept.values() if name == "lobby"}
+    of_lobby = {at - AS_OF: count for name, at, count in found.rows.values() if name == "lobby"}
     assert of_lobby == {0: 5, 60_000: 5}
 
 

@@ -17,8 +17,18 @@ class Table:
     rejects: list[tuple[int, str, str]] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def rows(self) -> dict[int, tuple[str, int, int]]:
+        """The observations by place, in a source whose rows have a place each."""
+        return {place: (server_id, at, players) for place, server_id, at, players in self.kept}
 
-def list_rows(batch: Batch) -> list[tuple[str, int, int, int]]:
+    @property
+    def reasons(self) -> dict[int, str]:
+        """The reasons of the rejects by place."""
+        return {place: reason for place, reason, _ in self.rejects}
+
+
+def _list_rows(batch: Batch) -> list[tuple[str, int, int, int]]:
     """Return the identifier, the instant, the players and the place of each observation."""
     names = [batch.names[code] for code in batch.codes]
     instants, players, places = (
@@ -28,12 +38,14 @@ def list_rows(batch: Batch) -> list[tuple[str, int, int, int]]:
 
 
 def read_table(source: Source) -> Table:
-    """Read a source completely."""
+    """Read a source completely, and check that places never descend."""
     table = Table()
     for batch in read_batches(source):
-        table.kept += ((place, name, at, players) for name, at, players, place in list_rows(batch))
+        table.kept += ((place, name, at, players) for name, at, players, place in _list_rows(batch))
         table.rejects += (reject[:3] for reject in batch.rejects)
         table.skipped.update(batch.skipped)
+    places = [place for place, *_ in table.kept]
+    assert places == sorted(places)
     table.kept.sort()
     return table
 
@@ -50,41 +62,19 @@ class Reading(NamedTuple):
         return {line: text for line, (_, text) in self.rejects.items()}
 
 
-class Rows(NamedTuple):
-    """The observations and rejects of a source by place, and the number of skipped rows."""
-
-    kept: dict[int, tuple[str, int, int]]
-    rejects: dict[int, str]
-    skipped: Counter[str]
-
-
-def read_rows(path: Path, kind: str, mapping: ColumnMapping = STRICT) -> Rows:
-    """Read a source of a kind whose rows have a place each."""
-    table = read_table(Source(str(path), kind, mapping))
-    return Rows(
-        {place: (server_id, at, players) for place, server_id, at, players in table.kept},
-        {place: reason for place, reason, _ in table.rejects},
-        table.skipped,
-    )
+def read_rows(path: Path, kind: str, mapping: ColumnMapping = STRICT) -> Table:
+    """Read a file of a kind."""
+    return read_table(Source(str(path), kind, mapping))
 
 
 def read_file(path: Path, data: bytes) -> Reading:
     """Write a file, read it, and check the originals of its observations."""
     path.write_bytes(data)
     lines = data.decode().removeprefix("\ufeff").split("\n")
-    kept: dict[int, tuple[str, int, int]] = {}
-    rejects: dict[int, tuple[str, str]] = {}
     blocks: list[Block] = []
-    source = replace(Source.from_name(str(path), None), keep_text=blocks.append)
-    for batch in read_batches(source):
-        rows = {place: (name, at, players) for name, at, players, place in list_rows(batch)}
-        kept.update(rows)
-        for place in list(rows)[:: len(rows) // 20 + 1]:
-            texts = [
-                text for block in blocks for line, text in block.split_lines() if line == place
-            ]
-            written, *_ = [*texts, "{},{},{}".format(*kept[place])]
-            assert written.removesuffix("\r") == lines[place - 1].removesuffix("\r")
-        rejects.update({each.place: (each.reason, each.text) for each in batch.rejects})
-    assert list(kept) == sorted(kept)
-    return Reading(kept, rejects)
+    table = read_table(replace(Source.from_name(str(path), None), keep_text=blocks.append))
+    originals = {place: text for block in blocks for place, text in block.split_lines()}
+    for place, row in table.rows.items():
+        written = originals.get(place, "{},{},{}".format(*row))
+        assert written.removesuffix("\r") == lines[place - 1].removesuffix("\r")
+    return Reading(table.rows, {place: (reason, text) for place, reason, text in table.rejects})

@@ -38,9 +38,9 @@ def test_a_failed_ping_is_no_observation(tmp_path: Path) -> None:
 
     found = read_rows(write_database(tmp_path / "database.sql", rows), "minetrack")
 
-    assert found.kept == {1: ("mc.example.net", AS_OF, 5), 3: ("b:25566", AS_OF + 3, 0)}
+    assert found.rows == {1: ("mc.example.net", AS_OF, 5), 3: ("b:25566", AS_OF + 3, 0)}
     assert found.skipped == {"failed ping": 1}
-    assert not found.rejects
+    assert not found.reasons
 
 
 def test_the_columns_of_2015_are_read_in_the_order_of_rows(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_the_columns_of_2015_are_read_in_the_order_of_rows(tmp_path: Path) -> No
 
     found = read_rows(path, "minetrack")
 
-    assert found.kept == {1: ("a", AS_OF, 5)}
+    assert found.rows == {1: ("a", AS_OF, 5)}
     assert found.skipped == {"failed ping": 1}
 
 
@@ -73,8 +73,8 @@ def test_a_malformed_row_is_rejected_with_its_column(tmp_path: Path) -> None:
 
     found = read_rows(write_database(tmp_path / "database.sql", rows), "minetrack")
 
-    assert found.kept == {1: ("a", AS_OF, 5)}
-    assert found.rejects == {
+    assert found.rows == {1: ("a", AS_OF, 5)}
+    assert found.reasons == {
         2: "ip: must be text",
         3: "timestamp: must be Unix milliseconds in the years 2001 to 9999",
         4: "timestamp: must be Unix milliseconds in the years 2001 to 9999",
@@ -84,7 +84,7 @@ def test_a_malformed_row_is_rejected_with_its_column(tmp_path: Path) -> None:
     assert found.skipped == {"failed ping": 1}
     for place, row in enumerate(rows, 1):
         alone = read_rows(write_database(tmp_path / f"{place}.sql", [row]), "minetrack")
-        assert alone.rejects.get(1) == found.rejects.get(place)
+        assert alone.reasons.get(1) == found.reasons.get(place)
 
 
 def test_a_database_that_is_written_to_is_read_as_of_one_moment(tmp_path: Path) -> None:
@@ -92,15 +92,15 @@ def test_a_database_that_is_written_to_is_read_as_of_one_moment(tmp_path: Path) 
     path = write_database(tmp_path / "database.sql", [(AS_OF, "a", 5)], settings=settings)
     assert [each.name for each in tmp_path.iterdir()] == ["database.sql"]
 
-    assert len(read_rows(path, "minetrack").kept) == 1
+    assert len(read_rows(path, "minetrack").rows) == 1
     assert [each.name for each in tmp_path.iterdir()] == ["database.sql"]
     with closing(sqlite3.connect(path)) as writer:
         writer.execute("INSERT INTO pings VALUES (1772366400001, 'a', 1)")
-        assert len(read_rows(path, "minetrack").kept) == 1
+        assert len(read_rows(path, "minetrack").rows) == 1
         writer.commit()
         link = tmp_path / "link.sql"
         link.symlink_to(path)
-        assert [len(read_rows(each, "minetrack").kept) for each in (path, link)] == [2, 2]
+        assert [len(read_rows(each, "minetrack").rows) for each in (path, link)] == [2, 2]
 
 
 def test_a_database_that_changes_while_it_is_read_without_a_lock_is_refused(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_real_database_is_read() -> None:
     found = read_rows(REAL, "minetrack")
 
     expected = dict(enumerate(rows, 1))
-    assert found.kept == {at: row for at, row in expected.items() if row[2] is not None}
+    assert found.rows == {at: row for at, row in expected.items() if row[2] is not None}
     assert found.skipped == {"failed ping": sum(row[2] is None for row in rows)}
 
 
@@ -204,7 +204,7 @@ def test_the_file_names_the_server_and_holds_any_number_of_answers(
 
     found = read_rows(path, "battlemetrics")
 
-    assert found.kept == {1: ("1234567", AS_OF, 5), 2: ("1234567", AS_OF, 7)}
+    assert found.rows == {1: ("1234567", AS_OF, 5), 2: ("1234567", AS_OF, 7)}
 
 
 def test_a_point_without_a_count_is_skipped_and_a_malformed_one_rejected(tmp_path: Path) -> None:
@@ -222,8 +222,8 @@ def test_a_point_without_a_count_is_skipped_and_a_malformed_one_rejected(tmp_pat
 
     found = read_rows(path, "battlemetrics")
 
-    assert (found.kept, found.skipped) == ({}, {"without a player count": 2})
-    assert [(at, reason.partition(":")[0]) for at, reason in found.rejects.items()] == [
+    assert (found.rows, found.skipped) == ({}, {"without a player count": 2})
+    assert [(at, reason.partition(":")[0]) for at, reason in found.reasons.items()] == [
         (2, "players"),
         (3, "must have the attributes timestamp and value"),
         (4, "observedAt"),
@@ -249,7 +249,7 @@ def test_a_point_that_is_no_object_with_attributes_is_rejected(tmp_path: Path) -
     found = read_rows(path, "battlemetrics")
 
     reason = "must have the attributes timestamp and value"
-    assert found.rejects == dict.fromkeys(range(1, 10_008), reason)
+    assert found.reasons == dict.fromkeys(range(1, 10_008), reason)
 
 
 def test_standard_input_is_refused_because_it_names_no_server() -> None:
@@ -299,7 +299,7 @@ def test_the_documented_example_is_read_exactly(tmp_path: Path) -> None:
     found = read_rows(path, "prometheus", ColumnMapping(id="instance"))
 
     times = [1435781430781, 1435781445781, 1435781460781]
-    assert list(found.kept.values()) == [
+    assert list(found.rows.values()) == [
         *(("localhost:9090", at, 1) for at in times),
         *(("localhost:9091", at, count) for at, count in zip(times, (0, 0, 1), strict=True)),
     ]
@@ -313,7 +313,7 @@ def test_the_only_label_names_the_server_and_answers_can_follow_each_other(tmp_p
 
     found = read_rows(path, "prometheus")
 
-    assert found.kept == {1: ("a", AS_OF, 5), 3: ("a", AS_OF + 60_000, 7)}
+    assert found.rows == {1: ("a", AS_OF, 5), 3: ("a", AS_OF + 60_000, 7)}
     assert found.skipped == {"native histogram": 1}
 
 
@@ -323,7 +323,7 @@ def test_the_name_of_the_metric_can_name_the_server(tmp_path: Path) -> None:
 
     found = read_rows(path, "prometheus", ColumnMapping(id="__name__"))
 
-    assert found.kept == {1: ("up", AS_OF, 5)}
+    assert found.rows == {1: ("up", AS_OF, 5)}
 
 
 def test_a_sample_is_a_whole_number_or_is_skipped_or_rejected(tmp_path: Path) -> None:
@@ -339,10 +339,10 @@ def test_a_sample_is_a_whole_number_or_is_skipped_or_rejected(tmp_path: Path) ->
     expected |= {
         place: ("a", AS_OF + (place - 1) * 1000, count) for place, count in ((3, 12), (4, 3))
     }
-    assert found.kept == expected
+    assert found.rows == expected
     assert found.skipped == {"not a number (NaN)": 1}
-    reasons = [reason.partition(":")[0] for reason in found.rejects.values()]
-    assert list(found.rejects) == list(range(6, 18))
+    reasons = [reason.partition(":")[0] for reason in found.reasons.values()]
+    assert list(found.reasons) == list(range(6, 18))
     assert (
         reasons
         == ["players"] * 6 + ["observedAt"] * 3 + ["must be an array of a time and a value"] * 3
@@ -370,8 +370,8 @@ def test_digits_beyond_milliseconds_are_cut(
 
     found = read_rows(path, "prometheus")
 
-    assert [at for _, at, _ in found.kept.values()] == [milliseconds] * len(found.kept)
-    assert len(found.rejects) == (milliseconds is None)
+    assert [at for _, at, _ in found.rows.values()] == [milliseconds] * len(found.rows)
+    assert len(found.reasons) == (milliseconds is None)
 
 
 def test_a_warning_of_prometheus_is_reported(tmp_path: Path) -> None:
