@@ -225,7 +225,7 @@ def empty_log(service: Service, sent: bytes) -> None:
 
 
 def log_request(service: Service, sent: bytes) -> dict[str, Any]:
-    """Send a request, and return its only entry; its reason is that of the answer, if any."""
+    """Send a request, and return its only entry; an answer with a reason has the same one."""
     answer = send_request(service, sent, to_head=sent.startswith(b"HEAD"))
     deadline = time.monotonic() + 5
     while not (found := _find_entries(service, answer.headers["x-request-id"])):

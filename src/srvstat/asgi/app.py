@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from srvstat.asgi import Settings
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.headers import (
+    MEDIA_TYPES,
     PAGE_HEADERS,
     Cors,
     build_error_response,
@@ -68,7 +69,6 @@ _OPERATIONS: Mapping[bytes, str] = {
 }
 """What the log calls the operational paths."""
 _DOCS_PATH = b"/docs"
-_MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "html": "text/html"}
 _NO_DOCS = (
     b"This installation of srvstat lacks the files of Swagger UI, which a wheel has.\n"
     b"In a clone, run `make api-page`, and start the service again.\n"
@@ -432,7 +432,7 @@ def _read_docs() -> Mapping[bytes, tuple[bytes, str]]:
     names[_DOCS_PATH] = "docs.html"
     try:
         return {
-            path: (find_asset(name).read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]])
+            path: (find_asset(name).read_bytes(), MEDIA_TYPES[name.rpartition(".")[2]])
             for path, name in names.items()
         }
     except FileNotFoundError:

@@ -17,7 +17,7 @@ from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.windows import find_previous
 from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.headers import PAGE_HEADERS
+from srvstat.asgi.headers import MEDIA_TYPES, PAGE_HEADERS
 from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
 from srvstat.contract import http, wire
 from srvstat.contract.errors import InvalidRequestError
@@ -34,7 +34,6 @@ from srvstat.render.web import read_asset
 from srvstat.snapshot.read.snapshot import Snapshot
 
 _PAGE_PATH = b"/"
-_MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
 
 _HOST = re.compile(
     r"(?:localhost|127(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}|\[::1\])(?::\d{1,5})?",
@@ -207,7 +206,7 @@ def _read_files(*, needs_key: bool) -> dict[bytes, tuple[bytes, str]]:
         path = element.get("src", element.get("href", ""))
         if path.startswith("/explore/"):
             _, _, name = path.rpartition("/")
-            media_type = _MEDIA_TYPES[name.rpartition(".")[2]]
+            media_type = MEDIA_TYPES[name.rpartition(".")[2]]
             files[path.encode("ascii")] = read_asset(name).encode("utf-8"), media_type
     return files
 

@@ -1,4 +1,4 @@
-"""The headers of responses: those of all of them, of pages, of errors, and for other origins."""
+"""The headers of responses: of every response, of pages, of errors, and for other origins."""
 
 import re
 from collections.abc import Mapping
@@ -32,6 +32,9 @@ PAGE_HEADERS = MappingProxyType(
 )
 """Headers of pages and their files. A page loads nothing from elsewhere, and has no inline code."""
 
+MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "html": "text/html"}
+"""The media types of pages and their files, by the extension of their names."""
+
 _CORS_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 """The methods that a page may use; also those that no path has, so that it can read the 405."""
 _REQUEST_HEADERS = (
@@ -56,7 +59,7 @@ def build_headers(request_id: str) -> dict[str, str]:
 
 
 def build_error_response(error: ApiError, headers: dict[str, str]) -> Response:
-    """Return the response to a request that failed; `headers` are those of every response."""
+    """Return the response to a request that failed; an error can add to `headers`."""
     extra: dict[str, str] = {}
     if isinstance(error, http.WrongMethodError):
         extra = {"allow": error.allowed}

@@ -65,7 +65,7 @@ class ReloadedFile:
     async def refresh(
         self, read: Callable[[], _T], use: Callable[[_T], None], patience: float = math.inf
     ) -> None:
-        """Call `read` in a thread if the file has to be read, and `use` with the content.
+        """Call `read` in a thread if the file must be read, and `use` with the content.
 
         Requests wait for it until `patience` seconds after its start, but not for a retry. `read`
         raises SrvstatError for content that can't be used.

@@ -44,7 +44,7 @@ class ParameterError(UsageError):
     """A parameter has an invalid value, or parameters can't be combined.
 
     In the problem, `{name}` stands for a parameter, by its name in the Python API; the text of
-    every other field is in `values`. Each surface shows its own name, such as that of an option.
+    every other field is in `values`. Each surface shows its own name, such as an option.
     """
 
     def __init__(self, problem: str, /, **values: str) -> None:
