@@ -14,6 +14,7 @@ _TOO_FEW = (
     " raise it with ulimit -n\n"
 )
 _USAGE_ERROR = 2
+"""The exit code: the remedy is to start srvstat in another way."""
 
 
 def run() -> None:
@@ -46,7 +47,11 @@ def _occupy_standard_descriptors() -> None:
 
 
 def _check_descriptors() -> None:
-    """End the process if the limit on open files is too low. Otherwise an import would fail."""
+    """End the process if the limit on open files is too low.
+
+    Otherwise, an import or a data file would exceed it, with an error that names neither the limit
+    nor the remedy.
+    """
     opened = []
     try:
         for _ in range(_DESCRIPTORS):

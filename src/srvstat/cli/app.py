@@ -22,10 +22,9 @@ from srvstat.snapshot.rows import FORMAT_VERSION
 
 
 class Command(NamedTuple):
-    """A function in a module of this package."""
+    """A function with the name of the command, in a module of this package."""
 
     module: str
-    function: str
     variables: str = ""
     """The prefix of the environment variables of its options, if they have any."""
 
@@ -38,44 +37,44 @@ class Group(NamedTuple):
 
 
 COMMANDS: Mapping[str, Command | Group] = {
-    "get": Command("answers", "get"),
-    "compare": Command("answers", "compare"),
-    "servers": Command("analyzer", "servers"),
-    "stats": Command("analyzer", "stats"),
-    "top": Command("analyzer", "top"),
-    "growth": Command("analyzer", "growth"),
-    "peak-hours": Command("analyzer", "peak_hours"),
-    "history": Command("analyzer", "history"),
-    "integrity": Command("analyzer", "integrity"),
-    "report": Command("pictures", "report"),
-    "plot": Command("pictures", "plot"),
-    "replay": Command("replay", "replay"),
+    "get": Command("answers"),
+    "compare": Command("answers"),
+    "servers": Command("analyzer"),
+    "stats": Command("analyzer"),
+    "top": Command("analyzer"),
+    "growth": Command("analyzer"),
+    "peak-hours": Command("analyzer"),
+    "history": Command("analyzer"),
+    "integrity": Command("analyzer"),
+    "report": Command("pictures"),
+    "plot": Command("pictures"),
+    "replay": Command("replay"),
     "snapshot": Group(
         "Build, inspect, verify and compare snapshots.",
         {
-            "build": Command("build", "build"),
-            "update": Command("build", "update"),
-            "draft-servers": Command("build", "draft_servers"),
-            "bundle": Command("build", "bundle"),
-            "export": Command("build", "export"),
-            "info": Command("snapshot", "info"),
-            "verify": Command("snapshot", "verify"),
-            "diff": Command("snapshot", "diff"),
+            "build": Command("build"),
+            "update": Command("build"),
+            "draft-servers": Command("build"),
+            "bundle": Command("build"),
+            "export": Command("build"),
+            "info": Command("snapshot"),
+            "verify": Command("snapshot"),
+            "diff": Command("snapshot"),
         },
     ),
-    "fleet": Command("fleet", "fleet"),
-    "serve": Command("serve", "serve", variables="SRVSTAT_"),
+    "fleet": Command("fleet"),
+    "serve": Command("serve", variables="SRVSTAT_"),
     "access": Group(
         "Create keys and check an access file.",
         {
-            "new-key": Command("serve", "new_key"),
-            "check": Command("serve", "check"),
+            "new-key": Command("serve"),
+            "check": Command("serve"),
         },
     ),
-    "openapi": Command("serve", "openapi"),
-    "schema": Command("serve", "schema"),
-    "demo": Command("demo", "demo"),
-    "completion": Command("options", "completion"),
+    "openapi": Command("serve"),
+    "schema": Command("serve"),
+    "demo": Command("demo"),
+    "completion": Command("options"),
 }
 """All commands, in the order of the help."""
 
@@ -126,7 +125,8 @@ def _build_command(name: str, entry: Command | Group) -> Any:
     else:
         app = typer.Typer(rich_markup_mode=None, add_completion=False)
         module = import_module(f"srvstat.cli.{entry.module}")
-        app.command(name, cls=_Command)(flatten(getattr(module, entry.function), entry.variables))
+        function = getattr(module, name.replace("-", "_"))
+        app.command(name, cls=_Command)(flatten(function, entry.variables))
     return get_command(app)
 
 
@@ -226,7 +226,8 @@ def _report_failure(error: Exception) -> int:
 def _run(arguments: list[str]) -> Outcome:
     """Let Typer parse the arguments and call the command. Collects what Typer prints, such as help.
 
-    Nothing is written inside Typer: it would exit with 1 for a closed pipe.
+    Nothing is written inside Typer: it would exit with 1 for a closed pipe, and show a traceback if
+    the disk is full.
     """
     printed = io.StringIO()
     arguments = replace_completion_options(arguments)

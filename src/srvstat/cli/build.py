@@ -11,19 +11,7 @@ from typing import Annotated, Any, Literal
 
 from srvstat.analysis.parameters import Parameter, Without
 from srvstat.analysis.selection import NamedServers, Question, find_references
-from srvstat.cli.options import (
-    NDJSON_ENDINGS,
-    OUTPUT,
-    RANGE,
-    SNAPSHOT_ENDINGS,
-    AsOfOption,
-    OverwriteOption,
-    QuietOption,
-    SnapshotOption,
-    check_ending,
-    open_chosen,
-    parse_instant_option,
-)
+from srvstat.cli import options
 from srvstat.cli.output import STDERR, Form, Outcome, report, show
 from srvstat.cli.process import allow_cleanup
 from srvstat.cli.sources import (
@@ -75,12 +63,12 @@ def build(
     sources: SourceOptions,
     rows: RejectOptions,
     output: Annotated[str, Parameter("The snapshot to write.", "OUTPUT", is_argument=True)],
-    as_of: AsOfOption = None,
+    as_of: options.AsOfOption = None,
     allow_empty: Annotated[
         bool, Parameter("Build without servers or, with --as-of, without observations.")
     ] = False,
-    overwrite: OverwriteOption = False,
-    quiet: QuietOption = False,
+    overwrite: options.OverwriteOption = False,
+    quiet: options.QuietOption = False,
     dry_run: Annotated[
         bool,
         Parameter("Write nothing; show what would be built, which rows would not, and why."),
@@ -90,10 +78,10 @@ def build(
 
     Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
     """
-    check_ending(output, *SNAPSHOT_ENDINGS)
-    check_ending(rows.rejects, *NDJSON_ENDINGS)
+    options.check_ending(output, *options.SNAPSHOT_ENDINGS)
+    options.check_ending(rows.rejects, *options.NDJSON_ENDINGS)
     parsed = parse_sources(sources, output, rows.rejects)
-    instant = parse_instant_option("--as-of", as_of)
+    instant = options.parse_instant_option("--as-of", as_of)
     limit = rows.parse_limit()
     if dry_run:
         others = {"allow_empty": allow_empty, "overwrite": overwrite, "quiet": quiet}
@@ -122,11 +110,11 @@ def update(
     rows: RejectOptions,
     path: Annotated[str, Parameter("The snapshot to update.", "PATH", is_argument=True)],
     as_of: Annotated[
-        AsOfOption,
+        options.AsOfOption,
         "The instant at which the snapshot ends from now on; later observations are skipped"
         " [default: the latest observation, or that of the snapshot if it is later].",
     ] = None,
-    quiet: QuietOption = False,
+    quiet: options.QuietOption = False,
 ) -> Outcome:
     """Add observations and servers to a snapshot.
 
@@ -134,10 +122,10 @@ def update(
 
     Example: srvstat snapshot update snapshot.db --observations today.csv
     """
-    check_ending(rows.rejects, *NDJSON_ENDINGS)
+    options.check_ending(rows.rejects, *options.NDJSON_ENDINGS)
     # New records alone are an update, too.
     parsed = parse_sources(sources, path, rows.rejects, needs_observations=sources.servers is None)
-    instant = parse_instant_option("--as-of", as_of)
+    instant = options.parse_instant_option("--as-of", as_of)
     limit = rows.parse_limit()
     started = time.monotonic()
     with show_build_progress(parsed.inputs.observations, quiet=quiet) as progress:
@@ -157,7 +145,7 @@ def update(
 
 
 def draft_servers(
-    options: Annotated[SourceOptions, Without("servers", "save_mapping")],
+    sources: Annotated[SourceOptions, Without("servers", "save_mapping")],
 ) -> Outcome:
     """Draft a servers file.
 
@@ -166,7 +154,7 @@ def draft_servers(
 
     Example: srvstat snapshot draft-servers --observations week.csv --game game_a > servers.ndjson
     """
-    inputs = parse_sources(options, reads_servers=False).inputs
+    inputs = parse_sources(sources, reads_servers=False).inputs
     draft = draft_records(
         inputs.observations,
         uses_slugs=inputs.uses_slugs,
@@ -185,8 +173,8 @@ def draft_servers(
 
 def bundle(
     named: NamedServers,
-    output: Annotated[str, replace(OUTPUT, help="The bundle to write.", metavar="PATH")],
-    range: Annotated[str, RANGE, "The longest range that the bundle answers."] = "1y",
+    output: Annotated[str, replace(options.OUTPUT, help="The bundle to write.", metavar="PATH")],
+    range: Annotated[str, options.RANGE, "The longest range that the bundle answers."] = "1y",
     redact: Annotated[
         bool,
         Parameter(
@@ -194,8 +182,8 @@ def bundle(
             " files. Identifiers, tags, flags, regions and counts stay."
         ),
     ] = False,
-    snapshot: SnapshotOption = None,
-    overwrite: OverwriteOption = False,
+    snapshot: options.SnapshotOption = None,
+    overwrite: options.OverwriteOption = False,
 ) -> Outcome:
     """Write a small snapshot with some servers.
 
@@ -204,10 +192,10 @@ def bundle(
 
     Example: srvstat snapshot bundle srv-1 srv-2 --range 30d -o case.db
     """
-    check_ending(output, *SNAPSHOT_ENDINGS)
+    options.check_ending(output, *options.SNAPSHOT_ENDINGS)
     named.check()
     references, longest = named.build_references(), parse_range(range)
-    with open_chosen(snapshot) as parent:
+    with options.open_chosen(snapshot) as parent:
         check_coverage(parent, find_window(longest, parent.as_of))
         servers = find_references(parent, references)
         with allow_cleanup():
@@ -220,11 +208,13 @@ def bundle(
 
 def export(
     named: NamedServers,
-    output: Annotated[str, replace(OUTPUT, help="The new folder to write.", metavar="FOLDER")],
+    output: Annotated[
+        str, replace(options.OUTPUT, help="The new folder to write.", metavar="FOLDER")
+    ],
     format: Annotated[
         Literal["csv", "ndjson", "parquet"], Parameter("The format of the observations.")
     ] = "csv",
-    snapshot: SnapshotOption = None,
+    snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Write servers and observations to files.
 
@@ -236,21 +226,17 @@ def export(
     if format == "parquet":
         # Nothing may be imported while signals raise exceptions.
         import_pyarrow()
-    check_ending(output)
+    options.check_ending(output)
     check_new_folder("-o", output)
     references = named.build_references()
-    with open_chosen(snapshot) as file:
+    with options.open_chosen(snapshot) as file:
         servers = file.iter_servers
         if named.identifiers:
             chosen = find_references(file, references)
             servers = chosen.__iter__
         with allow_cleanup():
             summary = write_export(
-                output,
-                file,
-                servers,
-                partial(_encode, file, format),
-                format=format,
+                output, file, servers, partial(_encode, file, format), format=format
             )
     report(*format_export_summary(output, summary))
     return Outcome()
@@ -342,12 +328,12 @@ def _describe_dry_run(
     )
 
 
-def _change_mapping(sources: Sequence[Source], options: MappingOptions) -> list[Source]:
+def _change_mapping(sources: Sequence[Source], changed: MappingOptions) -> list[Source]:
     """Return the sources with the mapping of other options, except those with a form of their own.
 
     The given mapping stays if the options are those of the command line.
     """
-    mapping = options.build_mapping()
+    mapping = changed.build_mapping()
     return [
         source if KINDS[source.kind].is_fixed else replace(source, mapping=mapping)
         for source in sources

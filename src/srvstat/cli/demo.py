@@ -87,10 +87,6 @@ def _vary(hour: int, busiest: int, noise: _Noise) -> int:
     return usual + noise.draw(usual // 8 + 3)
 
 
-def _stay_steady(hour: int, busiest: int, noise: _Noise) -> int:
-    return _vary(hour, busiest, noise)
-
-
 def _grow(hour: int, busiest: int, noise: _Noise) -> int:
     return _vary(hour, busiest * (HOURS + 5 * hour) // (6 * HOURS), noise)
 
@@ -132,7 +128,7 @@ def _stay_silent(_hour: int, _busiest: int, _noise: _Noise) -> None:
 
 # A new server comes last: the noise of each server depends on its position.
 _FLEET = (
-    _Server("harbor-city", "hc4x2k", "game_a", "Harbor City Roleplay", _stay_steady, 400,
+    _Server("harbor-city", "hc4x2k", "game_a", "Harbor City Roleplay", _vary, 400,
             ("roleplay", "economy"), ("PREMIUM", "VERIFIED"),
             icon_url="https://icons.example/harborcity.png"),
     _Server("new-frontier", "nf8q1z", "game_a", "New Frontier | open beta", _grow, 250,
@@ -143,9 +139,9 @@ _FLEET = (
             current=31),
     _Server("night-shift", "ns6r0b", "game_a", "Night Shift «夜勤»", _leave_gaps, 96, ("coop",)),
     _Server("empty-plains", "ep1v8d", "game_a", "Empty Plains", _stay_silent, 32),
-    _Server("hostile-host", "hh7e3y", "game_b", _HOSTILE, _stay_steady, 48, ("[/x]", "\x1b[31mred"),
+    _Server("hostile-host", "hh7e3y", "game_b", _HOSTILE, _vary, 48, ("[/x]", "\x1b[31mred"),
             ("\u202eFLAG",)),
-    _Server("hidden-lab", "hl2s6c", "game_a", "Hidden Lab", _stay_steady, 16, publishable=False),
+    _Server("hidden-lab", "hl2s6c", "game_a", "Hidden Lab", _vary, 16, publishable=False),
     _Server("silent-valley", "sv4d1h", "game_b", "Silent Valley Racing", _fall_silent, 80,
             ("racing",)),
     _Server("world-event", "we5j9n", "game_b", "World Event", _hold_event,

@@ -7,15 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from srvstat.analysis.parameters import Parameter, Without
-from srvstat.cli.options import (
-    OUTPUT,
-    AsOfOption,
-    OverwriteOption,
-    QuietOption,
-    RangeOption,
-    check_ending,
-    parse_instant_option,
-)
+from srvstat.cli import options
 from srvstat.cli.output import Outcome, show_progress
 from srvstat.cli.sources import (
     RejectOptions,
@@ -50,15 +42,15 @@ class ResultOptions:
     output: Annotated[
         str | None,
         replace(
-            OUTPUT,
+            options.OUTPUT,
             help="The file of the results, one line or row per server: .ndjson, .jsonl or"
             " .parquet.",
             metavar="FILE",
         ),
     ] = None
-    range: RangeOption = None
+    range: options.RangeOption = None
     as_of: Annotated[
-        AsOfOption,
+        options.AsOfOption,
         "The instant at which the window ends; later observations are skipped [default: the latest"
         " observation].",
     ] = None
@@ -126,7 +118,7 @@ class FolderOptions:
 
 
 def fleet(
-    options: Annotated[SourceOptions, Without("observations", "save_mapping")],
+    records: Annotated[SourceOptions, Without("observations", "save_mapping")],
     rows: Annotated[RejectOptions, Without("rejects", "strict")],
     results: ResultOptions,
     engine: EngineOptions,
@@ -139,8 +131,8 @@ def fleet(
             is_argument=True,
         ),
     ] = None,
-    overwrite: OverwriteOption = False,
-    quiet: QuietOption = False,
+    overwrite: options.OverwriteOption = False,
+    quiet: options.QuietOption = False,
 ) -> Outcome:
     """Compute the statistics of every server.
 
@@ -152,10 +144,10 @@ def fleet(
     """
     _check_outputs(results, folder)
     memory = engine.parse_memory()
-    parsed = parse_sources(replace(options, observations=sources), results.output, name="SOURCE")
+    parsed = parse_sources(replace(records, observations=sources), results.output, name="SOURCE")
     inputs = parsed.inputs
     chosen = parse_range(DEFAULT_RANGE if results.range is None else results.range)
-    instant = parse_instant_option("--as-of", results.as_of)
+    instant = options.parse_instant_option("--as-of", results.as_of)
     limit = rows.parse_limit()
     if results.output is not None:
         _check_results(results.output, inputs, overwrite=overwrite)
@@ -217,7 +209,7 @@ def _check_outputs(results: ResultOptions, folder: FolderOptions) -> None:
         raise UsageError(
             f"--snapshots {folder.snapshots}: is the file of the results; name a folder"
         )
-    check_ending(folder.snapshots)
+    options.check_ending(folder.snapshots)
 
 
 def _check_results(path: str, inputs: Inputs, *, overwrite: bool) -> None:

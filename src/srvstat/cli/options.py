@@ -57,8 +57,9 @@ RANGES: tuple[str, ...] = get_args(Range)
 def flatten(command: Callable[..., Outcome], variables: str = "") -> Callable[..., Outcome]:
     """Return a command whose groups of parameters are parameters of their own, for Typer.
 
-    A group is a dataclass. Options have environment variables with the prefix `variables`, if that
-    is not empty. An error of the API that the command raises becomes its answer.
+    A group is a dataclass, which the Python API fills too; Typer has no groups. Options have
+    environment variables with the prefix `variables`, if that is not empty. An error of the API
+    that the command raises becomes its answer.
     """
     groups: dict[str, tuple[Any, list[str]]] = {}
     taken: list[SignatureParameter] = []
