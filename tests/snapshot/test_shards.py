@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from conftest import AS_OF, DAY, Cli, build_in, csv, few_examples, ndjson, server
+from conftest import AS_OF, DAY, Build, Cli, build_in, csv, few_examples, ndjson, server
 from srvstat.contract.errors import OutputError, SnapshotError
 from srvstat.contract.requests import NAMESPACES, ServerReference
 from srvstat.contract.time import Window
@@ -218,6 +218,15 @@ def test_tables_and_differences_are_those_of_one_file(
         assert ROOT.sub(b"", several.stdout) == ROOT.sub(b"", one.stdout)
         assert (several.exit_code, several.stderr) == (one.exit_code, one.stderr)
         assert one.stdout
+
+
+def test_shards_need_no_observations(cli: Cli, build: Build, tmp_path: Path) -> None:
+    path = build([server("a")], [], "--allow-empty", f"--as-of={AS_OF}")
+    folder = write_shards(Path(path), tmp_path / "empty", 2)
+
+    info, of_file = (cli("snapshot", "info", "--json", str(one)).json for one in (folder, path))
+    assert info["firstObservedAt"] is info["lastObservedAt"] is None
+    assert info["servers"] == of_file["servers"] == 1
 
 
 def test_a_folder_has_the_identity_of_its_manifest(shards: Path) -> None:

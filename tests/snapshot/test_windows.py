@@ -166,6 +166,16 @@ def test_answers_follow_from_the_observations(
     assert answer == [expected_of[name] for name in [*names, names[0]]]
 
 
+def test_a_median_of_more_players_than_blocks_count_is_read_from_the_blocks(build: Build) -> None:
+    rows = [("a", AS_OF - DAY + at, 5_000 + at * 37 % 101) for at in range(5_000)]
+    window = Window(AS_OF - DAY + 99, AS_OF)
+
+    with closing(open_file(build([server("a")], rows))) as snapshot:
+        found = compute_window_statistics(snapshot, find_servers(snapshot, "a"), window)
+
+    assert found == [compute_statistics([players for _, _, players in rows[100:]])]
+
+
 def test_servers_removed_from_memory_are_read_again(build: Build) -> None:
     names = ["s0", "s1", "s2", "s3"]
     path = build([server(name) for name in names], [(name, AS_OF, 5) for name in names])
