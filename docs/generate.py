@@ -9,6 +9,7 @@ and fails if a file is out of date.
 
 import argparse
 import fcntl
+import gzip
 import json
 import os
 import pty
@@ -29,10 +30,11 @@ from typer.core import TyperGroup, TyperOption
 from typer.main import get_command
 from typer.models import Context
 
+import demo_data
 import manual_pages
-from srvstat.cli import demo
 from srvstat.cli.app import app
 from srvstat.cli.app import main as run_srvstat
+from srvstat.cli.demo import read_demo_file, write_demo
 from srvstat.cli.options import DEFAULT_SNAPSHOT, SNAPSHOT_VARIABLE
 from srvstat.contract.errors import ApiError, SrvstatError
 
@@ -74,16 +76,26 @@ def _list_other_files() -> Iterator[tuple[Path, bytes]]:
         yield ROOT / "docs" / "man" / name, page
     for name, script in manual_pages.list_completion_scripts():
         yield ROOT / "docs" / "completions" / name, script
-    yield ROOT / "fixtures" / "servers.ndjson", demo.build_servers_file()
-    yield ROOT / "fixtures" / "observations.csv", demo.build_observations_file()
-    yield ROOT / "fixtures" / "access.toml", demo.build_access_file()
+    made = {
+        "servers.ndjson": demo_data.build_servers_file(),
+        "observations.csv": demo_data.build_observations_file(),
+        "access.toml": read_demo_file("access.toml"),
+    }
+    for name, content in made.items():
+        yield ROOT / "fixtures" / name, content
+    folder = ROOT / "src" / "srvstat" / "cli" / "demo_files"
+    yield folder / "servers.ndjson", made["servers.ndjson"]
+    if read_demo_file("observations.csv") != made["observations.csv"]:
+        # Versions of zlib compress differently.
+        packed = gzip.compress(made["observations.csv"], mtime=0)
+        yield folder / "observations.csv.gz", packed
 
 
 def _draw_pictures() -> Iterator[tuple[Path, bytes]]:
     """Yield the pictures that the examples of docs/pictures.md write."""
     text = (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as directory:
-        snapshot = demo.write_demo(directory)
+        snapshot = write_demo(directory)
         for words, name in _PLOT.findall(text):
             path = Path(directory) / name
             run_srvstat(["plot", *shlex.split(words), "--snapshot", snapshot, "-o", str(path)])

@@ -20,8 +20,8 @@ import ijson
 import pytest
 from hypothesis import settings
 
-from srvstat.cli import demo
 from srvstat.cli.app import main
+from srvstat.cli.demo import read_demo_file
 from support.process import replace_descriptor, start_quick_srvstat, stop_quick_srvstat
 from support.records import AS_OF, DAY, csv, ndjson, server
 
@@ -191,8 +191,8 @@ def build(tmp_path: Path, cli: Cli) -> Build:
 def demo_snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the snapshot of the demo's fleet."""
     directory = tmp_path_factory.mktemp("demo")
-    (directory / "servers.ndjson").write_bytes(demo.build_servers_file())
-    (directory / "observations.csv").write_bytes(demo.build_observations_file())
+    (directory / "servers.ndjson").write_bytes(read_demo_file("servers.ndjson"))
+    (directory / "observations.csv").write_bytes(read_demo_file("observations.csv"))
     sources = ["--servers", "servers.ndjson", "--observations", "observations.csv"]
     with chdir(directory):
         assert main(["snapshot", "build", "snapshot.db", *sources, "--quiet"]) == 0

@@ -18,7 +18,7 @@ import srvstat
 from conftest import AS_OF, ROOT, Build, Cli, server
 from generate import find_drift
 from srvstat.cli.app import COMMANDS, Group
-from srvstat.cli.demo import build_access_file
+from srvstat.cli.demo import read_demo_file
 from srvstat.contract.errors import SrvstatError
 
 pytestmark = pytest.mark.slow
@@ -194,11 +194,11 @@ def _files(build: Build, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     Path("cut.har").write_bytes(b'{"log":{"entries":[')
     Path("other.har").write_bytes(b"{}")
     Path("own.csv").write_text("date;lobby\n2026-03-01;5\n")
-    Path("access.toml").write_bytes(build_access_file())
+    Path("access.toml").write_bytes(read_demo_file("access.toml"))
     Path("range").mkdir()
     Path("range/access.toml").write_text(BAD_RANGE)
     Path("keys").mkdir()
-    Path("keys/access.toml").write_bytes(b"keys = []\n" + build_access_file())
+    Path("keys/access.toml").write_bytes(b"keys = []\n" + read_demo_file("access.toml"))
 
 
 @pytest.mark.usefixtures("_files")

@@ -16,7 +16,7 @@ import pytest
 
 import srvstat
 from conftest import DAY, Cli
-from srvstat.cli.demo import IDS
+from srvstat.cli.demo import list_ids
 from srvstat.documents.document import RowDocument, encode_rows
 
 
@@ -345,7 +345,7 @@ def test_an_exception_in_a_with_block_closes_the_snapshot(demo_snapshot: str) ->
 
 
 def test_threads_may_share_a_snapshot(demo_snapshot: str) -> None:
-    questions = list(islice(permutations(IDS, 3), 100))
+    questions = list(islice(permutations(list_ids(), 3), 100))
     with srvstat.open_snapshot(demo_snapshot) as alone:
         expected = [alone.compare(question, range="90d").to_json() for question in questions]
 

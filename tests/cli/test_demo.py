@@ -8,7 +8,7 @@ import pytest
 import srvstat
 from conftest import AS_OF, Build, Cli, server
 from conftest import srvstat as run_srvstat
-from srvstat.cli.demo import IDS, build_observations_file
+from srvstat.cli.demo import list_ids, read_demo_file
 
 pytestmark = pytest.mark.slow
 
@@ -111,12 +111,12 @@ def test_the_demo_refuses_another_snapshot(cli: Cli, build: Build) -> None:
 
 def test_the_servers_of_the_demo_show_values_that_clients_forget(demo_snapshot: str) -> None:
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
-        details = {name: snapshot.get(name).data for name in IDS}
+        details = {name: snapshot.get(name).data for name in list_ids()}
         year, month, week = (
             snapshot.compare(["world-event", "silent-valley"], range=name).data
             for name in ("1y", "30d", "7d")
         )
-    lines = build_observations_file().decode("ascii").splitlines()
+    lines = read_demo_file("observations.csv").decode("ascii").splitlines()
     *_, last = (line for line in lines if line.startswith("flaky-arena,"))
 
     assert {detail.iconUrl is None for detail in details.values()} == {True, False}

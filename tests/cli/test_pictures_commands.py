@@ -14,7 +14,7 @@ import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, server
 from srvstat.analysis.growth import choose_growth_step
-from srvstat.cli.demo import IDS
+from srvstat.cli.demo import list_ids
 from srvstat.contract.time import Window
 
 NAMES = ["harbor-city", "hostile-host", "empty-plains", "old-guard"]
@@ -122,7 +122,7 @@ def test_a_report_chooses_a_range_a_title_and_steps(cli: Cli) -> None:
     [
         (["old-guard"], 2, "error: give -o FILE for the page, or --json for the data"),
         (["-o", "new.html"], 2, "error: no server; give IDENTIFIER…\n"),
-        ([*IDS[:6], "--json"], 2, "error: servers: 6 given, at most 5 can be drawn\n"),
+        ([*list_ids()[:6], "--json"], 2, "error: servers: 6 given, at most 5 can be drawn\n"),
         (["old-guard", "--json", "--range=8"], 2, '--range: "8" is not a number of hours'),
         (["old-guard", "--json", "--range=7d", "--from=1"], 2, "can't be combined"),
         (

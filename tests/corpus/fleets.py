@@ -9,8 +9,8 @@ from contextlib import chdir
 from functools import cache
 from pathlib import Path
 
-from srvstat.cli import demo
 from srvstat.cli.app import main
+from srvstat.cli.demo import read_demo_file
 from support.process import replace_descriptor
 from support.records import AS_OF, DAY, csv, ndjson, server
 
@@ -28,9 +28,9 @@ def prepare_files() -> Path:
     directory = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, directory)
     files = {
-        "demo.ndjson": demo.build_servers_file(),
-        "demo.csv": demo.build_observations_file(),
-        "access.toml": demo.build_access_file(),
+        "demo.ndjson": read_demo_file("servers.ndjson"),
+        "demo.csv": read_demo_file("observations.csv"),
+        "access.toml": read_demo_file("access.toml"),
         "regular.ndjson": ndjson(server(f"srv-{number}") for number in range(1, 5)),
         "regular.csv": csv(observe_every_five_minutes()),
         "wide.ndjson": ndjson(describe_odd_servers()),
