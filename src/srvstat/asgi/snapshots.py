@@ -298,7 +298,7 @@ def _open_in_workers(
                 check(checked)
                 for worker in workers:
                     files[worker] = worker.submit(_open_completely, path).result()
-                if all(file.is_same_as(checked) for file in files.values()):
+                if all(file.file_row == checked.file_row for file in files.values()):
                     return files
         except BaseException:
             _close(files)

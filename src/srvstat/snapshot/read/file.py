@@ -138,10 +138,6 @@ class SnapshotBase:
         """The first instant that a bundle covers; None for a whole snapshot."""
         return self.file_row.covered_from
 
-    def is_same_as(self, other: "SnapshotBase") -> bool:
-        """Check whether both have equal content and equal counts of their sources."""
-        return self.file_row == other.file_row
-
     def get_detail(self, server: ServerRow) -> ServerDetail:
         """Return a server's public record."""
         with self.convert_decode_errors(server.title):
@@ -213,7 +209,7 @@ class SnapshotFile(SnapshotBase):
         """
         self.connection.forget_pages()
         again = type(self)(self.connection)
-        if not again.is_same_as(self):
+        if again.file_row != self.file_row:
             raise self.build_damage_error(FILE_ROW)
         return again
 

@@ -39,7 +39,7 @@ def open_snapshot(path: str) -> Snapshot:
     """
     if not path or not os.path.isdir(path):
         return open_file(path)
-    return ShardedSnapshot(path, read_manifest(path))
+    return ShardedSnapshot(path, _read_manifest(path))
 
 
 def identify_snapshot(path: str) -> Identity:
@@ -65,7 +65,7 @@ class _ManifestError(ValueError):
     """The manifest was damaged or forged. The message gives the reason."""
 
 
-def read_manifest(folder: str) -> "Manifest":
+def _read_manifest(folder: str) -> "Manifest":
     """Return the verified manifest in a folder.
 
     Raises SnapshotError.
@@ -89,7 +89,7 @@ def read_manifest(folder: str) -> "Manifest":
     return manifest
 
 
-def build_file_row(manifest: "Manifest") -> FileRow:
+def _build_file_row(manifest: "Manifest") -> FileRow:
     """Return what a manifest has of the row of a file; an update needs more."""
     return FileRow(
         as_of=manifest.as_of,
@@ -168,7 +168,7 @@ class ShardedSnapshot(SnapshotBase):
     """
 
     def __init__(self, folder: str, manifest: "Manifest") -> None:
-        super().__init__(folder, build_file_row(manifest))
+        super().__init__(folder, _build_file_row(manifest))
         self.shards: tuple[ManifestShard, ...] = manifest.shards
         """The shards in the order of their numbers."""
         self._files: dict[int, SnapshotFile] = {}
