@@ -31,13 +31,7 @@ from srvstat.asgi.headers import (
 from srvstat.asgi.log import Log, Recorder, hide_keys, store_request
 from srvstat.asgi.rehearsal import DroppedError, Rehearsal
 from srvstat.asgi.snapshots import Generation, ServedSnapshot, Work
-from srvstat.contract import errors, http
-from srvstat.contract.requests import (
-    MAX_BODY_BYTES,
-    CompareRequest,
-    ServerReference,
-    parse_compare_request,
-)
+from srvstat.contract import errors, http, requests
 from srvstat.contract.responses import HealthResponse, UnavailableResponse, encode_comparison
 from srvstat.contract.time import format_instant
 from srvstat.documents.support import Recording, StoredResponse
@@ -263,20 +257,20 @@ class Service:
         if target and self.rehearsal:
             self.rehearsal.rehearse(head.headers, entry, headers)
         target = http.check_method(head.method, target)
-        question: ServerReference | CompareRequest
+        question: requests.ServerReference | requests.CompareRequest
         if target.operation == "getServer":
             question = http.parse_get_server(head, target.identifier)
             entry["servers"] = _format_references((question,), exchange.key_filter)
         else:
             http.check_compare_head(head)
             exchange.body = await _read_body(request, headers)
-            question = parse_compare_request(exchange.body)
+            question = requests.parse_compare_request(exchange.body)
             entry["servers"] = _format_references(question.servers, exchange.key_filter)
             entry["range"] = question.range
         if caller.plan:
             caller.plan.check_request(question)
         exchange.generation = generation = await self.snapshot.get_generation()
-        if isinstance(question, ServerReference):
+        if isinstance(question, requests.ServerReference):
             return await self.snapshot.answer_get_server(generation, question)
         results = await self.snapshot.answer_comparison(generation, question)
         return encode_comparison(question.range, results)
@@ -290,7 +284,9 @@ def _format_address(client: tuple[str, int] | None) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _format_references(references: tuple[ServerReference, ...], key_filter: KeyFilter) -> list[str]:
+def _format_references(
+    references: tuple[requests.ServerReference, ...], key_filter: KeyFilter
+) -> list[str]:
     """Format references for the log: `cfxId:abc123`."""
     return [
         f"{each.by}:{HIDDEN if key_filter.has_key(each.identifier) else each.identifier}"
@@ -308,7 +304,7 @@ async def _read_body(request: Request, headers: dict[str, str]) -> bytes:
         async with asyncio.timeout(BODY_SECONDS):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > MAX_BODY_BYTES:
+                if len(body) > requests.MAX_BODY_BYTES:
                     break
     except TimeoutError:
         headers["connection"] = "close"

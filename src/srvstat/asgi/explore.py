@@ -19,14 +19,8 @@ from srvstat.analysis.windows import find_previous
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.headers import MEDIA_TYPES, PAGE_HEADERS
 from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
-from srvstat.contract import http, wire
+from srvstat.contract import http, requests, wire
 from srvstat.contract.errors import InvalidRequestError
-from srvstat.contract.requests import (
-    MAX_SERVERS,
-    ServerReference,
-    parse_range,
-    parse_server_reference,
-)
 from srvstat.contract.time import DEFAULT_RANGE, Range, find_window
 from srvstat.operations.access import Plan
 from srvstat.operations.answers import check_coverage, resolve_servers
@@ -69,7 +63,7 @@ class _AboutServers(NamedTuple):
     """The timeline or the statistics of servers in the window of a range."""
 
     with_statistics: bool
-    servers: tuple[ServerReference, ...]
+    servers: tuple[requests.ServerReference, ...]
     range: Range
 
     def check_plan(self, plan: Plan, as_of: int) -> None:
@@ -118,16 +112,18 @@ def _parse_servers(query: bytes, *, with_statistics: bool) -> _AboutServers:
     """
     pairs = list(http.split_query(query, known=("id", "range")))
     ids = [value for name, value in pairs if name == "id"]
-    if not 1 <= len(ids) <= MAX_SERVERS:
-        raise InvalidRequestError(f"query: {len(ids)} given as id, 1 to {MAX_SERVERS} needed")
+    if not 1 <= len(ids) <= requests.MAX_SERVERS:
+        raise InvalidRequestError(
+            f"query: {len(ids)} given as id, 1 to {requests.MAX_SERVERS} needed"
+        )
     if len(set(ids)) < len(ids):
         raise InvalidRequestError("query: an id is repeated")
     ranges = [value for name, value in pairs if name == "range"]
     if len(ranges) > 1:
         raise InvalidRequestError("query: range is repeated")
-    servers = tuple(map(parse_server_reference, ids))
+    servers = tuple(map(requests.parse_server_reference, ids))
     return _AboutServers(
-        with_statistics, servers, parse_range(ranges[0] if ranges else DEFAULT_RANGE)
+        with_statistics, servers, requests.parse_range(ranges[0] if ranges else DEFAULT_RANGE)
     )
 
 

@@ -9,18 +9,13 @@ from contextlib import suppress
 from typing import Any
 
 from srvstat.asgi import RehearsalSettings
-from srvstat.contract.errors import (
-    ApiError,
-    GatewayUnauthorizedError,
-    InternalError,
-    RateLimitedError,
-)
+from srvstat.contract import errors
 from srvstat.contract.http import Headers, find_values
 
 _CODE = re.compile(rb'[ \t]*code[ \t]*=[ \t]*("?)([0-9]{3})\1[ \t]*(?:;.*)?', re.IGNORECASE)
 
-_ERRORS: Mapping[bytes, type[ApiError]] = {
-    b"%d" % kind.http_status: kind for kind in ApiError.__subclasses__()
+_ERRORS: Mapping[bytes, type[errors.ApiError]] = {
+    b"%d" % kind.http_status: kind for kind in errors.ApiError.__subclasses__()
 }
 """The errors of the contract by the code that a request prefers.
 
@@ -79,7 +74,7 @@ class Rehearsal:
             raise DroppedError
         if fails:
             entry["rehearsed"] = "fail"
-            raise InternalError("rehearsed by --fail")
+            raise errors.InternalError("rehearsed by --fail")
 
     async def hold(self, entry: Mapping[str, Any], started: float) -> None:
         """Wait until the answer may be sent, or the service stops.
@@ -96,12 +91,12 @@ class Rehearsal:
         self._stopping.set()
 
 
-def _adapt_limit(error: ApiError, headers: dict[str, str]) -> ApiError:
+def _adapt_limit(error: errors.ApiError, headers: dict[str, str]) -> errors.ApiError:
     """Return an error, after changing headers of the plan's limit that contradict it."""
     plan, limit, _ = headers.get("ratelimit", "").partition(";")
-    if limit and isinstance(error, RateLimitedError):
+    if limit and isinstance(error, errors.RateLimitedError):
         headers["ratelimit"] = f"{plan};r=0;t={error.retry_after}"
-    elif limit and isinstance(error, GatewayUnauthorizedError):
+    elif limit and isinstance(error, errors.GatewayUnauthorizedError):
         del headers["ratelimit"], headers["ratelimit-policy"]
     return error
 

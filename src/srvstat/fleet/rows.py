@@ -10,14 +10,7 @@ import pyarrow as pa
 from pyarrow.parquet import FileMetaData
 
 from srvstat.contract.time import LATEST, YEAR_2001
-from srvstat.sources.parquet import (
-    Columns,
-    choose_columns,
-    get_value_type,
-    has_no_zone,
-    is_text,
-    read_record_batches,
-)
+from srvstat.sources import parquet
 from srvstat.sources.registry import KINDS
 from srvstat.sources.source import Batch, Reject, Source, quote_identifier, read_batches
 from srvstat.sources.values import SECONDS
@@ -144,9 +137,9 @@ def find_native_columns(source: Source, metadata: FileMetaData) -> NativeColumns
     is_found = all(folded.count(name.lower()) == 1 and name in schema.names for name in wanted)
     if mapping.is_wide or not is_found:
         return None
-    choose_columns(source, schema)
-    id_type, at_type, players_type = (get_value_type(schema, name) for name in wanted)
-    is_plain = is_text(id_type) and pa.types.is_integer(players_type)
+    parquet.choose_columns(source, schema)
+    id_type, at_type, players_type = (parquet.get_value_type(schema, name) for name in wanted)
+    is_plain = parquet.is_text(id_type) and pa.types.is_integer(players_type)
     columns = NativeColumns(*wanted, at_type)
     if is_plain and pa.types.is_integer(at_type):
         if mapping.time_unit == "s":
@@ -155,7 +148,7 @@ def find_native_columns(source: Source, metadata: FileMetaData) -> NativeColumns
         least, _ = _find_ends(metadata, mapping.at)
         return columns if least >= columns.first else None
     is_instant = pa.types.is_timestamp(at_type) and at_type.unit in {"ms", "us", "ns"}
-    has_zone = not has_no_zone(at_type) or mapping.time_zone == "UTC"
+    has_zone = not parquet.has_no_zone(at_type) or mapping.time_zone == "UTC"
     if is_plain and is_instant and has_zone and _can_represent(metadata, columns):
         return columns
     return None
@@ -210,10 +203,10 @@ def judge_rows(
     `stored` has the columns of identifiers, times, players and positions. `source` has the same
     columns as the sources of the rows.
     """
-    names = Columns(columns.id, columns.at, [columns.players])
+    names = parquet.Columns(columns.id, columns.at, [columns.players])
     for batch in stored:
         positions = batch.column(3)
-        for judged in read_record_batches(source, names, [batch.select([0, 1, 2])]):
+        for judged in parquet.read_record_batches(source, names, [batch.select([0, 1, 2])]):
             remarks.skipped.update(judged.skipped)
             for reject in judged.rejects:
                 remarks.add_reject(positions[reject.place - 1].as_py(), reject)

@@ -2,14 +2,9 @@
 
 from collections.abc import Sequence
 
+from srvstat.contract import responses
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.responses import (
-    CompareResponse,
-    ServerResponse,
-    ServerResult,
-    build_result,
-)
 from srvstat.contract.time import BEFORE_ALL, Range, Window, find_window, format_instant
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.read.windows import compute_window_statistics
@@ -36,18 +31,18 @@ class NotInBundleError(SnapshotError):
     """
 
 
-def get_server(snapshot: Snapshot, request: ServerReference) -> ServerResponse:
+def get_server(snapshot: Snapshot, request: ServerReference) -> responses.ServerResponse:
     """Answer Get Server (specification, section 4.1).
 
     Raises UnknownServerError, NotInBundleError, SnapshotError.
     """
     (server,) = resolve_servers(snapshot, [request])
-    return ServerResponse(data=snapshot.get_detail(server))
+    return responses.ServerResponse(data=snapshot.get_detail(server))
 
 
 def compare(
     snapshot: Snapshot, request: CompareRequest, *, at: int | None = None
-) -> CompareResponse:
+) -> responses.CompareResponse:
     """Answer Compare Servers (specification, section 4.2).
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of (D3).
@@ -58,7 +53,7 @@ def compare(
         results = compute_results(snapshot, request.servers, request.range, at=at)
     except UnknownServerError as error:
         raise error.with_place(request) from None
-    return CompareResponse(range=request.range, data=tuple(results))
+    return responses.CompareResponse(range=request.range, data=tuple(results))
 
 
 def compute_results(
@@ -67,7 +62,7 @@ def compute_results(
     range: Range,
     *,
     at: int | None = None,
-) -> list[ServerResult]:
+) -> list[responses.ServerResult]:
     """Compute the results of servers over a range, in the order of the references.
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of (D3).
@@ -83,7 +78,7 @@ def compute_results(
 
 def compute_server_results(
     snapshot: Snapshot, servers: Sequence[ServerRow], range: Range, *, at: int
-) -> list[ServerResult]:
+) -> list[responses.ServerResult]:
     """Compute the results of servers of a snapshot over a range, as of `at`.
 
     The caller checks that a bundle covers the window.
@@ -92,7 +87,7 @@ def compute_server_results(
     """
     statistics = compute_window_statistics(snapshot, servers, find_window(range, at))
     return [
-        build_result(server.id, server.cfx_id, server.players_current, range, figures)
+        responses.build_result(server.id, server.cfx_id, server.players_current, range, figures)
         for server, figures in zip(servers, statistics, strict=True)
     ]
 

@@ -16,13 +16,8 @@ import pyarrow as pa
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.paths import convert_errors
+from srvstat.sources import parquet
 from srvstat.sources.mapping import SAMPLE_ROWS, Sample, describe_repeated
-from srvstat.sources.parquet import (
-    Columns,
-    build_sample,
-    choose_columns,
-    read_record_batches,
-)
 from srvstat.sources.source import NO_TABLE, Batch, Source, build_query, quote_identifier
 from srvstat.sources.values import is_utf8
 
@@ -55,7 +50,7 @@ def read_sample(source: Source) -> Sample:
     """
     with _open_database(source) as connection:
         rows = connection.sql(f"FROM ({_check_query(source, connection)}\n) LIMIT {SAMPLE_ROWS}")
-        return build_sample(rows.columns, rows.to_arrow_table())
+        return parquet.build_sample(rows.columns, rows.to_arrow_table())
 
 
 @contextmanager
@@ -96,12 +91,12 @@ def _read_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> Iter
     query = _check_query(source, connection)
     # Without rows, to find the columns before the query is run.
     empty = connection.sql(f"SELECT * FROM ({query}\n) AS rows LIMIT 0").to_arrow_table()  # noqa: S608 - the user's own query
-    columns = choose_columns(source, empty.schema, any_case=True)
+    columns = parquet.choose_columns(source, empty.schema, any_case=True)
     _check_repeated(source, columns, connection.sql(query).columns, empty.schema.names)
     chosen = ", ".join(map(quote_identifier, columns.names))
     rows = connection.sql(f"SELECT {chosen} FROM ({query}\n) AS rows")  # noqa: S608 - see above
     with closing(_fetch(source, connection, rows, columns.rows_per_batch)) as record_batches:
-        yield from read_record_batches(source, columns, record_batches)
+        yield from parquet.read_record_batches(source, columns, record_batches)
 
 
 def _check_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> str:
@@ -118,7 +113,7 @@ def _check_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> str
 
 
 def _check_repeated(
-    source: Source, columns: Columns, names: Sequence[str], unique_names: Sequence[str]
+    source: Source, columns: parquet.Columns, names: Sequence[str], unique_names: Sequence[str]
 ) -> None:
     """Check that a query does not repeat the name of a column to read; DuckDB renames repeats."""
     chosen = {name.lower() for name in columns.names}

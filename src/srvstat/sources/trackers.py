@@ -29,15 +29,8 @@ from urllib.parse import quote
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.contract.time import LATEST, YEAR_2001
-from srvstat.files.json_stream import (
-    Events,
-    Problem,
-    array_of,
-    read_items,
-    read_keys,
-    read_value,
-    skip_value,
-)
+from srvstat.files import json_stream
+from srvstat.files.json_stream import Problem
 from srvstat.files.paths import convert_errors, identify_file
 from srvstat.files.reading import STDIN
 from srvstat.sources.json import Point, collect_batches, read_events
@@ -177,7 +170,7 @@ def read_minetrack_records(source: Source) -> list[PartialRecord]:
     Raises SourceError if the source can't be read, or for a server without name or address.
     """
     events = read_events(source)
-    found = read_value(events, array_of({"name": None, "ip": None}))
+    found = json_stream.read_value(events, json_stream.array_of({"name": None, "ip": None}))
     if not isinstance(found, list) or next(events, None):
         raise SourceError(
             f"{source.title}: must be an array of servers, as in Minetrack's servers.json"
@@ -242,26 +235,26 @@ def _read_battlemetrics_points(source: Source, server_id: str) -> Iterator[Point
         if event != "start_map":
             raise SourceError(f"{source.title}: {_NOT_BATTLEMETRICS}")
         has_data = False
-        for key in read_keys(events):
+        for key in json_stream.read_keys(events):
             if key == "data":
                 has_data = True
                 if next(events)[0] != "start_array":
                     raise SourceError(f"{source.title}: {_NOT_BATTLEMETRICS}")
-                for item in read_items(events):
-                    yield _build_point(server_id, read_value(item, _POINT))
+                for item in json_stream.read_items(events):
+                    yield _build_point(server_id, json_stream.read_value(item, _POINT))
             elif key == "errors":
                 raise SourceError(
                     f"{source.title}: an error of BattleMetrics: {_describe_error(events)}"
                 )
             else:
-                skip_value(events)
+                json_stream.skip_value(events)
         if not has_data:
             raise SourceError(f"{source.title}: {_NOT_BATTLEMETRICS}")
 
 
-def _describe_error(events: Events) -> str:
+def _describe_error(events: json_stream.Events) -> str:
     """Return the text of the first error of an answer."""
-    errors = read_value(events, array_of({"title": None, "detail": None}))
+    errors = json_stream.read_value(events, json_stream.array_of({"title": None, "detail": None}))
     first = errors[0] if isinstance(errors, list) and errors else None
     texts = first.values() if isinstance(first, dict) else ()
     return ": ".join(text for text in texts if isinstance(text, str)) or "unknown"
@@ -323,15 +316,15 @@ def _read_prometheus_answers(source: Source) -> Iterator[_Sample]:
         if event != "start_map":
             raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
         has_result, message = False, None
-        for key in read_keys(events):
+        for key in json_stream.read_keys(events):
             if key == "data":
                 has_result = yield from _read_data(source, events)
             elif key == "error":
-                message = read_value(events, None)
+                message = json_stream.read_value(events, None)
             elif key == "warnings":
-                _report_warnings(source, read_value(events, array_of(None)))
+                _report_warnings(source, json_stream.read_value(events, json_stream.array_of(None)))
             else:
-                skip_value(events)
+                json_stream.skip_value(events)
         if message is not None:
             reason = message if isinstance(message, str) else "unknown"
             raise SourceError(f"{source.title}: an error of Prometheus: {reason}")
@@ -339,20 +332,20 @@ def _read_prometheus_answers(source: Source) -> Iterator[_Sample]:
             raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
 
 
-def _read_data(source: Source, events: Events) -> Generator[_Sample, None, bool]:
+def _read_data(source: Source, events: json_stream.Events) -> Generator[_Sample, None, bool]:
     """Yield the samples of an answer's `data`; return whether it has a `result`."""
     if next(events)[0] != "start_map":
         raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
     has_result = False
-    for key in read_keys(events):
+    for key in json_stream.read_keys(events):
         if key != "result":
-            skip_value(events)
+            json_stream.skip_value(events)
             continue
         has_result = True
         if next(events)[0] != "start_array":
             raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
         numbers: dict[str, int] = {}
-        for number, item in enumerate(read_items(events), 1):
+        for number, item in enumerate(json_stream.read_items(events), 1):
             if next(item)[0] != "start_map":
                 raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
             yield from _read_series(_Series(source, number, numbers), item)
@@ -400,32 +393,36 @@ class _Series(NamedTuple):
         return SourceError(f"{self.source.title}, series {self.number}: {reason}")
 
 
-def _read_series(series: _Series, events: Events) -> Iterator[_Sample]:
+def _read_series(series: _Series, events: json_stream.Events) -> Iterator[_Sample]:
     server_id = None
-    for key in read_keys(events):
+    for key in json_stream.read_keys(events):
         if key == "metric":
             server_id = series.find_server_id(_read_labels(series, events))
         elif key not in _SAMPLE_KEYS:
-            skip_value(events)
+            json_stream.skip_value(events)
         elif server_id is None:
             raise series.build_error("must begin with `metric`")
         elif key in ("value", "histogram"):
-            yield _build_sample(key, server_id, read_value(events, array_of(None)))
+            yield _build_sample(
+                key, server_id, json_stream.read_value(events, json_stream.array_of(None))
+            )
         elif next(events)[0] == "start_array":
-            for item in read_items(events):
-                yield _build_sample(key, server_id, read_value(item, array_of(None)))
+            for item in json_stream.read_items(events):
+                yield _build_sample(
+                    key, server_id, json_stream.read_value(item, json_stream.array_of(None))
+                )
         else:
             raise series.build_error(f"`{key}` must be an array")
 
 
-def _read_labels(series: _Series, events: Events) -> dict[str, Any]:
+def _read_labels(series: _Series, events: json_stream.Events) -> dict[str, Any]:
     if next(events)[0] != "start_map":
         raise series.build_error("`metric` must be an object")
     labels: dict[str, Any] = {}
-    for name in read_keys(events):
+    for name in json_stream.read_keys(events):
         if name in labels:
             raise series.build_error(f"the label {name} is repeated")
-        labels[name] = read_value(events, None)
+        labels[name] = json_stream.read_value(events, None)
     return labels
 
 
@@ -494,9 +491,9 @@ def _read_cfx_answers(source: Source) -> Iterator[Any]:
     events = read_events(source)
     for first in events:
         if first[0] == "start_array":
-            yield from array_of(_CFX_ANSWER)(events)
+            yield from json_stream.array_of(_CFX_ANSWER)(events)
         else:
-            yield read_value(chain([first], events), _CFX_ANSWER)
+            yield json_stream.read_value(chain([first], events), _CFX_ANSWER)
 
 
 def _build_cfx_record(answer: Any) -> PartialRecord:

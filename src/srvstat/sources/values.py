@@ -8,16 +8,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from srvstat.contract import time
 from srvstat.contract.arrays import Numbers
-from srvstat.contract.time import (
-    DAY_MS,
-    LATEST,
-    NO_TIME_ZONE,
-    OUTSIDE_YEARS,
-    YEAR_2001,
-    InstantError,
-    parse_instant,
-)
 from srvstat.contract.wire import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH, MAX_SAFE_INTEGER
 
 TimeUnit = Literal["s", "ms"]
@@ -40,7 +32,7 @@ LOOKS_LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like mill
 LOOKS_LIKE_THOUSANDS = "a point before three zeros could separate thousands"
 NOT_AN_INSTANT = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
 
-SECONDS = range(YEAR_2001 // 1000, LATEST // 1000 + 1)
+SECONDS = range(time.YEAR_2001 // 1000, time.LATEST // 1000 + 1)
 """The instants from 2001 to 9999 as seconds."""
 
 EMPTY = frozenset({"", "na", "nan", "null", "none", r"\n"})
@@ -82,7 +74,7 @@ def parse_strict_time(text: str) -> int:
 
     Raises InstantError.
     """
-    return parse_number(text) if _STRICT_NUMBER.fullmatch(text) else parse_instant(text)
+    return parse_number(text) if _STRICT_NUMBER.fullmatch(text) else time.parse_instant(text)
 
 
 def parse_strict_count(text: str) -> int:
@@ -109,12 +101,12 @@ def parse_time(text: str, unit: TimeUnit | None = None, zone: str | None = None)
         return _convert_number(number[1], number[2] or "", unit, zone)
     match = _CALENDAR.fullmatch(text)
     if match is None:
-        raise InstantError(NOT_AN_INSTANT)
+        raise time.InstantError(NOT_AN_INSTANT)
     written = f"{match['day']}T{match['clock'] or '00:00'}"
     if match["utc"]:
-        return parse_instant(f"{written}Z")
+        return time.parse_instant(f"{written}Z")
     if match["hours"]:
-        return parse_instant(f"{written}{match['hours']}:{match['minutes'] or '00'}")
+        return time.parse_instant(f"{written}{match['hours']}:{match['minutes'] or '00'}")
     return _parse_local(written, zone)
 
 
@@ -140,13 +132,13 @@ def _convert_number(digits: str, fraction: str, unit: TimeUnit | None, zone: str
         return parse_number(digits, fraction, zone)
     if unit == "s":
         # A longer number is no instant in milliseconds either.
-        if len(digits) <= len(str(LATEST)) and int(digits) > LATEST // 1000:
-            raise InstantError(LOOKS_LIKE_MILLISECONDS)
-        return parse_instant(digits + f"{fraction}000"[:3])
-    at = parse_instant(digits)
+        if len(digits) <= len(str(time.LATEST)) and int(digits) > time.LATEST // 1000:
+            raise time.InstantError(LOOKS_LIKE_MILLISECONDS)
+        return time.parse_instant(digits + f"{fraction}000"[:3])
+    at = time.parse_instant(digits)
     # A column in milliseconds may have seconds among them, which would be in 1970.
     if at in SECONDS:
-        raise InstantError(LOOKS_LIKE_SECONDS)
+        raise time.InstantError(LOOKS_LIKE_SECONDS)
     return at
 
 
@@ -160,9 +152,9 @@ def parse_number(digits: str, fraction: str = "", zone: str | None = None) -> in
     """
     if len(digits) == len("YYYYMMDD") and not fraction.strip("0") and (day := _find_day(digits)):
         return _parse_local(f"{day}T00:00", zone)
-    at = parse_instant(digits)
-    if at < YEAR_2001:
-        raise InstantError(LOOKS_LIKE_SECONDS if at in SECONDS else BEFORE_2001)
+    at = time.parse_instant(digits)
+    if at < time.YEAR_2001:
+        raise time.InstantError(LOOKS_LIKE_SECONDS if at in SECONDS else BEFORE_2001)
     return at
 
 
@@ -179,8 +171,8 @@ def _parse_local(written: str, zone: str | None) -> int:
     Raises InstantError.
     """
     if zone is None:
-        raise InstantError(NO_TIME_ZONE)
-    return convert_local_time(parse_instant(f"{written}Z"), zone)
+        raise time.InstantError(time.NO_TIME_ZONE)
+    return convert_local_time(time.parse_instant(f"{written}Z"), zone)
 
 
 def convert_local_times(local_times: Numbers, zone: str) -> Numbers:
@@ -188,10 +180,10 @@ def convert_local_times(local_times: Numbers, zone: str) -> Numbers:
 
     Raises InstantError if one of them is invalid.
     """
-    days, of_row = np.unique(local_times // DAY_MS, return_inverse=True)
+    days, of_row = np.unique(local_times // time.DAY_MS, return_inverse=True)
     offsets = [_find_offset_of_day(day, zone) for day in days.tolist()]
     # On the first and the last day, an instant can be outside the years.
-    if None in offsets or not 0 < days[0] <= days[-1] < LATEST // DAY_MS:
+    if None in offsets or not 0 < days[0] <= days[-1] < time.LATEST // time.DAY_MS:
         return np.array([convert_local_time(at, zone) for at in local_times.tolist()])
     return np.subtract(local_times, np.array(offsets, np.int64)[of_row])
 
@@ -203,15 +195,15 @@ def convert_local_time(at: int, zone: str) -> int:
 
     Raises InstantError for a time that occurs twice or never, because the clock was changed.
     """
-    offset = _find_offset_of_day(at // DAY_MS, zone)
+    offset = _find_offset_of_day(at // time.DAY_MS, zone)
     if offset is None:
         offset, second = _find_offsets(at, zone)
         if offset < second:
-            raise InstantError(f"does not exist in {zone}, where the clock was set forward")
+            raise time.InstantError(f"does not exist in {zone}, where the clock was set forward")
         if offset > second:
-            raise InstantError(f"occurs twice in {zone}, where the clock was set back")
-    if not 0 <= at - offset <= LATEST:
-        raise InstantError(OUTSIDE_YEARS)
+            raise time.InstantError(f"occurs twice in {zone}, where the clock was set back")
+    if not 0 <= at - offset <= time.LATEST:
+        raise time.InstantError(time.OUTSIDE_YEARS)
     return at - offset
 
 
@@ -226,8 +218,8 @@ def _find_offsets(at: int, zone: str) -> tuple[int, int]:
 def _find_offset_of_day(day: int, zone: str) -> int | None:
     """Return the offset of a local day, or None if it changes on that day."""
     # This includes the first hour of the next day: a change at midnight is a change of both days.
-    hours = range(day * DAY_MS, (day + 1) * DAY_MS + 1, DAY_MS // 24)
-    found = {offset for at in hours for offset in _find_offsets(min(at, LATEST), zone)}
+    hours = range(day * time.DAY_MS, (day + 1) * time.DAY_MS + 1, time.DAY_MS // 24)
+    found = {offset for at in hours for offset in _find_offsets(min(at, time.LATEST), zone)}
     return found.pop() if len(found) == 1 else None
 
 

@@ -8,16 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from srvstat.contract import wire
+from srvstat.contract import http, wire
 from srvstat.contract.errors import SourceError
-from srvstat.contract.http import (
-    JUDGED_HEADERS,
-    MAX_HEAD_BYTES,
-    Head,
-    Headers,
-    find_target,
-    find_values,
-)
 from srvstat.contract.models import InvalidValueError, validate
 from srvstat.contract.time import InstantError, parse_instant
 from srvstat.documents.support import PlainExchange, PlainResponse, Recording, StoredResponse
@@ -51,7 +43,7 @@ class Exchange:
     """
 
     place: str
-    head: Head = field(repr=False)
+    head: http.Head = field(repr=False)
     body: bytes = field(repr=False)
     host: str = ""
     requested_at: int | None = None
@@ -78,7 +70,7 @@ class UnreadableError(ValueError):
     """A part can't be read. The message says why, and quotes nothing of the request."""
 
 
-def keep_judged(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+def keep_judged(headers: Iterable[tuple[bytes, bytes]]) -> http.Headers:
     """Return the judged headers, and one that is as large as all others.
 
     Names become lower case. Pseudo-headers of HTTP/2 (`:path`) are ignored.
@@ -88,7 +80,7 @@ def keep_judged(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     for given, padded in headers:
         name, value = given.lower(), padded.strip(b" \t")
         size = 0 if name.startswith(b":") else len(name) + len(value)
-        if name in JUDGED_HEADERS and kept_bytes + size <= MAX_HEAD_BYTES:
+        if name in http.JUDGED_HEADERS and kept_bytes + size <= http.MAX_HEAD_BYTES:
             kept.append((name, value))
             kept_bytes += size
         else:
@@ -96,29 +88,29 @@ def keep_judged(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     if not dropped_bytes:
         return kept
     # Any size above the limit is judged alike.
-    size = min(dropped_bytes, MAX_HEAD_BYTES + 1)
+    size = min(dropped_bytes, http.MAX_HEAD_BYTES + 1)
     return [*kept, (_FILLER, b"." * (size - len(_FILLER)))]
 
 
 def is_foreign_path(path: bytes) -> bool:
     """Return whether a path, as sent, is not one of the API."""
-    return find_target(path) is None
+    return http.find_target(path) is None
 
 
-def build_exchange(place: str, method: str, url: bytes, headers: Headers) -> Exchange:
+def build_exchange(place: str, method: str, url: bytes, headers: http.Headers) -> Exchange:
     """Build the exchange of a request for a URL, or for a path with its query.
 
     The path has neither host nor fragment. If a URL is not of HTTP, the path is the scheme.
     """
     origin = _ORIGIN.match(url)
     if not origin and (scheme := _SCHEME.match(url)):
-        return Exchange(place, Head(method, scheme[0], b"", ()), b"")
+        return Exchange(place, http.Head(method, scheme[0], b"", ()), b"")
     target = url[origin.end() :].partition(b"#")[0] if origin else url
     path, _, query = target.partition(b"?")
     # A part that may be a password is no host, whether it is a valid one or not.
     named = b"" if not origin or _SLASH_IN_PASSWORD.match(url) else origin[0]
     host = _HOST.fullmatch(named.partition(b"//")[2])
-    head = Head(method, path or b"/", query, headers)
+    head = http.Head(method, path or b"/", query, headers)
     return Exchange(place, head, b"", host[1].decode() if host else "")
 
 
@@ -261,7 +253,7 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
     raise SourceError(f"{title}: {problem}")
 
 
-def _read_headers(events: json_stream.Events) -> Headers | json_stream.Problem:
+def _read_headers(events: json_stream.Events) -> http.Headers | json_stream.Problem:
     """Read the rest of an array of headers."""
     is_valid = True
 
@@ -282,7 +274,7 @@ def _read_headers(events: json_stream.Events) -> Headers | json_stream.Problem:
 def _encode_header(text: str) -> bytes:
     # One that was too long to read is still too long.
     is_cut = text.startswith(json_stream.TOO_LONG)
-    return b"." * (MAX_HEAD_BYTES + 1) if is_cut else text.encode()
+    return b"." * (http.MAX_HEAD_BYTES + 1) if is_cut else text.encode()
 
 
 _MESSAGE_BODY: json_stream.Shape = {"text": None, "encoding": None}
@@ -334,7 +326,7 @@ def _build_har_exchange(place: str, entry: Any) -> Exchange:
     url = _require(_find(entry, "request.url"), "request.url")
     if not isinstance(url, str):
         raise UnreadableError("request.url: must be a string")
-    headers: Headers = _find(entry, "request.headers") or ()
+    headers: http.Headers = _find(entry, "request.headers") or ()
     sent = url.removeprefix(json_stream.TOO_LONG).encode()
     exchange = build_exchange(place, method, sent, headers)
     if exchange.is_foreign:
@@ -349,11 +341,11 @@ def _build_har_exchange(place: str, entry: Any) -> Exchange:
     return replace(exchange, body=body, requested_at=requested_at, response=response)
 
 
-def _build_request_body(entry: Any, headers: Headers) -> bytes:
+def _build_request_body(entry: Any, headers: http.Headers) -> bytes:
     body = _build_body(entry, "request.postData")
     if body is not None:
         return body
-    lengths = find_values(headers, b"content-length")
+    lengths = http.find_values(headers, b"content-length")
     size = _get(entry, "request.bodySize", int) or 0
     if size > 0 or any(length.strip(b"0") for length in lengths):
         raise UnreadableError("request.postData.text: missing; export the recording with bodies")
@@ -367,9 +359,9 @@ def _build_har_response(entry: Any) -> RecordedResponse | None:
         return None
     _check_status(status)
     body = _build_body(entry, "response.content")
-    headers: Headers = _find(entry, "response.headers") or ()
+    headers: http.Headers = _find(entry, "response.headers") or ()
     if body is not None and _find(entry, "response.content.encoding"):
-        codings = find_values(headers, b"content-encoding")
+        codings = http.find_values(headers, b"content-encoding")
         body = _decompress("response.content", body, b", ".join(codings).lower())
     return RecordedResponse(status, body)
 

@@ -10,12 +10,7 @@ from http import HTTPStatus
 from itertools import chain
 from typing import Any, Literal, get_args
 
-from srvstat.contract import http, wire
-from srvstat.contract.errors import (
-    ApiError,
-    ErrorCode,
-    GatewayUnauthorizedError,
-)
+from srvstat.contract import errors, http, wire
 from srvstat.contract.requests import CompareRequest, ServerReference, parse_compare_request
 from srvstat.contract.responses import ErrorResponse, Response
 from srvstat.contract.time import DAY_MS
@@ -289,7 +284,7 @@ class _Replayer:
                 if isinstance(request, ServerReference)
                 else operations.compare(self.snapshot, request, at=at)
             )
-        except ApiError as error:
+        except errors.ApiError as error:
             status, response = error.http_status, ErrorResponse.from_error(error)
             reason = error.reason
         body = b"" if head.method == "HEAD" else response.to_json()
@@ -310,10 +305,12 @@ class _Replayer:
         if http.find_values(exchange.head.headers, http.KEY_HEADER.lower().encode()):
             customer = access.find_customer(http.find_key(exchange.head.headers))
             if customer is None:
-                raise GatewayUnauthorizedError(f"{http.KEY_HEADER}: not a key of the access file")
+                raise errors.GatewayUnauthorizedError(
+                    f"{http.KEY_HEADER}: not a key of the access file"
+                )
             return customer.plan
         if exchange.response is not None and exchange.response.status == HTTPStatus.UNAUTHORIZED:
-            raise GatewayUnauthorizedError(f"{http.KEY_HEADER}: not recorded")
+            raise errors.GatewayUnauthorizedError(f"{http.KEY_HEADER}: not recorded")
         return None
 
     def _compare(
@@ -410,7 +407,7 @@ def _find_code(body: bytes) -> str | None:
         code = wire.decode(body)["error"]["code"]
     except (wire.JsonError, LookupError, TypeError):
         return None
-    return code if isinstance(code, str) and code in get_args(ErrorCode) else None
+    return code if isinstance(code, str) and code in get_args(errors.ErrorCode) else None
 
 
 def _has_value(differences: Iterable[documents.Difference]) -> bool:
