@@ -21,7 +21,7 @@ def run() -> None:
     """Run the command line of this process, then end the process."""
     # Before the slow imports, so that a signal during them is handled.
     take_over_signals()
-    _occupy_standard_descriptors()
+    occupy_standard_descriptors()
     _check_descriptors()
     from srvstat.cli.process import start_lean  # noqa: PLC0415 - see above
 
@@ -33,7 +33,7 @@ def run() -> None:
     os._exit(exit_code)
 
 
-def _occupy_standard_descriptors() -> None:
+def occupy_standard_descriptors() -> None:
     """Open /dev/null for each closed standard descriptor, so that no other file gets its number.
 
     It is opened in the wrong direction, such as standard output for reading, so that each use of

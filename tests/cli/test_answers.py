@@ -118,17 +118,6 @@ def test_a_batch_waits_for_a_nonblocking_pipe(cli: Cli) -> None:
         assert running.wait(timeout=30) == 0
 
 
-@pytest.mark.usefixtures("demo_here")
-def test_a_closed_standard_input_exits_6() -> None:
-    done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m srvstat compare --batch - <&-"],
-        capture_output=True,
-        check=False,
-    )
-
-    assert (done.returncode, done.stdout) == (6, b"")
-
-
 def test_damage_stops_a_batch_after_the_answers_before_it(
     demo_here: Path, demo_snapshot: str, cli: Cli
 ) -> None:
@@ -184,9 +173,11 @@ def test_a_request_file_has_the_answer_of_the_same_arguments(cli: Cli, tmp_path:
     assert from_file.stdout == from_stdin.stdout == cli("compare", "a", "cfxId:a").stdout
 
 
-def test_a_request_from_a_closed_standard_input_exits_6() -> None:
+@pytest.mark.usefixtures("demo_here")
+@pytest.mark.parametrize("option", ["--request", "--batch"])
+def test_a_closed_standard_input_exits_6(option: str) -> None:
     done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m srvstat compare --request - <&-"],
+        ["bash", "-c", f"{sys.executable} -m srvstat compare {option} - <&-"],
         capture_output=True,
         text=True,
         check=False,

@@ -75,7 +75,7 @@ def test_a_closed_standard_output_exits_4(environment: dict[str, str]) -> None:
 
 def test_files_never_get_standard_descriptors(environment: dict[str, str]) -> None:
     script = (
-        "import os, sys; from srvstat.__main__ import _occupy_standard_descriptors as occupy;"
+        "import os, sys; from srvstat.__main__ import occupy_standard_descriptors as occupy;"
         " occupy(); sys.exit(os.open(os.devnull, os.O_RDONLY))"
     )
 
