@@ -206,13 +206,13 @@ def describe_comparison(
     step = parse_step(_CELL_STEPS[request.range])
     steps = divide_window(Question(snapshot, servers, window), step)
     compared = tuple(
-        _describe_server(snapshot, server, result, steps, span)
+        _describe_compared(snapshot, server, result, steps, span)
         for result, server in zip(response.data, servers, strict=True)
     )
     return Comparison(response, compared, window, snapshot.as_of, step.name, span)
 
 
-def _describe_server(
+def _describe_compared(
     snapshot: Snapshot, server: ServerRow, result: ServerResult, steps: Steps, span: int
 ) -> ComparedServer:
     window = steps.window
