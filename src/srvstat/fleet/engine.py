@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from itertools import groupby
 from json import JSONDecodeError
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import duckdb
@@ -50,92 +51,12 @@ _ROWS_PER_BATCH = 1 << 16
 _ROWS_PER_INSERT = 1 << 18
 _GLOB_CHARACTERS = str.maketrans({each: f"[{each}]" for each in "*?["})
 
-_SETTINGS = (
-    "SET TimeZone = 'UTC'",
-    # The statistics in a Parquet file can be wrong, so no row is skipped because of them.
-    "SET disabled_optimizers = 'filter_pushdown,join_filter_pushdown,statistics_propagation'",
-    # The progress is computed only with a bar, which is not printed.
-    "SET enable_progress_bar = true",
-    "SET enable_progress_bar_print = false",
-    'CREATE TEMP TABLE staged (identifier VARCHAR, "at" BIGINT, players BIGINT, position BIGINT)',
-    "CREATE TEMP TABLE named (identifier VARCHAR)",
-    "CREATE TEMP TABLE numbers (identifier VARCHAR, number INTEGER)",
-    "CREATE TEMP TABLE servers (number INTEGER, id VARCHAR, shard INTEGER)",
+
+_, *_PARTS = re.split(
+    r"^-- name: (\w+)$", Path(__file__).with_suffix(".sql").read_text("utf-8"), flags=re.MULTILINE
 )
-
-_SURVEY = """
-CREATE OR REPLACE TEMP TABLE surveyed AS
-SELECT
-    identifier, count(*) AS rows, count(*) FILTER ("at" > {end}) AS late,
-    max("at") FILTER ("at" <= {end}) AS last_at
-FROM rows GROUP BY identifier"""
-
-_LAST_ROWS = """
-WITH last_rows AS (
-    SELECT identifier, min({order}) AS chosen
-    FROM rows JOIN surveyed USING (identifier) WHERE "at" = last_at GROUP BY identifier
-)
-SELECT identifier, surveyed.rows, late, last_at, chosen.position, chosen.players
-FROM surveyed LEFT JOIN last_rows USING (identifier) ORDER BY identifier"""
-
-_LOCATE = """
-SELECT position >> {bits}, count(*), min(position), arg_min(identifier, position)
-FROM rows SEMI JOIN named USING (identifier) GROUP BY ALL"""
-
-_GROUPS = """
-SELECT number, "at", count(*) AS rows, min(players) AS least, max(players) AS greatest
-FROM rows JOIN numbers USING (identifier)
-WHERE "at" BETWEEN {first} AND {last} GROUP BY number, "at\""""
-
-# Rows of a server and instant are compared in the order of sources only if their players differ.
-# Sources in which nearly every row conflicts take 36 s for 10 million rows, which is accepted.
-_COUNT = """
-CREATE OR REPLACE TEMP TABLE counted AS
-SELECT
-    number, least AS players, count(*) AS instants, sum(rows)::BIGINT AS rows,
-    count(*) FILTER (least = greatest) AS kept,
-    min("at") FILTER (least = greatest) AS first_at,
-    max("at") FILTER (least = greatest) AS last_at,
-    list("at") FILTER (least <> greatest) AS contested
-FROM ({groups}) GROUP BY number, least"""
-
-_TOTALS = """
-SELECT coalesce(sum(instants), 0)::BIGINT, coalesce(sum(rows), 0)::BIGINT, count(contested)
-FROM counted"""
-
-_CONTESTED = """
-CREATE OR REPLACE TEMP TABLE contested AS
-SELECT number, "at", players, position
-FROM rows JOIN numbers USING (identifier)
-SEMI JOIN (SELECT number, unnest(contested) AS "at" FROM counted) USING (number, "at")
-WHERE {has_conflict}"""
-
-_CHOSEN = """
-CREATE OR REPLACE TEMP TABLE chosen AS
-SELECT number, "at", min({order}) AS first FROM contested GROUP BY number, "at\""""
-
-_DIFFERENT = """
-FROM contested JOIN chosen USING (number, "at") WHERE contested.players <> first.players"""
-
-_CONFLICTS = f"""
-SELECT number, "at", position, contested.players, first.position, first.players {_DIFFERENT}"""
-
-_HISTOGRAMS = """
-SELECT number, players, sum(kept)::BIGINT, min(first_at), max(last_at)
-FROM (
-    SELECT number, players, kept, first_at, last_at FROM counted WHERE kept > 0
-    UNION ALL
-    SELECT number, first.players, 1, "at", "at" FROM chosen
-)
-GROUP BY number, players ORDER BY number"""
-
-_WRITE = """
-COPY (
-    SELECT shard, id AS "serverId", "at" AS "observedAt",
-        coalesce(chosen.first.players, least) AS players
-    FROM ({groups}) LEFT JOIN chosen USING (number, "at") JOIN servers USING (number)
-    ORDER BY shard, number, "at"
-) TO {folder} (FORMAT parquet, PARTITION_BY (shard))"""
+_SQL = dict(zip(_PARTS[::2], _PARTS[1::2], strict=True))
+"""The statements of engine.sql by their names, with the values to fill in in braces."""
 
 
 class Job(NamedTuple):
@@ -314,8 +235,7 @@ class Engine:
 
     def prepare(self, progress: Progress) -> None:
         """Find the files that DuckDB can read, and read all other sources into a table."""
-        for setting in _SETTINGS:
-            self._session.execute("reading", setting)
+        self._session.execute("reading", _SQL["prepare"])
         others = [
             (number, source)
             for number, source in enumerate(self._job.sources)
@@ -357,8 +277,8 @@ class Engine:
         """Read all rows, and return their identifiers in order."""
         end = LATEST if self._job.as_of is None else self._job.as_of
         with self.convert_errors():
-            self._session.execute("survey", _SURVEY.format(end=end))
-            query = _LAST_ROWS.format(order=self._order)
+            self._session.execute("survey", _SQL["survey"].format(end=end))
+            query = _SQL["last_rows"].format(order=self._order)
             found = [Identified(*row) for row in self._session.read("survey", query)]
             ((staged,),) = self._session.read("survey", "SELECT count(*) FROM staged")
             malformed = self._rows + staged - sum(each.rows for each in found)
@@ -375,14 +295,14 @@ class Engine:
         """Return the rows of some identifiers by source."""
         with self.convert_errors():
             self._session.fill("named", pa.array(identifiers, pa.string()))
-            query = _LOCATE.format(bits=ORDER_BITS)
+            query = _SQL["locate"].format(bits=ORDER_BITS)
             return [Located(*row) for row in self._session.read("survey", query)]
 
     def count(self, servers: Servers, window: Window) -> tuple[dict[int, Statistics], Resolved]:
         """Count the observations of servers in a window, and compute figures by their number."""
         with self.convert_errors():
             resolved = self._resolve(servers, window)
-            rows = self._session.read("finishing", _HISTOGRAMS)
+            rows = self._session.read("finishing", _SQL["histograms"])
             figures = {
                 number: _compute_figures([*group]) for number, group in groupby(rows, itemgetter(0))
             }
@@ -400,7 +320,7 @@ class Engine:
             resolved = self._resolve(servers, window)
             shards = pa.array(servers.shards, pa.int32())
             self._session.fill("servers", numbers, pa.array(servers.ids, pa.string()), shards)
-            query = _WRITE.format(groups=_format_groups(window), folder=quote_text(folder))
+            query = _SQL["write"].format(groups=_format_groups(window), folder=quote_text(folder))
             self._session.execute("writing", query)
         return resolved
 
@@ -408,37 +328,32 @@ class Engine:
         """Resolve the rows of servers in a window, and count those that are kept."""
         names = pa.array([*servers.numbers], pa.string())
         self._session.fill("numbers", names, pa.array([*servers.numbers.values()], pa.int32()))
-        self._session.execute("counting", _COUNT.format(groups=_format_groups(window)))
-        ((kept, read, contested),) = self._session.read("counting", _TOTALS)
-        query = _CONTESTED.format(has_conflict="true" if contested else "false")
+        self._session.execute("counting", _SQL["count"].format(groups=_format_groups(window)))
+        ((kept, read, contested),) = self._session.read("counting", _SQL["totals"])
+        query = _SQL["contested"].format(has_conflict="true" if contested else "false")
         self._session.execute("resolving conflicts", query)
-        self._session.execute("resolving conflicts", _CHOSEN.format(order=self._order))
-        unordered = [
-            number for number, source in enumerate(self._job.sources) if not has_order(source)
-        ]
+        self._session.execute("resolving conflicts", _SQL["resolve"].format(order=self._order))
+        sources = enumerate(self._job.sources)
+        unordered = [number for number, source in sources if not has_order(source)]
         if unordered and self._job.conflicts == "first":
-            sources = ", ".join(map(str, unordered))
-            condition = f"position = first.position AND position >> {ORDER_BITS} IN ({sources})"
-            if conflict := self._find_conflict(servers, f"AND {condition}"):
+            condition = f"position = first_position AND position >> {ORDER_BITS} IN {unordered}"
+            if conflict := self._find_conflict(servers, condition):
                 raise SourceError(
                     f"{conflict}; the rows of a database have no order in which one is the first:"
                     " add --conflicts lowest, or remove one of them"
                 )
-        query = f"SELECT count(*) {_DIFFERENT}"
+        query = "SELECT count(*) FROM conflicts"
         ((conflicting,),) = self._session.read("resolving conflicts", query)
-        conflict = self._find_conflict(servers, "") if conflicting else None
+        conflict = self._find_conflict(servers, "true") if conflicting else None
         return Resolved(kept, read - kept - conflicting, conflicting, conflict)
 
     def _find_conflict(self, servers: Servers, condition: str) -> str | None:
         """Describe the first observation that is not kept because an unequal one is."""
-        query = (
-            f'{_CONFLICTS} {condition} ORDER BY number, "at", position, contested.players LIMIT 1'
-        )
+        query = f"FROM conflicts WHERE {condition} ORDER BY ALL LIMIT 1"
         for row in self._session.read("resolving conflicts", query):
             number, at, position, players, first_position, first_players = row
-            place, first_place = (
-                format_place(self._job.sources, each) for each in (position, first_position)
-            )
+            place = format_place(self._job.sources, position)
+            first_place = format_place(self._job.sources, first_position)
             return (
                 f"{place}: server {servers.ids[number]} has {players} players at"
                 f" {format_instant(at)}, but {first_players} in {first_place}"
@@ -519,7 +434,7 @@ def _build_table(files: Sequence[tuple[int, Source]]) -> str:
 
 
 def _format_groups(window: Window) -> str:
-    return _GROUPS.format(first=window.first, last=window.end)
+    return _SQL["groups"].format(first=window.first, last=window.end)
 
 
 def _compute_figures(values: Sequence[tuple[int, int, int, int, int]]) -> Statistics:
