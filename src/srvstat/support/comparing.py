@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal, DecimalException
 from itertools import islice
 from math import inf
-from typing import Any
+from typing import Any, Literal
 
 from srvstat.contract import wire
 from srvstat.contract.wire import EncodedJson
@@ -112,7 +112,7 @@ def _iter_differences(
     elif _is_number(recorded) and _is_number(recomputed):
         yield from _compare_numbers(recorded, recomputed, pointer, tolerance)
     elif type(recorded) is not type(recomputed) or recorded != recomputed:
-        yield _build_difference(pointer, recorded, recomputed, "value")
+        yield _build_difference(pointer, recorded, recomputed)
 
 
 def _compare_members(
@@ -121,11 +121,9 @@ def _compare_members(
     for key in {**recomputed, **recorded}:
         step = f"{pointer}/{escape_step(str(key))}"
         if key not in recorded:
-            difference = _build_difference(step, None, recomputed[key], "value")
-            yield difference.model_copy(update={"absent_in": "recorded"})
+            yield _build_difference(step, None, recomputed[key], absent_in="recorded")
         elif key not in recomputed:
-            difference = _build_difference(step, recorded[key], None, "value")
-            yield difference.model_copy(update={"absent_in": "recomputed"})
+            yield _build_difference(step, recorded[key], None, absent_in="recomputed")
         else:
             yield from _iter_differences(recorded[key], recomputed[key], step, tolerance)
 
@@ -162,13 +160,18 @@ def _is_within(recorded: str, recomputed: str, tolerance: Decimal) -> bool:
 
 
 def _build_difference(
-    pointer: str, recorded: Any, recomputed: Any, class_: DifferenceClass
+    pointer: str,
+    recorded: Any,
+    recomputed: Any,
+    class_: DifferenceClass = "value",
+    absent_in: Literal["recorded", "recomputed"] | None = None,
 ) -> Difference:
+    theirs, ours = (
+        wire.encode_once(value) if isinstance(value, dict | list | tuple) else value
+        for value in (recorded, recomputed)
+    )
     return Difference(
-        pointer=pointer,
-        recorded=_encode(recorded),
-        recomputed=_encode(recomputed),
-        class_=class_,
+        pointer=pointer, recorded=theirs, recomputed=ours, class_=class_, absent_in=absent_in
     )
 
 
@@ -177,11 +180,6 @@ def _build_body_difference(
 ) -> Difference:
     texts = [body.decode("utf-8", "backslashreplace") for body in (recorded, recomputed)]
     return Difference(pointer="", recorded=texts[0], recomputed=texts[1], class_=class_)
-
-
-def _encode(value: Any) -> Any:
-    """Return an array or an object as EncodedJson, other values as they are."""
-    return wire.encode_once(value) if isinstance(value, dict | list | tuple) else value
 
 
 def _shorten(value: Any, longest_text: int) -> Any:

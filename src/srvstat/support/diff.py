@@ -1,10 +1,10 @@
 """Find the differences between two snapshots, and the answers that change."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import count, groupby, pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -182,7 +182,11 @@ def _compare_answers(
 
     `differing` are the instants of the observations that differ, ascending.
     """
-    copied = find_differences(_list_copied(old), _list_copied(new))
+    # These values of a result are copied from the record of the server.
+    copied = find_differences(
+        {"cfxId": old.cfx_id, "currentPlayers": old.players_current},
+        {"cfxId": new.cfx_id, "currentPlayers": new.players_current},
+    )
     for name in DAYS:
         window = find_window(name, at)
         if files.compared_from is not None and window.start < files.compared_from:
@@ -194,22 +198,8 @@ def _compare_answers(
                 operations.compute_server_results(file, [server], name, at=at)[0].model_dump()
                 for file, server in ((files.old, old), (files.new, new))
             )
-            differences = _find_changed_members(before, after)
+            differences = find_differences(before, after)
         if differences:
             yield documents.ChangedAnswer(
                 server_id=old.id, range=name, differences=tuple(differences)
             )
-
-
-def _list_copied(server: ServerRow) -> dict[str, Any]:
-    """Return the values of a result that are copied from the record of the server."""
-    return {"cfxId": server.cfx_id, "currentPlayers": server.players_current}
-
-
-def _find_changed_members(
-    old: Mapping[str, Any], new: Mapping[str, Any]
-) -> list[documents.Difference]:
-    """Return the differences between two objects with the same keys."""
-    # Most members are equal, and comparing them in detail takes longer.
-    keys = [key for key, value in old.items() if value != new[key]]
-    return find_differences({key: old[key] for key in keys}, {key: new[key] for key in keys})

@@ -1,5 +1,7 @@
 """Explain an answer: the operands of each of its figures, from the observations themselves."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from srvstat.contract import wire
@@ -36,16 +38,8 @@ def explain_comparison(snapshot: Snapshot, request: CompareRequest, at: int | No
     Raises UnknownServerError; SnapshotError, also if the figures contradict the observations.
     """
     response = compare(snapshot, request, at=at)
-    as_of = snapshot.as_of if at is None else at
-    window = find_window(request.range, as_of)
-    servers = resolve_servers(snapshot, request.servers)
-    explained = tuple(
-        _explain_figures(snapshot, server, window, window.start, statistics)
-        for server, statistics in zip(
-            servers, compute_window_statistics(snapshot, servers, window), strict=True
-        )
-    )
-    return _build_explanation(snapshot, as_of, request.range, explained, response)
+    window = find_window(request.range, snapshot.as_of if at is None else at)
+    return _explain(snapshot, request.servers, request.range, window, response)
 
 
 def explain_server(snapshot: Snapshot, reference: ServerReference, at: int | None) -> Explanation:
@@ -56,25 +50,23 @@ def explain_server(snapshot: Snapshot, reference: ServerReference, at: int | Non
     Raises UnknownServerError; SnapshotError, also if the observations contradict its totals.
     """
     response = get_server(snapshot, reference)
-    as_of = snapshot.as_of if at is None else at
-    window = find_whole_window(snapshot, as_of)
-    start = None if window.start == BEFORE_ALL else window.start
-    (server,) = resolve_servers(snapshot, [reference])
-    (statistics,) = compute_window_statistics(snapshot, [server], window)
-    explained = _explain_figures(snapshot, server, window, start, statistics)
-    return _build_explanation(snapshot, as_of, None, (explained,), response)
+    window = find_whole_window(snapshot, snapshot.as_of if at is None else at)
+    return _explain(snapshot, [reference], None, window, response)
 
 
-def _build_explanation(
+def _explain(
     snapshot: Snapshot,
-    as_of: int,
+    references: Sequence[ServerReference],
     range: Range | None,
-    servers: tuple[ServerExplanation, ...],
+    window: Window,
     response: Response,
 ) -> Explanation:
     row = snapshot.file_row
+    is_whole = range is None and window.start == BEFORE_ALL
+    servers = resolve_servers(snapshot, references)
+    found = compute_window_statistics(snapshot, servers, window)
     return Explanation(
-        as_of=as_of,
+        as_of=window.end,
         root=snapshot.root,
         snapshot_as_of=snapshot.as_of,
         covered_from=snapshot.covered_from,
@@ -83,7 +75,10 @@ def _build_explanation(
         not_kept=BuildCounts(
             repeated=row.repeated, conflicting=row.conflicting, rejected=row.rejected
         ),
-        servers=servers,
+        servers=tuple(
+            _explain_figures(snapshot, server, window, None if is_whole else window.start, figures)
+            for server, figures in zip(servers, found, strict=True)
+        ),
         answer=wire.decode(response.to_json()),
     )
 
@@ -101,6 +96,7 @@ def _explain_figures(
     """
     last = _find_last_in_snapshot(snapshot, server)
     figures = _read_figures(snapshot, server, window, last, statistics)
+    players = figures.observations.players
     usual, length = figures.usual_interval, None if start is None else window.end - start
     edges = np.append(figures.observations.instants, window.end)
     edges = edges if start is None else np.insert(edges, 0, start)
@@ -121,7 +117,9 @@ def _explain_figures(
         middle=_find_middle(figures),
         peak=_describe_extreme(figures.peak),
         lowest=_describe_extreme(figures.lowest),
-        growth=_describe_growth(figures),
+        growth=(
+            GrowthOperands(from_=int(players[0]), to=int(players[-1])) if len(players) > 1 else None
+        ),
         usual_interval_seconds=None if usual is None else usual / 1000,
         expected_count=2 * length // int(2 * usual) if length and usual else None,
         coverage=figures.coverage if length and usual else None,
@@ -185,13 +183,6 @@ def _find_middle(figures: WindowFigures) -> tuple[RankedValue, ...]:
     values = find_ranks(figures.observations.players, *ranks)
     middle = dict(zip(ranks, values, strict=True))
     return tuple(RankedValue(rank=rank + 1, players=value) for rank, value in middle.items())
-
-
-def _describe_growth(figures: WindowFigures) -> GrowthOperands | None:
-    first, last = figures.first, figures.last
-    if figures.count == 1 or first is None or last is None:
-        return None
-    return GrowthOperands(from_=first, to=last)
 
 
 def _describe_extreme(extreme: Extreme | None) -> ExtremeValue | None:
