@@ -2,8 +2,8 @@
 
 import re
 import tomllib
+from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import takewhile
 from typing import Any
 
 from srvstat.contract.models import Location
@@ -57,29 +57,20 @@ def find_line(text: str, location: Location) -> int:
     `location` is the path of names and positions to the value. For a missing value, returns the
     line of the table that lacks it. The text must be valid TOML.
     """
-    line, steps = 1, 0
-    table: Location = ()
-    last_positions: dict[Location, int] = {}
-    for first_line, statement in _split_statements(text.replace("\r\n", "\n")):
-        if statement.lstrip().startswith("["):
-            table = _locate_table(tomllib.loads(statement), last_positions)
-            reached = _count_common_steps(table, location)
-        elif table == location[: len(table)]:
-            reached = len(table) + _count_steps(statement, location[len(table) :])
-        else:
-            continue
-        if reached > steps:
-            line, steps = first_line, reached
-    return line
+    text = text.replace("\r\n", "\n")
+
+    def count_until(end: int) -> int:
+        """Return the number of steps that exist before the end of a statement."""
+        return _count_steps(tomllib.loads(text[:end]), location)
+
+    lines, ends = zip(*_split_statements(text), strict=True)
+    # A statement only adds values, so the first one with a step can be searched by halves.
+    found: int = lines[bisect_left(ends, count_until(len(text)), key=count_until)]
+    return found
 
 
-def _count_common_steps(one: Location, other: Location) -> int:
-    """Return the length of the common prefix of two locations."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
-
-
-def _split_statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each header and each key with its value, preceded by the line on which it begins."""
+def _split_statements(text: str) -> Iterator[tuple[int, int]]:
+    """Yield for each header and each key with its value the line of its start, and its end."""
     line, start, depth = 1, 0, 0
     for token in _TOKEN.finditer(f"{text}\n"):
         if token[0] in "[{":
@@ -87,32 +78,13 @@ def _split_statements(text: str) -> Iterator[tuple[int, str]]:
         elif token[0] in "]}":
             depth -= 1
         elif token[0] == "\n" and not depth:
-            statement = text[start : token.start()]
-            yield line, statement
-            line += statement.count("\n") + 1
+            yield line, token.start()
+            line += text.count("\n", start, token.start()) + 1
             start = token.end()
 
 
-def _locate_table(header: Any, last_positions: dict[Location, int]) -> Location:
-    """Return the location of a header's table.
-
-    `last_positions` has the position of the last table of each array so far, and is updated.
-    """
-    table: Location = ()
-    while header:
-        if isinstance(header, list):
-            last_positions[table] = last_positions.get(table, -1) + 1
-            return (*table, last_positions[table])
-        ((name, header),) = header.items()
-        table = (*table, name)
-        if table in last_positions and not isinstance(header, list):
-            table = (*table, last_positions[table])
-    return table
-
-
-def _count_steps(statement: str, location: Location) -> int:
-    """Return the number of steps of a location that exist in the value of a statement."""
-    value: Any = tomllib.loads(statement)
+def _count_steps(value: Any, location: Location) -> int:
+    """Return the number of steps of a location that exist in a value."""
     for steps, step in enumerate(location):
         try:
             value = value[step]
