@@ -228,7 +228,7 @@ def test_a_point_without_a_count_is_skipped_and_a_malformed_one_rejected(tmp_pat
         (3, "must have the attributes timestamp and value"),
         (4, "observedAt"),
         (5, "observedAt"),
-        (6, "timestamp and value must be plain values"),
+        (6, "must have the attributes timestamp and value"),
     ]
 
 
@@ -450,10 +450,6 @@ REFUSALS: dict[str, list[tuple[bytes | None, str]]] = {
             "series 1: must begin with `metric`",
         ),
         (build_answer({"metric": {"server": 5}}), "series 1: the label server must be a string"),
-        (
-            b'{"data": {"result": [{"metric": {"server": "a", "server": "b"}}]}}',
-            "series 1: the label server is repeated",
-        ),
         (build_answer({"metric": []}), "series 1: `metric` must be an object"),
         (build_answer({"metric": {"server": "a"}, "values": 5}), "series 1: `values` must be an"),
     ],

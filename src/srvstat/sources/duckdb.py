@@ -4,8 +4,6 @@ A database may be a stranger's, and its views can read any file. So it is opened
 other files. A query without a database is the user's own and may read files.
 """
 
-import os
-import stat
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -67,10 +65,7 @@ def _open_database(source: Source) -> Iterator["duckdb.DuckDBPyConnection"]:
 def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
     """Connect to the database of a source, with a folder for temporary files."""
     if not source.is_in_memory:
-        with convert_errors(source.title, SourceError):
-            mode = os.stat(source.name).st_mode
-        if not stat.S_ISREG(mode):  # DuckDB would wait for the writer of a FIFO
-            raise SourceError(f"{source.title}: not a regular file")
+        source.check_regular()
         if not is_utf8(source.name):
             raise SourceError(f"{source.title}: DuckDB needs a name in UTF-8; rename the file")
     config = {

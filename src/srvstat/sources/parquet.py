@@ -2,7 +2,6 @@
 
 import os
 import re
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,8 +18,8 @@ from pyarrow.parquet import FileMetaData, ParquetFile
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.contract.time import LATEST, OUTSIDE_YEARS, YEAR_2001, InstantError
-from srvstat.files.paths import compute_identity, convert_errors, identify_file
-from srvstat.files.reading import CHANGED, STDIN, is_url
+from srvstat.files.paths import convert_errors, identify_file
+from srvstat.files.reading import CHANGED, is_url
 from srvstat.sources.mapping import (
     NO_ZONE,
     SAMPLE_ROWS,
@@ -158,21 +157,16 @@ def _open_file(source: Source) -> Iterator[ParquetFile]:
     Raises UsageError for a URL; SourceError, also for errors in the block, and for a file that
     changed in the block.
     """
-    if source.name == STDIN:
-        raise SourceError("standard input: Parquet can't be read from it; name a file")
     if is_url(source.name):
         raise UsageError(
             f"{source.title}: only a cluster reads a URL; use `python -m srvstat.fleet.spark`,"
             " or name a path"
         )
+    source.check_regular()
+    before = identify_file(source.name)
     with convert_errors(source.title, SourceError):
-        # Opening a FIFO must not wait for its writer.
-        descriptor = os.open(source.name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with open(descriptor, "rb") as stored:
-        status = os.fstat(stored.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise SourceError(f"{source.title}: Parquet can be read only from a regular file")
-        before = compute_identity(status)
+        stored = open(source.name, "rb")  # noqa: SIM115 - closed below
+    with stored:
         try:
             # With a buffer, Arrow would hold the whole file in memory.
             yield ParquetFile(stored, pre_buffer=False)

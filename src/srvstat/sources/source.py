@@ -21,16 +21,8 @@ from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.paths import convert_errors
 from srvstat.files.reading import STDIN, format_title, is_url, open_input
+from srvstat.sources import registry
 from srvstat.sources.mapping import STRICT, ColumnMapping, Proposal, Sample, find_likely_columns
-from srvstat.sources.registry import (
-    EXTENSIONS,
-    FOLDER_KIND,
-    KINDS,
-    SCHEMES,
-    TEXT_KINDS,
-    load_function,
-    load_reader,
-)
 from srvstat.sources.values import NO_COUNT, RowError, check_identifier, is_utf8
 
 # A process substitution such as <(zcat week.gz), or another descriptor that a shell opened.
@@ -88,26 +80,26 @@ class Source:
 
         Raises UsageError if there is neither, MissingLibraryError.
         """
-        stem = name.lower().removesuffix(".gz")
+        title = format_title(name)
         found = default
         if is_url(name):
-            found = SCHEMES.get(name.partition(":")[0].lower())
+            found = registry.SCHEMES.get(name.partition(":")[0].lower())
             if found is None:
-                raise UsageError(
-                    f"{format_title(name)}: unknown kind of URL; use one of {', '.join(SCHEMES)}"
-                )
+                known = ", ".join(registry.SCHEMES)
+                raise UsageError(f"{title}: unknown kind of URL; use one of {known}")
         elif name != STDIN:
+            extension = os.path.splitext(name.lower().removesuffix(".gz"))[1]
             is_folder = default is None and os.path.isdir(name)
-            found = EXTENSIONS.get(os.path.splitext(stem)[1], FOLDER_KIND if is_folder else default)
+            found = registry.EXTENSIONS.get(
+                extension, registry.FOLDER_KIND if is_folder else default
+            )
         if found is None:
-            title = format_title(name)
             if name != STDIN:  # a missing folder has no format
                 with convert_errors(title, UsageError):
                     os.stat(name)
-            raise UsageError(
-                f"{title}: unknown format; add --format {' or '.join(TEXT_KINDS)}, or --from KIND"
-            )
-        load_reader(found)  # now, because a signal must not interrupt an import
+            known = " or ".join(registry.TEXT_KINDS)
+            raise UsageError(f"{title}: unknown format; add --format {known}, or --from KIND")
+        registry.load_reader(found)  # now, because a signal must not interrupt an import
         return cls(name, found, mapping)
 
     @property
@@ -151,6 +143,16 @@ class Source:
             return None
         return status.st_size if stat.S_ISREG(status.st_mode) and self.name != STDIN else None
 
+    def check_regular(self) -> None:
+        """Check that a library can open the source: it would wait for the writer of a FIFO.
+
+        Raises SourceError.
+        """
+        with convert_errors(self.title, SourceError):
+            is_regular = self.name != STDIN and stat.S_ISREG(os.stat(self.name).st_mode)
+        if not is_regular:
+            raise SourceError(f"{self.title}: not a regular file; name a file")
+
     def report_rows(self, done: int, more: int, total: int) -> None:
         """Report the share of the stored bytes that `more` rows have, after the first `done`."""
         if self.on_bytes and total > 0:
@@ -159,7 +161,7 @@ class Source:
 
     def format_place(self, place: int) -> str:
         """Return a place for messages: a line of a text, or a row of any other source."""
-        return f"{self.title}, {'line' if self.kind in TEXT_KINDS else 'row'} {place}"
+        return f"{self.title}, {'line' if self.kind in registry.TEXT_KINDS else 'row'} {place}"
 
     def build_error(self, place: int, reason: str) -> SourceError:
         """Return the error for a place that makes the source unusable."""
@@ -396,7 +398,7 @@ def read_batches(source: Source) -> Iterator[Batch]:
 
     Raises SourceError if the source can't be read or is not of its kind.
     """
-    batches: Iterator[Batch] = load_reader(source.kind)(source)
+    batches: Iterator[Batch] = registry.load_reader(source.kind)(source)
     return batches
 
 
@@ -415,7 +417,7 @@ def check_sources(sources: Sequence[Source]) -> None:
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     in_folders = [source for source in sources if source.folder is not None]
     for (kind, _), files in groupby(in_folders, key=attrgetter("kind", "folder")):
-        load_function(kind, "srvstat.sources.parquet:check_types")(files)
+        registry.load_function(kind, "srvstat.sources.parquet:check_types")(files)
 
 
 def split_folder(source: Source) -> list[Source]:
@@ -423,9 +425,11 @@ def split_folder(source: Source) -> list[Source]:
 
     Raises SourceError.
     """
-    if source.kind != FOLDER_KIND or not os.path.isdir(source.name):
+    if source.kind != registry.FOLDER_KIND or not os.path.isdir(source.name):
         return [source]
-    found: list[Source] = load_function(FOLDER_KIND, "srvstat.sources.parquet:list_files")(source)
+    found: list[Source] = registry.load_function(
+        registry.FOLDER_KIND, "srvstat.sources.parquet:list_files"
+    )(source)
     return found
 
 
@@ -434,10 +438,10 @@ def propose_columns(source: Source) -> Proposal | None:
 
     Raises SourceError if the source can't be read.
     """
-    read_sample = KINDS[source.kind].sample
+    read_sample = registry.KINDS[source.kind].sample
     if read_sample is None:
         return None
-    sample: Sample = load_function(source.kind, read_sample)(source)
+    sample: Sample = registry.load_function(source.kind, read_sample)(source)
     return find_likely_columns(sample, source.mapping)
 
 

@@ -33,18 +33,10 @@ from srvstat.files import json_stream
 from srvstat.files.json_stream import Problem
 from srvstat.files.paths import convert_errors, identify_file
 from srvstat.files.reading import STDIN
+from srvstat.sources import servers
 from srvstat.sources.json import Point, collect_batches, read_events
 from srvstat.sources.mapping import STRICT, ColumnMapping
-from srvstat.sources.servers import (
-    FieldError,
-    PartialRecord,
-    check_count,
-    check_identifier,
-    check_source_id,
-    check_text,
-    get_field,
-    require_field,
-)
+from srvstat.sources.servers import FieldError, PartialRecord, get_field, require_field
 from srvstat.sources.source import Batch, Reject, Source
 from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS, NO_COUNT, RowError
 
@@ -109,13 +101,9 @@ def _is_idle_log(source: Source) -> bool:
 
     Raises SourceError if the file can't be read or is not of SQLite.
     """
-    if source.name == STDIN:
-        raise SourceError(f"{source.title}: a database can't be read from a pipe; name a file")
-    with convert_errors(source.title, SourceError):
-        if not os.path.isfile(source.name) and os.path.exists(source.name):
-            raise SourceError(f"{source.title}: not a file; name the database of Minetrack")
-        with open(source.name, "rb") as file:
-            header = file.read(100)
+    source.check_regular()
+    with convert_errors(source.title, SourceError), open(source.name, "rb") as file:
+        header = file.read(100)
     if not header.startswith(_MAGIC):
         raise SourceError(f"{source.title}: not a SQLite database")
     # SQLite keeps the log beside the file that a symbolic link names.
@@ -182,16 +170,16 @@ def _build_minetrack_record(server: Any) -> PartialRecord:
     if isinstance(server, Problem):
         raise FieldError(server.reason)
     return PartialRecord(
-        source_id=require_field(server, "ip", check_source_id),
-        hostname=require_field(server, "name", check_text),
+        source_id=require_field(server, "ip", servers.check_source_id),
+        hostname=require_field(server, "name", servers.check_text),
     )
 
 
 def _build_records(
-    source: Source, servers: Iterable[Any], build: Callable[[Any], PartialRecord]
+    source: Source, found: Iterable[Any], build: Callable[[Any], PartialRecord]
 ) -> list[PartialRecord]:
     records = []
-    for number, server in enumerate(servers, 1):
+    for number, server in enumerate(found, 1):
         try:
             records.append(build(server))
         except FieldError as error:
@@ -199,11 +187,10 @@ def _build_records(
     return records
 
 
-_POINT = {"attributes": {"timestamp": None, "value": None}}
-_NOT_BATTLEMETRICS = (
-    "must be an answer of BattleMetrics to player-count-history, an object with an array of data"
-    " points as `data`"
-)
+_HISTORY = {
+    "data": json_stream.array_of({"attributes": {"timestamp": None, "value": None}}),
+    "errors": json_stream.array_of({"title": None, "detail": None}),
+}
 _LENIENT = ColumnMapping()
 
 
@@ -231,30 +218,25 @@ def _find_server_id(source: Source) -> str:
 
 def _read_battlemetrics_points(source: Source, server_id: str) -> Iterator[Point | Reject | str]:
     events = read_events(source)
-    for event, _ in events:
-        if event != "start_map":
-            raise SourceError(f"{source.title}: {_NOT_BATTLEMETRICS}")
-        has_data = False
-        for key in json_stream.read_keys(events):
-            if key == "data":
-                has_data = True
-                if next(events)[0] != "start_array":
-                    raise SourceError(f"{source.title}: {_NOT_BATTLEMETRICS}")
-                for item in json_stream.read_items(events):
-                    yield _build_point(server_id, json_stream.read_value(item, _POINT))
-            elif key == "errors":
-                raise SourceError(
-                    f"{source.title}: an error of BattleMetrics: {_describe_error(events)}"
-                )
-            else:
-                json_stream.skip_value(events)
-        if not has_data:
-            raise SourceError(f"{source.title}: {_NOT_BATTLEMETRICS}")
+    for first in events:
+        answer = json_stream.read_value(chain([first], events), _HISTORY)
+        parts = answer if isinstance(answer, dict) else {}
+        if "errors" in parts:
+            raise SourceError(
+                f"{source.title}: an error of BattleMetrics: {_describe_error(parts['errors'])}"
+            )
+        points = parts.get("data")
+        if not isinstance(points, list):
+            raise SourceError(
+                f"{source.title}: must be an answer of BattleMetrics to player-count-history, an"
+                " object with an array of data points as `data`"
+            )
+        for point in points:
+            yield _build_point(server_id, point)
 
 
-def _describe_error(events: json_stream.Events) -> str:
+def _describe_error(errors: Any) -> str:
     """Return the text of the first error of an answer."""
-    errors = json_stream.read_value(events, json_stream.array_of({"title": None, "detail": None}))
     first = errors[0] if isinstance(errors, list) and errors else None
     texts = first.values() if isinstance(first, dict) else ()
     return ": ".join(text for text in texts if isinstance(text, str)) or "unknown"
@@ -262,11 +244,12 @@ def _describe_error(events: json_stream.Events) -> str:
 
 def _build_point(server_id: str, item: Any) -> Point | Reject | str:
     attributes = item.get("attributes") if isinstance(item, dict) else None
-    if not isinstance(attributes, dict) or attributes.keys() != {"timestamp", "value"}:
+    found = attributes if isinstance(attributes, dict) else {}
+    if found.keys() != {"timestamp", "value"} or any(
+        isinstance(value, Problem) for value in found.values()
+    ):
         return Reject(0, "must have the attributes timestamp and value", "")
-    if any(isinstance(value, Problem) for value in attributes.values()):
-        return Reject(0, "timestamp and value must be plain values", "")
-    observed_at, value = map(str, (attributes["timestamp"], attributes["value"]))
+    observed_at, value = str(found["timestamp"]), str(found["value"])
     column = "timestamp"
     try:
         instant = _LENIENT.parse_time(observed_at)
@@ -289,6 +272,7 @@ HISTOGRAM = "native histogram"
 _Sample = Point | Reject | str
 
 _METRIC_NAME = "__name__"
+_ARRAY = json_stream.array_of(None)
 _SAMPLE_KEYS = ("value", "values", "histogram", "histograms")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?")
 _CUT = Context(rounding=ROUND_DOWN, traps=[])
@@ -322,7 +306,7 @@ def _read_prometheus_answers(source: Source) -> Iterator[_Sample]:
             elif key == "error":
                 message = json_stream.read_value(events, None)
             elif key == "warnings":
-                _report_warnings(source, json_stream.read_value(events, json_stream.array_of(None)))
+                _report_warnings(source, json_stream.read_value(events, _ARRAY))
             else:
                 json_stream.skip_value(events)
         if message is not None:
@@ -397,33 +381,23 @@ def _read_series(series: _Series, events: json_stream.Events) -> Iterator[_Sampl
     server_id = None
     for key in json_stream.read_keys(events):
         if key == "metric":
-            server_id = series.find_server_id(_read_labels(series, events))
+            if next(events)[0] != "start_map":
+                raise series.build_error("`metric` must be an object")
+            names = json_stream.read_keys(events)
+            server_id = series.find_server_id(
+                {name: json_stream.read_value(events, None) for name in names}
+            )
         elif key not in _SAMPLE_KEYS:
             json_stream.skip_value(events)
         elif server_id is None:
             raise series.build_error("must begin with `metric`")
         elif key in ("value", "histogram"):
-            yield _build_sample(
-                key, server_id, json_stream.read_value(events, json_stream.array_of(None))
-            )
+            yield _build_sample(key, server_id, json_stream.read_value(events, _ARRAY))
         elif next(events)[0] == "start_array":
             for item in json_stream.read_items(events):
-                yield _build_sample(
-                    key, server_id, json_stream.read_value(item, json_stream.array_of(None))
-                )
+                yield _build_sample(key, server_id, json_stream.read_value(item, _ARRAY))
         else:
             raise series.build_error(f"`{key}` must be an array")
-
-
-def _read_labels(series: _Series, events: json_stream.Events) -> dict[str, Any]:
-    if next(events)[0] != "start_map":
-        raise series.build_error("`metric` must be an object")
-    labels: dict[str, Any] = {}
-    for name in json_stream.read_keys(events):
-        if name in labels:
-            raise series.build_error(f"the label {name} is repeated")
-        labels[name] = json_stream.read_value(events, None)
-    return labels
 
 
 def _build_sample(key: str, server_id: str, sample: Any) -> _Sample:
@@ -502,17 +476,17 @@ def _build_cfx_record(answer: Any) -> PartialRecord:
         raise FieldError(f"an error of Cfx.re: {given['error']}")
     data = _check_part("Data", given.get("Data"))
     texts = _check_part("vars", {} if data.get("vars") is None else data["vars"])
-    server_id = require_field(given, "EndPoint", check_identifier)
-    tags = get_field(texts, "tags", check_text) or ""
+    server_id = require_field(given, "EndPoint", servers.check_identifier)
+    tags = get_field(texts, "tags", servers.check_text) or ""
     most = "sv_maxclients" if data.get("sv_maxclients") is not None else "svMaxclients"
     return PartialRecord(
         id=server_id,
         cfx_id=server_id,
-        hostname=get_field(data, "hostname", check_text),
-        project_name=get_field(texts, "sv_projectName", check_text) or "",
-        project_description=get_field(texts, "sv_projectDesc", check_text) or "",
-        players_current=get_field(data, "clients", check_count),
-        players_max=get_field(data, most, check_count) or 0,
+        hostname=get_field(data, "hostname", servers.check_text),
+        project_name=get_field(texts, "sv_projectName", servers.check_text) or "",
+        project_description=get_field(texts, "sv_projectDesc", servers.check_text) or "",
+        players_current=get_field(data, "clients", servers.check_count),
+        players_max=get_field(data, most, servers.check_count) or 0,
         tags=tuple(filter(None, map(str.strip, tags.split(",")))),
     )
 
