@@ -155,12 +155,7 @@ def draft_servers(
     Example: srvstat snapshot draft-servers --observations week.csv --game game_a > servers.ndjson
     """
     inputs = parse_sources(sources, reads_servers=False).inputs
-    draft = draft_records(
-        inputs.observations,
-        uses_slugs=inputs.uses_slugs,
-        game=inputs.game,
-        warn=lambda warning: report(f"warning: {warning}"),
-    )
+    draft = draft_records(inputs, lambda warning: report(f"warning: {warning}"))
     if draft.rejected:
         ignored = format_count(draft.rejected, "malformed row")
         report(f"warning: {ignored} ignored: {draft.reason}")

@@ -87,7 +87,7 @@ def build(
     check_names(output, rejects, inputs.sources)
     # The snapshot is renamed into place first, then the rejects.
     with (
-        refusals.open_rejects(rejects) as rejects_file,
+        refusals.open_rejects(rejects) as write_rejects,
         atomic_write(output, overwrite=overwrite) as draft,
     ):
         check_sources(inputs.sources)
@@ -95,7 +95,7 @@ def build(
         refusals.check_servers(inputs, roster)
         with open_draft(output, draft) as connection:
             intake = Intake(connection, roster, inputs)
-            summary, file_row = _fill_draft(connection, intake, rejects_file)
+            summary, file_row = _fill_draft(connection, intake, write_rejects)
         check_draft(output, draft, file_row)
     return summary
 
@@ -103,7 +103,7 @@ def build(
 def _fill_draft(
     connection: sqlite3.Connection,
     intake: Intake,
-    rejects_file: refusals.RejectsFile,
+    write_rejects: refusals.WriteRejects,
     names: Sequence[str] | None = None,
 ) -> tuple[BuildSummary, FileRow]:
     """Fill a new database file from the sources; return a summary and the row of the file.
@@ -113,14 +113,14 @@ def _fill_draft(
     Raises SourceError.
     """
     create_tables(connection)
-    stored = read_rows(intake, partial(store, connection, intake), rejects_file)
+    stored = read_rows(intake, partial(store, connection, intake), write_rejects)
     _, last = find_observed_span(stored.servers)
     file_row = FileRow(as_of=refusals.check_rows(intake, last), is_open=int(intake.roster.is_open))
     return finish_draft(connection, intake, stored, file_row, names)
 
 
 def read_rows(
-    intake: Intake, store_rows: Callable[[], Stored], rejects_file: refusals.RejectsFile
+    intake: Intake, store_rows: Callable[[], Stored], write_rejects: refusals.WriteRejects
 ) -> Stored:
     """Read all sources, store their observations, and write the rejects.
 
@@ -137,7 +137,7 @@ def read_rows(
     stored = store_rows()
     if intake.inputs.strict:
         _refuse_first_reject(intake)
-    refusals.write_rejects(intake.rejects, rejects_file)
+    write_rejects(intake.rejects)
     return stored
 
 
@@ -227,13 +227,8 @@ def finish_draft(
     )
     servers = [fill_fallbacks(server, file_row.as_of) for server in stored.servers]
     file_row = store_servers(connection, servers, file_row)
-    return _summarize(intake, stored, file_row), file_row
-
-
-def _summarize(intake: Intake, stored: Stored, file_row: FileRow) -> BuildSummary:
-    """Return the counts of rows and servers."""
     remedy = refusals.find_remedy(intake.rejects.list_reasons())
-    return BuildSummary(
+    summary = BuildSummary(
         read=intake.rows,
         kept=stored.kept,
         repeated=intake.repeated,
@@ -251,6 +246,7 @@ def _summarize(intake: Intake, stored: Stored, file_row: FileRow) -> BuildSummar
         last_observed_at=file_row.last_observed_at,
         warnings=tuple(intake.warnings),
     )
+    return summary, file_row
 
 
 # The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a
@@ -455,7 +451,7 @@ def build_shard(shard: Shard, report: Callable[[int], None]) -> FileRow:
                 progress=lambda _step, _bytes, rows: report(rows),
             )
             intake = Intake(connection, Roster(shard.records), inputs)
-            _, row = _fill_draft(connection, intake, refusals.RejectsFile(), shard.sources)
+            _, row = _fill_draft(connection, intake, refusals.discard_rejects, shard.sources)
         check_draft(shard.title, shard.path, row)
         os.fsync(file.fileno())
     return row

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import OutputError, SourceError
 from srvstat.contract.responses import GAMES
 from srvstat.contract.time import NOT_MILLISECONDS
@@ -21,20 +20,12 @@ from srvstat.documents.snapshot import DroppedRows, DryRun, UnderstoodRow
 from srvstat.files.reading import is_url
 from srvstat.snapshot.write import refusals
 from srvstat.snapshot.write.intake import Inputs, Intake, Reason, Rejects
-from srvstat.snapshot.write.refusals import describe_reasons, list_reasons
-from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, create_open_roster, read_roster
+from srvstat.snapshot.write.roster import read_roster
 from srvstat.sources.json import OTHER_KEYS
 from srvstat.sources.mapping import COLUMNS, STRICT, MappingOptions, Proposal, propose_label
 from srvstat.sources.registry import KINDS, TEXT_KINDS
 from srvstat.sources.servers import ServerRecord, count_completed
-from srvstat.sources.source import (
-    Batch,
-    Source,
-    check_sources,
-    check_stdin_once,
-    propose_columns,
-    read_batches,
-)
+from srvstat.sources.source import Batch, Source, check_sources, check_stdin_once, propose_columns
 from srvstat.sources.trackers import LabelError
 from srvstat.sources.values import COUNT_RULE, LOOKS_LIKE_THOUSANDS, NOT_AN_INSTANT
 
@@ -69,7 +60,7 @@ def run_dry(inputs: Inputs) -> DryRun:
             intake = _WatchedIntake(connection, roster, inputs)
             intake.read()
             findings = _sort_observations(intake)
-            reasons = refusals.list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
+            reasons = refusals.list_reasons(intake)
             examples = _collect_examples(intake.rejects)
             excess = refusals.find_refusal(intake)
     except sqlite3.Error as error:  # pragma: no cover - a test limits another process
@@ -214,9 +205,7 @@ class Search:
 
 
 def search_options(
-    attempt: Callable[[MappingOptions], DryRun],
-    sources: Sequence[Source],
-    options: MappingOptions,
+    attempt: Callable[[MappingOptions], DryRun], sources: Sequence[Source], options: MappingOptions
 ) -> Search:
     """Try changes of the options, one after another, as long as one helps.
 
@@ -381,40 +370,24 @@ class Draft(NamedTuple):
     reason: str
 
 
-def draft_records(
-    sources: Sequence[Source], *, uses_slugs: bool, game: str | None, warn: Callable[[str], None]
-) -> Draft:
+def draft_records(inputs: Inputs, warn: Callable[[str], None]) -> Draft:
     """Return a record for each identifier in some observations, as a build without records makes.
 
     `warn` is called with one line about each source that may be cut off.
 
     Raises UsageError without a game, and SourceError if a source can't be read or no row is usable.
     """
-    check_sources(sources)
-    roster = create_open_roster(uses_slugs=uses_slugs, game=game)
+    check_sources(inputs.observations)
+    roster = read_roster(None, uses_slugs=inputs.uses_slugs, game=inputs.game)
     with closing(sqlite3.connect("")) as connection:
-        rejects = Rejects(connection, sources)
-        skipped: Counter[str] = Counter()
-        for number, source in enumerate(sources):
-            watched = replace(source, on_warning=warn, accepts_any_id=roster.accepts_any_id)
-            for batch in read_batches(watched):
-                rejects.add_batch(number, batch)
-                skipped.update(batch.skipped)
-                _look_up(roster, rejects, batch, rejects.locate(number, batch.places))
+        intake = Intake(connection, roster, inputs)
+        intake.read()
+        for warning in intake.warnings:
+            warn(warning)
         if not roster.server_keys:
-            reasons = list_reasons(rejects, skipped, {})
-            raise SourceError(f"no server was found: {describe_reasons(reasons)}")
-        commonest = rejects.list_reasons()[:1]
+            reasons = refusals.describe_reasons(refusals.list_reasons(intake))
+            raise SourceError(f"no server was found: {reasons}")
+        commonest = intake.rejects.list_reasons()[:1]
     records = map(roster.get_record, sorted(roster.server_keys))
-    reason = describe_reasons(commonest, rejected="") if commonest else ""
-    return Draft(len(roster.server_keys), records, rejects.malformed, reason)
-
-
-def _look_up(roster: Roster, rejects: Rejects, batch: Batch, places: Numbers) -> None:
-    """Add the servers of a batch to a roster, and rows with malformed identifiers to rejects."""
-    reasons = [REJECT_REASONS.get(roster[name]) for name in batch.names]
-    if any(reasons):
-        for code, place in zip(batch.codes.tolist(), places.tolist(), strict=True):
-            if reason := reasons[code]:
-                name = batch.names[code]
-                rejects.add_malformed(place, reason, name, name)
+    reason = refusals.describe_reasons(commonest, rejected="") if commonest else ""
+    return Draft(len(roster.server_keys), records, intake.rejects.malformed, reason)

@@ -2,9 +2,10 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fractions import Fraction
+from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from srvstat.contract import wire
@@ -73,24 +74,14 @@ _PROMQL = "use round(…) in the PromQL query"
 _DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def list_reasons(
-    rejects: Rejects, skipped: Mapping[str, int], first_skipped: Mapping[str, int]
-) -> list[Reason]:
-    """Return the reasons why rows were rejected or skipped, the commonest first.
-
-    `skipped` has the number of rows and `first_skipped` the place of the first one by reason.
-    """
-    others = [
-        Reason(
-            text,
-            count,
-            rejects.format_place(first_skipped[text]) if text in first_skipped else None,
-            is_rejected=False,
-        )
-        for text, count in skipped.items()
-        if count
-    ]
-    return sort_reasons([*rejects.list_reasons(), *others])
+def list_reasons(intake: Intake) -> list[Reason]:
+    """Return the reasons why rows were rejected or skipped, the commonest first."""
+    reasons = intake.rejects.list_reasons()
+    for text, count in (+intake.skipped).items():
+        place = intake.first_skipped.get(text)
+        first = None if place is None else intake.rejects.format_place(place)
+        reasons.append(Reason(text, count, first, is_rejected=False))
+    return sort_reasons(reasons)
 
 
 def sort_reasons(reasons: Iterable[Reason]) -> list[Reason]:
@@ -296,8 +287,7 @@ def check_update(intake: Intake, servers: Sequence[ServerRow], kept: int) -> Non
 
 
 def _describe_no_observation(intake: Intake) -> str:
-    reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
-    parts = [describe_reasons(reasons), *intake.roster.describe_unknown()]
+    parts = [describe_reasons(list_reasons(intake)), *intake.roster.describe_unknown()]
     return f"no observation was kept: {'; '.join(parts)}"
 
 
@@ -314,28 +304,20 @@ def find_refusal(intake: Intake) -> Excess | None:
         for number, source in enumerate(intake.inputs.observations)
     ]
     return find_excess(
-        sources,
-        intake.inputs.max_rejected,
-        rejects.describe_first(),
-        rejects.list_reasons,
+        sources, intake.inputs.max_rejected, rejects.describe_first(), rejects.list_reasons
     )
 
 
-class RejectsFile(NamedTuple):
-    """The open file of the rejects, and its path for messages; without one, they are discarded."""
-
-    path: str = ""
-    output: BinaryIO | Stream | None = None
+WriteRejects = Callable[[Rejects], None]
+"""Writes the rejects to their file, if there is one. Raises OutputError."""
 
 
-def write_rejects(rejects: Rejects, file: RejectsFile) -> None:
-    """Write the rejects to their file.
+def discard_rejects(_rejects: Rejects) -> None:
+    """Write no rejects."""
 
-    Raises OutputError.
-    """
-    if not file.output:
-        return
-    with convert_write_errors(file.path):
+
+def _write_rejects(path: str, file: BinaryIO | Stream, rejects: Rejects) -> None:
+    with convert_write_errors(path):
         for reject in rejects:
             fields = {
                 "file": reject.source.title,
@@ -343,35 +325,35 @@ def write_rejects(rejects: Rejects, file: RejectsFile) -> None:
                 "reason": reject.reason,
                 "text": reject.text,
             }
-            file.output.write(wire.encode(fields) + b"\n")
+            file.write(wire.encode(fields) + b"\n")
         # A full disk must stop the build before its output exists.
-        file.output.flush()
+        file.flush()
 
 
 @contextmanager
-def open_rejects(path: str | None) -> Iterator[RejectsFile]:
-    """Open the rejects at a path, or discard them without a path.
+def open_rejects(path: str | None) -> Iterator[WriteRejects]:
+    """Open the file of the rejects; without a path, they are discarded.
 
     A stream is appended to. A file is replaced at the end of the block, also if the block raises
     RowsRejectedError: the rejects then show why the build was refused.
     """
     if path is None:
-        yield RejectsFile()
+        yield discard_rejects
         return
     if is_stream(path):
         with open_stream(path) as stream:
-            yield RejectsFile(path, stream)
+            yield partial(_write_rejects, path, stream)
         return
     refusal = None
     with atomic_write(path, overwrite=True) as draft:
         with convert_write_errors(path):
             file = open(draft, "wb")  # noqa: SIM115 - closed below
         try:
-            yield RejectsFile(path, file)
+            yield partial(_write_rejects, path, file)
         except RowsRejectedError as error:
             refusal = error
         finally:
-            # `write_rejects` has reported write errors, unless the build failed for another reason.
+            # Write errors were reported already, unless the build failed for another reason.
             with suppress(OSError):
                 file.close()
     if refusal:

@@ -221,7 +221,7 @@ def read_roster(source: Source | None, *, uses_slugs: bool, game: str | None) ->
     MissingLibraryError.
     """
     if source is None:
-        return create_open_roster(uses_slugs=uses_slugs, game=game)
+        return Roster((), uses_slugs=uses_slugs, new_game=game or "")
     records, warnings = read_records(source, game)
     return Roster(
         records,
@@ -239,11 +239,6 @@ def read_records(source: Source, game: str | None) -> tuple[list[ServerRecord], 
     warnings: list[str] = []
     partial_records = load_record_reader(source.kind)(replace(source, on_warning=warnings.append))
     return complete_records(source.title, partial_records, game), warnings
-
-
-def create_open_roster(*, uses_slugs: bool, game: str | None) -> Roster:
-    """Return a roster without records: each identifier becomes a server."""
-    return Roster((), uses_slugs=uses_slugs, new_game=game or "")
 
 
 _RECORD = {field.name for field in fields(ServerRecord)} & {*ServerRow._fields}

@@ -130,7 +130,7 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
         )
     # The snapshot is renamed into place first, then the rejects.
     with (
-        open_rejects(rejects) as rejects_file,
+        open_rejects(rejects) as write_rejects,
         lock_file(path) as locked,
         closing(open_file(path)) as old,
     ):
@@ -151,7 +151,7 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
                 build.apply_settings(connection)
                 return build.store(connection, intake, old, before)
 
-            stored = build.read_rows(intake, store_rows, rejects_file)
+            stored = build.read_rows(intake, store_rows, write_rejects)
             check_update(intake, stored.servers, stored.kept)
             gone = before.keys() - roster.server_keys.keys()
             _remove_blocks(connection, [before[server_id] for server_id in gone])
