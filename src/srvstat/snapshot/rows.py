@@ -177,9 +177,7 @@ class Block(NamedTuple):
         return self.server_block % BLOCKS_PER_SERVER
 
 
-def find_observed_span(
-    holders: Collection[ServerRow | FileRow],
-) -> tuple[int | None, int | None]:
+def find_observed_span(holders: Collection[ServerRow | FileRow]) -> tuple[int | None, int | None]:
     """Return the first and the last instant of all observations of servers or files."""
     firsts = [one.first_observed_at for one in holders if one.first_observed_at is not None]
     lasts = [one.last_observed_at for one in holders if one.last_observed_at is not None]
@@ -308,14 +306,9 @@ def digest_counts(counts_before: bytes, marks: bytes) -> bytes:
 
 def has_digest(table: str, row: Sequence[Any], digest: bytes) -> bool:
     """Check that an untrusted row has the types of its table's columns and the given digest."""
-    types = tuple(map(type, row))
     try:
         # The cache of layouts stays small, as only the types of our tables pass.
-        if types not in KINDS[table]:
-            return False
-        values = _list_digested(table, row)
-        layout = _build_layout(table, tuple(map(type, values)))
-        return _hash(layout, values)[:DIGEST_BYTES] == digest
+        return tuple(map(type, row)) in KINDS[table] and digest_row(table, row) == digest
     except ValueError:
         return False
 
@@ -356,12 +349,7 @@ def hash_values(label: str, values: Sequence[Any]) -> bytes:
     the texts in UTF-8, each followed by a zero byte; the blobs. Two different rows never have the
     same bytes, because texts have no zero byte.
     """
-    return _hash(_build_layout(label, tuple(map(type, values))), values)
-
-
-def _hash(layout: "_Layout", values: Sequence[Any]) -> bytes:
-    """Return the SHA-256 of the label of a layout and values, as `hash_values`."""
-    head, pack, integers, texts, blobs, text_count = layout
+    head, pack, integers, texts, blobs, text_count = _build_layout(label, tuple(map(type, values)))
     parts = blobs(values)
     numbers = pack(*integers(values), *map(len, parts))
     if not text_count:

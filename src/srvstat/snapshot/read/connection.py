@@ -9,17 +9,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache, partial
 from operator import lt
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from srvstat.contract.errors import SnapshotError
 from srvstat.files.paths import compute_identity, convert_errors
-from srvstat.snapshot.rows import (
-    APPLICATION_ID,
-    FORMAT_VERSION,
-    MAX_ROW_BYTES,
-    read_schema,
-)
+from srvstat.snapshot.rows import APPLICATION_ID, FORMAT_VERSION, MAX_ROW_BYTES, read_schema
 
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
@@ -66,28 +61,15 @@ _STEPS_PER_CLOCK_CHECK = 2_000
 """Steps of SQLite between two checks of the clock; they take a few dozen microseconds."""
 
 
-class Header(NamedTuple):
-    """A file whose header was checked: its real path and its status."""
-
-    location: str
-    status: os.stat_result
-
-
 class SnapshotConnection:
     """A connection to a snapshot file that runs only the kinds of statements we need.
 
     `open_connection` opens one. Every method raises SnapshotError if the file is damaged.
     """
 
-    def __init__(
-        self,
-        path: str,
-        connection: sqlite3.Connection,
-        header: Header,
-        sharing: int = 1,
-    ) -> None:
+    def __init__(self, path: str, connection: sqlite3.Connection, size: int, sharing: int) -> None:
         self.path = path
-        self.size = header.status.st_size
+        self.size = size
         """The size of the file in bytes."""
         self.sharing = sharing
         """How many files share the memory of one."""
@@ -178,11 +160,7 @@ def _list_schema_entries() -> set[Any]:
 
 
 def _authorize(
-    action: int,
-    name: str | None,
-    function: str | None,
-    _database: str | None,
-    source: str | None,
+    action: int, name: str | None, function: str | None, _database: str | None, source: str | None
 ) -> int:
     """Allow or deny an action of a statement; `source` names the view or trigger it comes from."""
     allowed = source is None and (
@@ -203,11 +181,13 @@ def open_connection(path: str, *, sharing: int = 1) -> SnapshotConnection:
     nothing of the file's content.
     """
     for _ in range(_MAX_ATTEMPTS):
-        header = _check_file(path)
-        connection = _connect(path, header.location)
+        location, status = _check_file(path)
+        connection = _connect(path, location)
         try:
-            if _is_unchanged(path, header):
-                return SnapshotConnection(path, connection, header, sharing)
+            with convert_errors(path, SnapshotError, remedy=_BUILD_REMEDY):
+                current = os.stat(location)
+            if compute_identity(current) == compute_identity(status):
+                return SnapshotConnection(path, connection, status.st_size, sharing)
         except BaseException:
             connection.close()
             raise
@@ -229,8 +209,8 @@ def _connect(path: str, location: str) -> sqlite3.Connection:
         ) from None
 
 
-def _check_file(path: str) -> Header:
-    """Check the header of a file."""
+def _check_file(path: str) -> tuple[str, os.stat_result]:
+    """Check the header of a file, and return its real path and its status."""
     location, header, status = _read_header(path)
     if not status.st_size:
         raise SnapshotError(f"{path}: an empty file, not a snapshot; {_BUILD_REMEDY}")
@@ -257,7 +237,7 @@ def _check_file(path: str) -> Header:
         raise SnapshotError(f"{path}: truncated or extended since it was built; copy it again")
     if int.from_bytes(header[56:60]) != _UTF_8:
         raise build_damage_error(path, "its header")
-    return Header(location, status)
+    return location, status
 
 
 def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:
@@ -271,7 +251,9 @@ def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
-                raise SnapshotError(f"{path}: {_describe_kind(status.st_mode)}, not a snapshot")
+                is_folder = stat.S_ISDIR(status.st_mode)
+                kind = "a directory" if is_folder else "a pipe, socket or device"
+                raise SnapshotError(f"{path}: {kind}, not a snapshot")
             header = os.read(descriptor, _HEADER_BYTES)
         finally:
             os.close(descriptor)
@@ -298,16 +280,6 @@ def find_journal(path: str) -> str | None:
 def format_journal_remedy(journal: str) -> str:
     """Return the remedy for a journal of a snapshot."""
     return f"close the programs that use it, remove {journal} if it still exists, and try again"
-
-
-def _is_unchanged(path: str, checked: Header) -> bool:
-    """Check that the file at a path is still the one whose header was checked."""
-    with convert_errors(path, SnapshotError, remedy=_BUILD_REMEDY):
-        return compute_identity(os.stat(checked.location)) == compute_identity(checked.status)
-
-
-def _describe_kind(mode: int) -> str:
-    return "a directory" if stat.S_ISDIR(mode) else "a pipe, socket or device"
 
 
 def build_damage_error(path: str, part: str) -> SnapshotError:
