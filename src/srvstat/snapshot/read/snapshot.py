@@ -150,14 +150,14 @@ def _check(manifest: "Manifest") -> None:
         raise _ManifestError("another digest")
     if not 1 <= len(shards) <= MAX_SHARDS:
         raise _ManifestError(f"{len(shards):,} shards, not 1 to {MAX_SHARDS:,}")
-    for number, shard in enumerate(shards):
-        if shard.file != name_shard(number):
-            raise _ManifestError(f"shards[{number}].file: not {name_shard(number)}")
-    if manifest.root != compute_shards_root(manifest.as_of, [shard.root for shard in shards]):
-        raise _ManifestError("another root than that of its shards")
-    totals = manifest.servers, manifest.observations
-    if totals != (sum(one.servers for one in shards), sum(one.observations for one in shards)):
-        raise _ManifestError("other totals than those of its shards")
+    is_consistent = (
+        [shard.file for shard in shards] == [name_shard(number) for number in range(len(shards))]
+        and manifest.root == compute_shards_root(manifest.as_of, [shard.root for shard in shards])
+        and manifest.servers == sum(shard.servers for shard in shards)
+        and manifest.observations == sum(shard.observations for shard in shards)
+    )
+    if not is_consistent:
+        raise _ManifestError("not the names, the root or the totals of its shards")
 
 
 class ShardedSnapshot(SnapshotBase):
@@ -219,10 +219,7 @@ class ShardedSnapshot(SnapshotBase):
 
     def iter_servers(self) -> Iterator[ServerRow]:
         """Yield all servers in the order of their ids."""
-        return merge(
-            *map(self._iter_servers_of, range(len(self.shards))),
-            key=attrgetter("id"),
-        )
+        return merge(*map(self._iter_servers_of, range(len(self.shards))), key=attrgetter("id"))
 
     def _iter_servers_of(self, number: int) -> Iterator[ServerRow]:
         for server in self._get_shard(number).iter_servers():
@@ -284,12 +281,9 @@ class ShardedSnapshot(SnapshotBase):
 
     def _check_shard(self, file: SnapshotFile, listed: "ManifestShard") -> None:
         row = file.file_row
-        found = file.root, row.server_count, row.observation_count
-        if found != (listed.root, listed.servers, listed.observations):
+        found = file.root, row.server_count, row.observation_count, file.as_of, file.parent_root
+        if found != (listed.root, listed.servers, listed.observations, self.as_of, None):
             raise SnapshotError(
-                f"{file.path}: not the file that {MANIFEST} lists: its root differs; try again if"
-                f" the directory was just replaced, else {REMEDY}"
+                f"{file.path}: not the file that {MANIFEST} lists: its content differs; try again"
+                f" if the directory was just replaced, else {REMEDY}"
             )
-        # The root covers these; so only a forged manifest lists such a file.
-        if file.as_of != self.as_of or file.parent_root is not None:
-            raise SnapshotError(f"{file.path}: ends at another instant than {MANIFEST}; {REMEDY}")
