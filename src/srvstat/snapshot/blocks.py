@@ -15,27 +15,9 @@ import numpy.typing as npt
 from srvstat.contract.arrays import Numbers, sum_exactly
 from srvstat.contract.time import LATEST
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.snapshot.rows import (
-    BLOCK_SIZE,
-    COUNTED,
-    DIGEST_BYTES,
-    END_WIDTH,
-    MARK_STEP,
-    MARK_WIDTH,
-    SUM_WIDTH,
-    Block,
-    ForgedRowError,
-    ServerRow,
-    choose_width,
-    digest_counts,
-    digest_row,
-    find_width,
-    pack_sum,
-    read_block_ends,
-    read_block_peaks,
-)
+from srvstat.snapshot import rows
 
-_STEPS = np.arange(BLOCK_SIZE) // MARK_STEP
+_STEPS = np.arange(rows.BLOCK_SIZE) // rows.MARK_STEP
 _FEW = 16
 """So many times show in general that their greatest common divisor is 1."""
 
@@ -68,11 +50,11 @@ class Kept(NamedTuple):
     digests: bytes
 
 
-def keep_blocks(row: ServerRow, block: Block) -> Kept:
+def keep_blocks(row: rows.ServerRow, block: rows.Block) -> Kept:
     """Return what to keep of a server before one of its blocks, read with its counts."""
     number = block.number
-    counts = np.zeros(COUNTED, np.int64)
-    stored = _unpack(block.counts_before or b"", choose_width(number * BLOCK_SIZE))
+    counts = np.zeros(rows.COUNTED, np.int64)
+    stored = _unpack(block.counts_before or b"", rows.choose_width(number * rows.BLOCK_SIZE))
     counts[: len(stored)] = stored
     counts[len(stored) :] = stored[-1] if len(stored) else 0
     return Kept(
@@ -80,51 +62,51 @@ def keep_blocks(row: ServerRow, block: Block) -> Kept:
         block.players_before,
         int.from_bytes(block.sum_before, "little"),
         counts,
-        [*read_block_ends(row)[:number]],
-        [*read_block_peaks(row)[:number]],
-        row.block_digests[: number * DIGEST_BYTES],
+        [*rows.read_block_ends(row)[:number]],
+        [*rows.read_block_peaks(row)[:number]],
+        row.block_digests[: number * rows.DIGEST_BYTES],
     )
 
 
-KEPT_NOTHING = Kept(None, None, 0, np.zeros(COUNTED, np.int64), [], [], b"")
+KEPT_NOTHING = Kept(None, None, 0, np.zeros(rows.COUNTED, np.int64), [], [], b"")
 
 
 def derive(
-    server: ServerRow,
+    server: rows.ServerRow,
     observations: Observations,
-    take: Callable[[Block], object],
+    take: Callable[[rows.Block], object],
     kept: Kept = KEPT_NOTHING,
-) -> ServerRow:
+) -> rows.ServerRow:
     """Call `take` with each block of a server, and return its row with the columns derived.
 
     With `kept`, the observations are those from one of its blocks on.
     """
     first, last_players, total, counts, ends, peaks, kept_digests = kept
     ends, peaks, digests = [*ends], [*peaks], bytearray(kept_digests)
-    count = BLOCK_SIZE * len(ends) + len(observations.instants)
-    for start in range(0, len(observations.instants), BLOCK_SIZE):
-        instants, players = (column[start : start + BLOCK_SIZE] for column in observations)
+    count = rows.BLOCK_SIZE * len(ends) + len(observations.instants)
+    for start in range(0, len(observations.instants), rows.BLOCK_SIZE):
+        instants, players = (column[start : start + rows.BLOCK_SIZE] for column in observations)
         if first is None:
             first = int(instants[0])
         times = instants - instants[0]
         unit = math.gcd(*times[:_FEW].tolist())
         unit = 1 if unit == 1 else int(np.gcd.reduce(times)) or 1
         peak = int(players.max())
-        counts_before = _pack_counts(counts, BLOCK_SIZE * len(ends))
+        counts_before = _pack_counts(counts, rows.BLOCK_SIZE * len(ends))
         marks, counts = _count(players, peak, counts)
-        block = Block(
+        block = rows.Block(
             server_block=server.get_block_key(len(ends)),
             observation_count=len(times),
             first_observed_at=int(instants[0]),
             time_unit=unit,
             times=_pack(
-                times if unit == 1 else times // unit, choose_width(int(times[-1]) // unit)
+                times if unit == 1 else times // unit, rows.choose_width(int(times[-1]) // unit)
             ),
-            players=_pack(players, choose_width(peak)),
+            players=_pack(players, rows.choose_width(peak)),
             players_before=last_players,
-            sum_before=pack_sum(total),
+            sum_before=rows.pack_sum(total),
             mark_sums=_pack_mark_sums(players),
-            counts_digest=digest_counts(counts_before, marks),
+            counts_digest=rows.digest_counts(counts_before, marks),
             counts_before=counts_before,
             marks=marks,
         )
@@ -133,16 +115,16 @@ def derive(
         total += sum_exactly(players)
         ends.append(int(instants[-1]))
         peaks.append(peak)
-        digests += digest_row("blocks", block)
+        digests += rows.digest_row("blocks", block)
     return server._replace(
         observation_count=count,
         first_observed_at=first,
         last_observed_at=ends[-1] if ends else None,
         last_players=last_players,
-        player_sum=pack_sum(total),
+        player_sum=rows.pack_sum(total),
         counts=_pack_counts(counts, count),
-        block_ends=_pack(np.array(ends, np.int64), END_WIDTH),
-        block_peaks=_pack(np.array(peaks, np.int64), choose_width(max(peaks, default=0))),
+        block_ends=_pack(np.array(ends, np.int64), rows.END_WIDTH),
+        block_peaks=_pack(np.array(peaks, np.int64), rows.choose_width(max(peaks, default=0))),
         block_digests=bytes(digests),
     )
 
@@ -151,8 +133,8 @@ def _count(players: Numbers, peak: int, counts: Numbers) -> tuple[bytes, Numbers
     """Return the marks of a block, and the counts after it; `counts` are those before it."""
     values, steps = players, _STEPS[: len(players)]
     number = int(steps[-1]) + 1
-    if peak >= COUNTED:
-        is_counted = players < COUNTED
+    if peak >= rows.COUNTED:
+        is_counted = players < rows.COUNTED
         values, steps = players[is_counted], steps[is_counted]
         if not len(values):
             return b"", counts
@@ -164,18 +146,20 @@ def _count(players: Numbers, peak: int, counts: Numbers) -> tuple[bytes, Numbers
         table[step] += table[step - 1]
     after = counts + table[-1, -1]
     after[:width] = counts[:width] + table[-1]
-    return _pack(table[:-1].ravel(), MARK_WIDTH), after
+    return _pack(table[:-1].ravel(), rows.MARK_WIDTH), after
 
 
 def _pack_mark_sums(players: Numbers) -> bytes:
-    sums = (sum_exactly(players[:end]) for end in range(MARK_STEP, len(players), MARK_STEP))
-    return b"".join(total.to_bytes(SUM_WIDTH, "little") for total in sums)
+    sums = (
+        sum_exactly(players[:end]) for end in range(rows.MARK_STEP, len(players), rows.MARK_STEP)
+    )
+    return b"".join(total.to_bytes(rows.SUM_WIDTH, "little") for total in sums)
 
 
 def _pack_counts(counts: Numbers, observations: int) -> bytes:
     """Pack the counts of a number of observations, up to the greatest value counted."""
     length = int(np.searchsorted(counts, counts[-1])) + 1 if counts[-1] else 0
-    return _pack(counts[:length], choose_width(observations))
+    return _pack(counts[:length], rows.choose_width(observations))
 
 
 def _pack(numbers: Numbers, width: int) -> bytes:
@@ -186,30 +170,30 @@ def _unpack(packed: bytes, width: int) -> npt.NDArray[Any]:
     return np.frombuffer(packed, f"<u{width}")
 
 
-def decode_blocks(server: ServerRow, blocks: Iterable[Block]) -> Iterator[Observations]:
+def decode_blocks(server: rows.ServerRow, blocks: Iterable[rows.Block]) -> Iterator[Observations]:
     """Yield the observations of successive blocks of a server.
 
     Raises ForgedRowError for impossible values; numpy raises ValueError.
     """
-    ends = read_block_ends(server)
+    ends = rows.read_block_ends(server)
     last = -1
     for block in blocks:
         if block.first_observed_at <= last:
-            raise ForgedRowError("not ascending")
+            raise rows.ForgedRowError("not ascending")
         last = ends[block.number]
         yield _decode(block, last)
 
 
-def _decode(block: Block, end: int) -> Observations:
+def _decode(block: rows.Block, end: int) -> Observations:
     """Return the observations of a block, whose last one is at `end`."""
     count, start, unit = block.observation_count, block.first_observed_at, block.time_unit
-    times = _unpack(block.times, find_width(block.times, count))
-    players = _unpack(block.players, find_width(block.players, count))
+    times = _unpack(block.times, rows.find_width(block.times, count))
+    players = _unpack(block.players, rows.find_width(block.players, count))
     is_ascending = times[0] == 0 and np.count_nonzero(times[1:] > times[:-1]) == count - 1
     is_in_time = unit > 0 and start >= 0 and start + int(times[-1]) * unit == end <= LATEST
-    is_safe = players.itemsize < SUM_WIDTH or int(players.max()) <= MAX_SAFE_INTEGER
+    is_safe = players.itemsize < rows.SUM_WIDTH or int(players.max()) <= MAX_SAFE_INTEGER
     if not (is_ascending and is_in_time and is_safe):
-        raise ForgedRowError("not the observations of a block")
+        raise rows.ForgedRowError("not the observations of a block")
     instants = times.astype(np.int64)
     instants *= unit
     instants += start

@@ -12,30 +12,8 @@ from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.contract.responses import Players, ServerDetail
 from srvstat.contract.time import DAY_MS, DAYS, LATEST, format_instant
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.snapshot.read.connection import (
-    SnapshotConnection,
-    build_damage_error,
-    open_connection,
-)
-from srvstat.snapshot.rows import (
-    BLOCKS_PER_SERVER,
-    DIGEST_BYTES,
-    END_WIDTH,
-    Block,
-    Bucket,
-    FileRow,
-    ForgedRowError,
-    ServerRow,
-    compute_root,
-    digest_counts,
-    find_bucket,
-    find_entries,
-    has_digest,
-    hash_identifier,
-    read_block_ends,
-    read_entries,
-    unpack,
-)
+from srvstat.snapshot import rows
+from srvstat.snapshot.read.connection import SnapshotConnection, build_damage_error, open_connection
 
 FILE_ROW = "the table snapshot"
 DIRECTORY = "the directory of identifiers"
@@ -45,7 +23,7 @@ _ROOT_BYTES = 32
 
 _COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
 
-_HEAD = ", ".join(Block._fields[:-2])
+_HEAD = ", ".join(rows.Block._fields[:-2])
 """The columns of a block without its counts."""
 
 _KEYS_PER_STATEMENT = 500
@@ -73,19 +51,19 @@ def check_instants(*instants: int | None) -> None:
     Raises ForgedRowError.
     """
     if not all(instant is None or 0 <= instant <= LATEST for instant in instants):
-        raise ForgedRowError("not an instant")
+        raise rows.ForgedRowError("not an instant")
 
 
-def _check_coverage(row: FileRow) -> None:
+def _check_coverage(row: rows.FileRow) -> None:
     """Check the columns that only a bundle has."""
     if row.parent_root is None and row.covered_from is None:
         return
     if row.parent_root is None or len(row.parent_root) != _ROOT_BYTES or row.covered_from is None:
-        raise ForgedRowError("not the provenance of a bundle")
+        raise rows.ForgedRowError("not the provenance of a bundle")
     # The longest range of a snapshot as of 1970-01-01 reaches back one year.
     earliest = -max(DAYS.values()) * DAY_MS
     if row.covered_from % DAY_MS or not earliest <= row.covered_from <= row.as_of:
-        raise ForgedRowError("not the coverage of a bundle")
+        raise rows.ForgedRowError("not the coverage of a bundle")
 
 
 def read_texts(array: str) -> tuple[str, ...]:
@@ -104,7 +82,7 @@ class SnapshotBase:
     Instants are Unix milliseconds. Every method raises SnapshotError for a forged value.
     """
 
-    def __init__(self, path: str, file_row: FileRow) -> None:
+    def __init__(self, path: str, file_row: rows.FileRow) -> None:
         self.path = path
         self.file_row = file_row
         """The verified row of `snapshot`."""
@@ -113,7 +91,7 @@ class SnapshotBase:
             _check_coverage(file_row)
             counts = file_row.repeated, file_row.conflicting, file_row.rejected
             if not all(0 <= count <= MAX_SAFE_INTEGER for count in counts):
-                raise ForgedRowError("not counts of rows")
+                raise rows.ForgedRowError("not counts of rows")
         self.as_of = file_row.as_of
 
     @property
@@ -138,7 +116,7 @@ class SnapshotBase:
         """The first instant that a bundle covers; None for a whole snapshot."""
         return self.file_row.covered_from
 
-    def get_detail(self, server: ServerRow) -> ServerDetail:
+    def get_detail(self, server: rows.ServerRow) -> ServerDetail:
         """Return a server's public record."""
         with self.convert_decode_errors(server.title):
             check_instants(server.first_seen_at, server.updated_at)
@@ -194,8 +172,8 @@ class SnapshotFile(SnapshotBase):
         self.connection = connection
         super().__init__(connection.path, _read_file_row(connection))
         # The directory has a bucket per namespace and 128 servers.
-        self._buckets: dict[int, Bucket] = {}
-        self._servers: dict[Reference, ServerRow] = {}
+        self._buckets: dict[int, rows.Bucket] = {}
+        self._servers: dict[Reference, rows.ServerRow] = {}
         self._kept = 0
 
     def close(self) -> None:
@@ -217,15 +195,15 @@ class SnapshotFile(SnapshotBase):
         """Yield the files of the snapshot: this one."""
         yield self
 
-    def get_file(self, _server: ServerRow) -> Self:
+    def get_file(self, _server: rows.ServerRow) -> Self:
         """Return the file that has a server: this one."""
         return self
 
-    def find_servers(self, references: Iterable[ServerReference]) -> list[ServerRow | None]:
+    def find_servers(self, references: Iterable[ServerReference]) -> list[rows.ServerRow | None]:
         """Return the server of each reference, compared exactly; None for an unknown one."""
         return self._find_servers([(one.by, one.identifier) for one in references])
 
-    def find_server(self, by: Namespace, identifier: str) -> ServerRow | None:
+    def find_server(self, by: Namespace, identifier: str) -> rows.ServerRow | None:
         """Return the server with an identifier; None for an unknown one."""
         (server,) = self._find_servers([(by, identifier)])
         return server
@@ -234,12 +212,12 @@ class SnapshotFile(SnapshotBase):
         """Check whether a server has an identifier."""
         return self.find_server(by, identifier) is not None
 
-    def has_server(self, server: ServerRow) -> bool:
+    def has_server(self, server: rows.ServerRow) -> bool:
         """Check whether all identifiers of a server lead to its row."""
         references = [(by, server.get_identifier(by)) for by in NAMESPACES]
         return self._find_servers(references) == [server] * len(references)
 
-    def _find_servers(self, references: Sequence[Reference]) -> list[ServerRow | None]:
+    def _find_servers(self, references: Sequence[Reference]) -> list[rows.ServerRow | None]:
         """Return the server of each reference, read with one statement."""
         self._limit_memory()
         found = {reference: self._servers.get(reference) for reference in references}
@@ -249,27 +227,27 @@ class SnapshotFile(SnapshotBase):
             if known is None
         }
         keys = [key for candidates in entries.values() for key, _ in candidates]
-        rows = self._read_by_key("servers", "server", keys, part="the servers")
+        stored = self._read_by_key("servers", "server", keys, part="the servers")
         for reference, candidates in entries.items():
-            found[reference] = self._check_candidates(reference, candidates, rows)
+            found[reference] = self._check_candidates(reference, candidates, stored)
         return [found[reference] for reference in references]
 
     def _find_entries(self, by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
         count = self._buckets_per_namespace
-        wanted = hash_identifier(by, identifier)
-        bucket = NAMESPACES.index(by) * count + find_bucket(wanted, count)
-        return find_entries(self._read_bucket(bucket), wanted)
+        wanted = rows.hash_identifier(by, identifier)
+        bucket = NAMESPACES.index(by) * count + rows.find_bucket(wanted, count)
+        return rows.find_entries(self._read_bucket(bucket), wanted)
 
     def _check_candidates(
-        self, reference: Reference, entries: Sequence[tuple[int, bytes]], rows: Mapping[Any, Any]
-    ) -> ServerRow | None:
+        self, reference: Reference, entries: Sequence[tuple[int, bytes]], stored: Mapping[Any, Any]
+    ) -> rows.ServerRow | None:
         """Return the candidate that has an identifier; all of them have its hash."""
         by, identifier = reference
         for key, digest in entries:
-            row = rows.get(key)
-            if row is None or not has_digest("servers", row, digest):
+            row = stored.get(key)
+            if row is None or not rows.has_digest("servers", row, digest):
                 raise self.build_damage_error(f"server {identifier}")
-            server = ServerRow._make(row)
+            server = rows.ServerRow._make(row)
             if server.get_identifier(by) == identifier:
                 blobs = len(server.counts) + 2 * len(server.block_digests)
                 self._kept += _BYTES_PER_SERVER + len(server.project_description) + blobs
@@ -283,22 +261,22 @@ class SnapshotFile(SnapshotBase):
             self._servers.clear()
             self._kept = 0
 
-    def iter_servers(self) -> Iterator[ServerRow]:
+    def iter_servers(self) -> Iterator[rows.ServerRow]:
         """Yield all servers in the order of their ids."""
         part = "the servers"
         expected = {
             key: digest
             for number in range(self._buckets_per_namespace)
-            for key, digest in read_entries(self._read_bucket(number))
+            for key, digest in rows.read_entries(self._read_bucket(number))
         }
         last = ""
-        rows = self.connection.stream("SELECT * FROM servers ORDER BY id", part=part)
+        stored = self.connection.stream("SELECT * FROM servers ORDER BY id", part=part)
         with self.convert_decode_errors(part):
-            for row in rows:
+            for row in stored:
                 # A damaged index can yield the rows in another order.
-                if not has_digest("servers", row, expected.pop(row[0], b"")) or row[1] <= last:
+                if not rows.has_digest("servers", row, expected.pop(row[0], b"")) or row[1] <= last:
                     raise self.build_damage_error(part)
-                server = ServerRow._make(row)
+                server = rows.ServerRow._make(row)
                 last = server.id
                 check_instants(server.first_observed_at, server.last_observed_at)
                 yield server
@@ -315,13 +293,13 @@ class SnapshotFile(SnapshotBase):
         """
         column = _COLUMNS[by]
         operator, order = ("<", "DESC") if backwards else (">=", "ASC")
-        rows = self.connection.stream(
+        stored = self.connection.stream(
             f"SELECT {column} FROM servers WHERE {column} {operator} ? ORDER BY {column} {order}",  # noqa: S608 - our own names
             start,
             part="the servers",
         )
         # Pages that point to each other could yield endless rows.
-        limited = islice(rows, self.file_row.server_count)
+        limited = islice(stored, self.file_row.server_count)
         return (name for (name,) in limited if isinstance(name, str))
 
     def find_source_id(self, source_id: str) -> str | None:
@@ -331,20 +309,22 @@ class SnapshotFile(SnapshotBase):
         """
         if self.file_row.server_count > _MAX_SEARCHED_SERVERS:
             return None
-        rows = self.connection.stream(
+        stored = self.connection.stream(
             "SELECT id FROM servers WHERE source_id = ? COLLATE NOCASE ORDER BY id LIMIT 1",
             source_id,
             part="the servers",
         )
-        return next((name for (name,) in rows if isinstance(name, str)), None)
+        return next((name for (name,) in stored if isinstance(name, str)), None)
 
-    def read_blocks(self, servers: Sequence[tuple[ServerRow, Sequence[int]]]) -> list[list[Block]]:
+    def read_blocks(
+        self, servers: Sequence[tuple[rows.ServerRow, Sequence[int]]]
+    ) -> list[list[rows.Block]]:
         """Return some blocks of servers, read with one statement; their counts are not verified."""
         keys = [server.get_block_key(number) for server, numbers in servers for number in numbers]
-        rows = self._read_by_key("blocks", "server_block", keys, part="the observations")
+        stored = self._read_by_key("blocks", "server_block", keys, part="the observations")
         return [
             [
-                self._check_block(server, number, rows.get(server.get_block_key(number)))
+                self._check_block(server, number, stored.get(server.get_block_key(number)))
                 for number in numbers
             ]
             for server, numbers in servers
@@ -352,16 +332,16 @@ class SnapshotFile(SnapshotBase):
 
     def iter_blocks(
         self,
-        server: ServerRow,
+        server: rows.ServerRow,
         first: int = 0,
-        last: int = BLOCKS_PER_SERVER,
+        last: int = rows.BLOCKS_PER_SERVER,
         *,
         has_counts: bool = False,
-    ) -> Iterator[Block]:
+    ) -> Iterator[rows.Block]:
         """Yield the blocks of a server from one number to another, without counts by default."""
-        last = min(last, len(read_block_ends(server)) - 1)
+        last = min(last, len(rows.read_block_ends(server)) - 1)
         columns = "*" if has_counts else _HEAD
-        rows = self.connection.stream(
+        stored = self.connection.stream(
             f"SELECT {columns} FROM blocks"  # noqa: S608 - our own names
             " WHERE server_block BETWEEN ? AND ? ORDER BY server_block",
             server.get_block_key(first),
@@ -369,29 +349,29 @@ class SnapshotFile(SnapshotBase):
             part=f"the observations of {server.title}",
         )
         for number in range(first, last + 1):
-            block = self._check_block(server, number, next(rows, None))
+            block = self._check_block(server, number, next(stored, None))
             if has_counts:
                 self.check_counts(server, block)
             yield block
 
-    def _check_block(self, server: ServerRow, number: int, row: Any) -> Block:
+    def _check_block(self, server: rows.ServerRow, number: int, row: Any) -> rows.Block:
         """Verify the row that the file has for a block."""
         if (
             row is not None
             and row[0] == server.get_block_key(number)
-            and has_digest("blocks", row, server.get_block_digest(number))
+            and rows.has_digest("blocks", row, server.get_block_digest(number))
         ):
-            return Block(*row)
+            return rows.Block(*row)
         raise self.build_block_error(server, number)
 
-    def check_counts(self, server: ServerRow, block: Block) -> None:
+    def check_counts(self, server: rows.ServerRow, block: rows.Block) -> None:
         """Verify the counts of a verified block."""
-        if digest_counts(block.counts_before, block.marks) != block.counts_digest:
+        if rows.digest_counts(block.counts_before, block.marks) != block.counts_digest:
             raise self.build_block_error(server, block.number)
 
-    def build_block_error(self, server: ServerRow, number: int) -> SnapshotError:
+    def build_block_error(self, server: rows.ServerRow, number: int) -> SnapshotError:
         """Return the error that reports a damaged block, by the time of its observations."""
-        ends = unpack(server.block_ends, END_WIDTH)
+        ends = rows.unpack(server.block_ends, rows.END_WIDTH)
         after = ends[number - 1] if number else (server.first_observed_at or 0) - 1
         # A forged row can have any numbers.
         first, last = (format_instant(min(max(at, 0), LATEST)) for at in (after + 1, ends[number]))
@@ -410,35 +390,35 @@ class SnapshotFile(SnapshotBase):
 
     @property
     def _buckets_per_namespace(self) -> int:
-        return len(self.file_row.bucket_digests) // (DIGEST_BYTES * len(NAMESPACES))
+        return len(self.file_row.bucket_digests) // (rows.DIGEST_BYTES * len(NAMESPACES))
 
-    def _read_bucket(self, number: int) -> Bucket:
+    def _read_bucket(self, number: int) -> rows.Bucket:
         """Return a verified bucket of the directory."""
         if number not in self._buckets:
-            rows = self.connection.fetch_rows(
+            stored = self.connection.fetch_rows(
                 "SELECT * FROM directory WHERE bucket = ?", number, part=DIRECTORY
             )
-            at = number * DIGEST_BYTES
-            digest = self.file_row.bucket_digests[at : at + DIGEST_BYTES]
-            if len(rows) != 1 or not has_digest("directory", rows[0], digest):
+            at = number * rows.DIGEST_BYTES
+            digest = self.file_row.bucket_digests[at : at + rows.DIGEST_BYTES]
+            if len(stored) != 1 or not rows.has_digest("directory", stored[0], digest):
                 raise self.build_damage_error(DIRECTORY)
-            self._buckets[number] = Bucket._make(rows[0])
+            self._buckets[number] = rows.Bucket._make(stored[0])
         return self._buckets[number]
 
-    def iter_directory(self) -> Iterator[Bucket]:
+    def iter_directory(self) -> Iterator[rows.Bucket]:
         """Yield the rows of `directory`, without verification."""
-        rows = self.connection.stream("SELECT * FROM directory ORDER BY bucket", part=DIRECTORY)
-        return map(Bucket._make, rows)
+        stored = self.connection.stream("SELECT * FROM directory ORDER BY bucket", part=DIRECTORY)
+        return map(rows.Bucket._make, stored)
 
 
-def _read_file_row(connection: SnapshotConnection) -> FileRow:
-    rows = connection.fetch_rows("SELECT * FROM snapshot LIMIT 2", part=FILE_ROW)
-    if len(rows) == 1 and has_digest("snapshot", rows[0][:-1], rows[0][-1]):
-        row = FileRow._make(rows[0])
+def _read_file_row(connection: SnapshotConnection) -> rows.FileRow:
+    stored = connection.fetch_rows("SELECT * FROM snapshot LIMIT 2", part=FILE_ROW)
+    if len(stored) == 1 and rows.has_digest("snapshot", stored[0][:-1], stored[0][-1]):
+        row = rows.FileRow._make(stored[0])
         # Forged counts must not make endless rows look complete.
         most = connection.size // _MIN_ROW_BYTES
         counts = (row.server_count, row.observation_count)
-        if compute_root(row) == row.root and all(0 <= count <= most for count in counts):
+        if rows.compute_root(row) == row.root and all(0 <= count <= most for count in counts):
             return row
     raise build_damage_error(connection.path, FILE_ROW)
 

@@ -7,17 +7,10 @@ from itertools import islice
 
 from srvstat.contract.time import DAY_MS, DAYS, find_window
 from srvstat.documents.snapshot import Verification
+from srvstat.snapshot import rows
 from srvstat.snapshot.read.file import DIRECTORY, FILE_ROW, SnapshotFile
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.read.windows import compute_window_statistics
-from srvstat.snapshot.rows import (
-    MANIFEST,
-    Block,
-    ServerRow,
-    describe_servers,
-    find_observed_span,
-    read_block_ends,
-)
 
 
 class SpotCheck:
@@ -105,13 +98,13 @@ def _verify_file(snapshot: SnapshotFile, progress: Callable[[int], None]) -> int
         snapshot.get_detail(server)
         progress(server.observation_count)
     _check_directory(snapshot, servers)
-    _check_counts(snapshot, sum(len(read_block_ends(server)) for server in servers))
+    _check_counts(snapshot, sum(len(rows.read_block_ends(server)) for server in servers))
     # The last check, as it can't name the damaged part.
     snapshot.connection.check_structure()
     return days
 
 
-def _verify_server(snapshot: SnapshotFile, server: ServerRow) -> int:
+def _verify_server(snapshot: SnapshotFile, server: rows.ServerRow) -> int:
     """Derive the rows of a server again, compare them, and return the number of its days."""
     # An engine of a service checks chains, and needs no numpy.
     import numpy as np  # noqa: PLC0415
@@ -120,14 +113,14 @@ def _verify_server(snapshot: SnapshotFile, server: ServerRow) -> int:
 
     part = f"the observations of {server.title}"
     with snapshot.convert_decode_errors(part):
-        ends = read_block_ends(server)
+        ends = rows.read_block_ends(server)
         blocks = list(snapshot.iter_blocks(server, has_counts=True))
         observations = join([*decode_blocks(server, blocks)])
     if ends and ends[-1] > snapshot.as_of:
         raise snapshot.build_damage_error(part)
     stored = iter(blocks)
 
-    def compare(block: Block) -> None:
+    def compare(block: rows.Block) -> None:
         if next(stored, None) != block:
             raise snapshot.build_block_error(server, block.number)
 
@@ -162,9 +155,9 @@ def _check_whole(snapshot: Snapshot) -> None:
         if server.cfx_id in cfx_ids:
             raise snapshot.build_damage_error(f"{server.title}: another shard has its cfxId, too")
         cfx_ids.add(server.cfx_id)
-    span = find_observed_span([file.file_row for file in snapshot.iter_files()])
+    span = rows.find_observed_span([file.file_row for file in snapshot.iter_files()])
     if span != (snapshot.file_row.first_observed_at, snapshot.file_row.last_observed_at):
-        raise snapshot.build_damage_error(f"the first or last observation of {MANIFEST}")
+        raise snapshot.build_damage_error(f"the first or last observation of {rows.MANIFEST}")
 
 
 def check_written(snapshot: SnapshotFile, first_blocks: Mapping[str, int] | None) -> None:
@@ -180,16 +173,16 @@ def check_written(snapshot: SnapshotFile, first_blocks: Mapping[str, int] | None
         if not snapshot.has_server(server):
             raise snapshot.build_damage_error(DIRECTORY)
         with snapshot.convert_decode_errors(server.title):
-            count = len(read_block_ends(server))
+            count = len(rows.read_block_ends(server))
             first = 0 if first_blocks is None else first_blocks.get(server.id, count)
             deque(snapshot.iter_blocks(server, first, has_counts=True), 0)
         blocks += count
     _check_counts(snapshot, blocks)
 
 
-def _check_directory(snapshot: SnapshotFile, servers: Sequence[ServerRow]) -> None:
+def _check_directory(snapshot: SnapshotFile, servers: Sequence[rows.ServerRow]) -> None:
     """Compare the directory and the row of the file with all servers."""
-    row, directory = describe_servers(snapshot.file_row, servers)
+    row, directory = rows.describe_servers(snapshot.file_row, servers)
     if list(islice(snapshot.iter_directory(), len(directory) + 1)) != directory:
         raise snapshot.build_damage_error(DIRECTORY)
     if row != snapshot.file_row:

@@ -20,23 +20,9 @@ from srvstat.contract.stats import (
 )
 from srvstat.contract.time import Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
+from srvstat.snapshot import rows
 from srvstat.snapshot.read.file import SnapshotFile
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.snapshot.rows import (
-    BLOCK_SIZE,
-    COUNTED,
-    MARK_STEP,
-    MARK_WIDTH,
-    SUM_WIDTH,
-    Block,
-    ForgedRowError,
-    ServerRow,
-    choose_width,
-    find_width,
-    read_block_ends,
-    read_block_peaks,
-    unpack,
-)
 
 _T = TypeVar("_T")
 
@@ -45,7 +31,7 @@ _SERVERS_AT_ONCE = 500
 
 
 def compute_window_totals(
-    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window
+    snapshot: Snapshot, servers: Sequence[rows.ServerRow], window: Window
 ) -> list[tuple[int, int]]:
     """Return the number of observations of each server in a window, and their sum.
 
@@ -57,7 +43,7 @@ def compute_window_totals(
 
 
 def compute_window_statistics(
-    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window
+    snapshot: Snapshot, servers: Sequence[rows.ServerRow], window: Window
 ) -> list[Statistics]:
     """Return the statistics of each server in a window.
 
@@ -76,7 +62,7 @@ class _Edge(NamedTuple):
     the players between both; `sign` is -1 if the mark is later, and else 1.
     """
 
-    block: Block
+    block: rows.Block
     players: Sequence[int]
     position: int
     """The number of the observations of the block up to the instant."""
@@ -89,29 +75,31 @@ class _Edge(NamedTuple):
     """The sum of their players."""
 
 
-def _find_edge(block: Block, instant: int) -> _Edge:
-    times = unpack(block.times, find_width(block.times, block.observation_count))
-    players = unpack(block.players, find_width(block.players, block.observation_count))
+def _find_edge(block: rows.Block, instant: int) -> _Edge:
+    times = rows.unpack(block.times, rows.find_width(block.times, block.observation_count))
+    players = rows.unpack(block.players, rows.find_width(block.players, block.observation_count))
     if block.time_unit < 1:
-        raise ForgedRowError("not a unit of time")
+        raise rows.ForgedRowError("not a unit of time")
     position = bisect_right(times, (instant - block.first_observed_at) // block.time_unit)
-    mark = min((position + MARK_STEP // 2) // MARK_STEP, len(block.mark_sums) // SUM_WIDTH)
-    at, sign = mark * MARK_STEP, 1
+    mark = min(
+        (position + rows.MARK_STEP // 2) // rows.MARK_STEP, len(block.mark_sums) // rows.SUM_WIDTH
+    )
+    at, sign = mark * rows.MARK_STEP, 1
     total = int.from_bytes(block.sum_before, "little")
     if mark:
-        total += unpack(block.mark_sums, SUM_WIDTH)[mark - 1]
+        total += rows.unpack(block.mark_sums, rows.SUM_WIDTH)[mark - 1]
     rest = players[at:position]
     if at > position:
         rest, sign = players[position:at], -1
     number = block.number
-    count = number * BLOCK_SIZE + position
+    count = number * rows.BLOCK_SIZE + position
     return _Edge(block, players, position, mark, rest, sign, count, total + sign * sum(rest))
 
 
 class _Span(NamedTuple):
     """The observations of a server between two edges; without `end`, up to its last one."""
 
-    server: ServerRow
+    server: rows.ServerRow
     start: _Edge
     end: _Edge | None
     size: int
@@ -127,12 +115,12 @@ class _Span(NamedTuple):
         else:
             last = end.players[end.position - 1] if end.position else end.block.players_before
         if last is None:
-            raise ForgedRowError("no last observation")
+            raise rows.ForgedRowError("no last observation")
         return compute_growth(first, last)
 
     def find_peaks(self) -> tuple[int, int]:
         """Return the most players in the blocks between the edges, and those at the edges, too."""
-        peaks = read_block_peaks(self.server)
+        peaks = rows.read_block_peaks(self.server)
         first = self.start.block.number
         last = len(peaks) - 1
         if self.end is not None:
@@ -149,7 +137,7 @@ class _Span(NamedTuple):
 
 def _compute(
     snapshot: Snapshot,
-    servers: Sequence[ServerRow],
+    servers: Sequence[rows.ServerRow],
     window: Window,
     compute: Callable[[SnapshotFile, _Span], _T],
     *,
@@ -172,12 +160,12 @@ def _compute(
 
 
 def _find_spans(
-    file: SnapshotFile, servers: Sequence[ServerRow], window: Window
+    file: SnapshotFile, servers: Sequence[rows.ServerRow], window: Window
 ) -> list[_Span | None]:
     """Return the observations of each server in a window; None where it has none."""
-    wanted: list[tuple[ServerRow, Sequence[int]]] = []
+    wanted: list[tuple[rows.ServerRow, Sequence[int]]] = []
     for server in servers:
-        ends = read_block_ends(server)
+        ends = rows.read_block_ends(server)
         found = window.locate(ends)
         numbers = [one for one in dict.fromkeys((found.start, found.stop)) if one < len(ends)]
         wanted.append((server, numbers))
@@ -193,7 +181,7 @@ def _find_spans(
             size, total = end.count, end.total
         size, total = size - start.count, total - start.total
         if not 0 <= total <= size * MAX_SAFE_INTEGER:
-            raise ForgedRowError("not the sum of observations")
+            raise rows.ForgedRowError("not the sum of observations")
         spans.append(_Span(server, start, end, size, total) if size else None)
     return spans
 
@@ -217,17 +205,17 @@ number of `rest` that are at most `v`, times `sign`; in this order. Only `rest` 
 """
 
 
-def _read_counts(server: ServerRow, edge: _Edge | None) -> _Counts:
+def _read_counts(server: rows.ServerRow, edge: _Edge | None) -> _Counts:
     """Return the counts up to an edge, or of all observations of a server."""
     if edge is None:
-        width = choose_width(server.observation_count)
-        return unpack(server.counts, width) or (0,), (0,), (), 1
+        width = rows.choose_width(server.observation_count)
+        return rows.unpack(server.counts, width) or (0,), (0,), (), 1
     block, number = edge.block, edge.mark
-    before = unpack(block.counts_before, choose_width(edge.count - edge.position))
+    before = rows.unpack(block.counts_before, rows.choose_width(edge.count - edge.position))
     mark: Sequence[int] = ()
     if number:
-        marks = unpack(block.marks, MARK_WIDTH)
-        length = len(marks) // (len(block.mark_sums) // SUM_WIDTH)
+        marks = rows.unpack(block.marks, rows.MARK_WIDTH)
+        length = len(marks) // (len(block.mark_sums) // rows.SUM_WIDTH)
         mark = marks[(number - 1) * length : number * length]
     return before or (0,), mark or (0,), sorted(edge.rest), edge.sign
 
@@ -259,8 +247,8 @@ def _rank(file: SnapshotFile, span: _Span, window: Window) -> tuple[int, float, 
 
     lower_rank, upper_rank = find_middle_ranks(count)
     least_peak, greatest_peak = span.find_peaks()
-    top = min(greatest_peak, COUNTED - 1)
-    is_counted = greatest_peak < COUNTED
+    top = min(greatest_peak, rows.COUNTED - 1)
+    is_counted = greatest_peak < rows.COUNTED
     if not is_counted and upper_rank >= count_up_to(top):
         # Importing numpy takes longer than most answers.
         from srvstat.contract.arrays import find_ranks  # noqa: PLC0415
