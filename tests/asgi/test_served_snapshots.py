@@ -26,6 +26,7 @@ from campaigns.requests import draw_body
 from conftest import AS_OF, DAY, Cli, build_in, server
 from srvstat.asgi import app, snapshots
 from srvstat.asgi.snapshots import WORKERS, Cache, Work
+from srvstat.contract.wire import EncodedJson
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read.verify import SpotCheck
 from srvstat.snapshot.rows import name_shard
@@ -135,13 +136,13 @@ def test_a_remembered_answer_needs_no_worker(
 
 
 def test_answers_are_limited_by_bytes_and_drop_the_oldest() -> None:
-    cache = Cache[bytes](max_bytes=10_000)
+    cache, old, new = Cache(max_bytes=10_000), EncodedJson("x" * 600), EncodedJson("y" * 600)
     for key in range(30):
-        cache.keep(key, b"x", 600)
-        cache.keep(key, b"y", 600)
+        cache.keep(key, old)
+        cache.keep(key, new)
 
-    assert [cache.find(key) for key in range(30)] == [None] * 20 + [b"y"] * 10
-    cache.keep(0, b"x", 10_000)
+    assert [cache.find(key) for key in range(30)] == [None] * 20 + [new] * 10
+    cache.keep(0, EncodedJson("x" * 10_000))
     assert [cache.find(key) for key in range(30)] == [None] * 30
 
 

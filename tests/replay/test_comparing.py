@@ -174,7 +174,8 @@ ANY = Decimal(2**53)
 
 
 def answer(snapshot: SnapshotFile, range: Range, at: int) -> dict[str, Any]:
-    (result,) = operations.compute_results(snapshot, [REFERENCE], range, at=at)
+    servers = operations.resolve_servers(snapshot, [REFERENCE])
+    (result,) = operations.compute_server_results(snapshot, servers, range, at=at)
     return result.model_dump()
 
 

@@ -16,7 +16,7 @@ from conftest import AS_OF, DAY, Build, Cli, build_in, few_examples, server
 from srvstat.contract import wire
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.time import DAYS, Range, format_instant
-from srvstat.operations.answers import compute_results
+from srvstat.operations.answers import compute_server_results, resolve_servers
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.support import diff
 
@@ -173,7 +173,10 @@ def _compare(
     old: SnapshotFile, new: SnapshotFile, identifier: str, name: Range, at: int
 ) -> list[dict[str, Any]]:
     reference = ServerReference(identifier=identifier, by="id")
-    ((before,), (after,)) = (compute_results(file, [reference], name, at=at) for file in (old, new))
+    ((before,), (after,)) = (
+        compute_server_results(file, resolve_servers(file, [reference]), name, at=at)
+        for file in (old, new)
+    )
     was, now = (_list_figures(one.model_dump()) for one in (before, after))
     return [
         {

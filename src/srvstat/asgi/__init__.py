@@ -4,7 +4,7 @@ Starlette and uvicorn are optional. Only the other files of this package import 
 command line without them works.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 MAX_DELAY_SECONDS = 15
@@ -43,6 +43,6 @@ class Settings:
     """Whether there is an explore page."""
     cors: tuple[str, ...] = ()
     """Origins whose pages may call the API, as browsers send them, or EVERY_ORIGIN."""
-    rehearsal: RehearsalSettings | None = None
+    rehearsal: RehearsalSettings = field(default_factory=RehearsalSettings)
     explains_errors: bool = False
     """Whether answers have the reason of an error."""

@@ -116,7 +116,7 @@ class Service:
             self.snapshot.close()
             raise
         self.cors = Cors(settings.cors) if settings.cors else None
-        self.rehearsal = Rehearsal(settings.rehearsal) if settings.rehearsal else None
+        self.rehearsal = Rehearsal(settings.rehearsal)
         self.explains_errors = settings.explains_errors
         self.drop = lambda _: None
         self._is_stopping = False
@@ -129,11 +129,11 @@ class Service:
         entry = exchange.entry
         try:
             response = await self._respond(request, exchange)
-            await self._hold(entry, started)
+            await self.rehearsal.hold(entry, started)
         except ClientDisconnect:
             entry["reason"] = "the client closed the connection"
         except DroppedError:
-            await self._hold(entry, started)
+            await self.rehearsal.hold(entry, started)
             self.drop(scope)
             # If the application returned earlier, uvicorn would answer with a 500.
             while (await receive())["type"] != "http.disconnect":
@@ -150,8 +150,7 @@ class Service:
         """Close connections after their next answer, send delayed answers, and be not ready."""
         self._is_stopping = True
         self.operational.stop()
-        if self.rehearsal:
-            self.rehearsal.stop()
+        self.rehearsal.stop()
 
     def close(self) -> None:
         """Write what remains of the recording and the log."""
@@ -182,10 +181,6 @@ class Service:
         return Exchange(
             time.time_ns() // 1_000_000, head, key_filter, entry, build_headers(request_id)
         )
-
-    async def _hold(self, entry: Mapping[str, Any], started: float) -> None:
-        if self.rehearsal:
-            await self.rehearsal.hold(entry, started)
 
     def _record(self, exchange: Exchange, response: Response) -> None:
         """Note an answer in the log entry and in the recording."""
@@ -254,7 +249,7 @@ class Service:
         entry["caller"] = caller.name
         exchange.plan = caller.plan.name if caller.plan else None
         self.authenticator.count_request(caller, headers)
-        if target and self.rehearsal:
+        if target:
             self.rehearsal.rehearse(head.headers, entry, headers)
         target = http.check_method(head.method, target)
         question: requests.ServerReference | requests.CompareRequest

@@ -133,12 +133,10 @@ class Authenticator:
         key = find_key(headers)
         if self._file:
             await self._file.refresh(partial(read_access, self._file.path), self._use)
-        if self._access is None:
-            return Caller(hashlib.sha256(key).hexdigest(), None)
-        customer = self._access.find_customer(key)
-        if customer is None:
+        plan = self._access.find_plan(key) if self._access else None
+        if self._access and plan is None:
             raise GatewayUnauthorizedError(f"{KEY_HEADER}: not a key of the access file")
-        return Caller(customer.sha256.hex(), customer.plan)
+        return Caller(hashlib.sha256(key).hexdigest(), plan)
 
     def count_request(self, caller: Caller, headers: dict[str, str]) -> None:
         """Count a request if the caller's plan has a limit, and add it to the answer's headers.
@@ -156,7 +154,7 @@ class Authenticator:
 
     def is_registered(self, key: bytes) -> bool:
         """Return whether the access file has a key."""
-        return self._access is not None and self._access.find_customer(key) is not None
+        return self._access is not None and self._access.find_plan(key) is not None
 
     def _use(self, access: Access) -> None:
         self._access = access

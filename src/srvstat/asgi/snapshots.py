@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from enum import Enum, auto
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from srvstat.asgi.log import Log
 from srvstat.asgi.reload import ReloadedFile
 from srvstat.contract.errors import InternalError, SnapshotError
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.time import format_instant
-from srvstat.contract.wire import EncodedJson
+from srvstat.contract.time import Range, format_instant
+from srvstat.contract.wire import EncodedJson, encode, encode_once
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read.snapshot import Snapshot, identify_snapshot, open_snapshot
 from srvstat.snapshot.read.verify import check_chain
@@ -28,8 +28,7 @@ _SECONDS_TO_WAIT = 1.0
 _MAX_ATTEMPTS = 100
 """Attempts to open one file in all workers while other files replace it."""
 
-_MAX_CACHED_BYTES = 32 << 20
-"""For the results of comparisons, and again for details of servers."""
+_MAX_CACHED_BYTES = 64 << 20
 _BYTES_PER_ANSWER = 400
 """The memory that an answer takes besides its text."""
 WORKERS = 4
@@ -100,27 +99,28 @@ class Workers:
             limit.release()
 
 
-class Cache(Generic[_T]):
+class Cache:
     """Answers from one snapshot, which stay valid because it never changes; drops the oldest."""
 
     def __init__(self, max_bytes: int = _MAX_CACHED_BYTES) -> None:
         self._bytes_left = max_bytes
-        self._answers: dict[Hashable, tuple[_T, int]] = {}
+        self._answers: dict[Hashable, EncodedJson] = {}
 
-    def find(self, key: Hashable) -> _T | None:
+    def find(self, key: Hashable) -> EncodedJson | None:
         """Return the answer to a question, None if unknown. Thread-safe."""
-        found = self._answers.get(key)
-        return found and found[0]
+        return self._answers.get(key)
 
-    def keep(self, key: Hashable, answer: _T, length: int) -> None:
-        """Keep an answer with a text of this length."""
-        size = _BYTES_PER_ANSWER + length
-        _, old_size = self._answers.pop(key, (None, 0))
-        self._answers[key] = answer, size
-        self._bytes_left += old_size - size
+    def keep(self, key: Hashable, answer: EncodedJson) -> None:
+        """Keep an answer."""
+        self._drop(key)
+        self._answers[key] = answer
+        self._bytes_left -= _BYTES_PER_ANSWER + len(answer.text)
         while self._bytes_left < 0:
-            _, dropped = self._answers.pop(next(iter(self._answers)))
-            self._bytes_left += dropped
+            self._drop(next(iter(self._answers)))
+
+    def _drop(self, key: Hashable) -> None:
+        if dropped := self._answers.pop(key, None):
+            self._bytes_left += _BYTES_PER_ANSWER + len(dropped.text)
 
 
 class Generation:
@@ -131,8 +131,7 @@ class Generation:
 
     def __init__(self, files: Mapping[Worker, Snapshot]) -> None:
         self.files = files
-        self.results = Cache[EncodedJson]()
-        self.details = Cache[bytes]()
+        self.answers = Cache()
         self.questions = 0
         self.is_retired = False
         file = next(iter(files.values()))
@@ -212,20 +211,12 @@ class ServedSnapshot:
 
         Raises ServerNotFoundError, SnapshotError, InternalError at the deadline.
         """
-        known = generation.details.find(reference)
-        if known is not None:
-            return known
 
-        def answer(file: Snapshot) -> bytes:
-            # An equal question may have been answered while this one waited.
-            known = generation.details.find(reference)
-            return operations.get_server(file, reference).to_json() if known is None else known
+        def compute(file: Snapshot, missing: Sequence[ServerReference]) -> list[EncodedJson]:
+            return [encode_once(operations.get_server(file, one).model_dump()) for one in missing]
 
-        def remember(answer: bytes) -> None:
-            generation.details.keep(reference, answer, len(answer))
-
-        async with enforce_deadline():
-            return await self.ask(generation, answer, Work.GET_SERVER, remember)
+        (answer,) = await self._answer(generation, None, [reference], compute, Work.GET_SERVER)
+        return encode(answer)
 
     async def answer_comparison(
         self, generation: Generation, request: CompareRequest
@@ -235,31 +226,43 @@ class ServedSnapshot:
         Raises ServerNotFoundError, SnapshotError, InternalError at the deadline.
         """
 
+        def compute(file: Snapshot, missing: Sequence[ServerReference]) -> list[EncodedJson]:
+            results = operations.compute_results(file, request, missing)
+            return [result.encode_once() for result in results]
+
+        return await self._answer(generation, request.range, request.servers, compute, Work.COMPARE)
+
+    async def _answer(
+        self,
+        generation: Generation,
+        range: Range | None,
+        references: Sequence[ServerReference],
+        compute: Callable[[Snapshot, Sequence[ServerReference]], list[EncodedJson]],
+        work: Work,
+    ) -> list[EncodedJson]:
+        """Return the answer about each server, and compute those that are not known."""
+
         def find_known() -> dict[ServerReference, EncodedJson]:
-            found = {one: generation.results.find((request.range, one)) for one in request.servers}
-            return {one: result for one, result in found.items() if result is not None}
+            found = {one: generation.answers.find((range, one)) for one in references}
+            return {one: answer for one, answer in found.items() if answer}
 
-        def answer(file: Snapshot) -> list[EncodedJson]:
-            # Some may have been answered while this one waited.
-            results = find_known()
-            missing = [one for one in request.servers if one not in results]
+        def complete(file: Snapshot) -> list[EncodedJson]:
+            # Some may have been answered while this question waited.
+            answers = find_known()
+            missing = [one for one in references if one not in answers]
             if missing:
-                try:
-                    computed = operations.compute_results(file, missing, request.range)
-                except operations.UnknownServerError as error:
-                    raise error.with_place(request) from None
-                results |= zip(missing, (result.encode_once() for result in computed), strict=True)
-            return [results[one] for one in request.servers]
+                answers |= zip(missing, compute(file, missing), strict=True)
+            return [answers[one] for one in references]
 
-        def remember(results: list[EncodedJson]) -> None:
-            for one, result in zip(request.servers, results, strict=True):
-                generation.results.keep((request.range, one), result, len(result.text))
+        def remember(answers: list[EncodedJson]) -> None:
+            for one, answer in zip(references, answers, strict=True):
+                generation.answers.keep((range, one), answer)
 
         known = find_known()
-        if len(known) == len(request.servers):
+        if len(known) == len(references):
             return [*known.values()]
         async with enforce_deadline():
-            return await self.ask(generation, answer, Work.COMPARE, remember)
+            return await self.ask(generation, complete, work, remember)
 
     def _release(self, generation: Generation) -> None:
         generation.questions -= 1

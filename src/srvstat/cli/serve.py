@@ -76,22 +76,20 @@ class RehearsalOptions:
         Parameter("Let a request choose its error with a header such as Prefer: code=429."),
     ] = False
 
-    def parse(self) -> RehearsalSettings | None:
-        """Return the settings; None if they rehearse nothing.
+    def parse(self) -> RehearsalSettings:
+        """Return the settings.
 
         Raises ParameterError.
         """
         if self.seed is not None and (self.delay, self.fail, self.drop) == (None, None, None):
             raise ParameterError("{seed}: nothing to draw; add {delay}, {fail} or {drop}")
-        settings = RehearsalSettings(
+        return RehearsalSettings(
             delay=None if self.delay is None else _parse_delay(self.delay),
             fail=_parse_share("fail", self.fail),
             drop=_parse_share("drop", self.drop),
             seed=_DEFAULT_SEED if self.seed is None else self.seed,
             allows_prefer=self.allow_prefer,
         )
-        is_on = settings.delay or settings.fail or settings.drop or self.allow_prefer
-        return settings if is_on else None
 
 
 @dataclass(frozen=True)
@@ -223,10 +221,8 @@ def _describe_service(settings: Settings, address: str) -> bytes:
         lines.append("without --access, any key is valid, and only this machine can connect")
     if settings.cors:
         lines.append(_describe_origins(settings.cors))
-    if settings.rehearsal:
-        lines.append(
-            f"rehearses failures, not for production: {describe_rehearsal(settings.rehearsal)}"
-        )
+    if rehearsed := describe_rehearsal(settings.rehearsal):
+        lines.append(f"rehearses failures, not for production: {rehearsed}")
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
@@ -293,7 +289,7 @@ def _describe_origins(origins: tuple[str, ...]) -> str:
 
 
 def describe_rehearsal(settings: RehearsalSettings) -> str:
-    """Return the options of settings, as for a command line."""
+    """Return the options of settings, as for a command line; empty if they rehearse nothing."""
     parts = []
     if settings.delay:
         shortest, longest = map(_format_time, settings.delay)
@@ -399,7 +395,7 @@ def check(form: PlainForm, access: Annotated[str, ACCESS] = _ACCESS_FILE) -> Out
 
 def summarize_access(access: Access) -> AccessCheck:
     """Return what each plan of an access file allows, in the order of the file."""
-    keys = Counter(customer.plan.name for customer in access.customers.values())
+    keys = Counter(plan.name for plan in access.keys.values())
     plans = tuple(
         PlanPermissions(
             name=plan.name,
@@ -411,7 +407,7 @@ def summarize_access(access: Access) -> AccessCheck:
         )
         for plan in access.plans.values()
     )
-    return AccessCheck(plans=plans, keys=len(access.customers))
+    return AccessCheck(plans=plans, keys=len(access.keys))
 
 
 def schema(

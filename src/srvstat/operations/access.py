@@ -2,14 +2,13 @@
 
 import fcntl
 import hashlib
-import hmac
 import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from srvstat.contract import models, wire
 from srvstat.contract.errors import (
@@ -32,7 +31,6 @@ _PLAN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # Masked in errors: it may be a key, written by mistake where its digest belongs.
 _MAYBE_KEY = re.compile(r"[A-Za-z0-9_+/=-]{31,}")
 _MESSAGES = {"dict_type": "must be a table", "model_type": "must be a table"}
-_DUMMY_DIGEST = bytes(32)
 _ACCESS_REMEDY = "see docs/access.md, or run `srvstat demo` to write one"
 
 
@@ -116,19 +114,12 @@ class Plan(_PlanTable):
             raise FeatureNotAvailableError(f"the plan {self.name} does not include {name}{rest}")
 
 
-class Customer(NamedTuple):
-    """The digest of a key, and its plan."""
-
-    sha256: bytes
-    plan: Plan
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The plans by name, and the customers by the digest of their key."""
+    """The plans by name, and the plan of each key by the SHA-256 of the key in hexadecimal."""
 
     plans: Mapping[str, Plan]
-    customers: Mapping[bytes, Customer] = field(repr=False)
+    keys: Mapping[str, Plan] = field(repr=False)
 
     def get_plan(self, name: str) -> Plan:
         """Return the plan with a name.
@@ -139,16 +130,13 @@ class Access:
             raise UsageError(f"no plan {wire.quote_value(name)}; {_list_plans(self.plans)}")
         return self.plans[name]
 
-    def find_customer(self, key: bytes) -> Customer | None:
-        """Return the customer who has a key, or None.
+    def find_plan(self, key: bytes) -> Plan | None:
+        """Return the plan of a key, or None.
 
-        A wrong key takes the same work, and the number of customers does not matter. The time of
-        the look-up may depend on the digest, which is harmless: no key follows from its digest.
+        The time of the look-up may depend on the digest, which is harmless: no key follows from its
+        digest.
         """
-        sha256 = hashlib.sha256(key).digest()
-        customer = self.customers.get(sha256)
-        is_known = hmac.compare_digest(customer.sha256 if customer else _DUMMY_DIGEST, sha256)
-        return customer if is_known else None
+        return self.keys.get(hashlib.sha256(key).hexdigest())
 
 
 def read_access(path: str) -> Access:
@@ -182,18 +170,14 @@ def add_key(path: str, plan: str, key: str) -> None:
         content = _read_content(path, descriptor)
         access = _parse_content(path, content)
         access.get_plan(plan)
-        if access.find_customer(key.encode("utf-8")):
+        if access.find_plan(key.encode("utf-8")):
             raise SourceError(f"{path}: already has this key")
-        addition = _format_key(content, plan, key)
+        sha256 = hashlib.sha256(key.encode("utf-8")).hexdigest()
+        line_end = "" if content.endswith(b"\n") else "\n"
+        addition = f'{line_end}\n[[keys]]\nsha256 = "{sha256}"\nplan = "{plan}"\n'.encode()
         _check_result(path, content + addition, key)
         with _convert_errors(path, OutputError):
             _append(path, descriptor, len(content), addition)
-
-
-def _format_key(content: bytes, plan: str, key: str) -> bytes:
-    sha256 = hashlib.sha256(key.encode("utf-8")).hexdigest()
-    line_end = "" if content.endswith(b"\n") else "\n"
-    return f'{line_end}\n[[keys]]\nsha256 = "{sha256}"\nplan = "{plan}"\n'.encode()
 
 
 def _check_result(path: str, content: bytes, key: str) -> None:
@@ -201,10 +185,10 @@ def _check_result(path: str, content: bytes, key: str) -> None:
     if len(content) > MAX_ACCESS_BYTES:
         raise SourceError(f"{path}: would exceed {MAX_ACCESS_BYTES:,} bytes")
     try:
-        customer = _parse_content(path, content).find_customer(key.encode("utf-8"))
+        is_valid = _parse_content(path, content).find_plan(key.encode("utf-8")) is not None
     except SourceError:
-        customer = None
-    if customer is None:
+        is_valid = False
+    if not is_valid:
         raise SourceError(
             f"{path}: a key can't be appended; write the existing keys as [[keys]] tables, not as"
             " keys = […]"
@@ -214,9 +198,8 @@ def _check_result(path: str, content: bytes, key: str) -> None:
 def _append(path: str, descriptor: int, size: int, addition: bytes) -> None:
     """Append to a file; on failure restore its size."""
     try:
-        rest = memoryview(addition)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+        with open(descriptor, "ab", closefd=False) as file:
+            file.write(addition)
         os.fsync(descriptor)
         _check_not_replaced(path, descriptor)
     except BaseException:
@@ -305,8 +288,7 @@ def _build_access(file: _AccessFile) -> Access:
             ("keys", second, "sha256"),
             f": the same as {models.format_location(('keys', first, 'sha256'))}",
         )
-    customers = (Customer(bytes.fromhex(key.sha256), plans[key.plan]) for key in file.keys)
-    return Access(plans, {customer.sha256: customer for customer in customers})
+    return Access(plans, {key.sha256: plans[key.plan] for key in file.keys})
 
 
 def _list_plans(plans: Mapping[str, Plan]) -> str:

@@ -18,11 +18,6 @@ class UnknownServerError(ServerNotFoundError):
         super().__init__(f"{place}no {reference.by} {reference.identifier}")
         self.reference = reference
 
-    def with_place(self, request: CompareRequest) -> "UnknownServerError":
-        """Return the error with the place of the reference in a request, such as `servers[1]`."""
-        place = f"servers[{request.servers.index(self.reference)}]: "
-        return UnknownServerError(self.reference, place)
-
 
 class NotInBundleError(SnapshotError):
     """The snapshot is a bundle that lacks the server or a part of the window.
@@ -49,31 +44,31 @@ def compare(
 
     Raises UnknownServerError, NotInBundleError, SnapshotError.
     """
-    try:
-        results = compute_results(snapshot, request.servers, request.range, at=at)
-    except UnknownServerError as error:
-        raise error.with_place(request) from None
+    results = compute_results(snapshot, request, request.servers, at=at)
     return responses.CompareResponse(range=request.range, data=tuple(results))
 
 
 def compute_results(
     snapshot: Snapshot,
+    request: CompareRequest,
     references: Sequence[ServerReference],
-    range: Range,
     *,
     at: int | None = None,
 ) -> list[responses.ServerResult]:
-    """Compute the results of servers over a range, in the order of the references.
+    """Compute the results of some of the servers of a request, in the order of the references.
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of (D3).
 
     Raises UnknownServerError, NotInBundleError, SnapshotError.
     """
-    window = find_window(range, snapshot.as_of if at is None else at)
+    window = find_window(request.range, snapshot.as_of if at is None else at)
     check_coverage(snapshot, window)
-    return compute_server_results(
-        snapshot, resolve_servers(snapshot, references), range, at=window.end
-    )
+    try:
+        servers = resolve_servers(snapshot, references)
+    except UnknownServerError as error:
+        place = f"servers[{request.servers.index(error.reference)}]: "
+        raise UnknownServerError(error.reference, place) from None
+    return compute_server_results(snapshot, servers, request.range, at=window.end)
 
 
 def compute_server_results(

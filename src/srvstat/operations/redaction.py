@@ -90,7 +90,7 @@ class KeyFilter(NamedTuple):
         pieces = {text}.union(*(pattern.findall(text) for pattern in _PIECES))
         for piece in pieces:
             if len(piece) >= _SHORTEST_SECRET and self._is_registered_piece(piece):
-                yield from _find_all(text, piece)
+                yield from (match.span() for match in re.finditer(re.escape(piece), text))
 
     def _is_registered_piece(self, piece: str) -> bool:
         return self.is_registered(piece.encode("latin-1")) or any(
@@ -102,18 +102,8 @@ class KeyFilter(NamedTuple):
 
 def _find_known(text: str, keys: Iterable[str]) -> Iterator[tuple[int, int]]:
     """Yield the places of the given keys and of generated keys."""
-    for key in keys:
-        yield from _find_all(text, key)
-    for match in _GENERATED_KEY.finditer(text):
-        yield match.span()
-
-
-def _find_all(text: str, key: str) -> Iterator[tuple[int, int]]:
-    start = text.find(key)
-    while start >= 0:
-        end = start + len(key)
-        yield start, end
-        start = text.find(key, end)
+    for pattern in (*map(re.escape, keys), _GENERATED_KEY.pattern):
+        yield from (match.span() for match in re.finditer(pattern, text))
 
 
 def _list_starts(text: str, escape: re.Pattern[str]) -> list[int]:

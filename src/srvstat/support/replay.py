@@ -303,12 +303,12 @@ class _Replayer:
                 raise NotReproducibleError(f"the access file has no plan {exchange.plan}")
             return access.plans[exchange.plan]
         if http.find_values(exchange.head.headers, http.KEY_HEADER.lower().encode()):
-            customer = access.find_customer(http.find_key(exchange.head.headers))
-            if customer is None:
+            plan = access.find_plan(http.find_key(exchange.head.headers))
+            if plan is None:
                 raise errors.GatewayUnauthorizedError(
                     f"{http.KEY_HEADER}: not a key of the access file"
                 )
-            return customer.plan
+            return plan
         if exchange.response is not None and exchange.response.status == HTTPStatus.UNAUTHORIZED:
             raise errors.GatewayUnauthorizedError(f"{http.KEY_HEADER}: not recorded")
         return None
@@ -421,7 +421,7 @@ class KeyHider:
         keys = http.find_values(headers, http.KEY_HEADER.lower().encode())
         self._filter = KeyFilter(
             [key.decode("latin-1") for key in keys],
-            lambda key: access is not None and access.find_customer(key) is not None,
+            lambda key: access is not None and access.find_plan(key) is not None,
         )
 
     def hide(self, text: str) -> str:
