@@ -171,18 +171,6 @@ def test_a_stop_ends_all_delays(slow_service: Service) -> None:
     assert [entry.get("status") for entry in slow_service.read_log()][-3:] == [200, 200, None]
 
 
-def test_rehearsed_failures_are_not_recorded_but_delayed_answers_are(tmp_path: Path) -> None:
-    path = tmp_path / "exchanges.ndjson"
-    expected = draw_outcomes(3, 12, fail=0.3, drop=0.3)
-    assert {"real", "fail", "drop"} == set(expected)
-    options = ("--fail", "30%", "--drop", "30%", "--seed", "3", "--delay", "1ms..2ms")
-    with serve_small(*options, "--record", str(path)) as service:
-        assert [send(service, get(b"a")) for _ in range(12)] == expected
-        service.stop()
-
-    assert path.read_bytes().count(b"\n") == expected.count("real")
-
-
 STATUSES = dict(zip((400, 401, 403, 404, 429, 500), ERRORS, strict=True))
 
 

@@ -18,7 +18,7 @@ from srvstat.asgi import reload
 from srvstat.asgi.reload import ReloadedFile
 from srvstat.contract.errors import SourceError
 from srvstat.snapshot.rows import find_shard, name_shard
-from support.http import COMPARE, HOST, JSON, TWO, A, Client, compare, get, request, send_request
+from support.http import HOST, A, Client, compare, get, request, send_request
 from support.process import Service, limit_descriptors, serve
 from support.snapshots import change, write_shards
 
@@ -279,16 +279,6 @@ def test_a_key_added_by_the_command_is_valid_at_once(served: Served, cli: Cli) -
     assert served.get_status("old-key") == 200
 
 
-def test_a_changed_plan_is_used(served: Served) -> None:
-    sent = request(COMPARE, HOST, b"X-Gateway-Key: lasting-key", JSON, body=TWO)
-    assert send_request(served.service, sent).status == 403
-
-    served.set_keys({"lasting-key": "compare"})
-
-    assert send_request(served.service, sent).status == 200
-    assert served.get_status("lasting-key") == 403
-
-
 def test_a_raised_limit_keeps_the_count(served: Served) -> None:
     served.set_keys({"limited-key": "three"})
     assert [served.get_status("limited-key") for _ in range(4)] == [200] * 3 + [429]
@@ -407,17 +397,6 @@ def test_each_answer_comes_from_one_snapshot(served: Served) -> None:
                 seen |= figures
     replacing.join()
     assert seen == {(6, 6), (8, 8), (9, 9)}
-
-
-def test_a_link_may_change_its_target(running: Served, tmp_path: Path) -> None:
-    link = tmp_path / "current.db"
-    link.symlink_to(running.built[6])
-    with serve(link) as service:
-        assert read_players(service) == 6
-        for players in (8, 6):
-            link.with_name("next").symlink_to(running.built[players])
-            os.replace(link.with_name("next"), link)
-            wait_until_served(service, players)
 
 
 def test_a_snapshot_copied_over_the_old_one_is_used(served: Served) -> None:

@@ -109,17 +109,6 @@ def test_an_access_file_allows_any_host(small: str, tmp_path: Path) -> None:
         assert client.read_answer().status == 401
 
 
-def test_a_port_can_be_reused_at_once(service: Service, small: str) -> None:
-    with Client(service) as client:
-        client.send(get(b"a"))
-        client.read_answer()
-        service.stop()
-
-    with serve(small, "--port", str(service.port)) as again, Client(again) as client:
-        client.send(get(b"a"))
-        assert client.read_answer().body == SERVER_A
-
-
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_stops_an_idle_service_at_once(number: signal.Signals, small: str) -> None:
     with serve(small) as service, Client(service) as silent, Client(service) as idle:

@@ -14,13 +14,8 @@ from srvstat.contract.errors import GatewayUnauthorizedError, InvalidRequestErro
 from srvstat.contract.http import (
     Head,
     Headers,
-    Target,
-    UnknownPathError,
-    WrongMethodError,
     check_compare_head,
-    check_method,
     find_key,
-    find_target,
     has_ambiguous_length,
     parse_get_server,
 )
@@ -89,38 +84,28 @@ def test_escapes_are_decoded_before_validation() -> None:
 
 INVALID_BODIES = [
     (b"[]", "body: must be an object"),
-    (b"null", "body: must be an object"),
     (b"{}", "servers: missing"),
-    (b'{"Servers":[]}', "servers: missing"),
     (body(servers="ab"), "servers: must be an array"),
-    (body(servers={"0": A, "1": B}), "servers: must be an array"),
     (refer_to(), "servers: 0 given, 2 to 5 needed"),
     (refer_to("a"), "servers: 1 given, 2 to 5 needed"),
     (refer_to(*"abcdef"), "servers: 6 given, 2 to 5 needed"),
     (body(servers=[{}, A] * 3), "servers: 6 given, 2 to 5 needed"),
-    (body(servers=[7]), "servers: 1 given, 2 to 5 needed"),
-    (body(servers=[], range="8d"), "servers: 0 given, 2 to 5 needed"),
     (body(servers=["a", "b"]), "servers[0]: must be an object"),
     (body(servers=[A, None]), "servers[1]: must be an object"),
     (body(servers=[A, {"by": "id"}]), "servers[1].identifier: missing"),
     (body(servers=[A, {"identifier": "b"}]), "servers[1].by: missing"),
-    (body(servers=[A, {"id": "b", "by": "id"}]), "servers[1].identifier: missing"),
     (
         body(servers=[A, B | {"range": "7d"}]),
         "servers[1].range: unknown property",
     ),
     (body(servers=[A, B | {"identifier": 1}]), "servers[1].identifier: must be a string"),
-    (body(servers=[A, B | {"identifier": None}]), "servers[1].identifier: must be a string"),
     (refer_to("a", "id:b"), f'servers[1].identifier: "id:b" {WRONG_CHARACTER}'),
     (body(servers=[A, B | {"by": "ID"}]), f'servers[1].by: "ID" {NOT_A_NAMESPACE}'),
-    (body(servers=[A, B | {"by": "id\n"}]), f'servers[1].by: "id\\n" {NOT_A_NAMESPACE}'),
     (body(servers=[A, B | {"by": None}]), f"servers[1].by: null {NOT_A_NAMESPACE}"),
     (body(servers=[A, B], range=None), f"range: null {NOT_A_RANGE}"),
     (body(servers=[A, B], range="8d"), f'range: "8d" {NOT_A_RANGE}'),
-    (body(servers=[A, B], range=" 30d"), f'range: " 30d" {NOT_A_RANGE}'),
     (body(servers=[A, B], range="30d\n"), f'range: "30d\\n" {NOT_A_RANGE}'),
     (body(servers=[A, B], range="\uff17d"), f'range: "\uff17d" {NOT_A_RANGE}'),
-    (body(servers=[A, B], range=True), f"range: true {NOT_A_RANGE}"),
     (body(servers=[A, B], range={"7d": 1}), f'range: {{"7d": 1}} {NOT_A_RANGE}'),
     (body(servers=[A, B], range="\ud800"), "range: not Unicode text (a lone surrogate)"),
     (
@@ -128,7 +113,6 @@ INVALID_BODIES = [
         "servers[1].by: not Unicode text (a lone surrogate)",
     ),
     (body(servers=[A, B], at=1), "at: unknown property"),
-    (body(servers=[A, B], Range="7d"), "Range: unknown property"),
     (b'{%b,"servers":[]}' % AB, 'body: the key "servers" is repeated'),
     (b'{"range":"\xff"}', "body: not UTF-8 at byte 11"),
     (b"[" * 10_000, "body: nested too deeply"),
@@ -176,7 +160,6 @@ def test_the_reason_quotes_only_the_start_of_a_long_value() -> None:
 
 DUPLICATES = [
     (refer_to("a", "a"), 1, 0),
-    (refer_to("a", "b", "a"), 2, 0),
     (refer_to("a", "b", "c", "b", "a"), 3, 1),
     (
         rb'{"servers":[{"identifier":"s","by":"id"},{"by":"\u0069d","identifier":"\u0073"}]}',
@@ -192,21 +175,6 @@ def test_equal_references_are_invalid(request_body: bytes, second: int, first: i
         find_body_problem(request_body)
         == f"servers[{second}]: the same reference as servers[{first}]"
     )
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (("id", "a"), ("cfxId", "a")),
-        (("id", "a"), ("id", "A")),
-        (("id", "a"), ("id", "a-")),
-        (("id", "1"), ("id", "01")),
-    ],
-)
-def test_references_are_compared_exactly(one: tuple[str, str], other: tuple[str, str]) -> None:
-    servers = [{"by": by, "identifier": identifier} for by, identifier in (one, other)]
-
-    assert view(parse_compare_request(body(servers=servers)))[0] == [one, other]
 
 
 @pytest.mark.parametrize("request_body", [refer_to("a"), refer_to("a", "a")])
@@ -287,9 +255,7 @@ def test_the_reason_quotes_an_invalid_identifier(identifier: str, problem: str) 
         ("x", "cfxId", ("cfxId", "x")),
         ("id:x", "cfxId", ("id", "x")),
         ("cfxId:x", "id", ("cfxId", "x")),
-        ("cfxId:x", "cfxId", ("cfxId", "x")),
         ("id", "cfxId", ("cfxId", "id")),
-        ("cfxId", "id", ("id", "cfxId")),
         ("cfxId:" + "x" * 128, "id", ("cfxId", "x" * 128)),
     ],
 )
@@ -303,14 +269,10 @@ def test_a_namespace_prefix_overrides_by(text: str, by: str, expected: tuple[str
     ("text", "problem"),
     [
         ("id:", "empty"),
-        ("cfxId:", "empty"),
         ("id:id:x", f'"id:x" {WRONG_CHARACTER}'),
-        ("cfxId:id:x", f'"id:x" {WRONG_CHARACTER}'),
         ("id::x", f'":x" {WRONG_CHARACTER}'),
         ("ID:x", f'"ID:x" {WRONG_CHARACTER}'),
-        ("cfxid:x", f'"cfxid:x" {WRONG_CHARACTER}'),
         ("id: x", f'" x" {WRONG_CHARACTER}'),
-        (":", f'":" {WRONG_CHARACTER}'),
         ("id\uff1ax", f'"id\uff1ax" {WRONG_CHARACTER}'),
         (f"cfxId:{'x' * 129}", "129 characters, at most 128 allowed"),
     ],
@@ -334,13 +296,6 @@ def test_an_unknown_namespace_is_invalid_even_if_unused(by: str, identifiers: li
     assert find_problem(build_server_reference, "id:a", by=by) == problem
 
 
-def test_a_command_line_and_a_body_give_equal_requests() -> None:
-    assert build_compare_request(["a", "b"]) == parse_compare_request(refer_to("a", "b"))
-    assert build_compare_request(["a", "b"], range="1y") == parse_compare_request(
-        refer_to("a", "b", range="1y")
-    )
-
-
 JSON = (b"content-type", b"application/json")
 
 
@@ -350,35 +305,6 @@ def build_compare_head(*headers: tuple[bytes, bytes], query: bytes = b"") -> Hea
 
 def find_head_problem(head: Head) -> str:
     return find_problem(check_compare_head, head)
-
-
-@pytest.mark.parametrize(
-    ("path", "target"),
-    [
-        (b"/healthz", None),
-        (b"/gateway/v1/compare", Target("compareServers")),
-        (b"/gateway/v1/servers/%61", Target("getServer", b"%61")),
-        (b"/gateway/v1/servers/", Target("getServer", b"")),
-        (b"https://host:1/gateway/v1/compare", Target("compareServers")),
-        (b"http://host", None),
-        (b"/gateway/v1/servers/a/b", None),
-        (b"/gateway/v1/servers", None),
-        (b"", None),
-    ],
-)
-def test_a_path_selects_an_operation(path: bytes, target: Target | None) -> None:
-    assert find_target(path) == target
-
-
-def test_a_method_must_be_one_of_the_operation() -> None:
-    get_server = Target("getServer", b"a")
-
-    assert check_method("HEAD", get_server) == get_server
-    with pytest.raises(WrongMethodError) as refused:
-        check_method("POST", get_server)
-    assert refused.value.allowed == "GET, HEAD"
-    with pytest.raises(UnknownPathError):
-        check_method("GET", None)
 
 
 @pytest.mark.parametrize(
@@ -394,14 +320,6 @@ def test_a_request_has_exactly_one_key(headers: Headers, reason: str) -> None:
         find_key(headers)
     assert refused.value.reason == f"X-Gateway-Key: {reason}"
     assert find_key([(b"x-gateway-key", b"a key")]) == b"a key"
-
-
-def test_a_request_of_get_server_is_parsed() -> None:
-    head = Head("GET", b"/gateway/v1/servers/%61", b"by=cfxId", [])
-
-    reference = parse_get_server(head, b"%61")
-
-    assert (reference.by, reference.identifier) == ("cfxId", "a")
 
 
 @pytest.mark.parametrize(

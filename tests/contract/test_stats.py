@@ -22,7 +22,6 @@ from srvstat.contract.arrays import (
 from srvstat.contract.stats import (
     Growth,
     Statistics,
-    compute_growth,
     compute_histogram_statistics,
     compute_ranking_statistics,
     compute_statistics,
@@ -68,13 +67,6 @@ def test_the_median_is_exact_for_counts_beyond_exact_doubles() -> None:
 
     assert compute_histogram_statistics({0: at_0, 1: at_1}, UNKNOWN).median == 0.0
     assert find_middle_ranks(at_0 + at_1) == (2**54 + 3, 2**54 + 3)
-
-
-def test_a_percentage_is_rounded_once() -> None:
-    assert compute_growth(100, 129) == Growth(29, 29.0)
-    assert compute_growth(1, LARGEST) == Growth(LARGEST - 1, 900719925474099000.0)
-    assert compute_growth(LARGEST, 1) == Growth(1 - LARGEST, -99.99999999999999)
-    assert compute_growth(LARGEST, LARGEST - 1) == Growth(-1, -1.1102230246251567e-14)
 
 
 def is_nearest(double: float | None, exact: Fraction) -> bool:

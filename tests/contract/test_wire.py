@@ -32,22 +32,14 @@ NUMBERS = [
     (0, b"0"),
     (9007199254740991, b"9007199254740991"),
     (-0.0, b"0"),
-    (12.5, b"12.5"),
     (0.1 + 0.2, b"0.30000000000000004"),
-    (-200 / 3, b"-66.66666666666667"),
-    (9007199254740991.0, b"9007199254740991"),
     (4503599627370495.5, b"4503599627370495.5"),
-    (0.00012, b"0.00012"),
-    (-0.0000095, b"-0.0000095"),
     (0.0000012345, b"0.0000012345"),
-    (0.00000099, b"9.9e-7"),
     (-1e-7, b"-1e-7"),
     (1e16, b"10000000000000000"),
-    (123456789012345680000.0, b"123456789012345680000"),
     (999999999999999900000.0, b"999999999999999900000"),
     (-1e21, b"-1e+21"),
     (5e-324, b"5e-324"),
-    (2.2250738585072014e-308, b"2.2250738585072014e-308"),
     (-1.7976931348623157e308, b"-1.7976931348623157e+308"),
 ]
 
@@ -238,15 +230,11 @@ def test_decoding_coerces_nothing(body: bytes, value: Any) -> None:
 
 REJECTED = [
     (b'{"a":1,"a":1}', 'the key "a" is repeated'),
-    (b'[{"b":{"a":1,"c":2,"a":3}}]', 'the key "a" is repeated'),
     (b'{"a":1,"\\u0061":2}', 'the key "a" is repeated'),
-    (b'{"":1,"":2}', 'the key "" is repeated'),
     (b'{"a\\n":1,"a\\n":2}', 'the key "a\\n" is repeated'),
     (b"\xef\xbb\xbf{}", "starts with a byte order mark"),
     (b'"\xff"', "not UTF-8 at byte 2"),
-    (b'"\xc0\xaf"', "not UTF-8 at byte 2"),
     (b'"\xed\xa0\x80"', "not UTF-8 at byte 2"),
-    (b'"\xf4\x90\x80\x80"', "not UTF-8 at byte 2"),
     (b'"\xe2\x82"', "not UTF-8 at byte 2"),
     ("{}".encode("utf-16"), "not UTF-8 at byte 1"),
     (b"NaN", "NaN is not JSON"),
@@ -254,7 +242,6 @@ REJECTED = [
     (b'{"a":-Infinity}', "-Infinity is not JSON"),
     (b"1" * 5000, "an integer of 5000 digits is too long"),
     (b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
-    (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested too deeply"),
 ]
 
 

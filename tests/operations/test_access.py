@@ -71,19 +71,6 @@ def test_a_byte_order_mark_is_skipped_and_does_not_shift_lines(path: Path) -> No
     assert find_problem(path, "\ufeffplans = 5") == ", line 1: plans: must be a table"
 
 
-def test_a_file_has_plans_and_keys(path: Path) -> None:
-    key = "srvstat_one"
-    path.write_text(PLANS + format_key_table(hashlib.sha256(key.encode()).hexdigest(), "details"))
-
-    access = read_access(str(path))
-
-    assert access.plans == {"starter": STARTER, "details": DETAILS}
-    assert access.get_plan("details") == DETAILS
-    assert access.find_plan(key.encode()) == DETAILS
-    for other in (b"srvstat_other", b"", b"\xff\x00"):
-        assert access.find_plan(other) is None
-
-
 def test_the_example_in_the_documentation_is_valid(path: Path) -> None:
     text = (ROOT / "docs" / "access.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
@@ -140,11 +127,6 @@ def test_a_plan_allows_only_its_operations_and_ranges(
         assert refused.value.reason == reason
 
 
-def test_an_omitted_range_is_checked_as_the_default() -> None:
-    with pytest.raises(FeatureNotAvailableError, match="does not include 30d, only 24h, 7d"):
-        STARTER.check_request(build_compare_request(["a", "b"]))
-
-
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -152,12 +134,10 @@ def test_an_omitted_range_is_checked_as_the_default() -> None:
         ("plans = 1", ", line 1: plans: must be a table"),
         ("\n\nplans.a = 1", ", line 3: plans.a: must be a table"),
         ("[plans.a]\nranges = []\n", ", line 1: plans.a.operations: missing"),
-        ("[plans.a]\noperations = []\n\n", ", line 1: plans.a.ranges: missing"),
         (
             PLANS + "more = 1\n",
             ", line 10: plans.details.more: unknown property",
         ),
-        (PLANS + "[more]\n", ", line 10: more: unknown property"),
         (
             PLANS.replace('"7d"', '"7d", "8d"'),
             ', line 3: plans.starter.ranges[2]: "8d" is not one of 24h, 7d, 30d, 90d, 1y',
@@ -172,19 +152,13 @@ def test_an_omitted_range_is_checked_as_the_default() -> None:
             ", line 4: plans.starter.requests_per_minute: must be at least 1",
         ),
         (
-            PLANS.replace("= 60", f"= {2**53}"),
-            ", line 4: plans.starter.requests_per_minute: must be at most 9,007,199,254,740,991",
-        ),
-        (
             PLANS.replace("plans.details", 'plans."all of it"'),
             ', line 6: plans["all of it"]: a plan\'s name must be 1 to 64 letters, digits, hyphens or underscores',  # noqa: E501 - a message is one line
         ),
-        (PLANS + "[keys]\n", ", line 10: keys: must be an array"),
         (PLANS + format_key_table("1" * 63), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
         (f"{PLANS}[[keys]]\nsha256 = 1".replace("\n", "\r\n"), ", line 11: keys[0].sha256: must be a string"),  # noqa: E501 - a message is one line
         (PLANS + f"[[keys]]\nsha256 = {ONE}", ", line 11: keys[0].sha256: must be a string"),
         (PLANS + '[[keys]]\nplan = "starter"', ", line 10: keys[0].sha256: missing"),
-        (PLANS + f'[[keys]]\nsha256 = "{ONE}"', ", line 10: keys[0].plan: missing"),
         (
             PLANS + format_key_table(ONE) + format_key_table(OTHER, "pro"),
             ", line 17: keys[1].plan: unknown plan; the file has starter, details",
