@@ -16,8 +16,6 @@ from srvstat.render.text import (
     escape_text,
     format_duration,
     format_exact_duration,
-    format_local_date,
-    format_local_month,
     format_local_time,
     format_ordinal,
     format_share,
@@ -145,8 +143,8 @@ def test_a_time_has_an_offset_only_where_the_clock_shows_it_twice(instant: str, 
 def test_a_day_and_a_month_are_local() -> None:
     at = parse_instant("2025-12-31T23:00:00Z")
 
-    assert format_local_date(at, BERLIN) == "Jan 1, 2026"
-    assert format_local_month(at, BERLIN) == "Jan 2026"
+    assert format_local_time(at, BERLIN, "day") == "Jan 1, 2026"
+    assert format_local_time(at, BERLIN, "month") == "Jan 2026"
     assert format_local_time(LATEST, BERLIN) == "9999-12-31 23:59:59.999 UTC"
 
 

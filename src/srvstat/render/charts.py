@@ -13,21 +13,9 @@ from rich.text import Text
 
 from srvstat.documents import analysis
 from srvstat.documents.document import ServerName
+from srvstat.render import figures, text
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
-from srvstat.render.figures import (
-    describe_step,
-    find_highest,
-    find_trend_line,
-    format_brief_average,
-    format_median,
-    format_step,
-    format_trend,
-    join_cells,
-    list_growth_cells,
-    list_whole,
-)
-from srvstat.render.screen import UNLIMITED, Screen
-from srvstat.render.text import NOTHING, WEEKDAYS, format_count
+from srvstat.render.screen import UNLIMITED, Renderers, Screen
 
 _USUAL_WIDTH = 80
 """The width of a chart where there is no limit."""
@@ -68,37 +56,17 @@ Cells = Sequence[analysis.StepCell]
 """The values of a server. A value of a partial step is pale, and does not determine the scale."""
 
 
-ChartDocument = (
-    analysis.Distribution | analysis.GrowthDocument | analysis.PeakHours | analysis.StepTable
-)
-
-
-def render_chart(document: ChartDocument, screen: Screen) -> str:
-    """Render a document as a chart.
+def render_chart(document: object, screen: Screen) -> str:
+    """Render a document that has a chart.
 
     Columns have eight levels a row, where Braille dots have four. Each server has a scale of its
     own, because the shape counts: on a common scale, a small server beside a large one is flat.
     """
-    if isinstance(document, analysis.StepTable):
-        return _render_steps(document, screen)
-    if isinstance(document, analysis.Distribution):
-        return _render_distribution(document, screen)
-    if isinstance(document, analysis.GrowthDocument):
-        return _render_growth(document, screen)
-    return _render_peak_hours(document, screen)
+    return _RENDERERS[type(document)](document, screen)
 
 
-class Tick(NamedTuple):
-    """A tick of the horizontal axis; `at` is a cell counted from the first column."""
-
-    at: int
-    label: str
-    is_centered: bool = False
-
-    @property
-    def start(self) -> int:
-        """The cell at which the label starts."""
-        return max(self.at - len(self.label) // 2, 0) if self.is_centered else self.at
+Ticks = Iterable[tuple[int, int, str]]
+"""The ticks of the horizontal axis: their cells, those of their labels, and the labels."""
 
 
 class Scale(NamedTuple):
@@ -144,10 +112,6 @@ class Panel(NamedTuple):
     below: str = ""
 
 
-Merge = Callable[[int], Sequence[Cells]]
-"""Returns the columns of each server; each column stands for the given number of values."""
-
-
 def count_values(screen: Screen) -> int:
     """Return how many values fit side by side, however long the labels of the scale are."""
     width = _get_width(screen) - _MOST_LABEL_WIDTH - _AXIS_WIDTH
@@ -178,11 +142,17 @@ def _build_scale(ticks: Sequence[float], rows: int, unit: str) -> Scale:
 
 
 def _choose_frame(
-    merge: Merge, screen: Screen, *, unit: str = "", has_gaps: bool = False, period: int = 0
+    merge: Callable[[int], Sequence[Cells]],
+    screen: Screen,
+    *,
+    unit: str = "",
+    has_gaps: bool = False,
+    period: int = 0,
 ) -> Frame:
     """Return the frame of the widest columns that fit, for at least one server with a value.
 
-    A whole number of columns stands for `period` values.
+    `merge` returns the columns of each server, with the given number of values in each. A whole
+    number of columns stands for `period` values.
     """
     count = len(merge(1)[0])
     width = _get_width(screen) - _AXIS_WIDTH
@@ -192,7 +162,9 @@ def _choose_frame(
         while period % merged:
             merged += 1
         columns = merge(merged)
-        scales = [choose_scale(find_highest(one) or 0, len(columns), unit) for one in columns]
+        scales = [
+            choose_scale(figures.find_highest(one) or 0, len(columns), unit) for one in columns
+        ]
         if max(scale.label_width for scale in scales) <= label_width:
             break
     pitch = min(room // len(columns[0]), _MAX_PITCH)
@@ -206,7 +178,7 @@ def _fit_areas(screen: Screen, columns: Sequence[Cells]) -> Frame:
     A common scale shows which server is larger. If the area of a server would be flat on it, each
     has a scale of its own.
     """
-    highs = [find_highest(cells) or 0 for cells in columns]
+    highs = [figures.find_highest(cells) or 0 for cells in columns]
     least = min(filter(None, highs), default=0)
     if least * _MOST_TIMES_HIGHER >= max(highs):
         highs = [max(highs)] * len(highs)
@@ -325,8 +297,8 @@ def _draw_area(cells: Cells, scale: Scale) -> list[Text]:
             first = dots - 1 if cell.is_partial else 0
             bits.append(sum(_DOTS[at % 2][first:dots]))
         patterns = zip(bits[::2], bits[1::2], strict=True)
-        text = "".join(chr(_BLANK | left | right) for left, right in patterns)
-        line = Text(text.replace(chr(_BLANK), " "), _STYLE)
+        characters = "".join(chr(_BLANK | left | right) for left, right in patterns)
+        line = Text(characters.replace(chr(_BLANK), " "), _STYLE)
         for at in range(0, len(cells), 2):
             drawn = [cells[one] for one in (at, at + 1) if bits[one]]
             if drawn and all(cell.is_partial for cell in drawn):
@@ -343,12 +315,16 @@ def _render_nothing(reason: str, screen: Screen) -> str:
 def _render_panels(
     panels: Sequence[Panel],
     frame: Frame,
-    ticks: Iterable[Tick],
+    ticks: Ticks,
     notes: Iterable[str],
     screen: Screen,
 ) -> str:
     """Render panels, at least one with rows, and below them labels and a caption of notes."""
-    labels, places = _place_labels(ticks, frame.width)
+    labels, places = "", set()
+    for at, start, label in ticks:
+        if (not labels or start > len(labels)) and start + len(label) <= frame.width:
+            labels = labels.ljust(start) + label
+            places.add(at)
     axis = "".join("┬" if at in places else "─" for at in range(frame.width))
     indent = " " * (frame.label_width + _AXIS_WIDTH)
     lines: list[Text] = []
@@ -369,15 +345,9 @@ def _render_panels(
     return screen.render(*lines, Text(caption, _AXIS_STYLE, overflow="fold"))
 
 
-def _place_labels(ticks: Iterable[Tick], width: int) -> tuple[str, set[int]]:
-    """Return the labels that fit one beside the other, and the places of their ticks."""
-    labels, places = "", set()
-    for tick in ticks:
-        has_room = not labels or tick.start > len(labels)
-        if has_room and tick.start + len(tick.label) <= width:
-            labels = labels.ljust(tick.start) + tick.label
-            places.add(tick.at)
-    return labels, places
+def _center(at: int, label: str) -> tuple[int, int, str]:
+    """Return a tick with its label in the middle below it, as far as there is room."""
+    return at, max(at - len(label) // 2, 0), label
 
 
 def _list_blank_notes(columns: Iterable[Cells], blank: str, screen: Screen) -> Iterator[str]:
@@ -402,12 +372,13 @@ def _render_distribution(document: analysis.Distribution, screen: Screen) -> str
         Panel(server, _describe_quartiles(server), rows, _draw_quartiles(server, document, frame))
         for server, rows in zip(document.servers, _draw_rows(frame, screen), strict=True)
     ]
-    players = format_count(document.bin_players * frame.merged, "player")
+    players = text.format_count(document.bin_players * frame.merged, "player")
     note = (
         f"share of observations by number of players, each column {players};"
         " the line below is from the lowest to the peak, ━ between the quartiles, ┃ at the median"
     )
-    return _render_panels(panels, frame, _iter_player_ticks(document, frame), [note], screen)
+    ticks = _iter_player_ticks(document, frame)
+    return _render_panels(panels, frame, ticks, [note], screen)
 
 
 def _merge_bins(server: analysis.ServerDistribution, length: int) -> list[analysis.StepCell]:
@@ -420,8 +391,8 @@ def _merge_bins(server: analysis.ServerDistribution, length: int) -> list[analys
 def _describe_quartiles(server: analysis.ServerDistribution) -> str:
     if server.median_players is None:
         return "no observation"
-    figures = (server.median_players, server.lower_quartile, server.upper_quartile)
-    median, lower, upper = map(format_median, figures)
+    quartiles = (server.median_players, server.lower_quartile, server.upper_quartile)
+    median, lower, upper = map(figures.format_median, quartiles)
     return f"median {median}, quartiles {lower} and {upper}"
 
 
@@ -429,15 +400,15 @@ def _draw_quartiles(
     server: analysis.ServerDistribution, document: analysis.Distribution, frame: Frame
 ) -> str:
     """Draw a line from the lowest count to the peak, thick between the quartiles."""
-    figures = (
+    counts = (
         server.lowest_players,
         server.lower_quartile,
         server.median_players,
         server.upper_quartile,
         server.peak_players,
     )
-    cells = [_find_cell(one, document, frame) for one in figures if one is not None]
-    if len(cells) < len(figures):
+    cells = [_find_cell(one, document, frame) for one in counts if one is not None]
+    if len(cells) < len(counts):
         return ""
     lowest, lower, median, upper, peak = cells
     line = " " * lowest + "├" + "─" * (peak - lowest - 1) + "┤" * (peak > lowest)
@@ -451,13 +422,13 @@ def _find_cell(players: float, document: analysis.Distribution, frame: Frame) ->
     return int((players + 0.5 - document.first_players) / players_per_cell)
 
 
-def _iter_player_ticks(document: analysis.Distribution, frame: Frame) -> Iterator[Tick]:
+def _iter_player_ticks(document: analysis.Distribution, frame: Frame) -> Ticks:
     first = document.first_players
     last = first + len(document.servers[0].counts) * document.bin_players - 1
     ticks = choose_ticks(first, last, max(frame.width // _LEAST_LABEL_DISTANCE, 3))
     for value, label in zip(ticks, format_ticks(ticks), strict=True):
         if first <= value <= last and float(value).is_integer():
-            yield Tick(_find_cell(value, document, frame), label, is_centered=True)
+            yield _center(_find_cell(value, document, frame), label)
 
 
 _LEAST_STEPS_BETWEEN = 3
@@ -468,9 +439,9 @@ def _render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     """Render the average of each step, of several where they do not fit, and the trend."""
     if not any(one.sample_count for one in document.servers):
         return _render_nothing("no observation", screen)
-    steps = [list_growth_cells(server.steps) for server in document.servers]
+    steps = [figures.list_growth_cells(server.steps) for server in document.servers]
     frame = _choose_frame(
-        lambda length: [join_cells(cells, length) for cells in steps], screen, has_gaps=True
+        lambda length: [figures.join_cells(cells, length) for cells in steps], screen, has_gaps=True
     )
     trends = [
         list(_draw_trend(server, frame, scale))
@@ -482,37 +453,32 @@ def _render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     ]
     notes = [*_list_growth_notes(document, frame, screen)]
     notes += ["─ is the trend"] if any(trends) else []
-    return _render_panels(panels, frame, _list_step_ticks(document, frame), notes, screen)
+    return _render_panels(panels, frame, _iter_step_ticks(document, frame), notes, screen)
 
 
 def _describe_trend(server: analysis.ServerGrowth) -> str:
     if not server.sample_count:
         return "no observation"
-    trend = format_trend(server.players_per_week, server.average_players, server.coverage)
-    return "" if trend == NOTHING else f"trend {trend}"
+    trend = figures.format_trend(server.players_per_week, server.average_players, server.coverage)
+    return "" if trend == text.NOTHING else f"trend {trend}"
 
 
 def _draw_trend(server: analysis.ServerGrowth, frame: Frame, scale: Scale) -> Iterator[int | None]:
     """Yield the row of the trend in each cell; None outside of the chart."""
-    line = find_trend_line(server)
+    line = figures.find_trend_line(server)
     if line is None:
         return
     for at in range(frame.width):
-        time = _find_time(server.steps, at, frame)
+        column, rest = divmod(at, frame.pitch)
+        merged = server.steps[column * frame.merged : (column + 1) * frame.merged]
+        start, end = merged[0].from_, merged[-1].to
+        time = start + (end - start) * (rest + 0.5) / frame.pitch  # in the middle of the cell
         players = line.find_players(time)
         is_inside = line.start <= time <= line.end and 0 <= players < scale.top
         yield int(players / scale.top * scale.height) if is_inside else None
 
 
-def _find_time(steps: Sequence[analysis.GrowthStepPart], cell: int, frame: Frame) -> float:
-    """Return the instant at the middle of a cell."""
-    column, rest = divmod(cell, frame.pitch)
-    inside = steps[column * frame.merged : (column + 1) * frame.merged]
-    start, end = inside[0].from_, inside[-1].to
-    return start + (end - start) * (rest + 0.5) / frame.pitch
-
-
-def _list_step_ticks(document: analysis.GrowthDocument, frame: Frame) -> list[Tick]:
+def _iter_step_ticks(document: analysis.GrowthDocument, frame: Frame) -> Ticks:
     """Return ticks at round times where steps start, or else at every n-th column."""
     zone = ZoneInfo(document.time_zone)
     steps = document.servers[0].steps
@@ -525,16 +491,19 @@ def _list_step_ticks(document: analysis.GrowthDocument, frame: Frame) -> list[Ti
     ):
         places = [(bisect_right(starts, one.at) - 1, one.label) for one in found]
     else:
-        places = [(at, format_step(start, zone, document.step)) for at, start in enumerate(starts)]
-    return [Tick(at // frame.merged * frame.pitch, label) for at, label in places]
+        places = [
+            (at, figures.format_step(start, zone, document.step)) for at, start in enumerate(starts)
+        ]
+    for at, label in places:
+        cell = at // frame.merged * frame.pitch
+        yield cell, cell, label
 
 
 def _list_growth_notes(
     document: analysis.GrowthDocument, frame: Frame, screen: Screen
 ) -> Iterator[str]:
-    step, length = document.step, frame.merged
-    steps = describe_step(step) if length == 1 else format_count(length, step)
-    rest = len(document.servers[0].steps) % length
+    steps = figures.describe_step(document.step, frame.merged)
+    rest = len(document.servers[0].steps) % frame.merged
     last = f", the last one {rest}" if rest else ""
     yield f"average players, each column {steps}{last}, in {document.time_zone}"
     yield from _list_blank_notes(frame.columns, "no observation", screen)
@@ -553,7 +522,7 @@ def _render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
         for server in document.servers
     ]
     frame = _choose_frame(
-        lambda length: [join_cells(cells, length) for cells in hours], screen, period=24
+        lambda length: [figures.join_cells(cells, length) for cells in hours], screen, period=24
     )
     if all(map(_is_empty, frame.columns)):
         return _render_nothing("too few observations", screen)
@@ -561,8 +530,7 @@ def _render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
         Panel(server, _describe_busiest(server), rows)
         for server, rows in zip(document.servers, _draw_rows(frame, screen), strict=True)
     ]
-    length = frame.merged
-    each = "an hour" if length == 1 else format_count(length, "hour")
+    each = figures.describe_step("hour", frame.merged)
     notes = [
         f"average players, each column {each} of the week on the clock of {document.time_zone}",
         *_list_blank_notes(frame.columns, "fewer than 4 observations an hour", screen),
@@ -575,16 +543,16 @@ def _describe_busiest(server: analysis.ServerPeakHours) -> str:
         return "too few observations"
     if not server.has_hours:
         return "too few hours of the week"
-    return f"busiest {WEEKDAYS[server.busiest.weekday - 1][:3]} {server.busiest.hour:02}:00"
+    return f"busiest {text.WEEKDAYS[server.busiest.weekday - 1][:3]} {server.busiest.hour:02}:00"
 
 
-def _iter_day_ticks(frame: Frame) -> Iterator[Tick]:
+def _iter_day_ticks(frame: Frame) -> Ticks:
     """Yield a tick at the start of each day, and at noon where it fits."""
-    for number, weekday in enumerate(WEEKDAYS):
-        hours = 24 * number
-        yield Tick(hours * frame.pitch // frame.merged, weekday[:3])
+    for number, weekday in enumerate(text.WEEKDAYS):
+        midnight, noon = ((24 * number + hour) * frame.pitch // frame.merged for hour in (0, 12))
+        yield midnight, midnight, weekday[:3]
         if 24 * frame.pitch // frame.merged >= _MIN_DAY_WIDTH:
-            yield Tick((hours + 12) * frame.pitch // frame.merged, "12")
+            yield noon, noon, "12"
 
 
 _AGGREGATES = {
@@ -602,49 +570,42 @@ def _render_steps(table: analysis.StepTable, screen: Screen) -> str:
     Lines of several servers in one area can't be followed without color, filled areas can be read.
     """
     lines = (*table.first, *table.last)
-    if not any(cell.observations for line in lines for cell in line.cells):
+    if all(_is_empty(line.cells) for line in lines):
         return _render_nothing("no observation", screen)
     edges = _widen_ends([lines[0].start, *(line.end for line in lines)])
     frame = _fit_areas(screen, list(zip(*(line.cells for line in lines), strict=True)))
     steps = _assign_steps(edges, frame.width * _COLUMN_DOTS)
+    servers: Sequence[ServerName] = table.servers
+    if table.query.is_sum:
+        title = f"sum of {text.format_count(len(servers), 'server')}"
+        servers = [ServerName(title, title, title)]
     panels = []
-    for server, cells, scale in zip(_name_areas(table), frame.columns, frame.scales, strict=True):
-        is_observed = any(cell.observations for cell in cells)
-        rows = _draw_area([cells[step] for step in steps], scale) if is_observed else []
+    for server, cells, scale in zip(servers, frame.columns, frame.scales, strict=True):
+        rows = [] if _is_empty(cells) else _draw_area([cells[step] for step in steps], scale)
         panels.append(Panel(server, _describe_cells(cells), rows))
     ticks = _iter_time_ticks(edges, frame.width, ZoneInfo(table.query.zone))
-    return _render_panels(panels, frame, ticks, _describe_chart(table, lines), screen)
-
-
-def _name_areas(table: analysis.StepTable) -> Sequence[ServerName]:
-    if not table.query.is_sum:
-        return table.servers
-    title = f"sum of {format_count(len(table.servers), 'server')}"
-    return [ServerName(title, title, title)]
+    notes = _describe_chart(table, lines)
+    return _render_panels(panels, frame, ticks, notes, screen)
 
 
 def _describe_cells(cells: Cells) -> str:
     """Return the figures of whole steps."""
-    if not any(cell.observations for cell in cells):
+    if _is_empty(cells):
         return "no observation"
-    whole = list_whole(cells)
-    figures = {
-        "lowest": min(whole, default=None),
-        "highest": max(whole, default=None),
-        "last": whole[-1] if whole else None,
-    }
-    return ", ".join(f"{name} {format_brief_average(value)}" for name, value in figures.items())
+    whole = figures.list_whole(cells)
+    shown = (min(whole), max(whole), whole[-1]) if whole else (None, None, None)
+    return "lowest {}, highest {}, last {}".format(*map(figures.format_median, shown))
 
 
 def _describe_chart(table: analysis.StepTable, lines: Sequence[analysis.StepLine]) -> Iterator[str]:
     added = ", added up" if table.query.is_sum else ""
-    step = describe_step(table.query.step or "step")
+    step = figures.describe_step(table.query.step or "step")
     what = f"{_AGGREGATES[table.query.aggregate]} in steps of {step}"
     yield f"{what}{added}, in {table.query.zone}"
     if table.query.is_sum:
         partial = sum(0 < line.cells[0].servers < len(table.servers) for line in lines)
         if partial:
-            yield f"without some servers in {partial:,} of {format_count(len(lines), 'value')}"
+            yield f"without some servers in {partial:,} of {text.format_count(len(lines), 'value')}"
     if any(cell.players is None for line in lines for cell in line.cells):
         yield "blank is no observation"
     if table.has_partial:
@@ -667,10 +628,18 @@ def _assign_steps(edges: Sequence[int], count: int) -> list[int]:
     return [bisect_right(edges, middle) - 1 for middle in middles]
 
 
-def _iter_time_ticks(edges: Sequence[int], width: int, zone: ZoneInfo) -> Iterator[Tick]:
+def _iter_time_ticks(edges: Sequence[int], width: int, zone: ZoneInfo) -> Ticks:
     start, end = edges[0], edges[-1]
     length, parts = end - start, width * _COLUMN_DOTS
     for at, label in choose_time_ticks(start, end, max(width // _LEAST_LABEL_DISTANCE, 1), zone):
         # The first part with its middle at the tick or after it, where a step from then on begins.
         part = -((length - 2 * parts * (at - start)) // (2 * length))
-        yield Tick(part // _COLUMN_DOTS, label, is_centered=True)
+        yield _center(part // _COLUMN_DOTS, label)
+
+
+_RENDERERS: Renderers = {
+    analysis.Distribution: _render_distribution,
+    analysis.GrowthDocument: _render_growth,
+    analysis.PeakHours: _render_peak_hours,
+    analysis.StepTable: _render_steps,
+}

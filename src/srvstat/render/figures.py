@@ -1,11 +1,13 @@
 """The figures of a server as text, the same in tables, charts, pictures and reports."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from rich.text import Text
 
+from srvstat.contract import wire
 from srvstat.contract.time import DAY_MS
 from srvstat.documents.analysis import (
     GrowthStepPart,
@@ -15,40 +17,32 @@ from srvstat.documents.analysis import (
     StepCell,
 )
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, WindowPart, is_silent
+from srvstat.render import text
 from srvstat.render.screen import Screen
-from srvstat.render.text import (
-    NOTHING,
-    UTC,
-    format_clock,
-    format_count,
-    format_day,
-    format_exact_duration,
-    format_share,
-)
 
 
 def format_average(value: float | None) -> str:
     """Format an average."""
-    return NOTHING if value is None else f"{value:,.2f}"
+    return text.NOTHING if value is None else f"{value:,.2f}"
 
 
 def format_median(value: float | None) -> str:
     """Format a median or another quantile. A whole number has no decimals."""
-    return NOTHING if value is None else f"{value:,.1f}".removesuffix(".0")
+    return text.NOTHING if value is None else f"{value:,.1f}".removesuffix(".0")
 
 
-def format_brief_average(value: float | None) -> str:
-    """Format an average of a drawing, where it is short rather than precise."""
-    return format_median(value)
+def format_quantile(quantile: float) -> str:
+    """Format the share that a quantile is of, in percent and exactly: `95`, `99.9`."""
+    return f"{(Decimal(wire.format_number(quantile)) * 100).normalize():f}"
 
 
 def format_whole(value: int | None) -> str:
     """Format a player count."""
-    return NOTHING if value is None else f"{value:,}"
+    return text.NOTHING if value is None else f"{value:,}"
 
 
 def format_current(
-    players: int, last_observed_at: int | None, as_of: int, zone: ZoneInfo = UTC
+    players: int, last_observed_at: int | None, as_of: int, zone: ZoneInfo = text.UTC
 ) -> Text:
     """Format a current count; of a silent server, say instead when it was last observed.
 
@@ -60,11 +54,11 @@ def format_current(
     return Text(format_last_seen(last_observed_at, as_of, zone), "dim")
 
 
-def format_last_seen(last_observed_at: int | None, as_of: int, zone: ZoneInfo = UTC) -> str:
+def format_last_seen(last_observed_at: int | None, as_of: int, zone: ZoneInfo = text.UTC) -> str:
     """Return when a server was last observed, as a local day; a file can have no observation."""
     if last_observed_at is None:
         return "not seen"
-    return f"last seen {format_day(last_observed_at, as_of, zone)}"
+    return f"last seen {text.format_day(last_observed_at, as_of, zone)}"
 
 
 def describe_silence(last_observed_at: int | None, as_of: int) -> str:
@@ -93,11 +87,11 @@ def format_first_last(first: int | None, rise: int | None, arrow: str = "→") -
     opposite of one made in the evening. So they have no color, and changes of averages lead.
     """
     if first is None or rise is None:
-        return NOTHING
-    text = f"{first:,} {arrow} {first + rise:,}"
+        return text.NOTHING
+    shown = f"{first:,} {arrow} {first + rise:,}"
     if first < _LEAST_COUNT_BASE:
-        return text
-    return f"{text} {_format_signed(100 * rise / first, 1)}%"
+        return shown
+    return f"{shown} {_format_signed(100 * rise / first, 1)}%"
 
 
 def name_first_last(screen: Screen) -> str:
@@ -126,8 +120,8 @@ def format_change(change: ChangePart | None, average: float | None) -> tuple[str
 
 def _format_signed(value: float, digits: int) -> str:
     """Format a value with its sign; one that is rounded to 0 has none."""
-    text = f"{value:+z,.{digits}f}"
-    return text if text.strip("+0.") else text.removeprefix("+")
+    shown = f"{value:+z,.{digits}f}"
+    return shown if shown.strip("+0.") else shown.removeprefix("+")
 
 
 def choose_class(change: ChangePart | None, average: float | None) -> str:
@@ -146,8 +140,8 @@ def align_changes(changes: Iterable[tuple[ChangePart | None, float | None]]) -> 
     colors = {"+": "green", "-": "red"}
     texts = []
     for players, percent in pairs:
-        text = players.rjust(widths[0]) + (f"  {percent:>{widths[1]}}" if widths[1] else "")
-        texts.append(Text(text, colors.get(players[0], "")) if players else Text(NOTHING))
+        shown = players.rjust(widths[0]) + (f"  {percent:>{widths[1]}}" if widths[1] else "")
+        texts.append(Text(shown, colors.get(players[0], "")) if players else Text(text.NOTHING))
     return texts
 
 
@@ -159,7 +153,7 @@ def list_change_fields(
     if window.from_ is not None:
         meaning = f"the average against that of the {format_window_length(window)} before"
     missing = _explain_missing_changes(servers, window, screen)
-    yield "change", "; ".join(filter(None, [meaning, missing and f"{NOTHING} {missing}"]))
+    yield "change", "; ".join(filter(None, [meaning, missing and f"{text.NOTHING} {missing}"]))
     yield describe_first_last(screen)
 
 
@@ -199,14 +193,14 @@ def explain_missing_change(
     if not previous_coverage:
         return f"the {length} before {was} not observed"
     if previous_coverage < LEAST_COVERAGE:
-        return f"the {length} before {was} observed for {format_share(previous_coverage)} only"
-    return f"the {length} of the window {was} observed for {format_share(coverage or 0)} only"
+        return f"the {length} before {was} observed for {text.format_share(previous_coverage)} only"
+    return f"the {length} of the window {was} observed for {text.format_share(coverage or 0)} only"
 
 
 def format_window_length(window: WindowPart) -> str:
     """Format the length of a window that has a beginning: `30 days`, `day`."""
-    text = format_exact_duration(window.to - (window.from_ or 0))
-    return text.removeprefix("1 ") if text.count(" ") == 1 else text
+    shown = text.format_exact_duration(window.to - (window.from_ or 0))
+    return shown.removeprefix("1 ") if shown.count(" ") == 1 else shown
 
 
 def format_trend(per_week: float | None, average: float | None, coverage: float | None) -> str:
@@ -216,7 +210,7 @@ def format_trend(per_week: float | None, average: float | None, coverage: float 
     whole days, and none in a window that is observed for less than 80 %.
     """
     if per_week is None or average is None or (coverage or 0) < LEAST_COVERAGE:
-        return NOTHING
+        return text.NOTHING
     if abs(per_week) < _LEAST_TREND * average or not per_week:
         return "flat"
     digits = 2 if abs(per_week) < 1 else 1
@@ -270,18 +264,20 @@ _MARKS = "▁▂▃▄▅▆▇█"
 _UNITS = {"m": "minute", "h": "hour", "d": "day"}
 
 
-def describe_step(name: str) -> str:
-    """Return a step in words: `a day` for `day` and `1d`, `6 hours` for `6h`."""
+def describe_step(name: str, count: int = 1) -> str:
+    """Return one or more steps in words: `a day` for `day` and `1d`, `6 hours` for `6h`."""
+    if count > 1:
+        return text.format_count(count, name)
     number, unit = name[:-1], _UNITS.get(name[-1], "")
     if not number.isdecimal():
-        return f"a {name}"
+        number, unit = "1", name
     article = "an" if unit == "hour" else "a"
-    return f"{article} {unit}" if number == "1" else format_count(int(number), unit)
+    return f"{article} {unit}" if number == "1" else text.format_count(int(number), unit)
 
 
 def format_step(start: int, zone: ZoneInfo, step: str) -> str:
     """Return the local day on which a step begins, or its month."""
-    day = format_clock(start, zone)[: len("2026-01-31")]
+    day = text.format_clock(start, zone)[: len("2026-01-31")]
     return day[: len("2026-01")] if step == "month" else day
 
 
@@ -292,7 +288,7 @@ def describe_partial(step: str) -> tuple[str, str]:
 
 def describe_shortage(server: ServerPeakHours) -> str:
     """Say why a server has no averages."""
-    observations = format_count(server.sample_count, "observation")
+    observations = text.format_count(server.sample_count, "observation")
     return f"{observations}, fewer than 4 in each hour of the week"
 
 
@@ -372,7 +368,7 @@ def describe_drawings(
             continue
         whole = list_whole(cells)
         has_partial |= len(whole) not in {0, sum(cell.players is not None for cell in cells)}
-        shown = format_average(top) if 0 < top < 1 else format_brief_average(top)
+        shown = format_average(top) if 0 < top < 1 else format_median(top)
         part = "" if whole else f" (part of {step})"
         scales.append(f"{screen.escape(server_id).plain} {shown}{part}")
     meaning = f"each mark is the average of {step}; ▁ is 0, blank is no observation"

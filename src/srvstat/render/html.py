@@ -18,19 +18,8 @@ Children = Sequence[Child]
 
 def build(tag: str, *children: Child, **attributes: str) -> Element:
     """Build an element; `class_` is the attribute `class`, `aria_label` is `aria-label`."""
-    element = Element(
-        tag,
-        {
-            name.rstrip("_").replace("_", "-"): escape_text(value)
-            for name, value in attributes.items()
-        },
-    )
-    append(element, children)
-    return element
-
-
-def append(element: Element, children: Iterable[Child]) -> None:
-    """Add text and elements after what an element has."""
+    names = (name.rstrip("_").replace("_", "-") for name in attributes)
+    element = Element(tag, dict(zip(names, map(escape_text, attributes.values()), strict=True)))
     for child in children:
         if isinstance(child, Element):
             element.append(child)
@@ -38,6 +27,7 @@ def append(element: Element, children: Iterable[Child]) -> None:
             element[-1].tail = (element[-1].tail or "") + escape_text(child)
         else:
             element.text = (element.text or "") + escape_text(child)
+    return element
 
 
 def build_raw(tag: str, text: str, **attributes: str) -> Element:
@@ -72,11 +62,6 @@ def build_median(value: float | None) -> Element:
 def build_whole(value: int | None) -> Element:
     """Build a count of players or observations."""
     return build_number(value, format_whole(value))
-
-
-def build_time(at: int, text: str) -> Element:
-    """Build the text of a time that also has its exact instant."""
-    return build("time", text, datetime=format_instant(at))
 
 
 def build_note(*children: Child) -> Element:
@@ -171,6 +156,7 @@ class Labels(NamedTuple):
         """Build the names of all servers."""
         return [self.build_name(at) for at in range(len(self.names))]
 
-    def build_time(self, at: int) -> Element:
-        """Build a local time."""
-        return build_time(at, format_local_time(at, self.zone))
+    def build_time(self, at: int, precision: str = "minute") -> Element:
+        """Build a local time that also has its exact instant."""
+        shown = format_local_time(at, self.zone, precision)
+        return build("time", shown, datetime=format_instant(at))

@@ -7,17 +7,8 @@ from zoneinfo import ZoneInfo
 
 from srvstat.documents import analysis
 from srvstat.documents.document import WHOLE_SHARE, WindowPart
-from srvstat.render import figures, svg
+from srvstat.render import figures, svg, text
 from srvstat.render.axes import choose_ticks, format_ticks
-from srvstat.render.text import (
-    NOTHING,
-    WEEKDAYS,
-    format_count,
-    format_hour,
-    format_local_time,
-    format_share,
-    format_zoned_time,
-)
 from srvstat.render.timeline import STEP_LENGTHS, draw_timeline
 
 _PADDING = 20
@@ -44,7 +35,7 @@ def draw_sheet(document: PictureDocument, width: int, zone: ZoneInfo) -> Element
     descriptions = (
         (f"{name}: " if name else "") + picture.findtext("desc", "") for name, picture in panels
     )
-    as_of = format_zoned_time(document.as_of, zone, "minutes")
+    as_of = text.format_zoned_time(document.as_of, zone, "minutes")
     source = ["srvstat", f"as of {as_of}", f"root {document.root[:8]}"]
     sentences = [", ".join(notes) + ".", *descriptions, ", ".join(source) + "."]
     sheet = svg.create_picture("sheet", svg.Size(width, 0), title, sentences)
@@ -114,10 +105,10 @@ def _join_names(servers: Sequence[analysis.NamedServer]) -> str:
 
 
 def _describe_window(window: WindowPart, zone: ZoneInfo) -> str:
-    end = format_local_time(window.to, zone)
+    end = text.format_local_time(window.to, zone)
     if window.from_ is None:
         return f"all observations to {end}"
-    return f"{format_local_time(window.from_, zone)} to {end}"
+    return f"{text.format_local_time(window.from_, zone)} to {end}"
 
 
 _PLAYER_LABEL_WIDTH = 64
@@ -186,7 +177,9 @@ def _draw_bins(
             left, right = across.place(first - 0.5), across.place(after - 0.5)
             height = max(count / highest * box.height, 0.5)
             bar = (left, box.bottom - height, right - left - space, height)
-            share = f"{format_share(count / total)} of {format_count(total, 'observation')}"
+            share = (
+                f"{text.format_share(count / total)} of {text.format_count(total, 'observation')}"
+            )
             tooltip = f"{format_bin(first, distribution.bin_players)} players: {share}"
             svg.add_rectangle(group, "bar", bar, tooltip)
 
@@ -221,7 +214,7 @@ def _list_figures(server: analysis.ServerDistribution) -> Iterator[str]:
     yield ", ".join(_describe_quartiles(server))
     if server.lowest_players is not None and server.peak_players is not None:
         yield f"from {server.lowest_players:,} to {server.peak_players:,}"
-        yield format_count(server.sample_count, "observation")
+        yield text.format_count(server.sample_count, "observation")
 
 
 def draw_growth(growth: analysis.GrowthDocument, size: svg.Size) -> Element:
@@ -292,7 +285,7 @@ def _draw_steps(
         top = up.place(min(step.average_players, up.high))
         bar = (left + space / 2, top, right - left - space, up.start - top)
         average = figures.format_average(step.average_players)
-        count = format_count(step.sample_count, "observation")
+        count = text.format_count(step.sample_count, "observation")
         partial = f", part of a {growth.step}" if step.is_partial else ""
         name = figures.format_step(step.from_, zone, growth.step)
         css = "bar partial" if step.is_partial else "bar"
@@ -318,21 +311,21 @@ def _describe_trend(server: analysis.ServerGrowth) -> str:
     if server.average_players is None:
         return "no observation"
     trend = figures.format_trend(server.players_per_week, server.average_players, server.coverage)
-    return "no trend" if trend == NOTHING else trend
+    return "no trend" if trend == text.NOTHING else trend
 
 
 def _list_growth_figures(server: analysis.ServerGrowth, window: WindowPart) -> Iterator[str]:
     if server.average_players is None:
         yield _describe_trend(server)
         return
-    yield f"average {figures.format_brief_average(server.average_players)}"
+    yield f"average {figures.format_median(server.average_players)}"
     if server.change is None:
         yield figures.explain_missing_change(window, server.coverage, server.previous_coverage)
     else:
         change = " ".join(figures.format_change(server.change, server.average_players))
         yield f"{change} against the {figures.format_window_length(window)} before"
     yield _describe_trend(server)
-    yield format_count(server.sample_count, "observation")
+    yield text.format_count(server.sample_count, "observation")
 
 
 _LEVELS = 7
@@ -377,12 +370,12 @@ def draw_heat_map(
     if averages:
         x = _draw_scale(picture, (x, y), averages, size.width)
     if busiest is not None:
-        text = f"busiest {format_hour(busiest.weekday, busiest.hour)}"
+        words = f"busiest {text.format_hour(busiest.weekday, busiest.hour)}"
         if lines == 1:
-            svg.add_text(picture, "unit", (size.width - svg.MARGIN, y), text, "end")
+            svg.add_text(picture, "unit", (size.width - svg.MARGIN, y), words, "end")
         else:
             x, y = _LEFT, y + _KEY_HEIGHT
-            svg.add_text(picture, "unit", (x, y), text)
+            svg.add_text(picture, "unit", (x, y), words)
     if has_empty:
         if lines > 1:
             x, y = _LEFT, y + _KEY_HEIGHT
@@ -401,13 +394,13 @@ def _list_averages(server: analysis.ServerPeakHours) -> list[float]:
 
 
 def _place_cell(box: svg.Box, cell: analysis.HourPart) -> tuple[float, float, float, float]:
-    width, height = box.width / 24, box.height / len(WEEKDAYS)
+    width, height = box.width / 24, box.height / len(text.WEEKDAYS)
     return box.left + cell.hour * width, box.top + (cell.weekday - 1) * height, width, height
 
 
 def _draw_labels(picture: Element, box: svg.Box) -> None:
-    row = box.height / len(WEEKDAYS)
-    for number, weekday in enumerate(WEEKDAYS):
+    row = box.height / len(text.WEEKDAYS)
+    for number, weekday in enumerate(text.WEEKDAYS):
         y = box.top + (number + 0.5) * row + svg.FONT_SIZE / 3
         svg.add_text(picture, "tick", (0, y), weekday[:3])
     every = 3 if box.width / 24 >= _LEAST_HOUR else 6
@@ -427,8 +420,8 @@ def _draw_cell(
         ends = min(averages), max(averages)
         css = f"cell level-{figures.find_level(cell.average_players, *ends, _LEVELS)}"
         words = f"average {figures.format_average(cell.average_players)}"
-    count = format_count(cell.sample_count, "observation")
-    tooltip = f"{format_hour(cell.weekday, cell.hour)}: {words}, {count}"
+    count = text.format_count(cell.sample_count, "observation")
+    tooltip = f"{text.format_hour(cell.weekday, cell.hour)}: {words}, {count}"
     svg.add_rectangle(picture, css, spot, tooltip)
 
 
@@ -437,7 +430,7 @@ def _draw_scale(
 ) -> float:
     """Draw the colors with the averages at their ends, and return the place after them."""
     x, y = at
-    low, high = map(figures.format_brief_average, (min(averages), max(averages)))
+    low, high = map(figures.format_median, (min(averages), max(averages)))
     words = f"players {low}"
     svg.add_text(picture, "unit", (x, y), words)
     room = right - x - svg.measure_text(words) - svg.measure_text(high) - 2 * _KEY_SPACE
@@ -462,7 +455,7 @@ def _describe_hours(
     if busiest is not None:
         for name, hour in (("Busiest", busiest), ("Quietest", server.quietest)):
             average = figures.format_average(server.get_cell(hour).average_players)
-            yield f"{name}: {format_hour(hour.weekday, hour.hour)}, average {average}."
+            yield f"{name}: {text.format_hour(hour.weekday, hour.hour)}, average {average}."
     averages = _list_averages(server)
     if len(set(averages)) == 1:
         yield "No hour is busier than another."

@@ -4,7 +4,6 @@ import hashlib
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 from functools import partial
 from xml.etree.ElementTree import Element, tostring
 from zoneinfo import ZoneInfo
@@ -63,38 +62,29 @@ def _hash_source(source: str) -> str:
 def _build_body(report: analysis.Report, labels: html.Labels, scripts: list[str]) -> Element:
     sections = list(_build_sections(report, labels))
     links = [[html.build("a", one[0].text or "", href=f"#{one.get('id')}")] for one in sections]
-    body = html.build(
+    data = _encode_data(report.timeline)
+    return html.build(
         "body",
         html.build("a", "Skip to the report", href="#content", class_="skip"),
         html.build("header", *_build_headline(report, labels)),
         html.build("nav", html.build_list(links), aria_label="Sections"),
         html.build("main", *sections, id="content", tabindex="-1"),
-        html.build_raw(
-            "script", _encode_data(report.timeline), type="application/json", id="timeline"
-        ),
+        html.build_raw("script", data, type="application/json", id="timeline"),
+        *(html.build_raw("script", script) for script in scripts),
     )
-    html.append(body, (html.build_raw("script", script) for script in scripts))
-    return body
 
 
 def _build_headline(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
     yield html.build("h1", html.build("bdi", report.title))
     if not all(name in text.escape_text(report.title) for name in labels.names):
         yield html.build("p", *html.join_words(labels.build_names()), class_="servers")
-    yield html.build("p", *_describe_window(report, labels), class_="window")
-
-
-def _describe_window(report: analysis.Report, labels: html.Labels) -> Iterator[html.Child]:
-    """Yield the window in words; one without a beginning begins with the first observation."""
+    # A window without a beginning begins with the first observation.
     window = report.timeline.window
     start = window.to if window.from_ is None else window.from_
-    if report.window.from_ is None:
-        yield "All observations, "
-    yield f"{text.format_span_length(window.to - start)}: from "
-    yield labels.build_time(start)
-    yield " to "
-    yield labels.build_time(window.to)
-    yield f" ({report.time_zone})"
+    words = "All observations, " if report.window.from_ is None else ""
+    words += f"{text.format_span_length(window.to - start)}: from "
+    times = labels.build_time(start), " to ", labels.build_time(window.to)
+    yield html.build("p", words, *times, f" ({report.time_zone})", class_="window")
 
 
 def _build_sections(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
@@ -168,8 +158,8 @@ def _list_rows(stats: analysis.Stats, labels: html.Labels) -> Iterator[html.Chil
     if quantiles:
         yield ["Quantiles"]
     for values in quantiles:
-        percent = (Decimal(wire.format_number(values[0].quantile)) * 100).normalize()
-        yield [f"{percent:f}%", *(html.build_median(one.players) for one in values)]
+        percent = figures.format_quantile(values[0].quantile)
+        yield [f"{percent}%", *(html.build_median(one.players) for one in values)]
     yield ["Observations"]
     yield ["Count", *(html.build_whole(one.sample_count) for one in servers)]
     intervals = (one.usual_interval_seconds for one in servers)
@@ -241,10 +231,6 @@ def _list_players(report: analysis.Report, labels: html.Labels) -> Iterator[Elem
     yield html.build_details(f"Averages by {step}", table)
 
 
-_MAP = Size(400, 220)
-"""Wide pages have two maps in a row, so that one size is enough."""
-
-
 def _list_hours(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
     document = report.peak_hours
     yield html.build_note(
@@ -257,43 +243,39 @@ def _list_hours(report: analysis.Report, labels: html.Labels) -> Iterator[Elemen
     yield html.build("div", *maps, class_="maps")
 
 
-def _build_map(server: analysis.ServerPeakHours, name: str, coverage: float) -> Element:
-    heading = html.build("h3", html.build("bdi", name))
+def _build_map(server: analysis.ServerPeakHours, title: str, coverage: float) -> Element:
+    heading = html.build("h3", html.build("bdi", title))
     if server.busiest is None or server.quietest is None:
         few = f"{figures.describe_shortage(server)}; use a longer window."
         return html.build("div", heading, html.build("p", few), class_="map")
     is_well_observed = coverage >= LEAST_COVERAGE
-    extremes: html.Children = (
-        *("Busiest: ", *_describe_hour(server.busiest, server), ". "),
-        *("Quietest: ", *_describe_hour(server.quietest, server), "."),
-    )
+    extremes: list[html.Child] = []
     if not is_well_observed:
         few = f"{text.format_share(coverage)} of the window was observed"
         extremes = [f"Only {few}, so no hour is named the busiest."]
-    elif pictures.find_busiest(server) is None:
-        known = {cell.average_players for cell in server.cells} - {None}
+    elif pictures.find_busiest(server) is not None:
+        for name, hour in (("Busiest", server.busiest), (" Quietest", server.quietest)):
+            average = html.build_average(server.get_cell(hour).average_players)
+            words = f"{name}: {text.format_hour(hour.weekday, hour.hour)}, average "
+            extremes += [words, average, "."]
+    elif len({cell.average_players for cell in server.cells} - {None}) > 1:
+        extremes = ["Too few hours have an average to name the busiest."]
+    else:
         extremes = ["No hour is busier than another."]
-        if len(known) > 1:
-            extremes = ["Too few hours have an average to name the busiest."]
-    drawing = pictures.draw_heat_map(server, _MAP, is_well_observed=is_well_observed)
+    # Wide pages have two maps in a row, so that one size is enough.
+    drawing = pictures.draw_heat_map(server, Size(400, 220), is_well_observed=is_well_observed)
     picture = html.build("div", drawing, class_="drawing")
     averages = [
-        html.build_figure(cell.average_players, figures.format_brief_average)
-        for cell in server.cells
+        html.build_figure(cell.average_players, figures.format_median) for cell in server.cells
     ]
     rows: Iterator[html.Children] = ([f"{hour:02}:00", *averages[hour::24]] for hour in range(24))
     headers = ("Hour", *(day[:3] for day in text.WEEKDAYS))
-    title = f"Average players of {name} by hour and weekday"
-    table = html.build_table(title, headers, rows, "figures small")
+    caption = f"Average players of {title} by hour and weekday"
+    table = html.build_table(caption, headers, rows, "figures small")
     figure = html.build("figure", picture, html.build("figcaption", *extremes))
     return html.build(
         "div", heading, figure, html.build_details("Figures of this map", table), class_="map"
     )
-
-
-def _describe_hour(hour: analysis.HourPart, server: analysis.ServerPeakHours) -> html.Children:
-    average = html.build_average(server.get_cell(hour).average_players)
-    return [text.format_hour(hour.weekday, hour.hour), ", average ", average]
 
 
 def _list_distribution(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
@@ -328,10 +310,17 @@ def _list_growth(report: analysis.Report, labels: html.Labels) -> Iterator[Eleme
     headers = ["Server", "Average", "Change", "Trend", _FIRST_LAST]
     if growth.previous_window is not None:
         headers.insert(2, "Average before")
-    rows = (
-        (labels.build_name(at), *_list_growth_cells(server, one, stats))
-        for at, (server, one) in enumerate(zip(growth.servers, stats.servers, strict=True))
-    )
+    rows: list[html.Children] = []
+    for at, (server, one) in enumerate(zip(growth.servers, stats.servers, strict=True)):
+        averages = [html.build_average(server.average_players)]
+        if growth.previous_window is not None:
+            before = None if one.previous is None else one.previous.average_players
+            averages.append(html.build_average(before))
+        slope = server.players_per_week
+        shown = figures.format_trend(slope, server.average_players, server.coverage)
+        trend = html.build_number(None if shown == text.NOTHING else slope, shown)
+        change = _build_change(one, stats.window)
+        rows.append((labels.build_name(at), *averages, change, trend, _build_first_last(one)))
     yield html.build_table("Averages and growth of the servers", headers, rows)
     yield html.build_note(
         "The trend is the median change of the average, in players a week, between any two"
@@ -349,30 +338,16 @@ def _list_growth(report: analysis.Report, labels: html.Labels) -> Iterator[Eleme
     yield html.build_details(f"Averages and changes by {step}", table)
 
 
-def _list_growth_cells(
-    server: analysis.ServerGrowth, statistics: analysis.ServerStatistics, stats: analysis.Stats
-) -> Iterator[html.Child]:
-    yield html.build_average(server.average_players)
-    if stats.previous_window is not None:
-        previous = statistics.previous
-        yield html.build_average(None if previous is None else previous.average_players)
-    yield _build_change(statistics, stats.window)
-    slope = server.players_per_week
-    trend = figures.format_trend(slope, server.average_players, server.coverage)
-    yield html.build_number(None if trend == text.NOTHING else slope, trend)
-    yield _build_first_last(statistics)
-
-
 def _build_steps(
     caption: str, growth: analysis.GrowthDocument, labels: html.Labels, *, has_changes: bool
 ) -> Element:
     """Build a table with a row for each step, and a column for each server."""
     # The first step may begin where the window does, within a day or month.
-    format_start = text.format_local_month if growth.step == "month" else text.format_local_date
+    precision = "month" if growth.step == "month" else "day"
     part = f"part of a {growth.step}"
     rows: Iterator[html.Children] = (
         (
-            html.build_time(steps[0].from_, format_start(steps[0].from_, labels.zone)),
+            labels.build_time(steps[0].from_, precision),
             *(_build_step(step, part, has_change=has_changes) for step in steps),
         )
         for steps in zip(*(server.steps for server in growth.servers), strict=True)
@@ -392,15 +367,8 @@ def _build_step(step: analysis.GrowthStepPart, part: str, *, has_change: bool) -
         return average
     shown = figures.format_change(change, step.average_players)[0]
     css = f"note {figures.choose_class(change, step.average_players)}".strip()
-    return html.build(
-        "span",
-        average,
-        " ",
-        html.build("span", html.build_number(change.players, shown), class_=css),
-    )
-
-
-_RESULTS = {"notEvaluated": "not evaluated"}
+    colored = html.build("span", html.build_number(change.players, shown), class_=css)
+    return html.build("span", average, " ", colored)
 
 
 def _list_integrity(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
@@ -410,7 +378,7 @@ def _list_integrity(report: analysis.Report, labels: html.Labels) -> Iterator[El
         words = RULES[rules[0].rule]
         rows.append([html.build("span", words.name, " ", html.build_remark(words.meaning))])
         for result in (rule.result for rule in rules):
-            shown = _RESULTS.get(result, result)
+            shown = "not evaluated" if result == "notEvaluated" else result
             rows[-1].append(html.build("span", shown, class_=f"result {result}"))
     yield html.build_note(MEANING)
     headers: html.Children = ["Rule", *labels.build_names()]
@@ -441,21 +409,16 @@ _MAX_GAPS = 20
 
 
 def _list_coverage(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
-    servers = list(zip(report.stats.servers, report.timeline.servers, strict=True))
+    servers = zip(report.stats.servers, report.timeline.servers, strict=True)
     rows: list[html.Children] = []
     gaps: list[html.Children] = []
+    name = labels.build_name
     for at, (statistics, timeline) in enumerate(servers):
-        name = labels.build_name
         length = sum(gap.to - gap.from_ for gap in timeline.gaps)
-        rows.append(
-            (
-                name(at),
-                html.build_whole(statistics.sample_count),
-                html.build_figure(statistics.coverage, text.format_share),
-                f"{len(timeline.gaps):,}",
-                text.format_span_length(length) if length else "none",
-            )
-        )
+        shown = text.format_span_length(length) if length else "none"
+        count = html.build_whole(statistics.sample_count)
+        coverage = html.build_figure(statistics.coverage, text.format_share)
+        rows.append((name(at), count, coverage, f"{len(timeline.gaps):,}", shown))
         longest = sorted(timeline.gaps, key=lambda gap: gap.from_ - gap.to)[:_MAX_GAPS]
         for gap in sorted(longest, key=lambda gap: gap.from_):
             times = labels.build_time(gap.from_), labels.build_time(gap.to)

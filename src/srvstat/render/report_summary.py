@@ -231,12 +231,8 @@ def _describe_change(server: ServerStatistics, change: ChangePart) -> tuple[str,
     before = 0 if server.previous is None else server.previous.average_players or 0
     if now == before:
         return "did not change", ["(", html.build_average(now), ")"]
-    shown: list[html.Child] = [
-        "(from ",
-        html.build_average(before),
-        " to ",
-        html.build_average(now),
-    ]
+    averages = html.build_average(before), html.build_average(now)
+    shown: list[html.Child] = ["(from ", averages[0], " to ", averages[1]]
     for text in figures.format_change(change, now)[1:]:
         shown += [", ", html.build_number(change.percentage, text)]
     shown.append(")")

@@ -22,7 +22,13 @@ NOTHING = "–"  # noqa: RUF001 - the dash that tables show for a missing value
 UTC = ZoneInfo("UTC")
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
+_UNITS = (
+    ("day", 86_400_000),
+    ("hour", 3_600_000),
+    ("minute", 60_000),
+    ("second", 1000),
+    ("millisecond", 1),
+)
 
 
 def escape_text(text: str, *, max_length: int | None = None) -> str:
@@ -110,7 +116,7 @@ def format_completed(counts: Mapping[str, int]) -> str:
 
 def format_duration(milliseconds: int) -> str:
     """Format a duration in its largest fitting unit: `3 days`, `1 hour`, `90 minutes`."""
-    for unit, length in _UNITS:
+    for unit, length in _UNITS[:3]:
         if milliseconds == length or milliseconds >= 2 * length:
             return format_count(milliseconds // length, unit)
     return format_count(milliseconds // 1000, "second")
@@ -120,7 +126,7 @@ def format_exact_duration(milliseconds: int) -> str:
     """Format a duration in full: `1 day`, `12 days 4 hours`."""
     words = []
     rest = milliseconds
-    for unit, length in (*_UNITS, ("second", 1000), ("millisecond", 1)):
+    for unit, length in _UNITS:
         count, rest = divmod(rest, length)
         if count:
             words.append(format_count(count, unit))
@@ -129,9 +135,8 @@ def format_exact_duration(milliseconds: int) -> str:
 
 def format_span_length(milliseconds: int) -> str:
     """Format a length of time in its two largest units, rounded: `12 days 4 hours`."""
-    units = [*_UNITS, ("second", 1000), ("millisecond", 1)]
-    at = next((at for at, (_, length) in enumerate(units) if milliseconds >= length), -1)
-    smallest = units[at:][:2][-1][1]
+    at = next((at for at, (_, length) in enumerate(_UNITS) if milliseconds >= length), -1)
+    smallest = _UNITS[at:][:2][-1][1]
     # Half a unit is rounded up. This can carry into the larger unit, even into the next larger one.
     return format_exact_duration((milliseconds + smallest // 2) // smallest * smallest)
 
@@ -178,15 +183,22 @@ def format_date(at: int) -> str:
     return format_instant(at)[:10]
 
 
-def format_local_time(at: int, zone: ZoneInfo) -> str:
-    """Format an instant to the minute: `Aug 22, 2026, 19:30`.
+def format_local_time(at: int, zone: ZoneInfo, precision: str = "minute") -> str:
+    """Format an instant to the minute, the `day` or the `month`: `Aug 22, 2026, 19:30`.
 
     A time that the clock shows twice has its UTC offset: `Oct 25, 2026, 02:30 +01:00`.
     """
-    moment = _convert_rounded(at, zone)
+    # A window of all observations begins 1 ms before the first one, not a minute.
+    moment = _convert((at + 1) // 1000, zone)
     if moment is None:
         return format_time(at)
-    return f"{_format_date(moment)}, {moment:%H:%M}{_format_repeated_offset(moment)}"
+    month = MONTHS[moment.month - 1]
+    if precision == "month":
+        return f"{month} {moment.year}"
+    day = f"{month} {moment.day}, {moment.year}"
+    if precision == "day":
+        return day
+    return f"{day}, {moment:%H:%M}{_format_repeated_offset(moment)}"
 
 
 def format_clock(at: int, zone: ZoneInfo, precision: str = "seconds") -> str:
@@ -218,26 +230,9 @@ def format_day(at: int, today: int, zone: ZoneInfo) -> str:
     return f"{MONTHS[int(text[5:7]) - 1]} {int(text[8:])}"
 
 
-def format_local_date(at: int, zone: ZoneInfo) -> str:
-    """Format the local day of an instant: `Aug 22, 2026`."""
-    moment = _convert_rounded(at, zone)
-    return format_time(at) if moment is None else _format_date(moment)
-
-
-def format_local_month(at: int, zone: ZoneInfo) -> str:
-    """Format the local month of an instant: `Aug 2026`."""
-    moment = _convert_rounded(at, zone)
-    return format_time(at) if moment is None else f"{MONTHS[moment.month - 1]} {moment.year}"
-
-
 def format_hour(weekday: int, hour: int) -> str:
     """Format an hour of a weekday, which is 1 for Monday: `Sunday 14:00 to 15:00`."""
     return f"{WEEKDAYS[weekday - 1]} {hour:02}:00 to {hour + 1:02}:00"
-
-
-def _convert_rounded(at: int, zone: ZoneInfo) -> datetime | None:
-    # A window of all observations begins 1 ms before the first one, not a minute.
-    return _convert((at + 1) // 1000, zone)
 
 
 def _convert(seconds: int, zone: ZoneInfo) -> datetime | None:
@@ -252,7 +247,3 @@ def _format_repeated_offset(moment: datetime) -> str:
     if moment.replace(fold=1 - moment.fold).utcoffset() == moment.utcoffset():
         return ""
     return f" {moment.isoformat(timespec='minutes')[16:]}"
-
-
-def _format_date(moment: datetime) -> str:
-    return f"{MONTHS[moment.month - 1]} {moment.day}, {moment.year}"

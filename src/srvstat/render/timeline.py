@@ -14,7 +14,7 @@ from srvstat.contract.time import DAY_MS, LATEST
 from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
 from srvstat.render import svg
-from srvstat.render.figures import describe_step, format_brief_average
+from srvstat.render.figures import describe_step, format_median
 from srvstat.render.text import format_count
 
 _MINUTE, _WEEK = DAY_MS // 1440, 7 * DAY_MS
@@ -378,7 +378,7 @@ def _describe_server(server: ServerTimeline) -> str:
         if average is not None
     )
     return (
-        f"average {format_brief_average(total / count)}, lowest {min(lowest):,},"
+        f"average {format_median(total / count)}, lowest {min(lowest):,},"
         f" peak {max(peaks):,}, {format_count(count, 'observation')},"
         f" {format_count(len(server.gaps), 'gap')}"
     )

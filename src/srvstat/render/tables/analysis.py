@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from itertools import groupby
 from zoneinfo import ZoneInfo
 
@@ -10,7 +9,6 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.contract import wire
 from srvstat.contract.time import BEFORE_ALL
 from srvstat.documents import analysis
 from srvstat.documents.document import ServerName
@@ -108,21 +106,19 @@ def _list_notes(server: analysis.ServerStatistics, zone: ZoneInfo) -> Iterator[s
 def _list_quantiles(part: analysis.FiguresPart | analysis.ServerStatistics) -> Iterator[str]:
     """Yield quantiles with their names, such as p95 or p99.9."""
     for one in part.quantiles:
-        percent = (Decimal(wire.format_number(one.quantile)) * 100).normalize()
-        yield f"p{percent:f} {figures.format_median(one.players)}"
+        yield f"p{figures.format_quantile(one.quantile)} {figures.format_median(one.players)}"
 
 
 def _describe_previous(before: analysis.FiguresPart) -> str:
     if not before.sample_count:
         return "no observation in the previous window"
-    shown = [
-        f"average {figures.format_average(before.average_players)}",
-        f"median {figures.format_median(before.median_players)}",
-        f"peak {figures.format_whole(before.peak_players)}",
-        f"lowest {figures.format_whole(before.lowest_players)}",
-        *_list_quantiles(before),
-    ]
-    return f"before: {', '.join(shown)}"
+    quantiles = "".join(f", {one}" for one in _list_quantiles(before))
+    return (
+        f"before: average {figures.format_average(before.average_players)},"
+        f" median {figures.format_median(before.median_players)},"
+        f" peak {figures.format_whole(before.peak_players)},"
+        f" lowest {figures.format_whole(before.lowest_players)}{quantiles}"
+    )
 
 
 def _list_window(start: int | None, end: int, as_of: int, zone: ZoneInfo) -> list[tuple[str, str]]:
@@ -188,25 +184,25 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     lines = _build_lines(servers, columns, notes, screen)
     is_single = len(servers) == 1 and servers[0].sample_count > 0
     steps = list(_list_steps(servers[0], document, screen)) if is_single else []
-    zone = ZoneInfo(document.time_zone)
-    step = document.step
-    words = figures.describe_step(step) if length == 1 else text.format_count(length, step)
+    zone, step = ZoneInfo(document.time_zone), document.step
     names = (one.server_id for one in servers)
-    marks, scale = figures.describe_drawings(zip(names, cells, strict=True), words, screen)
+    marks, scale = figures.describe_drawings(
+        zip(names, cells, strict=True), figures.describe_step(step, length), screen
+    )
     has_partial = is_single and any(map(_is_part, servers[0].steps))
     fields = [
         *_list_window(document.window.from_, document.window.to, document.as_of, zone),
         *figures.list_change_fields(servers, document.window, screen),
-        ("trend", _TREND),
+        (
+            "trend",
+            "the median change between two whole days, in players a week; flat is below 1% a week",
+        ),
         *([figures.describe_partial(step)] if has_partial else []),
         ("marks", marks if scale else None),
         ("scale", scale),
     ]
     table = build_server_table([*columns], lines, screen)
     return screen.render_blocks(table, steps, [build_fields_grid(fields, screen)])
-
-
-_TREND = "the median change between two whole days, in players a week; flat is below 1% a week"
 
 
 def _list_growth_notes(server: analysis.ServerGrowth, step: str) -> Iterator[str]:
@@ -264,7 +260,6 @@ def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
 
 
 def _build_title(server: analysis.NamedServer, screen: Screen) -> Iterator[Text]:
-    """Return lines with the id, and the hostname and the cfxId, of a server."""
     return escape_server(screen, server).build_card_head(screen.width)
 
 
@@ -277,7 +272,9 @@ def _build_map(server: analysis.ServerPeakHours, screen: Screen) -> Iterator[Ren
         return
     lowest, highest = min(known), max(known)
     yield from _draw_map(server.cells, lowest, highest, screen)
-    fields = [("scale", _describe_scale(lowest, highest))]
+    low, high = map(figures.format_average, (lowest, highest))
+    scale = f"{' '.join(_SHADES)} from {low} to {high}, in equal parts"
+    fields = [("scale", f"all averages are {low}" if lowest == highest else scale)]
     if server.has_hours:
         fields[:0] = [
             ("busiest", _describe_cell(server.get_cell(server.busiest))),
@@ -316,13 +313,6 @@ def _describe_cell(cell: analysis.HourCellPart) -> str:
         f" {figures.format_median(cell.median_players)} of"
         f" {text.format_count(cell.sample_count, 'observation')}"
     )
-
-
-def _describe_scale(lowest: float, highest: float) -> str:
-    low, high = figures.format_average(lowest), figures.format_average(highest)
-    if lowest == highest:
-        return f"all averages are {low}"
-    return f"{' '.join(_SHADES)} from {low} to {high}, in equal parts"
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -400,7 +390,8 @@ def render_steps(table: analysis.StepTable, screen: Screen) -> str:
         return screen.render(title, _build_server_grid(table, 0, screen))
     if len(servers) > 1:
         for width in _HEADING_WIDTHS:
-            grid = _build_common_grid(table, width, screen)
+            headings = [_build_heading(server, width, screen) for server in servers]
+            grid = _build_step_grid(table, headings, None, screen)
             if screen.has_room_for(grid):
                 return screen.render(grid)
     blocks: list[list[RenderableType]] = [
@@ -410,40 +401,16 @@ def render_steps(table: analysis.StepTable, screen: Screen) -> str:
     return screen.render_blocks(*blocks)
 
 
-def _build_common_grid(table: analysis.StepTable, width: int, screen: Screen) -> Table:
-    """Return the table of several servers, with a column for each."""
-
-    def list_figures(line: analysis.StepLine) -> list[Text]:
-        return [_format_players(cell, table.query) for cell in line.cells]
-
-    headings = [_build_heading(server, width, screen) for server in table.servers]
-    return _build_step_grid(table, headings, _iter_lines(table), list_figures, screen)
-
-
 def _build_server_grid(table: analysis.StepTable, column: int, screen: Screen) -> Table:
     """Return the table of one server with its observations, or of a sum with its servers."""
-    is_sum = table.query.is_sum
-
-    def list_figures(line: analysis.StepLine) -> list[Text]:
-        cell = line.cells[0]
-        if not cell.observations:
-            gap = f"gap of {text.format_span_length(line.end - line.start)}"
-            return [Text(text.NOTHING), Text(gap)]
-        count = cell.servers if is_sum else cell.observations
-        return [_format_players(cell, table.query), Text(f"{count:,}")]
-
-    headings = [Text("players"), Text("servers" if is_sum else "observations")]
-    return _build_step_grid(table, headings, _iter_lines(table, column), list_figures, screen)
+    headings = [Text("players"), Text("servers" if table.query.is_sum else "observations")]
+    return _build_step_grid(table, headings, column, screen)
 
 
 def _build_step_grid(
-    table: analysis.StepTable,
-    headings: Iterable[Text],
-    lines: Iterable[analysis.StepLine | None],
-    list_figures: Callable[[analysis.StepLine], list[Text]],
-    screen: Screen,
+    table: analysis.StepTable, headings: Iterable[Text], column: int | None, screen: Screen
 ) -> Table:
-    """Return a table with the times of each step, and the figures of each line."""
+    """Return a table with the times of each step, and the figures of one column or of all."""
     edges = (at for line in (*table.first, *table.last) for at in (line.start, line.end))
     clock = _create_clock(ZoneInfo(table.query.zone), edges)
     is_narrow = screen.width < 2 * len(clock(0)) + _MIN_FIGURES_WIDTH
@@ -452,13 +419,23 @@ def _build_step_grid(
         grid.add_column(name, overflow="fold", no_wrap=not is_narrow)
     for heading in headings:
         grid.add_column(heading, justify="right", overflow="fold")
-    for line in lines:
+    for line in _iter_lines(table, column):
         if line is None:
             grid.add_row(_describe_omitted(table.omitted_count))
             continue
+        cells = [_format_players(cell, table.query) for cell in line.cells]
+        if column is not None:
+            cells.append(_count_observations(line, table.query))
         style = "" if _is_observed(line) else "dim"
-        grid.add_row(clock(line.start), clock(line.end), *list_figures(line), style=style)
+        grid.add_row(clock(line.start), clock(line.end), *cells, style=style)
     return grid
+
+
+def _count_observations(line: analysis.StepLine, query: analysis.HistoryQuery) -> Text:
+    (cell,) = line.cells
+    if not cell.observations:
+        return Text(f"gap of {text.format_span_length(line.end - line.start)}")
+    return Text(f"{cell.servers if query.is_sum else cell.observations:,}")
 
 
 def _iter_lines(

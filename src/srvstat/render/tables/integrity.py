@@ -130,10 +130,8 @@ def _list_suspect(server: ServerIntegrity) -> list[AnyRule]:
 
 
 def _build_rest(count: int, condition: str = "") -> list[RenderableType]:
-    if count <= 0:
-        return []
-    servers = format_count(count, "more server")
-    return [Text(f"and {servers}{condition}; --json lists all")]
+    shown = f"and {format_count(count, 'more server')}{condition}; --json lists all"
+    return [Text(shown)] if count > 0 else []
 
 
 def _list_notes(integrity: Integrity, zone: ZoneInfo, passed: str) -> Iterator[tuple[str, str]]:

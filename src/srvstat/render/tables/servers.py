@@ -218,9 +218,8 @@ def render_servers(found: snapshot.Servers, screen: Screen) -> str:
     if shown < found.matched:
         matched += f", the first {shown:,} listed; --limit lists more"
     fields = [("matched", matched), ("as of", text.format_time(found.as_of))]
+    fields += _NOTES if found.servers else ()
     lines = _list_servers(found.servers, found.as_of, screen)
-    if lines:
-        fields += _NOTES
     return screen.render_blocks(lines, [build_fields_grid(fields, screen)])
 
 
@@ -252,11 +251,8 @@ def _list_properties(server: snapshot.ListedServer, screen: Screen) -> Iterator[
     properties = [cut(value) for value in (server.game, server.region) if value]
     yield ", ".join([*properties, "offline"] if server.offline else properties)
     if server.first_observed_at is not None and server.last_observed_at is not None:
-        first, last = (
-            text.format_date(server.first_observed_at),
-            text.format_date(server.last_observed_at),
-        )
-        yield f"seen {first} to {last}"
+        first = text.format_date(server.first_observed_at)
+        yield f"seen {first} to {text.format_date(server.last_observed_at)}"
     if server.source_id is not None and server.source_id != server.hostname:
         yield f"sourceId {cut(server.source_id, _MAX_SOURCE_ID_WIDTH)}"
     if server.completed:
@@ -266,13 +262,13 @@ def _list_properties(server: snapshot.ListedServer, screen: Screen) -> Iterator[
 def render_server(detail: snapshot.ServerTable, screen: Screen) -> str:
     """Render all fields of a server."""
     server = detail.server
-    source_id, completed = detail.source_id, ", ".join(detail.completed)
+    completed = ", ".join(detail.completed)
     # The record is part of the snapshot; --at changes only the last observation.
     as_of = None if detail.as_of == detail.snapshot_as_of else text.format_time(detail.as_of)
     fields: Fields = [
         ("id", screen.escape(server.id)),
         ("cfxId", screen.escape(server.cfxId)),
-        ("sourceId", None if source_id is None else screen.escape(source_id)),
+        ("sourceId", detail.source_id and screen.escape(detail.source_id)),
         ("game", server.game),
         ("completed", screen.escape(completed) if completed else None),
         None,
@@ -300,18 +296,24 @@ def render_server(detail: snapshot.ServerTable, screen: Screen) -> str:
 
 def _format_players(detail: snapshot.ServerTable) -> str:
     players = detail.server.players
-    time = "" if detail.as_of == detail.snapshot_as_of else ", as of the snapshot"
-    fallback = (
-        " (fallback: the last observation, or 0 without one)" if detail.current_is_fallback else ""
-    )
-    silence = figures.describe_silence(detail.last_in_snapshot_at, detail.snapshot_as_of)
-    return f"{players.current:,} of {players.max:,}{time}{silence}{fallback}"
+    shown = f"{players.current:,} of {players.max:,}"
+    if detail.as_of != detail.snapshot_as_of:
+        shown += ", as of the snapshot"
+    shown += figures.describe_silence(detail.last_in_snapshot_at, detail.snapshot_as_of)
+    if detail.current_is_fallback:
+        shown += " (fallback: the last observation, or 0 without one)"
+    return shown
 
 
 def _format_last_seen(detail: snapshot.ServerTable) -> str:
     at = detail.last_observed_at
     if at is None:
-        return _format_absence(detail)
+        if detail.covered_from is None:
+            return "never"
+        start = text.format_time(detail.covered_from)
+        if detail.as_of < detail.covered_from:
+            return f"unknown: this bundle begins {start}"
+        return f"none since {start}, where this bundle begins"
     if detail.as_of == detail.snapshot_as_of:
         return _format_moment(at, detail.snapshot_as_of)
     if at == detail.as_of:
@@ -319,15 +321,6 @@ def _format_last_seen(detail: snapshot.ServerTable) -> str:
     return (
         f"{text.format_time(at)} ({text.format_duration(detail.as_of - at)} before the as-of time)"
     )
-
-
-def _format_absence(detail: snapshot.ServerTable) -> str:
-    if detail.covered_from is None:
-        return "never"
-    start = text.format_time(detail.covered_from)
-    if detail.as_of < detail.covered_from:
-        return f"unknown: this bundle begins {start}"
-    return f"none since {start}, where this bundle begins"
 
 
 def _format_moment(at: int, as_of: int) -> str:
@@ -342,12 +335,36 @@ def render_info(info: snapshot.SnapshotInfo, screen: Screen) -> str:
     more = info.matched - len(info.identifiers)
     notes = []
     if info.matched < info.servers:
-        match = f"{info.matched:,} of {text.format_count(info.servers, 'server')} match"
-        notes.append(Text(match))
+        servers = text.format_count(info.servers, "server")
+        notes.append(Text(f"{info.matched:,} of {servers} match"))
     if more:
         rest = f"{text.format_count(more, 'more server')} not listed; --limit lists more"
         notes.append(Text(rest))
-    grid = build_fields_grid(_list_info_fields(info, screen), screen)
+    games = ", ".join(f"{game} {count:,}" for game, count in info.games.items())
+    dropped = (
+        f"{info.repeated:,} repeated, {info.conflicting:,} conflicting, {info.rejected:,} rejected"
+    )
+    fields: Fields = [
+        ("as of", text.format_time(info.as_of)),
+        ("root", info.root),
+        ("parent root", info.parent_root),
+        (
+            "covered from",
+            None if info.covered_from is None else text.format_time(info.covered_from),
+        ),
+        ("shards", _describe_shards(info.shards) if info.shards else None),
+        ("observed", text.format_span(info.first_observed_at, info.last_observed_at)),
+        ("observations", f"{info.observations:,}"),
+        ("servers", f"{info.servers:,}" + (f" ({games})" if games else "")),
+        ("fallbacks", text.format_fallbacks(info.fallbacks)),
+        (
+            "completed",
+            screen.escape(text.format_completed(info.completed)) if info.completed else None,
+        ),
+        ("sources", screen.escape(", ".join(info.sources))),
+        ("not kept", dropped),
+    ]
+    grid = build_fields_grid(fields, screen)
     return screen.render_blocks([grid], _list_servers(info.identifiers, info.as_of, screen), notes)
 
 
@@ -356,29 +373,6 @@ def _describe_shards(shards: Sequence[snapshot.ManifestShard]) -> str:
     span = "" if least == most else f"{least:,} to "
     each = "" if len(shards) == 1 else " each"
     return f"{len(shards):,} with {span}{text.format_count(most, 'server')}{each}"
-
-
-def _list_info_fields(info: snapshot.SnapshotInfo, screen: Screen) -> Fields:
-    covered_from = None if info.covered_from is None else text.format_time(info.covered_from)
-    games = ", ".join(f"{game} {count:,}" for game, count in info.games.items())
-    dropped = (
-        f"{info.repeated:,} repeated, {info.conflicting:,} conflicting, {info.rejected:,} rejected"
-    )
-    completed = screen.escape(text.format_completed(info.completed)) if info.completed else None
-    return [
-        ("as of", text.format_time(info.as_of)),
-        ("root", info.root),
-        ("parent root", info.parent_root),
-        ("covered from", covered_from),
-        ("shards", _describe_shards(info.shards) if info.shards else None),
-        ("observed", text.format_span(info.first_observed_at, info.last_observed_at)),
-        ("observations", f"{info.observations:,}"),
-        ("servers", f"{info.servers:,}" + (f" ({games})" if games else "")),
-        ("fallbacks", text.format_fallbacks(info.fallbacks)),
-        ("completed", completed),
-        ("sources", screen.escape(", ".join(info.sources))),
-        ("not kept", dropped),
-    ]
 
 
 _MAX_REASONS = 10
@@ -390,11 +384,21 @@ def render_dry_run(dry_run: snapshot.DryRun, screen: Screen) -> str:
     obstacles = [[*_build_reason(obstacle, screen)] for obstacle in dry_run.obstacles]
     dropped = [[*_build_reason(reason, screen)] for reason in dry_run.dropped[:_MAX_REASONS]]
     others = len(dry_run.dropped) - _MAX_REASONS
+    fields: Fields = [
+        ("servers", f"{dry_run.servers:,}{text.format_withheld(dry_run.withheld)}"),
+        ("span", text.format_span(dry_run.first_observed_at, dry_run.last_observed_at)),
+        ("interval", _format_intervals(dry_run)),
+        ("read", text.format_count(dry_run.read, "row")),
+        ("kept", f"{dry_run.kept:,}"),
+        ("repeated", f"{dry_run.repeated:,}"),
+        ("completed", text.format_completed(dry_run.completed) or None),
+        *(("warning", screen.escape(warning)) for warning in dry_run.warnings),
+    ]
     table = screen.render_blocks(
         *obstacles,
         [Text("With the options below:")] if obstacles else [],
         [_build_rows(dry_run, screen)] if dry_run.rows else [],
-        [build_fields_grid(_list_dry_run_fields(dry_run, screen), screen)],
+        [build_fields_grid(fields, screen)],
         *dropped,
         [Text(text.format_count(others, "other reason"))] if others > 0 else [],
         [Text(sentence, "bold") for sentence in dry_run.advice],
@@ -421,20 +425,6 @@ def _build_rows(dry_run: snapshot.DryRun, screen: Screen) -> Table:
     return table
 
 
-def _list_dry_run_fields(dry_run: snapshot.DryRun, screen: Screen) -> Fields:
-    completed = text.format_completed(dry_run.completed) if dry_run.completed else None
-    return [
-        ("servers", f"{dry_run.servers:,}{text.format_withheld(dry_run.withheld)}"),
-        ("span", text.format_span(dry_run.first_observed_at, dry_run.last_observed_at)),
-        ("interval", _format_intervals(dry_run)),
-        ("read", text.format_count(dry_run.read, "row")),
-        ("kept", f"{dry_run.kept:,}"),
-        ("repeated", f"{dry_run.repeated:,}"),
-        ("completed", completed),
-        *(("warning", screen.escape(warning)) for warning in dry_run.warnings),
-    ]
-
-
 def _format_intervals(dry_run: snapshot.DryRun) -> str:
     """Format the usual intervals between the observations of a server."""
     shown = [
@@ -457,9 +447,8 @@ def _build_reason(dropped: snapshot.DroppedRows, screen: Screen) -> Iterator[Ren
 
 def render_verification(verification: snapshot.Verification, screen: Screen) -> str:
     """Render the root and the totals of a verified snapshot."""
-    finding = "all rows are as built, and derived data matches the observations"
     fields = [
-        ("verified", finding),
+        ("verified", "all rows are as built, and derived data matches the observations"),
         ("root", verification.root),
         ("as of", text.format_time(verification.as_of)),
         ("servers", f"{verification.servers:,}"),

@@ -17,12 +17,7 @@ from srvstat.contract.time import DAYS, parse_instant
 from srvstat.documents import support
 from srvstat.documents.document import GapPart
 from srvstat.render.figures import describe_silence, format_average, format_median
-from srvstat.render.screen import (
-    Renderers,
-    Screen,
-    build_fields_grid,
-    start_table,
-)
+from srvstat.render.screen import Renderers, Screen, build_fields_grid, start_table
 from srvstat.render.text import (
     NOTHING,
     format_count,
@@ -79,7 +74,15 @@ def _build_exchanges(
     exchanges: Sequence[support.ReplayedExchange], screen: Screen
 ) -> Iterator[RenderableType]:
     """Yield each exchange. Of many, only the first of a run of equal matches is shown."""
-    rows = [_list_cells(exchange, screen) for exchange in exchanges]
+    rows = [
+        (
+            Text(*_CLASSES[exchange.class_]),
+            screen.escape(exchange.place),
+            Text("" if exchange.as_of is None else format_time(exchange.as_of), "dim"),
+            _show_request(exchange, screen),
+        )
+        for exchange in exchanges
+    ]
     *columns, _ = zip(*rows, strict=True)
     widths = [max(cell.cell_len for cell in column) for column in columns]
     is_wide = screen.width >= sum(widths) + 2 * len(widths) + _MIN_REQUEST_WIDTH
@@ -102,15 +105,8 @@ def _build_exchanges(
 
 
 def _is_plain_match(exchange: support.ReplayedExchange) -> bool:
-    is_silent = not exchange.differences and exchange.true_during is None
-    return exchange.class_ == "match" and is_silent and exchange.explanation is None
-
-
-def _list_cells(exchange: support.ReplayedExchange, screen: Screen) -> list[Text]:
-    as_of = "" if exchange.as_of is None else format_time(exchange.as_of)
-    place = screen.escape(exchange.place)
-    request = _show_request(exchange, screen)
-    return [Text(*_CLASSES[exchange.class_]), place, Text(as_of, "dim"), request]
+    notes = exchange.true_during, exchange.explanation
+    return exchange.class_ == "match" and not exchange.differences and notes == (None, None)
 
 
 def _build_row(cells: Sequence[Text], widths: Sequence[int]) -> Table:
@@ -159,9 +155,9 @@ def _build_details(exchange: support.ReplayedExchange, screen: Screen) -> Iterat
 
 
 def _build_differences(differences: Sequence[support.Difference], screen: Screen) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
     pointers = [screen.escape_cell(each.pointer or "the body") for each in differences]
     widest = max(pointer.cell_len for pointer in pointers)
-    grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(overflow="fold", no_wrap=widest <= screen.width // 2)
     grid.add_column(overflow="fold")
     for pointer, difference in zip(pointers, differences, strict=True):
@@ -174,11 +170,10 @@ def _show_values(difference: support.Difference, screen: Screen) -> Text:
     is_of_body = not difference.pointer
     if is_of_body and difference.class_ == "text":
         return Text("other white space, escapes or order of keys")
-    absent = difference.absent_in
+    absent, note = difference.absent_in, _NOTES[difference.class_]
     recorded = NOTHING if absent == "recorded" else _shorten_json(difference.recorded)
     recomputed = NOTHING if absent == "recomputed" else _shorten_json(difference.recomputed)
     values = screen.escape(f"{recorded} {screen.arrow} {recomputed}")
-    note = _NOTES[difference.class_]
     if absent is not None:
         note = f"absent from the {absent} answer"
     elif is_of_body:
@@ -271,12 +266,12 @@ def _summarize_diff(diff: support.SnapshotDiff) -> str:
         return "no difference"
     values = sum(1 for answer in diff.answers if _select_values(answer))
     current = len(diff.answers) - values
-    text = (
+    more = f", {current:,} more only in currentPlayers" if current else ""
+    return (
         f"{format_count(len(servers.changed), 'server')} changed, {len(servers.added):,} added,"
         f" {len(servers.removed):,} removed;"
-        f" {format_count(values, 'answer changes', 'answers change')}"
+        f" {format_count(values, 'answer changes', 'answers change')}{more}"
     )
-    return text + (f", {current:,} more only in currentPlayers" if current else "")
 
 
 def _list_diff_fields(
@@ -336,18 +331,14 @@ def _select_values(answer: support.ChangedAnswer) -> list[support.Difference]:
 
 
 def _format_change(difference: support.Difference, screen: Screen) -> str:
-    old, new = _format_pair(difference.recorded, difference.recomputed)
-    return f"{difference.pointer[1:].replace('/', '.')} {old} {screen.arrow} {new}"
-
-
-def _format_pair(old: Any, new: Any) -> tuple[str, str]:
-    """Return two values as text, with as many digits as they need to differ."""
-    texts = "", ""
+    """Format two values with as many digits as they need to differ."""
+    old, new = "", ""
     for digits in range(_MIN_DIGITS, _MAX_DIGITS + 1):
-        texts = _format_value(old, digits), _format_value(new, digits)
-        if texts[0] != texts[1]:
+        old = _format_value(difference.recorded, digits)
+        new = _format_value(difference.recomputed, digits)
+        if old != new:
             break
-    return texts
+    return f"{difference.pointer[1:].replace('/', '.')} {old} {screen.arrow} {new}"
 
 
 def _format_value(value: Any, digits: int) -> str:
@@ -395,13 +386,13 @@ def render_explanation(explanation: support.Explanation, screen: Screen) -> str:
     describe, results = _describe_figures, data
     if explanation.range is None:
         describe, results = _describe_record, [data]
-    blocks = []
+    blocks = [_wrap(_summarize(explanation, screen), screen)]
     for server, result in zip(explanation.servers, results, strict=True):
-        lines = describe(server, result, explanation)
-        blocks.append([_name_server(server, screen), *lines, *_describe_distances(server)])
-    blocks.append([*_describe_origin(explanation)])
-    labelled = ["".join(_wrap(line, screen, _INDENT) for line in block) for block in blocks]
-    return "\n".join([_wrap(_summarize(explanation, screen), screen), *labelled])
+        lines = *describe(server, result, explanation), *_describe_distances(server)
+        named = (_name_server(server, screen), *lines)
+        blocks.append("".join(_wrap(line, screen, _INDENT) for line in named))
+    origin = _describe_origin(explanation)
+    return "\n".join([*blocks, "".join(_wrap(line, screen, _INDENT) for line in origin)])
 
 
 def _wrap(line: str, screen: Screen, indent: str = "") -> str:
@@ -456,7 +447,7 @@ def _describe_figures(
 ) -> Iterator[str]:
     """Yield the lines about the figures of Compare Servers."""
     yield f"current: {_describe_current(server, explanation.snapshot_as_of)}"
-    peak, lowest, count = server.peak, server.lowest, server.sample_count
+    peak, lowest = server.peak, server.lowest
     yield _describe_observations(server)
     if peak is None or lowest is None:
         yield "average, median, peak, lowest, growth: null, because the window has no observation"
@@ -464,8 +455,8 @@ def _describe_figures(
     average = result["averagePlayers"]
     shown = format_average(average)
     yield (
-        f"average: {shown} = {server.sum:,} / {count:,}, the sum of the counts divided by their"
-        f" number{_add_exact_value(average, shown)}"
+        f"average: {shown} = {server.sum:,} / {server.sample_count:,}, the sum of the counts"
+        f" divided by their number{_add_exact_value(average, shown)}"
     )
     yield f"median: {_describe_median(server, result['medianPlayers'])}"
     yield f"peak: {peak.players:,}, first at {format_time(peak.first_at)}"
@@ -473,31 +464,31 @@ def _describe_figures(
     yield f"growth: {_describe_growth(server, result['growth'])}"
     weighted = server.time_weighted_average
     if weighted is not None and server.has_uneven_intervals:
-        yield f"time-weighted mean: {_describe_weighted_mean(weighted, average)}"
+        side = "higher" if weighted > average else "lower"
+        yield (
+            f"time-weighted mean: {format_average(weighted)},"
+            f" {abs(weighted - average) / average:.1%} {side} than the average: each observation"
+            " counts for the time until the next one, the last until the end of the window, but at"
+            " most 3 usual intervals"
+        )
 
 
 def _describe_observations(server: support.ServerExplanation) -> str:
     first, last = server.first, server.last
     if first is None or last is None:
-        return f"observations: none {_describe_others(server)}"
+        start, end = server.first_in_snapshot_at, server.last_in_snapshot
+        if start is None or end is None:
+            return "observations: none in this file"
+        others = f"first one in the snapshot is at {format_time(start)}, the last at"
+        others += f" {format_time(end.observed_at)}"
+        if start == end.observed_at:
+            others = f"only one in the snapshot is at {format_time(start)}"
+        return f"observations: none in the window; the {others}"
     if first == last:
         return f"observations: 1, at {format_time(last.observed_at)}"
     return (
         f"observations: {server.sample_count:,}, the first at {format_time(first.observed_at)}, the"
         f" last at {format_time(last.observed_at)}"
-    )
-
-
-def _describe_others(server: support.ServerExplanation) -> str:
-    """Say where the observations are if the window has none, as the end of a line."""
-    first, last = server.first_in_snapshot_at, server.last_in_snapshot
-    if first is None or last is None:
-        return "in this file"
-    if first == last.observed_at:
-        return f"in the window; the only one in the snapshot is at {format_time(first)}"
-    return (
-        f"in the window; the first one in the snapshot is at {format_time(first)}, the last at"
-        f" {format_time(last.observed_at)}"
     )
 
 
@@ -572,7 +563,17 @@ def _describe_distances(server: support.ServerExplanation) -> Iterator[str]:
     if server.usual_interval_seconds is None:
         yield "usual interval: unknown, because it takes two observations"
         return
-    yield f"usual interval: {_describe_usual_interval(server, server.usual_interval_seconds)}"
+    # With half a millisecond, it has no exact length in milliseconds.
+    milliseconds, half = divmod(round(2000 * server.usual_interval_seconds), 2)
+    exact = format_exact_duration(milliseconds)
+    length = f"{wire.format_number(server.usual_interval_seconds)} seconds" if half else exact
+    expected = ""
+    if server.expected_count is not None:
+        expected = f"; {server.expected_count:,} expected in the window"
+        expected += f", {server.sample_count:,} observed"
+    yield (
+        f"usual interval: {length}, the median distance between successive observations{expected}"
+    )
     if not server.gaps:
         yield "gaps over 1.5 usual intervals: none"
         return
@@ -581,27 +582,6 @@ def _describe_distances(server: support.ServerExplanation) -> Iterator[str]:
     for gap in server.gaps:
         length = format_exact_duration(gap.to - gap.from_) + _find_edge(server, gap)
         yield f"- {format_time(gap.from_)} to {format_time(gap.to)}: {length}"
-
-
-def _describe_weighted_mean(weighted: float, average: float) -> str:
-    side = "higher" if weighted > average else "lower"
-    return (
-        f"{format_average(weighted)}, {abs(weighted - average) / average:.1%} {side} than the"
-        " average: each observation counts for the time until the next one, the last until the end"
-        " of the window, but at most 3 usual intervals"
-    )
-
-
-def _describe_usual_interval(server: support.ServerExplanation, seconds: float) -> str:
-    # With half a millisecond, it has no exact length in milliseconds.
-    milliseconds, half = divmod(round(2000 * seconds), 2)
-    exact = format_exact_duration(milliseconds)
-    length = f"{wire.format_number(seconds)} seconds" if half else exact
-    text = f"{length}, the median distance between successive observations"
-    if server.expected_count is None:
-        return text
-    expected = f"{server.expected_count:,} expected in the window"
-    return f"{text}; {expected}, {server.sample_count:,} observed"
 
 
 def _find_edge(server: support.ServerExplanation, gap: GapPart) -> str:
@@ -620,18 +600,17 @@ def _find_edge(server: support.ServerExplanation, gap: GapPart) -> str:
 def _describe_origin(explanation: support.Explanation) -> Iterator[str]:
     """Yield the lines about the snapshot and the program."""
     as_of, own = format_time(explanation.as_of), format_time(explanation.snapshot_as_of)
-    if explanation.as_of == explanation.snapshot_as_of:
-        reason = "the end of the snapshot"
-    elif explanation.as_of < explanation.snapshot_as_of:
-        reason = "as requested"
-    else:
-        reason = "as requested; the snapshot ends earlier"
+    reason = "the end of the snapshot"
+    if explanation.as_of != explanation.snapshot_as_of:
+        is_later = explanation.as_of > explanation.snapshot_as_of
+        reason = f"as requested{'; the snapshot ends earlier' if is_later else ''}"
     yield f"as of: {as_of}, {reason}"
     yield f"snapshot: as of {own}, root {explanation.root}"
+    whole = ""
     if explanation.covered_from is not None:
         yield f"coverage: a bundle, from {format_time(explanation.covered_from)} on"
+        whole = " of the whole snapshot"
     counts = explanation.not_kept
-    whole = "" if explanation.covered_from is None else " of the whole snapshot"
     yield (
         f"left out by the build, of all servers{whole}:"
         f" {format_count(counts.repeated, 'repeated row')}, {counts.conflicting:,} conflicting,"
