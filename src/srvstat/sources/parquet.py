@@ -270,62 +270,53 @@ def describe_values(kind: pa.DataType) -> str | None:
     return None if pa.types.is_null(kind) else "text"
 
 
-class ColumnConverter:
-    """Converts columns to integers in the form that a mapping declares."""
+def _convert_instants(column: pa.Array, mapping: ColumnMapping) -> Values:
+    """Convert times to Unix milliseconds; digits beyond milliseconds are cut."""
+    if is_calendar(column.type):
+        local, zone = _scale_calendar(column), mapping.time_zone
+        if zone not in {None, "UTC"} and has_no_zone(column.type):
+            local = _map_distinct(local, lambda at: convert_local_time(at, zone)).integers
+        return Values(local, column.is_null())
 
-    def __init__(self, mapping: ColumnMapping) -> None:
-        self._mapping = mapping
+    def parse(value: Any) -> int:
+        return parse_time(_format_number(value), mapping.time_unit, mapping.time_zone)
 
-    def convert_instants(self, column: pa.Array) -> Values:
-        """Convert times to Unix milliseconds; digits beyond milliseconds are cut."""
-        if is_calendar(column.type):
-            return Values(self._convert_calendar(column), column.is_null())
-        if pa.types.is_integer(column.type):
-            unit = self._mapping.time_unit
-            instants = _scale(column.cast(pa.int64(), safe=False), unit or "ms")
-            is_early = pc.less(instants, YEAR_2001)
-            is_own = self._mapping.is_strict and unit is not None
-            if unit != "s" and not is_own and pc.any(is_early).as_py():
-                early = _map_distinct(_keep_if(is_early, instants), self._parse_time)
-                instants = pc.if_else(is_early, early.integers, instants)
-            return Values(instants, column.is_null())
-        return _map_distinct(column, self._parse_time)
+    if not pa.types.is_integer(column.type):
+        return _map_distinct(column, parse)
+    unit = mapping.time_unit
+    instants = _scale(column.cast(pa.int64(), safe=False), unit or "ms")
+    is_early = pc.less(instants, YEAR_2001)
+    is_own = mapping.is_strict and unit is not None
+    if unit != "s" and not is_own and pc.any(is_early).as_py():
+        early = _map_distinct(_keep_if(is_early, instants), parse)
+        instants = pc.if_else(is_early, early.integers, instants)
+    return Values(instants, column.is_null())
 
-    def convert_counts(self, column: pa.Array) -> Values:
-        """Convert player counts."""
-        if pa.types.is_integer(column.type):
-            return Values(
-                _keep_between(column.cast(pa.int64(), safe=False), MAX_PLAYERS), column.is_null()
-            )
-        return _map_distinct(column, lambda value: parse_count(_format_number(value)))
 
-    def explain_instant(self, cell: pa.Array) -> str:
-        """Return why the only value of a column is no instant."""
-        value = cell[0]
-        if not value.is_valid:
-            return "missing"
-        try:
-            if has_no_zone(cell.type):
-                # Local times outside the years are found first, so the zone is not needed.
-                local = _scale_calendar(cell)[0].as_py()
-                zone = self._mapping.time_zone
-                if local is not None and zone is not None:
-                    convert_local_time(local, zone)
-            elif not is_calendar(cell.type):
-                self._parse_time(value.as_py())
-        except InstantError as error:
-            return str(error)
-        return OUTSIDE_YEARS
+def _convert_counts(column: pa.Array) -> Values:
+    if pa.types.is_integer(column.type):
+        counts = _keep_between(column.cast(pa.int64(), safe=False), MAX_PLAYERS)
+        return Values(counts, column.is_null())
+    return _map_distinct(column, lambda value: parse_count(_format_number(value)))
 
-    def _convert_calendar(self, column: pa.Array) -> pa.Array:
-        local = _scale_calendar(column)
-        zone = self._mapping.time_zone
-        if zone in {None, "UTC"} or not has_no_zone(column.type):
-            return local
-        return _map_distinct(local, lambda at: convert_local_time(at, zone)).integers
 
-    def _parse_time(self, value: Any) -> int:
-        return parse_time(_format_number(value), self._mapping.time_unit, self._mapping.time_zone)
+def _explain_instant(column: pa.Array, row: int, mapping: ColumnMapping) -> str:
+    """Return why a value of a column is no instant."""
+    cell = column.slice(row, 1)
+    value, zone = cell[0], mapping.time_zone
+    if not value.is_valid:
+        return "observedAt: missing"
+    try:
+        if has_no_zone(cell.type):
+            # Local times outside the years are found first, so the zone is not needed.
+            local = _scale_calendar(cell)[0].as_py()
+            if local is not None and zone is not None:
+                convert_local_time(local, zone)
+        elif not is_calendar(cell.type):
+            parse_time(_format_number(value.as_py()), mapping.time_unit, zone)
+    except InstantError as error:
+        return f"observedAt: {error}"
+    return f"observedAt: {OUTSIDE_YEARS}"
 
 
 def _scale_calendar(column: pa.Array) -> pa.Array:
@@ -347,9 +338,6 @@ def _scale(integers: pa.Array, unit: str) -> pa.Array:
 
 def _keep_between(integers: pa.Array, greatest: int) -> pa.Array:
     """Replace integers below 0 or above the greatest by null."""
-    ends = pc.min_max(integers).as_py()
-    if ends["min"] is None or (ends["min"] >= 0 and ends["max"] <= greatest):
-        return integers
     is_kept = pc.and_(pc.greater_equal(integers, 0), pc.less_equal(integers, greatest))
     return _keep_if(is_kept, integers)
 
@@ -479,20 +467,20 @@ def read_record_batches(
 
     Places are row numbers, counted from 1.
     """
-    converter = ColumnConverter(source.mapping)
-    convert = _convert_wide if columns.id is None else _convert_long
     first_place = 1
     for record_batch in record_batches:
-        if record_batch.num_rows:
-            rows = _Rows(converter, columns.counts, record_batch.columns, first_place)
-            try:
-                yield convert(rows)
-            except UnicodeDecodeError:
-                end = first_place + record_batch.num_rows - 1
-                raise SourceError(
-                    f"{source.title}: rows {first_place} to {end} have text that is not UTF-8"
-                ) from None
-            first_place += record_batch.num_rows
+        cells = record_batch.columns
+        try:
+            if columns.id is None:
+                yield _convert_wide(source.mapping, first_place, columns.counts, cells)
+            else:
+                yield _convert_long(source.mapping, first_place, *cells)
+        except UnicodeDecodeError:
+            end = first_place + record_batch.num_rows - 1
+            raise SourceError(
+                f"{source.title}: rows {first_place} to {end} have text that is not UTF-8"
+            ) from None
+        first_place += record_batch.num_rows
 
 
 def build_sample(names: Sequence[str], rows: pa.RecordBatch | pa.Table) -> Sample:
@@ -501,45 +489,34 @@ def build_sample(names: Sequence[str], rows: pa.RecordBatch | pa.Table) -> Sampl
     return Sample.from_rows(list(names), zip(*columns, strict=True))
 
 
-class _Rows(NamedTuple):
-    """The rows of a record batch: its columns, and the place of the first row."""
-
-    converter: ColumnConverter
-    count_names: Sequence[str]
-    cells: Sequence[pa.Array]
-    first_place: int
-
-    def reject(
-        self,
-        row: int,
-        reason: str,
-        values: Sequence[pa.Scalar],
-        malformed: pa.Scalar,
-        column: str | None = None,
-    ) -> Reject:
-        """Return the reject of a row, with some of its values, of which one is malformed."""
-        text = ",".join(map(format_cell, values))
-        return Reject(self.first_place + row, reason, text, format_cell(malformed), column)
+_MALFORMED_COUNT = f"players: {COUNT_RULE}"
 
 
-def _convert_long(rows: _Rows) -> Batch:
-    ids, at, count = _encode(rows.cells[0]), _decode(rows.cells[1]), _decode(rows.cells[2])
-    instants, players = rows.converter.convert_instants(at), rows.converter.convert_counts(count)
+def _build_reject(
+    place: int, reason: str, values: Sequence[pa.Scalar], malformed: pa.Scalar
+) -> Reject:
+    """Return the reject of a row, with some of its values, of which one is malformed."""
+    return Reject(place, reason, ",".join(map(format_cell, values)), format_cell(malformed))
+
+
+def _convert_long(
+    mapping: ColumnMapping, first_place: int, ids: pa.Array, at: pa.Array, count: pa.Array
+) -> Batch:
+    ids, at, count = _encode(ids), _decode(at), _decode(count)
+    instants, players = _convert_instants(at, mapping), _convert_counts(count)
     is_known = pc.and_(ids.indices.is_valid(), instants.integers.is_valid())
     is_kept = pc.and_(is_known, players.integers.is_valid())
     is_skipped = pc.and_(is_known, players.is_empty)
     rejects = []
     for row in _list_true(pc.invert(pc.or_(is_kept, is_skipped))):
-        server_id = ids[row]
-        values = (server_id, at[row], count[row])
-        if not server_id.is_valid:
-            reason, malformed = "serverId: missing", server_id
+        values = (ids[row], at[row], count[row])
+        if not values[0].is_valid:
+            reason, malformed = "serverId: missing", 0
         elif not instants.integers[row].is_valid:
-            reason = f"observedAt: {rows.converter.explain_instant(at.slice(row, 1))}"
-            malformed = at[row]
+            reason, malformed = _explain_instant(at, row, mapping), 1
         else:
-            reason, malformed = f"players: {COUNT_RULE}", count[row]
-        rejects.append(rows.reject(row, reason, values, malformed))
+            reason, malformed = _MALFORMED_COUNT, 2
+        rejects.append(_build_reject(first_place + row, reason, values, values[malformed]))
     kept = pc.indices_nonzero(is_kept)
     used, codes = renumber(_to_numpy(ids.indices.take(kept)))
     skipped = pc.sum(is_skipped).as_py()
@@ -548,29 +525,32 @@ def _convert_long(rows: _Rows) -> Batch:
         codes,
         _to_numpy(instants.integers.take(kept)),
         _to_numpy(players.integers.take(kept)),
-        _to_numpy(kept) + rows.first_place,
+        _to_numpy(kept) + first_place,
         rejects,
         skipped={NO_COUNT: skipped} if skipped else {},
     )
 
 
-def _convert_wide(rows: _Rows) -> Batch:
-    at = _decode(rows.cells[0])
-    instants = rows.converter.convert_instants(at)
+def _convert_wide(
+    mapping: ColumnMapping, first_place: int, names: Sequence[str], cells: Sequence[pa.Array]
+) -> Batch:
+    at, *columns = map(_decode, cells)
+    instants = _convert_instants(at, mapping)
     is_timed = instants.integers.is_valid()
     rejects = []
     for row in _list_true(pc.invert(is_timed)):
-        reason = f"observedAt: {rows.converter.explain_instant(at.slice(row, 1))}"
-        lost = sum(cells[row].is_valid for cells in rows.cells[1:]) or 1
-        rejects.append(rows.reject(row, reason, [at[row]], at[row])._replace(rows=lost))
+        lost = sum(column[row].is_valid for column in columns) or 1
+        reason = _explain_instant(at, row, mapping)
+        reject = _build_reject(first_place + row, reason, [at[row]], at[row])
+        rejects.append(reject._replace(rows=lost))
     counts, is_kept = [], []
-    for name, cells in zip(rows.count_names, rows.cells[1:], strict=True):
-        count = _decode(cells)
-        players = rows.converter.convert_counts(count)
+    for name, column in zip(names, columns, strict=True):
+        players = _convert_counts(column)
         is_malformed = pc.invert(pc.or_(players.integers.is_valid(), players.is_empty))
         for row in _list_true(pc.and_(is_timed, is_malformed)):
-            reason, values = f"players: {COUNT_RULE}", (pa.scalar(name), at[row], count[row])
-            rejects.append(rows.reject(row, reason, values, count[row], name))
+            values = (pa.scalar(name), at[row], column[row])
+            reject = _build_reject(first_place + row, _MALFORMED_COUNT, values, column[row])
+            rejects.append(reject._replace(column=name))
         counts.append(_to_numpy(players.integers.fill_null(0)))
         is_kept.append(pc.and_(is_timed, players.integers.is_valid()).to_numpy(False))
     rejects.sort(key=lambda reject: reject.place)
@@ -578,11 +558,11 @@ def _convert_wide(rows: _Rows) -> Batch:
     row_of, column_of = np.nonzero(np.reshape(is_kept, shape).T)
     used, codes = renumber(column_of)
     return Batch(
-        [rows.count_names[column] for column in used],
+        [names[column] for column in used],
         codes,
         _to_numpy(instants.integers.fill_null(0))[row_of],
         np.array(counts, np.int64).reshape(shape)[column_of, row_of],
-        row_of + rows.first_place,
+        row_of + first_place,
         rejects,
     )
 
