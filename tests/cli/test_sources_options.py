@@ -307,7 +307,7 @@ def test_a_file_that_the_proposed_columns_do_not_help_names_both_problems(cli: C
 
     assert (ran.exit_code, ran.stdout) == (6, b"")
     assert "must be the header" in ran.stderr
-    assert ran.stderr.endswith('line 1: two columns have the name "time" (columns 1 and 4)\n')
+    assert ran.stderr.endswith('line 1: has two columns "time"; rename one of them\n')
 
 
 @pytest.mark.usefixtures("here")

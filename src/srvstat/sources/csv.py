@@ -14,18 +14,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from srvstat.contract import wire
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
 from srvstat.contract.time import DAY_MS, LATEST, YEAR_2001, InstantError
 from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
-from srvstat.sources.mapping import Sample, describe_missing, list_names
+from srvstat.sources.mapping import Sample, describe_missing, describe_repeated, list_names
 from srvstat.sources.source import Batch, Block, Row, Source, parse_records, renumber
 from srvstat.sources.values import IDENTIFIER, NO_COUNT, SECONDS, RowError, convert_local_times
 
 HEADER = ("serverId", "observedAt", "players")
 _HEADER_TEXT = ",".join(HEADER)
-_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_DELIMITERS = ",;\t|"
 
 _LONGEST_RECORD = 65_536
 """No valid field has a line break, so a quote that stays open for longer is an error."""
@@ -187,41 +186,38 @@ def _check_own_header(source: Source, header: _Header) -> _Columns:
 
 
 def _recognize_columns(source: Source, header: _Header) -> _Columns:
-    """Return the columns of a file. The delimiter is the one that separates the wanted columns.
+    """Return the columns of a file.
 
-    A column of a wide file without a name is ignored, with a warning.
+    The delimiter is the one that separates the wanted columns, and the most of the others. A column
+    of a wide file without a name is ignored, with a warning.
 
-    Raises SourceError if a column is missing or repeated, or if several delimiters fit.
+    Raises SourceError if a column is missing or repeated.
     """
     mapping = source.mapping
     wanted = [name.strip(" ") for name in mapping.names]
     least = len(wanted) + mapping.is_wide  # a wide file without servers has no observation
-    headers = {each: _get_form(each).split_header(header.text) for each in _DELIMITERS}
+    forms = sorted(
+        map(_get_form, _DELIMITERS), key=lambda form: -len(form.split_header(header.text))
+    )
+    headers = {form: form.split_header(header.text) for form in forms}
     fitting = [
-        delimiter
-        for delimiter, names in headers.items()
-        if len(names) >= least and set(wanted) <= set(names)
+        form for form, names in headers.items() if len(names) >= least and set(wanted) <= set(names)
     ]
     if not fitting:
         raise source.build_error(header.line, describe_missing(mapping, wanted, headers.values()))
-    if len(fitting) > 1:
-        found = " or by ".join(map(_DELIMITERS.__getitem__, fitting))
-        raise source.build_error(header.line, f"the columns can be separated by {found}")
-    names = headers[fitting[0]]
-    # Columns without a name may be repeated.
+    form, names = fitting[0], headers[fitting[0]]
     counts = Counter(names)
+    # Columns without a name may be repeated.
     for name in filter(None, names if mapping.is_wide else wanted):
         if counts[name] > 1:
-            places = " and ".join(str(at) for at, other in enumerate(names, 1) if other == name)
-            reason = f"two columns have the name {wire.quote_value(name)} (columns {places})"
-            raise source.build_error(header.line, reason)
+            raise source.build_error(header.line, describe_repeated(name))
     servers = {}
     if mapping.is_wide:
         servers = {name: at for at, name in enumerate(names) if name and name not in wanted}
         if "" in names and source.on_warning:
             reason = f"column {names.index('') + 1} has no name, so it is ignored"
             source.on_warning(source.build_error(header.line, reason).reason)
-    return _Columns(_get_form(fitting[0]), len(names), [*map(names.index, wanted)], servers)
+    return _Columns(form, len(names), [*map(names.index, wanted)], servers)
 
 
 def _parse_lines(

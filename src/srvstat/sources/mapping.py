@@ -342,13 +342,14 @@ def find_likely_columns(sample: Sample, mapping: ColumnMapping) -> Proposal | No
     """Return the likeliest columns of a sample; existing columns of the mapping stay."""
     given = {} if mapping.is_wide else {"id": mapping.id, "players": mapping.players}
     given = {key: name for key, name in given.items() if name in sample.names}
-    times = [name for name, values in _iter_columns(sample) if _are_times(values)]
+    columns = list(zip(sample.names, sample.values, strict=True))
+    times = [name for name, written in columns if _are_times(written)]
     at = mapping.at if mapping.at in sample.names else _find_named("at", times or sample.names)
     at = at or next(iter(times), None)
     if at is None:
         return None
     others = [name for name in sample.names if name not in (at, *given.values()) and name]
-    counts = [name for name, values in _iter_columns(sample) if _are_counts(values)]
+    counts = [name for name, written in columns if _are_counts(written)]
     numbers = [name for name in others if name in counts]
     texts = [name for name in others if name not in counts]
     players = given.get("players") or _find_named("players", numbers)
@@ -365,10 +366,6 @@ def propose_label(labels: Sequence[str]) -> Proposal | None:
     """Return the label that names the server of a series of Prometheus; None if none does."""
     label = _find_named("id", labels)
     return None if label is None else Proposal({"id": label}, None)
-
-
-def _iter_columns(sample: Sample) -> Iterable[tuple[str, Sequence[str]]]:
-    return zip(sample.names, sample.values, strict=True)
 
 
 def _find_named(key: str, names: Sequence[str]) -> str | None:

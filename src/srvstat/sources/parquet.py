@@ -20,6 +20,7 @@ from srvstat.contract.errors import SourceError, UsageError
 from srvstat.contract.time import LATEST, OUTSIDE_YEARS, YEAR_2001, InstantError
 from srvstat.files.paths import convert_errors, identify_file
 from srvstat.files.reading import CHANGED, is_url
+from srvstat.sources import values
 from srvstat.sources.mapping import (
     NO_ZONE,
     SAMPLE_ROWS,
@@ -29,15 +30,6 @@ from srvstat.sources.mapping import (
     describe_repeated,
 )
 from srvstat.sources.source import Batch, Reject, Source, renumber
-from srvstat.sources.values import (
-    COUNT_RULE,
-    MAX_PLAYERS,
-    NO_COUNT,
-    RowError,
-    convert_local_time,
-    parse_count,
-    parse_time,
-)
 
 EXTENSION = ".parquet"
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -141,11 +133,11 @@ def check_types(sources: Iterable[Source]) -> None:
         with _open_file(source) as file:
             schema = _add_partitions(file.schema_arrow, _find_partitions(source.name))
         for name in choose_columns(source, schema).names:
-            values = describe_values(get_value_type(schema, name))
-            expected = first.setdefault(name, values) if values else None
-            if values != expected:
+            found = describe_values(get_value_type(schema, name))
+            expected = first.setdefault(name, found) if found else None
+            if found != expected:
                 raise SourceError(
-                    f"{source.title}: column {name} has {values}, but the files before it have"
+                    f"{source.title}: column {name} has {found}, but the files before it have"
                     f" {expected}; name the files instead of their folder"
                 )
 
@@ -275,11 +267,11 @@ def _convert_instants(column: pa.Array, mapping: ColumnMapping) -> Values:
     if is_calendar(column.type):
         local, zone = _scale_calendar(column), mapping.time_zone
         if zone not in {None, "UTC"} and has_no_zone(column.type):
-            local = _map_distinct(local, lambda at: convert_local_time(at, zone)).integers
+            local = _map_distinct(local, lambda at: values.convert_local_time(at, zone)).integers
         return Values(local, column.is_null())
 
     def parse(value: Any) -> int:
-        return parse_time(_format_number(value), mapping.time_unit, mapping.time_zone)
+        return values.parse_time(_format_number(value), mapping.time_unit, mapping.time_zone)
 
     if not pa.types.is_integer(column.type):
         return _map_distinct(column, parse)
@@ -295,9 +287,9 @@ def _convert_instants(column: pa.Array, mapping: ColumnMapping) -> Values:
 
 def _convert_counts(column: pa.Array) -> Values:
     if pa.types.is_integer(column.type):
-        counts = _keep_between(column.cast(pa.int64(), safe=False), MAX_PLAYERS)
+        counts = _keep_between(column.cast(pa.int64(), safe=False), values.MAX_PLAYERS)
         return Values(counts, column.is_null())
-    return _map_distinct(column, lambda value: parse_count(_format_number(value)))
+    return _map_distinct(column, lambda value: values.parse_count(_format_number(value)))
 
 
 def _explain_instant(column: pa.Array, row: int, mapping: ColumnMapping) -> str:
@@ -311,9 +303,9 @@ def _explain_instant(column: pa.Array, row: int, mapping: ColumnMapping) -> str:
             # Local times outside the years are found first, so the zone is not needed.
             local = _scale_calendar(cell)[0].as_py()
             if local is not None and zone is not None:
-                convert_local_time(local, zone)
+                values.convert_local_time(local, zone)
         elif not is_calendar(cell.type):
-            parse_time(_format_number(value.as_py()), mapping.time_unit, zone)
+            values.parse_time(_format_number(value.as_py()), mapping.time_unit, zone)
     except InstantError as error:
         return f"observedAt: {error}"
     return f"observedAt: {OUTSIDE_YEARS}"
@@ -369,7 +361,7 @@ def _map_distinct(column: pa.Array, convert: Callable[[Any], int | None]) -> Val
         try:
             integers.append(convert(value))
             is_empty.append(integers[-1] is None)
-        except (InstantError, RowError):
+        except (InstantError, values.RowError):
             integers.append(None)
             is_empty.append(False)
     return Values(
@@ -489,14 +481,14 @@ def build_sample(names: Sequence[str], rows: pa.RecordBatch | pa.Table) -> Sampl
     return Sample.from_rows(list(names), zip(*columns, strict=True))
 
 
-_MALFORMED_COUNT = f"players: {COUNT_RULE}"
+_MALFORMED_COUNT = f"players: {values.COUNT_RULE}"
 
 
 def _build_reject(
-    place: int, reason: str, values: Sequence[pa.Scalar], malformed: pa.Scalar
+    place: int, reason: str, row: Sequence[pa.Scalar], malformed: pa.Scalar
 ) -> Reject:
     """Return the reject of a row, with some of its values, of which one is malformed."""
-    return Reject(place, reason, ",".join(map(format_cell, values)), format_cell(malformed))
+    return Reject(place, reason, ",".join(map(format_cell, row)), format_cell(malformed))
 
 
 def _convert_long(
@@ -509,14 +501,14 @@ def _convert_long(
     is_skipped = pc.and_(is_known, players.is_empty)
     rejects = []
     for row in _list_true(pc.invert(pc.or_(is_kept, is_skipped))):
-        values = (ids[row], at[row], count[row])
-        if not values[0].is_valid:
+        cells = (ids[row], at[row], count[row])
+        if not cells[0].is_valid:
             reason, malformed = "serverId: missing", 0
         elif not instants.integers[row].is_valid:
             reason, malformed = _explain_instant(at, row, mapping), 1
         else:
             reason, malformed = _MALFORMED_COUNT, 2
-        rejects.append(_build_reject(first_place + row, reason, values, values[malformed]))
+        rejects.append(_build_reject(first_place + row, reason, cells, cells[malformed]))
     kept = pc.indices_nonzero(is_kept)
     used, codes = renumber(_to_numpy(ids.indices.take(kept)))
     skipped = pc.sum(is_skipped).as_py()
@@ -527,7 +519,7 @@ def _convert_long(
         _to_numpy(players.integers.take(kept)),
         _to_numpy(kept) + first_place,
         rejects,
-        skipped={NO_COUNT: skipped} if skipped else {},
+        skipped={values.NO_COUNT: skipped} if skipped else {},
     )
 
 
@@ -548,8 +540,8 @@ def _convert_wide(
         players = _convert_counts(column)
         is_malformed = pc.invert(pc.or_(players.integers.is_valid(), players.is_empty))
         for row in _list_true(pc.and_(is_timed, is_malformed)):
-            values = (pa.scalar(name), at[row], column[row])
-            reject = _build_reject(first_place + row, _MALFORMED_COUNT, values, column[row])
+            written = (pa.scalar(name), at[row], column[row])
+            reject = _build_reject(first_place + row, _MALFORMED_COUNT, written, column[row])
             rejects.append(reject._replace(column=name))
         counts.append(_to_numpy(players.integers.fill_null(0)))
         is_kept.append(pc.and_(is_timed, players.integers.is_valid()).to_numpy(False))

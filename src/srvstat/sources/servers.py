@@ -27,9 +27,8 @@ MAX_SOURCE_ID_LENGTH = 512
 _OTHERS = re.compile("[^a-z0-9]+")
 
 
-COMPLETED_FIELDS = ("cfxId", "game", "hostname")
-"""The fields that a build completes if a record lacks them."""
-_COMPLETED_ATTRIBUTES = ("cfx_id", "game", "hostname")
+_COMPLETED = {"cfxId": "cfx_id", "game": "game", "hostname": "hostname"}
+"""The attributes of the fields that a build completes if a record lacks them."""
 
 
 class SlugError(ValueError):
@@ -113,13 +112,10 @@ def complete_record(record: PartialRecord, game: str | None) -> ServerRecord:
     `game` is the one of a record without any. Raises SlugError.
     """
     server_id = make_slug(record.source_id or "") if record.id is None else record.id
-    made = (server_id, game, record.source_id or server_id)
+    made = {"cfx_id": server_id, "game": game, "hostname": record.source_id or server_id}
     values = {field.name: getattr(record, field.name) for field in fields(record)}
-    added = set()
-    for key, attribute, value in zip(COMPLETED_FIELDS, _COMPLETED_ATTRIBUTES, made, strict=True):
-        if values[attribute] is None:
-            values[attribute] = value
-            added.add(key)
+    added = {key for key, attribute in _COMPLETED.items() if values[attribute] is None}
+    values |= {_COMPLETED[key]: made[_COMPLETED[key]] for key in added}
     values |= {"id": server_id, "completed": tuple(sorted({*record.completed, *added}))}
     if record.source_id == server_id:
         values["source_id"] = None
@@ -315,8 +311,8 @@ def check_completed(value: Any) -> tuple[str, ...]:
     Raises ValueError.
     """
     names = set(check_texts(value))
-    if not names <= set(COMPLETED_FIELDS):
-        raise ValueError(f"must be names of {', '.join(COMPLETED_FIELDS)}")
+    if not names <= _COMPLETED.keys():
+        raise ValueError(f"must be names of {', '.join(_COMPLETED)}")
     return tuple(sorted(names))
 
 
@@ -452,11 +448,11 @@ def _parse_record(value: Any, *, any_id: bool) -> PartialRecord:
 
 def _describe_oddities(title: str, lines: Mapping[PartialRecord, int]) -> Iterator[str]:
     """Yield a warning for each field with values in a form that clients may not expect."""
-    for what, is_odd, unchanged in _ODDITIES:
+    for what, is_odd in _ODDITIES.items():
         odd = [line for record, line in lines.items() if record.publishable and is_odd(record)]
         if odd:
             servers = "1 server" if len(odd) == 1 else f"{len(odd):,} servers"
-            yield f"{title}: {what} in {servers}, first in line {odd[0]}; {unchanged}"
+            yield f"{title}: {what} in {servers}, first in line {odd[0]}; served unchanged"
 
 
 def _is_url(text: str) -> bool:
@@ -470,20 +466,14 @@ def _is_url(text: str) -> bool:
         return False
 
 
-_ODDITIES: tuple[tuple[str, Callable[[PartialRecord], bool], str], ...] = (
-    (
-        "a chatUrl that is not an absolute http(s) URL",
-        lambda record: record.chat_url != "" and not _is_url(record.chat_url),
-        "it is served unchanged",
+_ODDITIES: Mapping[str, Callable[[PartialRecord], bool]] = {
+    "a chatUrl that is not an absolute http(s) URL": lambda record: (
+        record.chat_url != "" and not _is_url(record.chat_url)
     ),
-    (
-        "an iconUrl that is not an absolute http(s) URL",
-        lambda record: record.icon_url is not None and not _is_url(record.icon_url),
-        "it is served unchanged",
+    "an iconUrl that is not an absolute http(s) URL": lambda record: (
+        record.icon_url is not None and not _is_url(record.icon_url)
     ),
-    (
-        "flags that are not upper case",
-        lambda record: any(flag != flag.upper() for flag in record.flags),
-        "they are served unchanged",
+    "flags that are not upper case": lambda record: any(
+        flag != flag.upper() for flag in record.flags
     ),
-)
+}
