@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from conftest import AS_OF
 from sources.readings import Reading, read_file
 from srvstat.contract.errors import SourceError
-from srvstat.contract.time import NO_TIME_ZONE
 from srvstat.sources import csv, source
 from srvstat.sources.source import BLOCK_BYTES, Block, Source
 
@@ -94,24 +93,6 @@ def test_an_empty_file_is_refused(data: str, refusal: Callable[[bytes], str]) ->
     assert refusal(data.encode()) == reason
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_empty_lines_are_skipped_and_counted(end: str, read: Read) -> None:
-    lines = [
-        "serverId,observedAt,players",
-        "",
-        "a,1772366400005,7",
-        "",
-        "",
-        "b,1772366400006,8",
-        "",
-    ]
-
-    assert read(end.join(lines).encode()).kept == {
-        3: ("a", 1772366400005, 7),
-        6: ("b", 1772366400006, 8),
-    }
-
-
 NOT_IN_QUOTES = "must be 3 fields, quoted as in RFC 4180"
 OPEN = "a quote is not closed"
 IDENTIFIER = "serverId: must be 1 to 128 letters, digits and hyphens"
@@ -127,13 +108,6 @@ IDENTIFIER = "serverId: must be 1 to 128 letters, digits and hyphens"
         ('"a" ,1772366400005,7', NOT_IN_QUOTES),
         ('a"b"c,1772366400005,7', NOT_IN_QUOTES),
         ("'a',1772366400005,7", IDENTIFIER),
-        (",1772366400005,7", IDENTIFIER),
-        ("a,2026-03-01T12:00:00.0000,7", f"observedAt: {NO_TIME_ZONE}"),
-        ("a,,7", "observedAt: not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"),
-        (
-            "a,1772366400005,",
-            "players: must be a whole number from 0 to 9007199254740991, in digits only",
-        ),
         ('"a,1772366400005,7', OPEN),
         ('a,1772366400005,7"', NOT_IN_QUOTES),
         ('"a"",1772366400005,7', OPEN),
@@ -358,21 +332,11 @@ def test_a_row_is_an_object_with_three_keys(line: str, read_ndjson: ReadText) ->
         (row('"a"', "5", '{"a":1,"a":1}'), 'the key "a" is repeated'),
         (row("null"), IDENTIFIER),
         (row("5"), IDENTIFIER),
-        (row(r'"a\n"'), IDENTIFIER),
         (row(r'"\ud800"'), IDENTIFIER),
-        (row(r'"\u0000"'), IDENTIFIER),
-        (row('"' + "a" * 129 + '"'), IDENTIFIER),
         (row(observed_at="null"), "observedAt: must be an integer or a string"),
         (row(observed_at="5.0"), "observedAt: must be an integer or a string"),
         (row(observed_at="1.7e12"), "observedAt: must be an integer or a string"),
         (row(observed_at="-1"), NO_INSTANT),
-        (row(observed_at='"+5"'), NO_INSTANT),
-        (row(observed_at='"2026-03-01"'), NO_INSTANT),
-        (row(observed_at="253402300800000"), "observedAt: outside the years 1970 to 9999"),
-        (
-            row(observed_at='"2026-03-01T12:00"'),
-            "observedAt: no time zone: end it with Z or an offset such as +02:00",
-        ),
         (row(players="null"), f"{COUNT_RULE}, written as an integer"),
         (row(players='"7"'), f"{COUNT_RULE}, written as an integer"),
         (row(players="7.0"), f"{COUNT_RULE}, written as an integer"),

@@ -209,6 +209,7 @@ def test_the_file_names_the_server_and_holds_any_number_of_answers(
 
 def test_a_point_without_a_count_is_skipped_and_a_malformed_one_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
+    no_objects: list[Any] = [None, 5, "x", [{}], {}, {"attributes": None}, {"attributes": 5}]
     points: list[dict[str, Any]] = [
         {"timestamp": TIME, "value": None},
         {"timestamp": TIME, "value": 2.5},
@@ -218,38 +219,19 @@ def test_a_point_without_a_count_is_skipped_and_a_malformed_one_rejected(tmp_pat
         {"timestamp": TIME, "value": [5]},
         {"timestamp": TIME, "value": ""},
     ]
-    path.write_bytes(build_history(*points))
+    data = json.loads(build_history(*points))["data"] + no_objects
+    path.write_text(json.dumps({"data": data}))
 
     found = read_rows(path, "battlemetrics")
 
     assert (found.rows, found.skipped) == ({}, {"without a player count": 2})
-    assert [(at, reason.partition(":")[0]) for at, reason in found.reasons.items()] == [
-        (2, "players"),
-        (3, "must have the attributes timestamp and value"),
-        (4, "observedAt"),
-        (5, "observedAt"),
-        (6, "must have the attributes timestamp and value"),
-    ]
-
-
-def test_a_point_that_is_no_object_with_attributes_is_rejected(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    points: list[Any] = [
-        None,
-        5,
-        "x",
-        [{}],
-        {},
-        {"attributes": None},
-        {"attributes": 5},
-        *[{}] * 10_000,
-    ]
-    path.write_text(json.dumps({"data": points}))
-
-    found = read_rows(path, "battlemetrics")
-
-    reason = "must have the attributes timestamp and value"
-    assert found.reasons == dict.fromkeys(range(1, 10_008), reason)
+    no_attributes = "must have the attributes timestamp and value"
+    assert {at: reason.partition(":")[0] for at, reason in found.reasons.items()} == {
+        2: "players",
+        **dict.fromkeys((3, 6, *range(8, 15)), no_attributes),
+        4: "observedAt",
+        5: "observedAt",
+    }
 
 
 def test_standard_input_is_refused_because_it_names_no_server() -> None:
@@ -315,15 +297,9 @@ def test_the_only_label_names_the_server_and_answers_can_follow_each_other(tmp_p
 
     assert found.rows == {1: ("a", AS_OF, 5), 3: ("a", AS_OF + 60_000, 7)}
     assert found.skipped == {"native histogram": 1}
-
-
-def test_the_name_of_the_metric_can_name_the_server(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_bytes(build_answer(build_series({"__name__": "up", "job": "a"}, [SECONDS, "5"])))
-
-    found = read_rows(path, "prometheus", ColumnMapping(id="__name__"))
-
-    assert found.rows == {1: ("up", AS_OF, 5)}
+    path.write_bytes(build_answer(matrix))
+    by_metric = read_rows(path, "prometheus", ColumnMapping(id="__name__"))
+    assert by_metric.rows == {1: ("players", AS_OF, 5)}
 
 
 def test_a_sample_is_a_whole_number_or_is_skipped_or_rejected(tmp_path: Path) -> None:

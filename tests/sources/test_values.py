@@ -5,8 +5,10 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from pathlib import Path
 from string import ascii_letters, digits
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 import duckdb
@@ -22,6 +24,8 @@ from srvstat.contract.time import LATEST, InstantError, parse_instant
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source
 from srvstat.sources.values import RowError, parse_number
+
+Law = TypeVar("Law", bound=Callable[..., None])
 
 PLAIN = ColumnMapping()
 SECONDS = ColumnMapping(time_unit="s")
@@ -176,6 +180,11 @@ def test_any_other_player_count_is_an_error(text: str) -> None:
         PLAIN.parse_count(text)
 
 
+def try_also(*texts: str) -> Callable[[Law], Law]:
+    """Return a decorator that adds examples of a text to a law."""
+    return lambda law: reduce(lambda decorated, text: example(text=text)(decorated), texts, law)
+
+
 LARGEST = 2**53 - 1
 HEADER = "serverId,observedAt,players\n"
 CHARACTERS = st.characters(codec="utf-8", exclude_characters='\n\r",')
@@ -218,14 +227,7 @@ SERVER_IDS = st.text(st.sampled_from(ascii_letters + digits + "-") | CHARACTERS,
 
 
 @given(text=SERVER_IDS)
-@example(text="a")
-@example(text="--help")
-@example(text="a" * 128)
-@example(text="a" * 129)
-@example(text="a_b")
-@example(text="é")
-@example(text="\u212a")
-@example(text="\u017f")
+@try_also("a", "--help", "a" * 128, "a" * 129, "a_b", "é", "\u212a", "\u017f")
 def test_a_server_id_is_1_to_128_letters_digits_and_hyphens(text: str, folder: Path) -> None:
     is_valid = 1 <= len(text) <= 128 and set(text) <= set(ascii_letters + digits + "-")
     reason = "serverId: must be 1 to 128 letters, digits and hyphens"
@@ -239,19 +241,21 @@ NUMBERS = st.integers(0, 10**17).map(str) | st.text(st.sampled_from("0123456789-
 
 
 @given(text=NUMBERS)
-@example(text="0")
-@example(text="1000000000000000")
-@example(text=str(LARGEST))
-@example(text=str(LARGEST + 1))
-@example(text="9" * 5000)
-@example(text="")
-@example(text="07")
-@example(text="-0")
-@example(text="+1")
-@example(text="1\t")
-@example(text="12.0")
-@example(text="1e3")
-@example(text="\uff11")
+@try_also(
+    "0",
+    "1000000000000000",
+    str(LARGEST),
+    str(LARGEST + 1),
+    "9" * 5000,
+    "",
+    "07",
+    "-0",
+    "+1",
+    "1\t",
+    "12.0",
+    "1e3",
+    "\uff11",
+)
 def test_players_are_plain_digits_up_to_the_largest_exact_integer(text: str, folder: Path) -> None:
     is_digits = text != "" and set(text) <= set(digits) and (text == "0" or text[0] != "0")
     is_valid = is_digits and len(text) <= 16 and int(text) <= LARGEST
@@ -278,16 +282,18 @@ CHANGED_INSTANTS = st.builds(insert, INSTANTS, st.integers(0, 30), CHARACTERS)
 
 
 @given(text=INSTANTS | CHANGED_INSTANTS)
-@example(text="0001772366400000")
-@example(text=str(LATEST))
-@example(text=str(LATEST + 1))
-@example(text="9" * 5000)
-@example(text="")
-@example(text="1_772_366_400_000")
-@example(text="2026-03-01T12:00")
-@example(text="2026-03-01T12:00:00.999999999999Z")
-@example(text="2026-03-01T12:00:00.5Z")
-@example(text="202\uff16-03-01T12:00Z")
+@try_also(
+    "0001772366400000",
+    str(LATEST),
+    str(LATEST + 1),
+    "9" * 5000,
+    "",
+    "1_772_366_400_000",
+    "2026-03-01T12:00",
+    "2026-03-01T12:00:00.999999999999Z",
+    "2026-03-01T12:00:00.5Z",
+    "202\uff16-03-01T12:00Z",
+)
 def test_an_instant_is_parsed_as_in_the_contract(text: str, folder: Path) -> None:
     try:
         at = parse_number(text) if re.fullmatch("[0-9]+", text) else parse_instant(text)
