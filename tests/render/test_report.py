@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, build_in, few_examples, server
-from srvstat.analysis.report import ReportOrigin, build_report
+from srvstat.analysis.report import build_report
 from srvstat.analysis.selection import Question
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.documents.analysis import Report
@@ -67,10 +67,10 @@ def report(snapshot: SnapshotFile) -> Report:
 
 
 def build(snapshot: SnapshotFile, names: list[str]) -> Report:
-    window = choose_window(snapshot, WindowQuery(range="28d"))
-    origin = ReportOrigin("A & </title> B", "srvstat 1", "srvstat report '<x>'")
+    query = WindowQuery(range="28d")
     rows = [row for row in snapshot.iter_servers() if row.id in names]
-    return build_report(Question(snapshot, rows, window, find_zone("Europe/Berlin")), origin)
+    window, zone = choose_window(snapshot, query), find_zone("Europe/Berlin")
+    return build_report(Question(snapshot, rows, window, zone), query, "A & </title> B")
 
 
 @pytest.fixture(scope="module")
@@ -301,9 +301,9 @@ def gappy_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     servers = [server(name, hostname=NAME + name) for name in NAMES]
     path = str(build_in(tmp_path_factory.mktemp("tables"), servers, counts))
     with closing(open_file(path)) as snapshot:
-        window = choose_window(snapshot, WindowQuery(range="28d"))
-        origin = ReportOrigin("Title", "srvstat 1", "srvstat report")
-        return build_report(Question(snapshot, [*snapshot.iter_servers()], window), origin)
+        query = WindowQuery(range="28d")
+        question = Question(snapshot, [*snapshot.iter_servers()], choose_window(snapshot, query))
+        return build_report(question, query, "Title")
 
 
 @pytest.fixture(scope="module")

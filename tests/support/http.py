@@ -245,11 +245,6 @@ def get(identifier: bytes, *headers: bytes, line: bytes = b"GET %b HTTP/1.1") ->
     return request(line % (b"/gateway/v1/servers/" + identifier), HOST, KEY, *headers)
 
 
-def request_target(target: str, *, method: str = "GET") -> bytes:
-    """Return the bytes of a request for a target."""
-    return request(f"{method} {target} HTTP/1.1".encode("ascii"), HOST, KEY)
-
-
 def compare(body: bytes, *headers: bytes) -> bytes:
     """Return the bytes of a request for a comparison."""
     return request(COMPARE, HOST, KEY, JSON, *headers, body=body)

@@ -16,7 +16,7 @@ from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, parse_steps, read_history
 from srvstat.analysis.integrity import check_integrity
 from srvstat.analysis.parameters import check_choice
-from srvstat.analysis.report import build_report, check_title, describe_origin
+from srvstat.analysis.report import build_report, check_title
 from srvstat.analysis.selection import (
     FilterOptions,
     MatchingServers,
@@ -73,6 +73,12 @@ class WindowArguments(TypedDict, total=False):
     start: str | None
     end: str | None
     tz: str
+
+
+class QuestionArguments(WindowArguments, total=False):
+    """The window of a question, and the namespace of its identifiers."""
+
+    by: Namespace
 
 
 class Snapshot:
@@ -139,10 +145,11 @@ class Snapshot:
     def _ask(
         self,
         identifiers: Iterable[str] | None,
-        by: str,
-        window: WindowArguments,
+        *,
+        by: Namespace = "id",
         group: type[windows.WindowQuery] = windows.WindowQuery,
         filters: FilterOptions = _ALL_SERVERS,
+        **window: Unpack[WindowArguments],
     ) -> Iterator[Question]:
         """Lock the file, and find the servers and the window of a question."""
         # Outside the lock: an iterable may use this snapshot itself, even in another thread.
@@ -232,11 +239,10 @@ class Snapshot:
         self,
         identifiers: Iterable[str] | None = None,
         *,
-        by: Namespace = "id",
         quantiles: Iterable[float | str] = (),
         above: int | None = None,
         versus_previous: bool = False,
-        **window: Unpack[WindowArguments],
+        **arguments: Unpack[QuestionArguments],
     ) -> documents.Stats:
         """Compute the statistics of servers in a window.
 
@@ -246,7 +252,7 @@ class Snapshot:
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         figures = _build_figures(quantiles, above, versus_previous=versus_previous)
-        with self._ask(identifiers, by, window) as question:
+        with self._ask(identifiers, **arguments) as question:
             return compute_stats(question, figures)
 
     def top(
@@ -274,48 +280,44 @@ class Snapshot:
         figures = _build_figures(quantiles, above, versus_previous=versus_previous)
         _check_count("limit", limit, least=1)
         key = check_choice("by", by, get_args(documents.TopKey))
-        with self._ask(None, "id", window, filters=filters) as question:
+        with self._ask(None, filters=filters, **window) as question:
             return rank_servers(question, key, limit, figures)
 
     def growth(
         self,
         identifiers: Iterable[str] | None = None,
         *,
-        by: Namespace = "id",
         step: documents.GrowthStepName = "day",
-        **window: Unpack[WindowArguments],
+        **arguments: Unpack[QuestionArguments],
     ) -> documents.GrowthDocument:
         """Compute how servers grow, by calendar steps of the time zone `tz`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         name = check_choice("step", step, get_args(documents.GrowthStepName))
-        with self._ask(identifiers, by, window) as question:
+        with self._ask(identifiers, **arguments) as question:
             return compute_growth(question, name)
 
     def peak_hours(
         self,
         identifiers: Iterable[str] | None = None,
-        *,
-        by: Namespace = "id",
-        **window: Unpack[WindowArguments],
+        **arguments: Unpack[QuestionArguments],
     ) -> documents.PeakHours:
         """Compute the players of servers in each hour of the week of the time zone `tz`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        with self._ask(identifiers, by, window) as question:
+        with self._ask(identifiers, **arguments) as question:
             return pictures.compute_peak_hours(question)
 
     def history(
         self,
         identifiers: Iterable[str] | None = None,
         *,
-        by: Namespace = "id",
         step: str | None = None,
         aggregate: documents.Aggregate | None = None,
         sum: bool = False,
-        **window: Unpack[WindowArguments],
+        **arguments: Unpack[QuestionArguments],
     ) -> documents.History:
         """Read observations or, with `step` such as `1h`, an aggregate of each step.
 
@@ -325,7 +327,7 @@ class Snapshot:
         """
         _check_texts(step=step, aggregate=aggregate)
         parsed, chosen = parse_steps(step, aggregate, is_sum=sum)
-        with self._ask(identifiers, by, window) as question:
+        with self._ask(identifiers, **arguments) as question:
             if parsed is None:
                 history = read_history(question)
             else:
@@ -348,9 +350,7 @@ class Snapshot:
     def integrity(
         self,
         identifiers: Iterable[str] | None = None,
-        *,
-        by: Namespace = "id",
-        **window: Unpack[WindowArguments],
+        **arguments: Unpack[QuestionArguments],
     ) -> Integrity:
         """Find unusual patterns in player counts, which prove nothing. The default range is `90d`.
 
@@ -358,16 +358,15 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        with self._ask(identifiers, by, window, windows.LongWindowQuery) as question:
+        with self._ask(identifiers, group=windows.LongWindowQuery, **arguments) as question:
             return check_integrity(question)
 
     def timeline(
         self,
         identifiers: Iterable[str] | None = None,
         *,
-        by: Namespace = "id",
         most_steps: int = 1000,
-        **window: Unpack[WindowArguments],
+        **arguments: Unpack[QuestionArguments],
     ) -> documents.Timeline:
         """Compute the players of servers over time, in at most `most_steps` steps of `tz`.
 
@@ -376,23 +375,22 @@ class Snapshot:
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         _check_count("most_steps", most_steps, least=2)
-        with self._ask(identifiers, by, window) as question:
+        with self._ask(identifiers, **arguments) as question:
             return pictures.compute_timeline(question, most_steps)
 
     def distribution(
         self,
         identifiers: Iterable[str] | None = None,
         *,
-        by: Namespace = "id",
         most_bins: int = pictures.MOST_BINS,
-        **window: Unpack[WindowArguments],
+        **arguments: Unpack[QuestionArguments],
     ) -> documents.Distribution:
         """Count how often servers had how many players, in at most `most_bins` equal bins.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         _check_count("most_bins", most_bins, least=1)
-        with self._ask(identifiers, by, window) as question:
+        with self._ask(identifiers, **arguments) as question:
             return pictures.compute_distribution(question, most_bins)
 
     def report(
@@ -411,9 +409,8 @@ class Snapshot:
         _check_texts(title=title)
         check_title(title)
         windows.check_server_count(len(set(names)))
-        with self._ask(names, by, window, windows.LongWindowQuery) as question:
-            origin = describe_origin(question, windows.LongWindowQuery(**window), title)
-            return build_report(question, origin)
+        with self._ask(names, by=by, group=windows.LongWindowQuery, **window) as question:
+            return build_report(question, windows.LongWindowQuery(**window), title)
 
 
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.integrity import check_integrity
@@ -26,19 +25,11 @@ _MOST_NAMES = 2
 """The most servers that the default title names."""
 
 _OUTPUT = "report.html"
-"""The output that the command in a report names, which names no snapshot either.
+"""The output that the command in a report names. It names no snapshot either.
 
 Paths differ between machines, while the same report has the same bytes everywhere. Its root
 identifies the snapshot.
 """
-
-
-class ReportOrigin(NamedTuple):
-    """Where a report comes from: its title, the program, and the command that repeats it."""
-
-    title: str
-    program: str
-    command: str
 
 
 def check_title(title: str | None) -> None:
@@ -56,36 +47,25 @@ def check_title(title: str | None) -> None:
         raise ParameterError("{title}: is not UTF-8") from None
 
 
-def describe_origin(question: Question, query: WindowQuery, title: str | None) -> ReportOrigin:
-    """Return the origin of a report about the servers and the window of a query.
+def build_report(question: Question, query: WindowQuery, title: str | None = None) -> Report:
+    """Return the documents of a report about servers, in their order, for the window of a query.
 
     The default title names the servers, or states their number if there are more than two. The
-    command names neither the snapshot nor the output, because their paths differ between machines,
-    while the same report has the same bytes everywhere. The root identifies the snapshot.
+    statistics include the previous window, unless there is none or a bundle does not cover it.
+
+    Raises UsageError for too many steps, SnapshotError.
     """
     servers = list(question.servers)
     names = [remove_color_codes(server.hostname) or server.id for server in servers]
     shown = " and ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} servers"
-    return ReportOrigin(
-        title=f"Players of {shown}" if title is None else title,
-        program=f"srvstat {__version__}",
-        command=shlex.join(_list_words(servers, query, title)),
-    )
-
-
-def build_report(question: Question, origin: ReportOrigin) -> Report:
-    """Return the documents of a report about servers, in their order.
-
-    The statistics include the previous window, unless there is none or a bundle does not cover it.
-
-    Raises UsageError for too many steps, SnapshotError.
-    """
     growth = compute_growth(question)
     figures = FigureOptions(QUANTILES, versus="previous" if growth.previous_window else None)
     # Each part reads the observations itself: sharing them would save little.
     return Report(
         **question.describe(),
-        **origin._asdict(),
+        title=f"Players of {shown}" if title is None else title,
+        program=f"srvstat {__version__}",
+        command=shlex.join(_list_words(servers, query, title)),
         stats=compute_stats(question, figures),
         timeline=compute_timeline(question, MOST_STEPS),
         peak_hours=compute_peak_hours(question),

@@ -9,12 +9,7 @@ from zoneinfo import ZoneInfo
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
-from srvstat.analysis.report import (
-    MOST_STEPS,
-    build_report,
-    check_title,
-    describe_origin,
-)
+from srvstat.analysis.report import MOST_STEPS, build_report, check_title
 from srvstat.analysis.selection import NamedServers, Question
 from srvstat.analysis.windows import LongWindowQuery, WindowQuery, check_server_count
 from srvstat.cli.analyzer import check_window, open_question
@@ -68,7 +63,7 @@ def report(
     target = _STDOUT_NAME if output is None else output
 
     def compute(question: Question) -> Report:
-        return build_report(question, describe_origin(question, window, title))
+        return build_report(question, window, title)
 
     def encode(document: Report, _zone: ZoneInfo) -> bytes:
         if not json:
