@@ -11,17 +11,10 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from srvstat.analysis import windows
 from srvstat.analysis.parameters import check_choice
 from srvstat.analysis.selection import Question, get_name
-from srvstat.analysis.windows import (
-    Step,
-    Steps,
-    bound_window,
-    check_server_count,
-    compute_shares,
-    divide_window,
-    parse_step,
-)
+from srvstat.analysis.windows import Step, Steps
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, sort_groups, sum_groups
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.time import DAY_MS
@@ -43,6 +36,9 @@ from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 
 AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
+
+WITHIN_DAY = ("1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "6h")
+"""Steps of a picture that are shorter than half a day."""
 
 _SERVER, _COUNT = Column("serverId", "text"), Column("sampleCount", "integer")
 _TIMES = (Column("from", "instant"), Column("to", "instant"))
@@ -68,7 +64,7 @@ def parse_steps(
     chosen = check_choice(
         "aggregate", AGGREGATES[0] if aggregate is None else aggregate, AGGREGATES
     )
-    return None if step is None else parse_step(step), chosen
+    return None if step is None else windows.parse_step(step), chosen
 
 
 def read_history(question: Question) -> History:
@@ -204,7 +200,7 @@ def _observe_steps(
     """Return players, edges so that step `i` has `players[edges[i] : edges[i + 1]]`, and shares."""
     figures = compute_figures(snapshot, server, steps.window)
     instants, players = figures.observations
-    shares = compute_shares(snapshot, server, figures, steps)
+    shares = windows.compute_shares(snapshot, server, figures, steps)
     return players, steps.locate(instants), shares
 
 
@@ -328,9 +324,6 @@ def describe_cells(snapshot: Snapshot, server: ServerRow, steps: Steps) -> Itera
     return map(StepCell, *_aggregate_steps(snapshot, server, steps, "mean").list_values()[:-1])
 
 
-_WITHIN_DAY = ("1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "6h")
-"""Without 12h: with two values a day, the difference of day and night hides everything else."""
-
 _INTERVALS_PER_STEP = 2
 """With fewer, polls that are a little early or late would leave steps without an observation."""
 
@@ -350,11 +343,11 @@ def compute_step_chart(
     """
     snapshot, servers = question.snapshot, list(question.servers)
     if not query.is_sum:
-        check_server_count(len(servers))
+        windows.check_server_count(len(servers))
     if step is None:
         step, steps = _choose_steps(question, most)
     else:
-        steps = divide_window(question, step)
+        steps = windows.divide_window(question, step)
         if steps.step_count > most:
             raise ParameterError(
                 f"{{step}}: {steps.step_count:,} steps, but the chart has room for {most:,}; use a"
@@ -366,7 +359,7 @@ def compute_step_chart(
 
 
 def _choose_steps(question: Question, most: int) -> tuple[Step, Steps]:
-    bounded = bound_window(question)
+    bounded = windows.bound_window(question)
     figures = [compute_figures(question.snapshot, one, bounded) for one in question.servers]
     usual = max(
         (one.usual_interval or 0 for one in figures if one.count >= _FEW_OBSERVATIONS), default=0
@@ -374,15 +367,19 @@ def _choose_steps(question: Question, most: int) -> tuple[Step, Steps]:
     for step in _iter_chart_steps():
         is_long = step.shortest >= _INTERVALS_PER_STEP * usual
         if is_long and (bounded.end - bounded.start) // step.shortest < most:
-            steps = divide_window(question, step)
+            steps = windows.divide_window(question, step)
             if steps.step_count <= most:
                 return step, steps
     raise AssertionError  # the steps become longer without end
 
 
 def _iter_chart_steps() -> Iterator[Step]:
-    """Yield the steps that a chart can have, in ascending order."""
-    yield from map(parse_step, (*_WITHIN_DAY, "1d", "2d", "week", "14d", "month"))
+    """Yield the steps that a chart can have, in ascending order.
+
+    With two values a day, as in steps of 12h, the difference of day and night hides everything
+    else.
+    """
+    yield from map(windows.parse_step, (*WITHIN_DAY, "1d", "2d", "week", "14d", "month"))
     for power in count():
         for factor in (50, 100, 200):
             days = factor * 10**power

@@ -6,19 +6,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from srvstat.analysis.history import aggregate_groups
+from srvstat.analysis import windows
+from srvstat.analysis.history import WITHIN_DAY, aggregate_groups
 from srvstat.analysis.selection import Question, build_window_part, get_name
-from srvstat.analysis.windows import (
-    HOUR_MS,
-    WEEK_HOURS,
-    Steps,
-    bound_window,
-    compute_shares,
-    divide_window,
-    find_hours_of_week,
-    parse_step,
-    read_lasting,
-)
+from srvstat.analysis.windows import HOUR_MS, Steps
 from srvstat.contract.arrays import Numbers, sort_groups, sum_groups
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.stats import find_middle_ranks
@@ -29,8 +20,7 @@ from srvstat.snapshot.read.observations import WindowFigures, compute_figures, r
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 
-_MINUTES = ("1m", "2m", "5m", "10m", "15m", "30m")
-_STEPS = [*map(parse_step, (*_MINUTES, "1h", "2h", "3h", "6h", "12h", "day", "week", "month"))]
+_STEPS = [*map(windows.parse_step, (*WITHIN_DAY, "12h", "day", "week", "month"))]
 
 _LEAST_INTERVALS = 0.95
 """The least length of a step in usual intervals: hourly polls, a second late, have steps of 1h."""
@@ -44,7 +34,7 @@ def compute_timeline(question: Question, most_steps: int) -> documents.Timeline:
 
     Raises UsageError if the months of the window are more than `most_steps`, SnapshotError.
     """
-    window = bound_window(question)
+    window = windows.bound_window(question)
     question = question._replace(window=window)
     snapshot, servers, _, _ = question
     usual = [compute_figures(snapshot, server, window).usual_interval for server in servers]
@@ -52,7 +42,7 @@ def compute_timeline(question: Question, most_steps: int) -> documents.Timeline:
     for step in _STEPS:
         is_long = step.shortest >= _LEAST_INTERVALS * shortest or step is _STEPS[-1]
         if is_long and (window.end - window.start) // (2 * step.shortest) <= most_steps:
-            steps = divide_window(question, step)
+            steps = windows.divide_window(question, step)
             if steps.step_count <= most_steps:
                 break
     else:
@@ -79,7 +69,7 @@ def _describe_timeline(
         averages=tuple(aggregate_groups(players, edges, "mean").tolist()),
         lowest=tuple(aggregate_groups(players, edges, "min").tolist()),
         peak=tuple(aggregate_groups(players, edges, "max").tolist()),
-        observed_shares=tuple(compute_shares(snapshot, server, figures, steps).tolist()),
+        observed_shares=tuple(windows.compute_shares(snapshot, server, figures, steps).tolist()),
         gaps=tuple(_find_gaps(snapshot, server, figures)),
     )
 
@@ -92,7 +82,7 @@ def _find_gaps(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) ->
     """
     start, end = figures.window.start, min(figures.window.end, snapshot.as_of)
     longest = 3 * (figures.usual_interval or 0)
-    edges = np.append(read_lasting(snapshot, server, figures), end)
+    edges = np.append(windows.read_lasting(snapshot, server, figures), end)
     if start < edges[0]:
         is_first = server.first_observed_at is None or server.first_observed_at > start
         # An observation before the window that does not last into it is longer ago.
@@ -185,30 +175,27 @@ def compute_peak_hours(question: Question) -> documents.PeakHours:
 def _describe_server(
     server: ServerRow, observations: Observations, zone: ZoneInfo
 ) -> documents.ServerPeakHours:
-    hours = find_hours_of_week(observations.instants, zone)
+    hours = windows.find_hours_of_week(observations.instants, zone)
     ranked = sort_groups(hours, observations.players)
-    counts = np.bincount(hours, minlength=WEEK_HOURS)
+    counts = np.bincount(hours, minlength=windows.WEEK_HOURS)
     starts = counts.cumsum() - counts
     sums = sum_groups(ranked, np.append(starts, len(ranked)))
     columns = counts.tolist(), starts.tolist(), sums.tolist()
     cells: list[documents.HourCellPart] = []
-    averages: dict[int, Fraction] = {}
+    averages: dict[documents.HourPart, Fraction] = {}
     for number, (count, start, total) in enumerate(zip(*columns, strict=True)):
+        hour = documents.HourPart(number // 24 + 1, number % 24)
         mean = median = None
         if count >= MIN_OBSERVATIONS:
-            averages[number] = Fraction(total, count)
+            averages[hour] = Fraction(total, count)
             lower, upper = (ranked.item(start + rank) for rank in find_middle_ranks(count))
             mean, median = total / count, (lower + upper) / 2
-        cells.append(documents.HourCellPart(number // 24 + 1, number % 24, count, mean, median))
+        cells.append(documents.HourCellPart(hour.weekday, hour.hour, count, mean, median))
     return documents.ServerPeakHours(
         **get_name(server)._asdict(),
         sample_count=len(ranked),
         # Of equal averages, both take the first.
-        busiest=_build_hour(max(averages, key=averages.__getitem__, default=None)),
-        quietest=_build_hour(min(averages, key=averages.__getitem__, default=None)),
+        busiest=max(averages, key=averages.__getitem__, default=None),
+        quietest=min(averages, key=averages.__getitem__, default=None),
         cells=tuple(cells),
     )
-
-
-def _build_hour(number: int | None) -> documents.HourPart | None:
-    return None if number is None else documents.HourPart(number // 24 + 1, number % 24)

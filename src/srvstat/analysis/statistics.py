@@ -120,7 +120,7 @@ def compute_stats(question: Question, figures: FigureOptions = _USUAL_FIGURES) -
     Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
     """
     earlier = _find_compared(question, figures)
-    return documents.Stats(**_describe_statistics(question, question.servers, earlier, figures))
+    return documents.Stats(**_describe_servers(question, question.servers, earlier, figures))
 
 
 def _find_compared(question: Question, figures: FigureOptions) -> Window | None:
@@ -133,7 +133,7 @@ def _find_compared(question: Question, figures: FigureOptions) -> Window | None:
     return find_earlier(question.snapshot, question.window)
 
 
-def _describe_statistics(
+def _describe_servers(
     question: Question,
     servers: Iterable[ServerRow],
     earlier: Window | None,
@@ -143,23 +143,11 @@ def _describe_statistics(
 
     Raises SnapshotError.
     """
-    return {
-        **question.describe(),
-        "previous_window": build_window_part(earlier) if earlier and figures.versus else None,
-        "servers": tuple(_describe_servers(question, servers, earlier, figures)),
-    }
-
-
-def _describe_servers(
-    question: Question,
-    servers: Iterable[ServerRow],
-    earlier: Window | None,
-    figures: FigureOptions,
-) -> Iterator[documents.ServerStatistics]:
     snapshot, _, window, _ = question
-    for server in servers:
+
+    def describe(server: ServerRow) -> documents.ServerStatistics:
         found, before, change = compare_with_earlier(snapshot, server, window, earlier)
-        yield documents.ServerStatistics(
+        return documents.ServerStatistics(
             **get_name(server)._asdict(),
             current_players=server.players_current,
             last_observed_at=find_last_observed_at(snapshot, server, snapshot.as_of),
@@ -169,6 +157,12 @@ def _describe_servers(
             previous=_build_part(before, figures) if before and figures.versus else None,
         )
 
+    return {
+        **question.describe(),
+        "previous_window": build_window_part(earlier) if earlier and figures.versus else None,
+        "servers": tuple(map(describe, servers)),
+    }
+
 
 def _build_part(figures: WindowFigures, options: FigureOptions) -> documents.FiguresPart:
     peak, lowest, interval = figures.peak, figures.lowest, figures.usual_interval
@@ -176,7 +170,7 @@ def _build_part(figures: WindowFigures, options: FigureOptions) -> documents.Fig
     if options.above is not None:
         lasted = figures.sum_durations_above(options.above)
         hours = None if lasted is None else lasted / _HALF_MS_PER_HOUR
-        above = documents.AbovePart(players=options.above, hours=hours)
+        above = documents.AbovePart(options.above, hours)
     return documents.FiguresPart(
         average_players=figures.mean,
         median_players=figures.median,
@@ -189,9 +183,7 @@ def _build_part(figures: WindowFigures, options: FigureOptions) -> documents.Fig
         lowest_first_at=lowest and lowest.first_at,
         lowest_last_at=lowest and lowest.last_at,
         quantiles=tuple(
-            documents.QuantilePart(
-                quantile=float(quantile), players=figures.find_quantile(quantile)
-            )
+            documents.QuantilePart(float(quantile), figures.find_quantile(quantile))
             for quantile in options.parse_quantiles()
         ),
         time_weighted_average=figures.weighted_mean,
@@ -204,9 +196,6 @@ def _build_part(figures: WindowFigures, options: FigureOptions) -> documents.Fig
 
 
 _SERVERS_PER_READ = 100
-
-_Rank = tuple[bool, float]
-"""Orders servers: first those with the figure, and of these the greatest first."""
 
 
 def rank_servers(
@@ -223,19 +212,19 @@ def rank_servers(
         find_previous(question.window)  # without one, no server has a change
     count = 0
 
-    def iter_ranked() -> Iterator[tuple[_Rank, ServerRow]]:
+    def iter_ranked() -> Iterator[tuple[bool, float, ServerRow]]:
         nonlocal count
         matches = iter(question.servers)
         while batch := list(islice(matches, _SERVERS_PER_READ)):
             count += len(batch)
             values = _find_values(question, batch, by, earlier)
             for server, value in zip(batch, values, strict=True):
-                yield (value is None, -(value or 0)), server
+                yield value is None, -(value or 0), server
 
     # Keeps the order of equal servers, which are read in the order of their ids.
-    winners = nsmallest(limit, iter_ranked(), key=lambda ranked: ranked[0])
-    servers = (server for _, server in winners)
-    common = _describe_statistics(question, servers, earlier, figures)
+    winners = nsmallest(limit, iter_ranked(), key=lambda ranked: ranked[:2])
+    servers = [server for *_, server in winners]
+    common = _describe_servers(question, servers, earlier, figures)
     return documents.Top(by=by, server_count=count, **common)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, Literal, NamedTuple
 
 from srvstat.contract import wire
@@ -376,14 +376,11 @@ class Timeline(SnapshotDocument):
 
 def build_runs(edges: Sequence[int]) -> tuple[StepRun, ...]:
     """Return the steps between edges as runs of equal length."""
-    runs: list[tuple[int, int, int]] = []
-    for start, end in pairwise(edges):
-        seconds = (end - start) // 1000
-        if runs and runs[-1][1] == seconds:
-            runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
-        else:
-            runs.append((start, seconds, 1))
-    return tuple(StepRun(from_=start, seconds=length, count=count) for start, length, count in runs)
+    runs: list[StepRun] = []
+    for length, steps in groupby(pairwise(edges), key=lambda step: step[1] - step[0]):
+        starts = [start for start, _ in steps]
+        runs.append(StepRun(from_=starts[0], seconds=length // 1000, count=len(starts)))
+    return tuple(runs)
 
 
 Aggregate = Literal["mean", "median", "max", "min", "last"]

@@ -344,16 +344,13 @@ def _iter_batches(
     pa = import_pyarrow()
     while batch := list(islice(rows, _ROWS_PER_GROUP)):
         values = zip(*batch, strict=True)
-        arrays = [
-            _build_array(pa, field, cells) for field, cells in zip(schema, values, strict=True)
-        ]
-        yield pa.record_batch(arrays, schema)
+        yield pa.record_batch(list(map(_build_array, schema, values)), schema)
 
 
-def _build_array(pa: Any, field: "pa.Field", cells: tuple[Any, ...]) -> "pa.Array":
-    values: Any = cells
+def _build_array(field: "pa.Field", values: Sequence[Any]) -> "pa.Array":
+    pa = import_pyarrow()
     if field.type == pa.float64():  # an integer of more than 53 bits is refused as a double
-        values = [None if value is None else float(value) for value in cells]
+        values = [None if value is None else float(value) for value in values]
     try:
         return pa.array(values, field.type)
     except OverflowError:
@@ -363,25 +360,17 @@ def _build_array(pa: Any, field: "pa.Field", cells: tuple[Any, ...]) -> "pa.Arra
 
 
 def _iter_file(schema: "pa.Schema", batches: Iterator["pa.RecordBatch"]) -> Iterator[bytes]:
-    sink = _Sink()
     pa = import_pyarrow()
+    sink = io.BytesIO()
     with pa.parquet.ParquetWriter(
         pa.PythonFile(sink, mode="w"), schema, compression="zstd"
     ) as writer:
         for batch in batches:
             writer.write_batch(batch)
-            yield sink.take()
-    yield sink.take()
-
-
-class _Sink(io.BytesIO):
-    """A file that keeps what was written until it is taken."""
-
-    def take(self) -> bytes:
-        data = self.getvalue()
-        self.seek(0)
-        self.truncate()
-        return data
+            yield sink.getvalue()
+            sink.seek(0)
+            sink.truncate()
+    yield sink.getvalue()
 
 
 _ROWS_PER_PIECE = 1000

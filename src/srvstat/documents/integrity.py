@@ -1,5 +1,6 @@
 """What rules about player counts found: observations about numbers, never proof of a cause."""
 
+from collections.abc import Iterator
 from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import Field
@@ -12,9 +13,11 @@ from srvstat.documents.document import (
     Part,
     RowDocument,
     Rows,
+    ServerName,
     ServerPart,
     SnapshotDocument,
     WindowPart,
+    name_member,
 )
 
 Result = Literal["pass", "suspect", "notEvaluated"]
@@ -248,15 +251,6 @@ class ServerIntegrity(ServerPart):
     rules: tuple[AnyRule, ...]
 
 
-_COLUMNS = tuple(
-    Column(name, "text")
-    for name in (
-        *("serverId", "cfxId", "hostname", "rule", "result", "reason"),
-        *("evidence", "threshold", "innocentCauses"),
-    )
-)
-
-
 class Integrity(SnapshotDocument, RowDocument):
     """What rules found about the player counts of servers in a window.
 
@@ -272,20 +266,17 @@ class Integrity(SnapshotDocument, RowDocument):
 
     def to_rows(self) -> Rows:
         """Return a row for each rule of each server, with evidence and threshold as JSON."""
-        return Rows(
-            _COLUMNS,
-            (
-                (
-                    *(server.server_id, server.cfx_id, server.hostname),
-                    *(rule.rule, rule.result, rule.reason),
-                    *map(_encode_part, (rule.evidence, rule.threshold)),
-                    " ".join(rule.innocent_causes),
+        names = (*ServerName._fields, *RulePart.model_fields)
+        columns = tuple(Column(name_member(name), "text") for name in names)
+        return Rows(columns, self._iter_rows())
+
+    def _iter_rows(self) -> Iterator[tuple[str | None, ...]]:
+        for server in self.servers:
+            names = server.server_id, server.cfx_id, server.hostname
+            for rule in server.rules:
+                parts = (
+                    None if part is None else wire.encode(part.model_dump()).decode()
+                    for part in (rule.evidence, rule.threshold)
                 )
-                for server in self.servers
-                for rule in server.rules
-            ),
-        )
-
-
-def _encode_part(part: Part | None) -> str | None:
-    return None if part is None else wire.encode(part.model_dump()).decode()
+                causes = " ".join(rule.innocent_causes)
+                yield *names, rule.rule, rule.result, rule.reason, *parts, causes

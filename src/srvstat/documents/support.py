@@ -74,20 +74,17 @@ class Recording(SnapshotDocument):
     response: StoredResponse
 
 
-class PlainRequest(Part):
+class PlainRequest(StoredRequest):
     """A request that a person wrote."""
 
-    method: str
-    path: str
     headers: dict[str, str] = Field(default_factory=dict)
     body: str | None = None
     body_base64: str | None = None
 
 
-class PlainResponse(Part):
+class PlainResponse(StoredResponse):
     """A response that a person wrote; without `body`, only the status is known."""
 
-    status: int
     body: str | None = None
 
 

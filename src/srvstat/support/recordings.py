@@ -12,7 +12,7 @@ from srvstat.contract import http, wire
 from srvstat.contract.errors import SourceError
 from srvstat.contract.models import InvalidValueError, validate
 from srvstat.contract.time import InstantError, parse_instant
-from srvstat.documents.support import PlainExchange, PlainResponse, Recording, StoredResponse
+from srvstat.documents.support import PlainExchange, Recording, StoredResponse
 from srvstat.files import json_stream
 from srvstat.files.reading import split_lines
 
@@ -183,7 +183,7 @@ def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:
     )
 
 
-def _build_response(recorded: StoredResponse | PlainResponse | None) -> RecordedResponse | None:
+def _build_response(recorded: StoredResponse | None) -> RecordedResponse | None:
     if recorded is None:
         return None
     _check_status(recorded.status)
