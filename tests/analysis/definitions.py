@@ -121,18 +121,13 @@ TICK = 900_000
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KEYS: dict[str, Callable[[datetime], Any]] = {
-    "1h": lambda local: (local.date(), local.hour, local.fold),
-    "2h": lambda local: (local.date(), local.hour // 2),
-    "3h": lambda local: (local.date(), local.hour // 3),
-    "6h": lambda local: (local.date(), local.hour // 6),
-    "12h": lambda local: (local.date(), local.hour // 12),
-    "1d": lambda local: local.date(),
-    "7d": lambda local: (local.date() - date(1970, 1, 1)).days // 7,
     "day": lambda local: local.date(),
     "week": lambda local: local.isocalendar()[:2],
     "month": lambda local: (local.year, local.month),
 }
-"""Instants belong to one step if they have the same key on the local clock."""
+"""Instants belong to one calendar step if they have the same key on the local clock."""
+
+_MINUTES = {"m": 1, "h": 60, "d": 1440}
 
 
 class NaiveStep(NamedTuple):
@@ -167,12 +162,15 @@ def read_clock(at: int, zone: ZoneInfo) -> datetime:
 @cache
 def list_edges(first: int, last: int, step: str, zone: ZoneInfo) -> list[int]:
     """Return the edges of the whole steps that contain the instants from `first` to `last`."""
+    length = 1440 if step in _KEYS else int(step[:-1]) * _MINUTES[step[-1]]
 
     def find_key(at: int) -> Any:
         local = read_clock(at, zone)
-        if step.endswith("m"):
-            return local.date(), (local.hour * 60 + local.minute) // int(step[:-1]), local.fold
-        return _KEYS[step](local)
+        if step in _KEYS:
+            return _KEYS[step](local)
+        days = (local.date() - date(1970, 1, 1)).days
+        number = ((days * 24 + local.hour) * 60 + local.minute) // length
+        return number, local.fold if length <= 60 else 0
 
     def iter_edges(at: int, tick: int) -> Iterator[int]:
         key = find_key(at)
@@ -182,7 +180,7 @@ def list_edges(first: int, last: int, step: str, zone: ZoneInfo) -> list[int]:
                 yield at
                 key = find_key(at)
 
-    tick = min(TICK, int(step[:-1]) * 60_000) if step.endswith("m") else TICK
+    tick = min(TICK, length * 60_000)
     start = next(iter_edges(first // tick * tick, -tick)) + tick
     edges = [start]
     for edge in iter_edges(start, tick):
@@ -310,11 +308,7 @@ def compute_change_naively(
 def compute_coverage(rows: Sequence[Row], window: tuple[int, int]) -> Fraction:
     """Return the share of a window in which its observations last."""
     start, end = window
-    kept = select(rows, window)
-    if len(kept) == 1:
-        return Fraction(end - kept[0][0], end - start)
-    lasting = list_lasting(kept, end, find_usual_interval(kept))
-    return measure(lasting, start, end) / (end - start)
+    return Fraction(sum(compute_durations(select(rows, window), end)), 2 * (end - start))
 
 
 _ROUND = [factor * 10**power for power in range(17) for factor in (1, 2, 5)]

@@ -299,10 +299,7 @@ def test_a_value_of_a_wrong_type_is_an_invalid_request(demo_snapshot: str, value
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         for ask in (
             lambda: snapshot.get(value),
-            lambda: snapshot.get("harbor-city", by=value),
             lambda: snapshot.compare([value, "harbor-city"]),
-            lambda: snapshot.compare(["harbor-city", "old-guard"], by=value),
-            lambda: snapshot.compare(["harbor-city", "old-guard"], range=value),
         ):
             with pytest.raises(srvstat.InvalidRequestError, match="must be a string"):
                 ask()
