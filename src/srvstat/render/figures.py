@@ -99,10 +99,8 @@ def name_first_last(screen: Screen) -> str:
     return f"first {screen.arrow} last"
 
 
-def describe_first_last(screen: Screen) -> tuple[str, str]:
-    """Return the note on the first and the last count."""
-    meaning = "the API's growth: two moments, mostly at different times of day"
-    return name_first_last(screen), meaning
+FIRST_LAST_MEANING = "the API's growth: two moments, mostly at different times of day"
+"""The note on the first and the last count."""
 
 
 def format_change(change: ChangePart | None, average: float | None) -> tuple[str, ...]:
@@ -154,7 +152,7 @@ def list_change_fields(
         meaning = f"the average against that of the {format_window_length(window)} before"
     missing = _explain_missing_changes(servers, window, screen)
     yield "change", "; ".join(filter(None, [meaning, missing and f"{text.NOTHING} {missing}"]))
-    yield describe_first_last(screen)
+    yield name_first_last(screen), FIRST_LAST_MEANING
 
 
 _MOST_NAMED = 3

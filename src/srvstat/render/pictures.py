@@ -15,6 +15,8 @@ _PADDING = 20
 _TITLE_SIZE = 18
 _HEADING_HEIGHT = 24
 _BETWEEN = 12
+_MANY = 3
+"""The least servers whose names are not in the title."""
 
 PictureDocument = (
     analysis.Timeline | analysis.PeakHours | analysis.Distribution | analysis.GrowthDocument
@@ -28,8 +30,14 @@ def draw_sheet(document: PictureDocument, width: int, zone: ZoneInfo) -> Element
     """
     inner = width - 2 * _PADDING
     panels = list(_draw_panels(document, inner, zone))
-    title = f"Players of {_join_names(document.servers)}"
-    notes = [_describe_window(document.window, zone), zone.key]
+    names = svg.name_servers(document.servers)
+    # The picture has all names.
+    shown = " and ".join(names) if len(names) < _MANY else f"{len(names)} servers"
+    title = f"Players of {shown}"
+    window = document.window
+    start = None if window.from_ is None else text.format_local_time(window.from_, zone)
+    times = f"{start or 'all observations'} to {text.format_local_time(window.to, zone)}"
+    notes = [times, zone.key]
     if isinstance(document, analysis.PeakHours):
         notes.insert(0, "by hour of the week")
     descriptions = (
@@ -58,14 +66,12 @@ def _draw_panels(
         for name, server in zip(names, document.servers, strict=True):
             shown = svg.fit_text(name, width, svg.BOLD)
             yield shown, draw_heat_map(server, choose_size(server, width))
-        return
-    size = choose_size(document, width)
-    if isinstance(document, analysis.Timeline):
-        yield "", draw_timeline(document, size, zone)
+    elif isinstance(document, analysis.Timeline):
+        yield "", draw_timeline(document, choose_size(document, width), zone)
     elif isinstance(document, analysis.Distribution):
-        yield "", draw_distribution(document, size)
+        yield "", draw_distribution(document, choose_size(document, width))
     else:
-        yield "", draw_growth(document, size)
+        yield "", draw_growth(document, choose_size(document, width))
 
 
 def choose_size(document: PictureDocument | analysis.ServerPeakHours, width: int) -> svg.Size:
@@ -97,20 +103,6 @@ def _place_panel(sheet: Element, name: str, panel: Element, top: float) -> float
     return top + float(height) + (_BETWEEN if name else 0)
 
 
-def _join_names(servers: Sequence[analysis.NamedServer]) -> str:
-    """Return the names of one or two servers, else their number."""
-    if len(servers) > 2:  # noqa: PLR2004 - the picture has all names
-        return f"{len(servers)} servers"
-    return " and ".join(svg.name_servers(servers))
-
-
-def _describe_window(window: WindowPart, zone: ZoneInfo) -> str:
-    end = text.format_local_time(window.to, zone)
-    if window.from_ is None:
-        return f"all observations to {end}"
-    return f"{text.format_local_time(window.from_, zone)} to {end}"
-
-
 _PLAYER_LABEL_WIDTH = 64
 _DISTRIBUTION_NOTES = (
     "share of observations by players",
@@ -138,7 +130,13 @@ def draw_distribution(distribution: analysis.Distribution, size: svg.Size) -> El
     low = distribution.first_players
     high = low + max(len(servers[0].counts), 1) * distribution.bin_players
     across = svg.Scale(low - 0.5, high - 0.5, area.left, area.right)
-    _draw_player_axis(picture, area, across)
+    most = max(int(area.width // _PLAYER_LABEL_WIDTH), 3)
+    ticks = choose_ticks(low, high - 1, most)
+    for tick, label in zip(ticks, format_ticks(ticks), strict=True):
+        if across.low <= tick <= across.high:
+            x = across.place(tick)
+            svg.add_line(picture, "grid", (x, area.top), (x, area.bottom))
+            svg.draw_tick(picture, area, x, label)
     rows = svg.divide_rows(area, len(names))
     for number, (server, name, row) in enumerate(zip(servers, names, rows, strict=True), start=1):
         box = svg.draw_heading(picture, row, name, _describe_quartiles(server))
@@ -147,16 +145,6 @@ def draw_distribution(distribution: analysis.Distribution, size: svg.Size) -> El
         _draw_bins(group, box, across, distribution, server)
         _draw_quartiles(picture, box, across, server)
     return picture
-
-
-def _draw_player_axis(picture: Element, area: svg.Box, across: svg.Scale) -> None:
-    most = max(int(area.width // _PLAYER_LABEL_WIDTH), 3)
-    ticks = choose_ticks(across.low + 0.5, across.high - 0.5, most)
-    for tick, label in zip(ticks, format_ticks(ticks), strict=True):
-        if across.low <= tick <= across.high:
-            x = across.place(tick)
-            svg.add_line(picture, "grid", (x, area.top), (x, area.bottom))
-            svg.draw_tick(picture, area, x, label)
 
 
 def _draw_bins(
@@ -204,9 +192,8 @@ def _draw_quartiles(
 def _describe_quartiles(server: analysis.ServerDistribution) -> list[str]:
     if server.median_players is None:
         return ["no observation"]
-    quartiles = (server.lower_quartile, server.upper_quartile)
-    lower, upper = map(figures.format_median, quartiles)
-    median = figures.format_median(server.median_players)
+    quartiles = (server.lower_quartile, server.median_players, server.upper_quartile)
+    lower, median, upper = map(figures.format_median, quartiles)
     return [f"median {median}", f"middle half {lower} to {upper}"]
 
 

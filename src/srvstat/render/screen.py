@@ -399,7 +399,6 @@ def build_card_figures(
     headers: Sequence[str], rows: Sequence[ServerCells], width: int
 ) -> list[list[Text]]:
     """Return the lines of figures of each card, in equal columns: three a line, or fewer."""
-    cards: list[list[Text]] = []
     for count in (3, 2, 1):
         cards = _build_card_figures(headers, rows, min(count, len(headers)))
         if len(cards[0][0]) <= width:

@@ -143,8 +143,7 @@ def add_rectangle(
 
 def format_number(value: float) -> str:
     """Format a coordinate with at most one decimal."""
-    text = f"{value:.1f}".removesuffix(".0")
-    return "0" if text == "-0" else text
+    return f"{value:z.1f}".removesuffix(".0")
 
 
 def measure_text(text: str) -> float:

@@ -321,8 +321,7 @@ def _draw_series(
         for run in _split(points, joints, "solid"):
             if not run[0].is_partial:
                 svg.add(group, "path", "band", d=_build_band(run, plot))
-    styles: tuple[tuple[str, Joint], ...] = (("line", "solid"), ("line partial", "dashed"))
-    for css, joint in styles:
+    for css, joint in (("line", "solid"), ("line partial", "dashed")):
         lines = [run for run in _split(points, joints, joint) if len(run) > 1]
         path = "".join(plot.join((one.middle, one.average) for one in run) for run in lines)
         if path:
@@ -334,7 +333,7 @@ def _draw_series(
             svg.add(group, "circle", css, cx=x, cy=y, r=_DOT_RADIUS)
 
 
-def _split(points: _Points, joints: Sequence[Joint | None], wanted: Joint) -> Iterator[_Points]:
+def _split(points: _Points, joints: Sequence[Joint | None], wanted: str) -> Iterator[_Points]:
     """Yield the runs of points with one kind of joint between them; a single point is a run."""
     start = 0
     for at, joint in enumerate([*joints, None], start=1):
@@ -348,15 +347,9 @@ def _build_band(run: _Points, plot: _Plot) -> str:
     first, last = run[0], run[-1]
     peaks = [(point.middle, point.peak) for point in run]
     lows = [(point.middle, point.lowest) for point in reversed(run)]
-    return (
-        plot.join(
-            [
-                *((first.start, first.peak), *peaks, (last.end, last.peak)),
-                *((last.end, last.lowest), *lows, (first.start, first.lowest)),
-            ]
-        )
-        + "Z"
-    )
+    above = [(first.start, first.peak), *peaks, (last.end, last.peak)]
+    below = [(last.end, last.lowest), *lows, (first.start, first.lowest)]
+    return plot.join([*above, *below]) + "Z"
 
 
 def _measure_keys(names: Sequence[str], width: int) -> float:
@@ -372,11 +365,8 @@ def _describe_server(server: ServerTimeline) -> str:
     if not lowest or not peaks:
         return "no observation"
     count = sum(server.sample_counts)
-    total = sum(
-        average * steps
-        for average, steps in zip(server.averages, server.sample_counts, strict=True)
-        if average is not None
-    )
+    averages = zip(server.averages, server.sample_counts, strict=True)
+    total = sum((average or 0) * steps for average, steps in averages)
     return (
         f"average {format_median(total / count)}, lowest {min(lowest):,},"
         f" peak {max(peaks):,}, {format_count(count, 'observation')},"

@@ -1,7 +1,6 @@
 """The tables of a comparison, of records of servers, and of a snapshot and its build."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -38,8 +37,7 @@ _USUAL_WIDTHS = (7, 7, 6, 5, 6, 14)
 """The minimum width of each column of figures in a comparison."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ComparedRow:
+class _ComparedRow(NamedTuple):
     """The parts of one server; `observed` has its usual lines and its narrow ones."""
 
     cells: ServerCells
@@ -190,7 +188,7 @@ def _list_notes(comparison: Comparison, screen: Screen) -> Iterator[tuple[str, s
     if end != comparison.snapshot_as_of:
         record = f"from the server record, as of {text.format_time(comparison.snapshot_as_of)}"
         yield "current", record
-    yield figures.describe_first_last(screen)
+    yield figures.name_first_last(screen), figures.FIRST_LAST_MEANING
     drawn = [(server.result.serverId, server.cells) for server in comparison.servers]
     step = figures.describe_step(comparison.cell_step)
     marks, scale = figures.describe_drawings(drawn, step, screen)
