@@ -56,10 +56,7 @@ PROMPT = "ready> "
 SECONDS = 60
 CFX_IDS = ("ep1v8d", "fa9t5w", "hc4x2k", "hh7e3y", "nf8q1z", "ns6r0b", "og3m7p", "sv4d1h", "we5j9n")
 SHELLS = ["bash", pytest.param("zsh", marks=pytest.mark.external)]
-INTERACTIVE = {
-    "bash": ["bash", "--norc", "--noprofile", "-i"],
-    "zsh": ["zsh", "-f", "-i"],
-}
+INTERACTIVE = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"]}
 
 
 @pytest.fixture

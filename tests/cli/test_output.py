@@ -123,8 +123,7 @@ def test_a_nonblocking_pipe_loses_nothing(demo_snapshot: str) -> None:
     # Fill the pipe, so that a write has to wait.
     os.write(writing, b"x" * 65_536)
     with subprocess.Popen(
-        [sys.executable, "-m", "srvstat", "snapshot", "info", demo_snapshot],
-        stdout=writing,
+        [sys.executable, "-m", "srvstat", "snapshot", "info", demo_snapshot], stdout=writing
     ) as process:
         os.close(writing)
         # Long enough for the command to find the pipe full.

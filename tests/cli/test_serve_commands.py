@@ -43,18 +43,10 @@ def test_every_option_of_serve_has_a_variable(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
-        (
-            "PORT",
-            "http",
-            "Invalid value for '--port' (env var: 'SRVSTAT_PORT'): ",
-        ),
+        ("PORT", "http", "Invalid value for '--port' (env var: 'SRVSTAT_PORT'): "),
         ("HOST", "0.0.0.0", "SRVSTAT_HOST 0.0.0.0: reachable from other machines"),  # noqa: S104 - refused
         ("RECORD", "-", "SRVSTAT_RECORD -: not a file"),
-        (
-            "EXPLORE",
-            "perhaps",
-            "Invalid value for '--explore' (env var: 'SRVSTAT_EXPLORE'): ",
-        ),
+        ("EXPLORE", "perhaps", "Invalid value for '--explore' (env var: 'SRVSTAT_EXPLORE'): "),
     ],
 )
 def test_an_invalid_variable_is_named(

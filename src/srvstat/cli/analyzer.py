@@ -46,13 +46,7 @@ from srvstat.cli.output import (
 )
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.time import Window
-from srvstat.documents.analysis import (
-    Aggregate,
-    GrowthStepName,
-    HistoryNotes,
-    HistoryQuery,
-    TopKey,
-)
+from srvstat.documents.analysis import Aggregate, GrowthStepName, HistoryNotes, HistoryQuery, TopKey
 from srvstat.documents.document import Document
 from srvstat.documents.snapshot import SortKey
 from srvstat.render.text import format_count, format_span, format_zoned_time
@@ -128,8 +122,7 @@ def top(
     figures: FigureOptions,
     form: RowForm,
     by: Annotated[
-        TopKey,
-        Parameter("The figure that ranks servers; change and growth are in players."),
+        TopKey, Parameter("The figure that ranks servers; change and growth are in players.")
     ] = "average",
     limit: Annotated[options.LimitOption, "The number of servers to show."] = 20,
     snapshot: options.SnapshotOption = None,
@@ -159,8 +152,7 @@ def growth(
     window: windows.WindowQuery,
     form: FormOptions,
     step: Annotated[
-        GrowthStepName,
-        Parameter("The length of a step: a calendar day, an ISO week or a month."),
+        GrowthStepName, Parameter("The length of a step: a calendar day, an ISO week or a month.")
     ] = "day",
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
@@ -221,8 +213,7 @@ class StepOptions:
         ),
     ] = None
     aggregate: Annotated[
-        Aggregate | None,
-        Parameter("What represents the observations of a step [default: mean]."),
+        Aggregate | None, Parameter("What represents the observations of a step [default: mean].")
     ] = None
     sum: Annotated[bool, Parameter("Add the servers up in each step; needs --step or --chart.")] = (
         False

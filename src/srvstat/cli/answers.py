@@ -17,11 +17,7 @@ from srvstat.cli.output import (
     report,
     show,
 )
-from srvstat.contract.errors import (
-    ApiError,
-    ParameterError,
-    SourceError,
-)
+from srvstat.contract.errors import ApiError, ParameterError, SourceError
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
     CompareRequest,
@@ -46,8 +42,7 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 1 << 16
 
 _RequestFile = Annotated[
-    str | None,
-    Parameter("Answer a JSON request body, exactly as a customer sent it.", "FILE|-"),
+    str | None, Parameter("Answer a JSON request body, exactly as a customer sent it.", "FILE|-")
 ]
 
 

@@ -66,10 +66,7 @@ COMMANDS: Mapping[str, Command | Group] = {
     "serve": Command("serve", variables="SRVSTAT_"),
     "access": Group(
         "Create keys and check an access file.",
-        {
-            "new-key": Command("serve"),
-            "check": Command("serve"),
-        },
+        {"new-key": Command("serve"), "check": Command("serve")},
     ),
     "openapi": Command("serve"),
     "schema": Command("serve"),

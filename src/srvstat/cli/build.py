@@ -70,8 +70,7 @@ def build(
     overwrite: options.OverwriteOption = False,
     quiet: options.QuietOption = False,
     dry_run: Annotated[
-        bool,
-        Parameter("Write nothing; show what would be built, which rows would not, and why."),
+        bool, Parameter("Write nothing; show what would be built, which rows would not, and why.")
     ] = False,
 ) -> Outcome:
     """Build a snapshot from files or databases.
@@ -130,11 +129,7 @@ def update(
     started = time.monotonic()
     with show_build_progress(parsed.inputs.observations, quiet=quiet) as progress:
         inputs = replace(
-            parsed.inputs,
-            as_of=instant,
-            strict=rows.strict,
-            max_rejected=limit,
-            progress=progress,
+            parsed.inputs, as_of=instant, strict=rows.strict, max_rejected=limit, progress=progress
         )
         summary = update_snapshot(path, inputs, rejects=rows.rejects)
     lines = format_update_summary(path, summary, time.monotonic() - started)
@@ -144,9 +139,7 @@ def update(
     return Outcome()
 
 
-def draft_servers(
-    sources: Annotated[SourceOptions, Without("servers", "save_mapping")],
-) -> Outcome:
+def draft_servers(sources: Annotated[SourceOptions, Without("servers", "save_mapping")]) -> Outcome:
     """Draft a servers file.
 
     Prints a server record for each identifier in the observations. Build with the records as they

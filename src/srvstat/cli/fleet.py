@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from srvstat.analysis.parameters import Parameter, Without
 from srvstat.cli import options
 from srvstat.cli.output import Outcome, show_progress
-from srvstat.cli.sources import (
-    RejectOptions,
-    SourceOptions,
-    parse_sources,
-    report_summary,
-)
+from srvstat.cli.sources import RejectOptions, SourceOptions, parse_sources, report_summary
 from srvstat.contract import wire
 from srvstat.contract.errors import MissingLibraryError, ParameterError, UsageError
 from srvstat.contract.requests import parse_range

@@ -17,12 +17,7 @@ from srvstat.analysis.selection import (
 from srvstat.cli.output import report
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, InvalidRequestError, SrvstatError
-from srvstat.contract.requests import (
-    NAMESPACES,
-    Namespace,
-    ServerReference,
-    build_server_reference,
-)
+from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference, build_server_reference
 from srvstat.documents.document import remove_color_codes
 from srvstat.operations.answers import UnknownServerError
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot

@@ -14,9 +14,7 @@ from os.path import commonprefix
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
-from typer.completion import (  # type: ignore[attr-defined] # imported there without `as`
-    get_completion_script,
-)
+from typer.completion import get_completion_script  # type: ignore[attr-defined] # imported there without `as`
 from typer.models import ArgumentInfo, OptionInfo
 
 from srvstat.analysis.parameters import Completion, Parameter, Without
@@ -299,8 +297,7 @@ OUTPUT = Parameter("The file to write; - is standard output.", "FILE|-", ("--out
 OutputOption = Annotated[str | None, OUTPUT]
 OverwriteOption = Annotated[bool, Parameter("Replace the output if it exists.")]
 QuietOption = Annotated[
-    bool,
-    Parameter("Show only warnings: no progress bar and no summary.", names=("--quiet", "-q")),
+    bool, Parameter("Show only warnings: no progress bar and no summary.", names=("--quiet", "-q"))
 ]
 ExplainOption = Annotated[
     bool, Parameter("Show where each figure comes from, as text or as JSON of our own.")

@@ -42,8 +42,7 @@ def report(
         Parameter("The title of the report [default: from the names of the servers].", "TEXT"),
     ] = None,
     json: Annotated[
-        JsonOption,
-        "Write the data that the page shows, as JSON, to -o or else to standard output.",
+        JsonOption, "Write the data that the page shows, as JSON, to -o or else to standard output."
     ] = False,
     snapshot: SnapshotOption = None,
     overwrite: OverwriteOption = False,
@@ -100,8 +99,7 @@ def plot(
         ),
     ] = "line",
     width: Annotated[
-        int,
-        Parameter("The width in pixels; a PNG has twice as many.", "N", least=320, most=4_000),
+        int, Parameter("The width in pixels; a PNG has twice as many.", "N", least=320, most=4_000)
     ] = 960,
     theme: Annotated[Theme, Parameter("Colors for a light or a dark background.")] = "light",
     snapshot: SnapshotOption = None,

@@ -52,8 +52,7 @@ class ComparisonOptions:
         ),
     ] = None
     tolerance: Annotated[
-        str | None,
-        Parameter("The distance up to which numbers are equal [default: 0].", "NUMBER"),
+        str | None, Parameter("The distance up to which numbers are equal [default: 0].", "NUMBER")
     ] = None
 
     def parse_at(self) -> AtRule | int:

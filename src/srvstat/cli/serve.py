@@ -72,8 +72,7 @@ class RehearsalOptions:
         ),
     ] = None
     allow_prefer: Annotated[
-        bool,
-        Parameter("Let a request choose its error with a header such as Prefer: code=429."),
+        bool, Parameter("Let a request choose its error with a header such as Prefer: code=429.")
     ] = False
 
     def parse(self) -> RehearsalSettings:

@@ -4,13 +4,7 @@ import re
 from typing import Annotated
 
 from srvstat.analysis.parameters import Parameter
-from srvstat.analysis.selection import (
-    FilterOptions,
-    Name,
-    NamedServers,
-    Reference,
-    find_references,
-)
+from srvstat.analysis.selection import FilterOptions, Name, NamedServers, Reference, find_references
 from srvstat.analysis.servers import describe_snapshot
 from srvstat.cli import options
 from srvstat.cli.hints import report_no_match
@@ -49,8 +43,7 @@ def verify(
     path: options.PathArgument = None,
     snapshot: options.SnapshotOption = None,
     expect: Annotated[
-        str | None,
-        Parameter("The expected root, from the person who built the snapshot.", "ROOT"),
+        str | None, Parameter("The expected root, from the person who built the snapshot.", "ROOT")
     ] = None,
     quiet: Annotated[options.QuietOption, "Show no progress bar."] = False,
 ) -> Outcome:

@@ -33,8 +33,7 @@ class RejectOptions:
     """What to do with rejected rows."""
 
     rejects: Annotated[
-        str | None,
-        Parameter("Write rejected and conflicting rows to this file as NDJSON.", "FILE"),
+        str | None, Parameter("Write rejected and conflicting rows to this file as NDJSON.", "FILE")
     ] = None
     max_rejected: Annotated[
         str | None,
@@ -90,7 +89,7 @@ class SourceOptions:
         Literal["csv", "ndjson"] | None,
         Parameter(
             "The format of standard input and of files with an extension other than"
-            f" {', '.join(registry.EXTENSIONS)} (with or without .gz).",
+            f" {', '.join(registry.EXTENSIONS)} (with or without .gz)."
         ),
     ] = None
     from_: Annotated[
