@@ -32,18 +32,9 @@ from srvstat.analysis.selection import (
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.analysis.windows import check_server_count, divide_window
-from srvstat.cli import options
+from srvstat.cli import options, output
 from srvstat.cli.hints import report_no_match
-from srvstat.cli.output import (
-    Form,
-    FormOptions,
-    Outcome,
-    RowForm,
-    count_chart_values,
-    report,
-    show,
-    show_tables,
-)
+from srvstat.cli.output import Form, FormOptions, Outcome, RowForm, report, show
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.time import Window
 from srvstat.documents.analysis import Aggregate, GrowthStepName, HistoryNotes, HistoryQuery, TopKey
@@ -246,10 +237,12 @@ def history(
         question = stack.enter_context(open_question(snapshot, named, window, plan))
         query = HistoryQuery(question.window, window.tz, aggregate, steps.sum, step and step.name)
         if form.chart:
-            chart = compute_step_chart(question, query, step, count_chart_values())
+            screen = output.create_screen()
+            most = output.count_chart_values(screen)
+            chart = compute_step_chart(question, query, step, most)
             # The rows of a table would move the chart off the screen.
             notes = HistoryNotes(chart.query, question.snapshot.as_of, has_omitted=False)
-            return show(notes, chosen, chart=chart)
+            return show(notes, chosen, chart=chart, screen=screen)
         if step is None:
             tables = describe_observations(question, query)
             rows = read_history(question)
@@ -258,7 +251,7 @@ def history(
             tables = describe_steps(question, divided, query)
             rows = aggregate_history(question, divided, aggregate, is_sum=steps.sum)
         if chosen is Form.TABLE:
-            outcome = show_tables(tables)
+            outcome = output.show_tables(tables)
         else:
             outcome = show(rows, Form.NDJSON if chosen is Form.JSON else chosen)
         # The pieces are read from the snapshot while they are written.

@@ -6,17 +6,8 @@ from io import BufferedReader
 from typing import TYPE_CHECKING, Annotated
 
 from srvstat.analysis.parameters import By, Parameter
-from srvstat.cli import options
-from srvstat.cli.output import (
-    ChartForm,
-    Form,
-    Outcome,
-    PlainForm,
-    count_chart_values,
-    encode_line,
-    report,
-    show,
-)
+from srvstat.cli import options, output
+from srvstat.cli.output import ChartForm, Form, Outcome, PlainForm, encode_line, report, show
 from srvstat.contract.errors import ApiError, ParameterError, SourceError
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
@@ -130,7 +121,11 @@ def compare(
         plan.check_request(asked)
     with _open_snapshot(snapshot, instant) as file:
         answer = _compare(file, asked, chosen, instant, explain=explain)
-        return show(answer, chosen, chart=_draw(file, asked, instant) if form.chart else None)
+        if not form.chart:
+            return show(answer, chosen)
+        screen = output.create_screen()
+        chart = _compute_chart(file, asked, instant, output.count_chart_values(screen))
+        return show(answer, chosen, chart=chart, screen=screen)
 
 
 def _get(
@@ -162,8 +157,10 @@ def _compare(
     return describe_comparison(snapshot, request, at=at)
 
 
-def _draw(snapshot: Snapshot, request: CompareRequest, at: int | None) -> "StepTable":
-    """Return the averages of the window in steps, as many as fit the screen."""
+def _compute_chart(
+    snapshot: Snapshot, request: CompareRequest, at: int | None, most: int
+) -> "StepTable":
+    """Return the averages of the window in at most this many steps."""
     from srvstat.analysis.history import compute_step_chart  # noqa: PLC0415 - see _get
     from srvstat.analysis.selection import Question  # noqa: PLC0415 - see _get
     from srvstat.documents.analysis import HistoryQuery  # noqa: PLC0415 - see _get
@@ -171,7 +168,7 @@ def _draw(snapshot: Snapshot, request: CompareRequest, at: int | None) -> "StepT
     servers = operations.resolve_servers(snapshot, request.servers)
     window = find_window(request.range, snapshot.as_of if at is None else at)
     question, query = Question(snapshot, servers, window), HistoryQuery(window, zone="UTC")
-    return compute_step_chart(question, query, None, count_chart_values())
+    return compute_step_chart(question, query, None, most)
 
 
 def _answer_batch(

@@ -21,63 +21,58 @@ from srvstat.contract.version import __version__
 from srvstat.snapshot.rows import FORMAT_VERSION
 
 
-class Command(NamedTuple):
-    """A function with the name of the command, in a module of this package."""
-
-    module: str
-    variables: str = ""
-    """The prefix of the environment variables of its options, if they have any."""
-
-
 class Group(NamedTuple):
-    """Commands that share a first word, such as `snapshot`."""
+    """Commands that share a first word, such as `snapshot`, and their modules."""
 
     help: str
-    commands: Mapping[str, Command]
+    commands: Mapping[str, str]
 
 
-COMMANDS: Mapping[str, Command | Group] = {
-    "get": Command("answers"),
-    "compare": Command("answers"),
-    "servers": Command("analyzer"),
-    "stats": Command("analyzer"),
-    "top": Command("analyzer"),
-    "growth": Command("analyzer"),
-    "peak-hours": Command("analyzer"),
-    "history": Command("analyzer"),
-    "integrity": Command("analyzer"),
-    "report": Command("pictures"),
-    "plot": Command("pictures"),
-    "replay": Command("replay"),
+COMMANDS: Mapping[str, str | Group] = {
+    "get": "answers",
+    "compare": "answers",
+    "servers": "analyzer",
+    "stats": "analyzer",
+    "top": "analyzer",
+    "growth": "analyzer",
+    "peak-hours": "analyzer",
+    "history": "analyzer",
+    "integrity": "analyzer",
+    "report": "pictures",
+    "plot": "pictures",
+    "replay": "replay",
     "snapshot": Group(
         "Build, inspect, verify and compare snapshots.",
         {
-            "build": Command("build"),
-            "update": Command("build"),
-            "draft-servers": Command("build"),
-            "bundle": Command("build"),
-            "export": Command("build"),
-            "info": Command("snapshot"),
-            "verify": Command("snapshot"),
-            "diff": Command("snapshot"),
+            "build": "build",
+            "update": "build",
+            "draft-servers": "build",
+            "bundle": "build",
+            "export": "build",
+            "info": "snapshot",
+            "verify": "snapshot",
+            "diff": "snapshot",
         },
     ),
-    "fleet": Command("fleet"),
-    "serve": Command("serve", variables="SRVSTAT_"),
+    "fleet": "fleet",
+    "serve": "serve",
     "access": Group(
         "Create keys and check an access file.",
-        {"new-key": Command("serve"), "check": Command("serve")},
+        {"new-key": "serve", "check": "serve"},
     ),
-    "openapi": Command("serve"),
-    "schema": Command("serve"),
-    "demo": Command("demo"),
-    "completion": Command("options"),
+    "openapi": "serve",
+    "schema": "serve",
+    "demo": "demo",
+    "completion": "options",
 }
-"""All commands, in the order of the help."""
+"""All commands, in the order of the help, with their modules. Each has a function of its name."""
+
+_VARIABLES = {"serve": "SRVSTAT_"}
+"""The prefix of the environment variables of a command's options."""
 
 
 def create_app(
-    commands: Mapping[str, Command | Group], *, name: str, help: str, **settings: Any
+    commands: Mapping[str, str | Group], *, name: str, help: str, **settings: Any
 ) -> typer.Typer:
     """Create an app that imports the module of a command when the command is used.
 
@@ -115,15 +110,14 @@ def show_help_without_command(ctx: typer.Context) -> None:
         raise typer.Exit(2)
 
 
-def _build_command(name: str, entry: Command | Group) -> Any:
+def _build_command(name: str, entry: str | Group) -> Any:
     if isinstance(entry, Group):
         app = create_app(entry.commands, name=name, help=entry.help, add_completion=False)
         app.callback(invoke_without_command=True)(show_help_without_command)
     else:
         app = typer.Typer(rich_markup_mode=None, add_completion=False)
-        module = import_module(f"srvstat.cli.{entry.module}")
-        function = getattr(module, name.replace("-", "_"))
-        app.command(name, cls=_Command)(flatten(function, entry.variables))
+        function = getattr(import_module(f"srvstat.cli.{entry}"), name.replace("-", "_"))
+        app.command(name, cls=_Command)(flatten(function, _VARIABLES.get(name, "")))
     return get_command(app)
 
 

@@ -4,7 +4,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -28,7 +28,7 @@ from srvstat.contract.requests import parse_range
 from srvstat.contract.responses import GAMES
 from srvstat.contract.time import Window, find_window
 from srvstat.documents.document import encode_rows, import_pyarrow
-from srvstat.documents.snapshot import DryRun
+from srvstat.documents.snapshot import BuildSummary, DryRun
 from srvstat.files.reading import STDIN
 from srvstat.files.writing import check_new_folder
 from srvstat.operations.answers import check_coverage
@@ -51,7 +51,7 @@ from srvstat.snapshot.write.dry_run import (
     run_dry,
     search_options,
 )
-from srvstat.snapshot.write.intake import Inputs, RejectLimit
+from srvstat.snapshot.write.intake import Inputs
 from srvstat.snapshot.write.update import update as update_snapshot
 from srvstat.sources.mapping import MappingOptions
 from srvstat.sources.registry import KINDS
@@ -80,28 +80,17 @@ def build(
     options.check_ending(output, *options.SNAPSHOT_ENDINGS)
     options.check_ending(rows.rejects, *options.NDJSON_ENDINGS)
     parsed = parse_sources(sources, output, rows.rejects)
-    instant = options.parse_instant_option("--as-of", as_of)
-    limit = rows.parse_limit()
+    inputs = replace(_add_limits(parsed.inputs, rows, as_of), allow_empty=allow_empty)
     if dry_run:
         others = {"allow_empty": allow_empty, "overwrite": overwrite, "quiet": quiet}
         given = {**vars(sources), "as_of": as_of, **vars(rows), **others}
-        return _show_dry_run(output, given, parsed, instant, limit)
+        return _show_dry_run(output, given, parsed._replace(inputs=inputs))
     started = time.monotonic()
-    with show_build_progress(parsed.inputs.observations, quiet=quiet) as progress:
-        inputs = replace(
-            parsed.inputs,
-            as_of=instant,
-            strict=rows.strict,
-            max_rejected=limit,
-            allow_empty=allow_empty,
-            progress=progress,
-        )
+    with show_build_progress(inputs.observations, quiet=quiet) as progress:
+        inputs = replace(inputs, progress=progress)
         summary = build_snapshot(output, inputs, rejects=rows.rejects, overwrite=overwrite)
     lines = format_build_summary(output, summary, time.monotonic() - started)
-    warnings = (*format_dropped_rows(summary), *summary.warnings)
-    report_summary(lines, warnings, quiet=quiet)
-    save_mapping(parsed)
-    return Outcome()
+    return _finish(parsed, lines, summary, quiet=quiet)
 
 
 def update(
@@ -124,18 +113,26 @@ def update(
     options.check_ending(rows.rejects, *options.NDJSON_ENDINGS)
     # New records alone are an update, too.
     parsed = parse_sources(sources, path, rows.rejects, needs_observations=sources.servers is None)
-    instant = options.parse_instant_option("--as-of", as_of)
-    limit = rows.parse_limit()
+    inputs = _add_limits(parsed.inputs, rows, as_of)
     started = time.monotonic()
-    with show_build_progress(parsed.inputs.observations, quiet=quiet) as progress:
-        inputs = replace(
-            parsed.inputs, as_of=instant, strict=rows.strict, max_rejected=limit, progress=progress
-        )
+    with show_build_progress(inputs.observations, quiet=quiet) as progress:
+        inputs = replace(inputs, progress=progress)
         summary = update_snapshot(path, inputs, rejects=rows.rejects)
     lines = format_update_summary(path, summary, time.monotonic() - started)
-    warnings = (*format_dropped_rows(summary.rows), *summary.rows.warnings)
-    report_summary(lines, warnings, quiet=quiet)
-    save_mapping(parsed)
+    return _finish(parsed, lines, summary.rows, quiet=quiet)
+
+
+def _add_limits(inputs: Inputs, rows: RejectOptions, as_of: str | None) -> Inputs:
+    instant = options.parse_instant_option("--as-of", as_of)
+    return replace(inputs, as_of=instant, strict=rows.strict, max_rejected=rows.parse_limit())
+
+
+def _finish(
+    sources: Sources, lines: Sequence[str], summary: BuildSummary, *, quiet: bool
+) -> Outcome:
+    """Report what was written, and save the mapping now that it has read the sources."""
+    report_summary(lines, (*format_dropped_rows(summary), *summary.warnings), quiet=quiet)
+    save_mapping(sources)
     return Outcome()
 
 
@@ -239,37 +236,19 @@ def _encode(
     return encode_rows(read_history(Question(snapshot, list(servers), window)), format)
 
 
-_NAMES_OF_SOURCES = ("servers", "observations", "query")
-
-
-def _show_dry_run(
-    output: str,
-    given: Mapping[str, Any],
-    sources: Sources,
-    instant: int | None,
-    limit: RejectLimit | None,
-) -> Outcome:
-    """Return the outcome of a dry run up to an instant, with a limit of rejected rows: a table.
+def _show_dry_run(output: str, given: Mapping[str, Any], sources: Sources) -> Outcome:
+    """Return the outcome of a dry run: a table.
 
     `given` are the options of the build, as the command line gives them.
 
     Raises SourceError for unusable sources, and if the build would be refused; the table is then
     on standard error.
     """
-    observations = sources.inputs.observations
-    with show_build_progress(observations, quiet=given["quiet"]) as progress:
-        inputs = replace(sources.inputs, as_of=instant, max_rejected=limit, progress=progress)
-
-        def attempt(changed: MappingOptions) -> DryRun:
-            return run_dry(
-                replace(
-                    inputs,
-                    observations=_change_mapping(observations, changed),
-                    uses_slugs=inputs.uses_slugs or changed.ids == "slug",
-                )
-            )
-
-        search = search_options(attempt, observations, sources.options)
+    inputs = sources.inputs
+    with show_build_progress(inputs.observations, quiet=given["quiet"]) as progress:
+        # Not strict, so that the table has all reasons.
+        inputs = replace(inputs, strict=False, progress=progress)
+        search = search_options(partial(_attempt, inputs), inputs.observations, sources.options)
     if isinstance(search.found, SourceError):
         raise _join_errors(search)
     found = _describe_dry_run(output, given, sources, search, search.found)
@@ -289,6 +268,17 @@ def _show_dry_run(
         raise SourceError(found.refusal)
     without = " without these options" if found.kept else ""
     raise SourceError(f"no observation would be kept{without}")
+
+
+def _attempt(inputs: Inputs, changed: MappingOptions) -> DryRun:
+    """Run dry with other options, which leave sources with a form of their own as they are."""
+    mapping = changed.build_mapping()
+    observations = [
+        source if KINDS[source.kind].is_fixed else replace(source, mapping=mapping)
+        for source in inputs.observations
+    ]
+    uses_slugs = inputs.uses_slugs or changed.ids == "slug"
+    return run_dry(replace(inputs, observations=observations, uses_slugs=uses_slugs))
 
 
 def _describe_dry_run(
@@ -314,18 +304,6 @@ def _describe_dry_run(
         advice=_list_advice(search, found, output if is_in_the_way else None),
         command=command,
     )
-
-
-def _change_mapping(sources: Sequence[Source], changed: MappingOptions) -> list[Source]:
-    """Return the sources with the mapping of other options, except those with a form of their own.
-
-    The given mapping stays if the options are those of the command line.
-    """
-    mapping = changed.build_mapping()
-    return [
-        source if KINDS[source.kind].is_fixed else replace(source, mapping=mapping)
-        for source in sources
-    ]
 
 
 def _join_errors(search: Search) -> SourceError:
@@ -363,32 +341,24 @@ def _build_command(
     output: str, inputs: Inputs, given: Mapping[str, Any], missing: Mapping[str, str | None]
 ) -> str:
     """Return the command with the given options, by parameter name, and the missing ones."""
-    values = {
-        _format_option(name): value
-        for name, value in given.items()
-        if name not in _NAMES_OF_SOURCES
-    } | {**missing}
-    words = ["srvstat", "snapshot", "build", output, *_list_sources(inputs, given)]
-    for option, value in values.items():
-        words += [option] if value is True else [option, value] if value else []
-    return shlex.join(words)
-
-
-def _list_sources(inputs: Inputs, given: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the words of the options that name sources."""
+    words = ["srvstat", "snapshot", "build", output]
     if inputs.servers is not None and given["servers"] is not None:
-        yield from ("--servers", _name_source(inputs.servers))
+        words += ["--servers", _name_source(inputs.servers)]
     named = [_name_source(each) for each in inputs.observations if not each.is_in_memory]
     for name in dict.fromkeys(named):
-        yield from ("--observations", name)
+        words += ["--observations", name]
     if given["query"] is not None:
-        yield from ("--query", "…")  # it may have a password
+        words += ["--query", "…"]  # it may have a password
+    others = {
+        f"--{name.rstrip('_').replace('_', '-')}": value
+        for name, value in given.items()
+        if name not in {"servers", "observations", "query"}
+    }
+    for option, value in {**others, **missing}.items():
+        words += [option] if value is True else [option, value] if value else []
+    return shlex.join(words)
 
 
 def _name_source(source: Source) -> str:
     """Return the name of a source on a command line. The title of a URL has no password."""
     return STDIN if source.name == STDIN else source.given_title
-
-
-def _format_option(name: str) -> str:
-    return f"--{name.rstrip('_').replace('_', '-')}"

@@ -162,12 +162,20 @@ def show_progress(
         yield advance
 
 
-def show(document: Any, form: Form, *, exit_code: int = 0, chart: Any = None) -> Outcome:
+def show(
+    document: Any,
+    form: Form,
+    *,
+    exit_code: int = 0,
+    chart: Any = None,
+    screen: "Screen | None" = None,
+) -> Outcome:
     """Return the outcome of a command that shows a document or an answer of the API.
 
     As JSON, `document` needs a method `to_json` or, if it is long, `iter_json`. As a table, it must
     have a renderer in `render/tables`, and in the forms of rows be a `RowDocument`. `chart` is a
-    `ChartDocument`, drawn above the table.
+    `ChartDocument`, drawn above the table. `screen` is given by a command that has fitted the chart
+    to it.
     """
     if form is Form.JSON:
         if hasattr(document, "iter_json"):
@@ -178,7 +186,7 @@ def show(document: Any, form: Form, *, exit_code: int = 0, chart: Any = None) ->
 
         is_terminal = os.isatty(STDOUT)
         return Outcome(encode_rows(document, form.value, for_terminal=is_terminal), exit_code)
-    return Outcome(list(_render_tables([document], chart)), exit_code)
+    return Outcome(list(_render_tables([document], chart, screen)), exit_code)
 
 
 def show_tables(documents: Iterable[Any]) -> Outcome:
@@ -186,7 +194,7 @@ def show_tables(documents: Iterable[Any]) -> Outcome:
 
     They are computed while they are written.
     """
-    return Outcome(_render_tables(documents, None))
+    return Outcome(_render_tables(documents))
 
 
 def create_screen() -> "Screen":
@@ -202,17 +210,19 @@ def create_screen() -> "Screen":
     )
 
 
-def count_chart_values() -> int:
+def count_chart_values(screen: "Screen") -> int:
     """Return how many values a chart shows side by side."""
     from srvstat.render.charts import count_values  # noqa: PLC0415 - see create_screen
 
-    return count_values(create_screen())
+    return count_values(screen)
 
 
-def _render_tables(documents: Iterable[Any], chart: Any) -> Iterator[bytes]:
+def _render_tables(
+    documents: Iterable[Any], chart: Any = None, screen: "Screen | None" = None
+) -> Iterator[bytes]:
     from srvstat.render.tables import render_table  # noqa: PLC0415 - see create_screen
 
-    screen = create_screen()
+    screen = screen or create_screen()
     blank_line = b""
     if chart is not None:
         from srvstat.render.charts import render_chart  # noqa: PLC0415 - only charts need it
