@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
 
-from srvstat.analysis import windows
+from srvstat.analysis import selection, windows
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import (
     aggregate_history,
@@ -20,15 +20,6 @@ from srvstat.analysis.history import (
 )
 from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours
-from srvstat.analysis.selection import (
-    TEXT_HELP,
-    FilterOptions,
-    MatchingServers,
-    NamedServers,
-    Question,
-    SelectedServers,
-    find_references,
-)
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.analysis.windows import check_server_count, divide_window
@@ -52,8 +43,10 @@ _MAX_LISTED = 10
 
 
 @dataclass(frozen=True)
-class _SearchOptions(FilterOptions):
-    text: Annotated[list[str] | None, Parameter(TEXT_HELP, "TEXT", is_argument=True)] = None
+class _SearchOptions(selection.FilterOptions):
+    text: Annotated[list[str] | None, Parameter(selection.TEXT_HELP, "TEXT", is_argument=True)] = (
+        None
+    )
 
 
 def servers(
@@ -81,7 +74,7 @@ def servers(
 
 
 def stats(
-    selected: SelectedServers,
+    selected: selection.SelectedServers,
     window: windows.WindowQuery,
     figures: FigureOptions,
     form: FormOptions,
@@ -131,7 +124,9 @@ def top(
     with options.open_chosen(snapshot) as file:
         interval = windows.choose_window(file, window)
         report_missing_data(file, interval, zone=window.tz)
-        question = Question(file, MatchingServers(file, filters), interval, zone)
+        question = selection.Question(
+            file, selection.MatchingServers(file, filters), interval, zone
+        )
         found = rank_servers(question, by, limit or 0, figures)
         if not found.server_count:
             report_no_match(file, filters)
@@ -139,7 +134,7 @@ def top(
 
 
 def growth(
-    named: NamedServers,
+    named: selection.NamedServers,
     window: windows.WindowQuery,
     form: FormOptions,
     step: Annotated[
@@ -158,7 +153,7 @@ def growth(
 
 
 def peak_hours(
-    named: NamedServers,
+    named: selection.NamedServers,
     window: windows.WindowQuery,
     form: FormOptions,
     snapshot: options.SnapshotOption = None,
@@ -175,10 +170,10 @@ def peak_hours(
 
 def _answer(
     snapshot: str | None,
-    named: NamedServers,
+    named: selection.NamedServers,
     window: windows.WindowQuery,
     form: FormOptions,
-    compute: Callable[[Question], Document],
+    compute: Callable[[selection.Question], Document],
 ) -> Outcome:
     """Answer a question with one document, which a chart shows too."""
     chosen = form.choose()
@@ -212,7 +207,7 @@ class StepOptions:
 
 
 def history(
-    named: NamedServers,
+    named: selection.NamedServers,
     window: windows.WindowQuery,
     form: FormOptions,
     steps: StepOptions,
@@ -264,7 +259,7 @@ def _close_after(pieces: Iterable[bytes], resources: ExitStack) -> Iterator[byte
 
 
 def integrity(
-    selected: SelectedServers,
+    selected: selection.SelectedServers,
     window: windows.LongWindowQuery,
     form: RowForm,
     snapshot: options.SnapshotOption = None,
@@ -286,10 +281,10 @@ def integrity(
 @contextmanager
 def open_question(
     snapshot: str | None,
-    named: NamedServers,
+    named: selection.NamedServers,
     window: windows.WindowQuery,
     plan: "Plan | None" = None,
-) -> Iterator[Question]:
+) -> Iterator[selection.Question]:
     """Open the snapshot, and find the servers and the window of a question.
 
     Reports on standard error what the window lacks, and that no server matches a filter. A plan
@@ -304,16 +299,16 @@ def open_question(
         interval, zone = windows.choose_window(file, window), windows.find_zone(window.tz)
         if plan is not None:
             plan.check_history(interval, file.as_of)
-        if isinstance(named, SelectedServers) and named.all:
+        if isinstance(named, selection.SelectedServers) and named.all:
             report_missing_data(file, interval, zone=window.tz)
-            matches = MatchingServers(file, named)
+            matches = selection.MatchingServers(file, named)
             if next(iter(matches), None) is None:
                 report_no_match(file, named)
-            yield Question(file, matches, interval, zone)
+            yield selection.Question(file, matches, interval, zone)
         else:
-            found = find_references(file, references)
+            found = selection.find_references(file, references)
             report_missing_data(file, interval, found, window.tz)
-            yield Question(file, found, interval, zone)
+            yield selection.Question(file, found, interval, zone)
 
 
 def _list_drawn(found: Iterable[ServerRow]) -> list[ServerRow]:

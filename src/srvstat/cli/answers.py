@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 from srvstat.analysis.parameters import By, Parameter
 from srvstat.cli import options, output
 from srvstat.cli.output import ChartForm, Form, Outcome, PlainForm, encode_line, report, show
+from srvstat.contract import requests
 from srvstat.contract.errors import ApiError, ParameterError, SourceError
-from srvstat.contract.requests import (
-    MAX_BODY_BYTES,
-    CompareRequest,
-    ServerReference,
-    build_compare_request,
-    build_server_reference,
-    parse_compare_request,
-)
-from srvstat.contract.responses import CompareResponse, ErrorResponse, Response, ServerResponse
+from srvstat.contract.requests import MAX_BODY_BYTES, CompareRequest, parse_compare_request
+from srvstat.contract.responses import CompareResponse, ErrorResponse, Response
 from srvstat.contract.time import find_window
 from srvstat.files.reading import open_input, split_lines
 from srvstat.operations import answers as operations
@@ -26,7 +20,6 @@ from srvstat.snapshot.read.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from srvstat.documents.analysis import Comparison, StepTable
-    from srvstat.documents.snapshot import ServerTable
     from srvstat.documents.support import Explanation
     from srvstat.operations.access import Plan
 
@@ -62,11 +55,20 @@ def get(
     chosen = form.choose()
     instant = options.parse_instant_option("--at", at)
     plan = customer.find_plan()
-    request = build_server_reference(identifier, by=by)
+    request = requests.build_server_reference(identifier, by=by)
     if plan is not None:
         plan.check_request(request)
+    # Importing what only tables need takes 3 ms, and 40 ms with Rich.
     with _open_snapshot(snapshot, instant) as file:
-        return show(_get(file, request, chosen, instant, explain=explain), chosen)
+        if explain:
+            from srvstat.support.explain import explain_server  # noqa: PLC0415 - see above
+
+            return show(explain_server(file, request, instant), chosen)
+        if chosen is Form.JSON:
+            return show(operations.get_server(file, request), chosen)
+        from srvstat.analysis.servers import describe_server  # noqa: PLC0415 - see above
+
+        return show(describe_server(file, request, at=instant), chosen)
 
 
 def compare(
@@ -113,7 +115,7 @@ def compare(
     if batch is not None:
         return Outcome(_answer_batch(batch, snapshot, instant, plan))
     if request is None:
-        asked = build_compare_request(identifiers or [], by=by, range=range)
+        asked = requests.build_compare_request(identifiers or [], by=by, range=range)
     else:
         with _open_requests(request) as opened:
             asked = parse_compare_request(opened.read(MAX_BODY_BYTES + 1))
@@ -128,31 +130,16 @@ def compare(
         return show(answer, chosen, chart=chart, screen=screen)
 
 
-def _get(
-    snapshot: Snapshot, request: ServerReference, form: Form, at: int | None, *, explain: bool
-) -> "ServerResponse | ServerTable | Explanation":
-    # Importing what only tables need takes 3 ms, and 40 ms with Rich.
-    if explain:
-        from srvstat.support.explain import explain_server  # noqa: PLC0415 - see above
-
-        return explain_server(snapshot, request, at)
-    if form is Form.JSON:
-        return operations.get_server(snapshot, request)
-    from srvstat.analysis.servers import describe_server  # noqa: PLC0415 - see above
-
-    return describe_server(snapshot, request, at=at)
-
-
 def _compare(
     snapshot: Snapshot, request: CompareRequest, form: Form, at: int | None, *, explain: bool
 ) -> "CompareResponse | Comparison | Explanation":
     if explain:
-        from srvstat.support.explain import explain_comparison  # noqa: PLC0415 - see _get
+        from srvstat.support.explain import explain_comparison  # noqa: PLC0415 - see get
 
         return explain_comparison(snapshot, request, at)
     if form is Form.JSON:
         return operations.compare(snapshot, request, at=at)
-    from srvstat.analysis.servers import describe_comparison  # noqa: PLC0415 - see _get
+    from srvstat.analysis.servers import describe_comparison  # noqa: PLC0415 - see get
 
     return describe_comparison(snapshot, request, at=at)
 
@@ -161,9 +148,9 @@ def _compute_chart(
     snapshot: Snapshot, request: CompareRequest, at: int | None, most: int
 ) -> "StepTable":
     """Return the averages of the window in at most this many steps."""
-    from srvstat.analysis.history import compute_step_chart  # noqa: PLC0415 - see _get
-    from srvstat.analysis.selection import Question  # noqa: PLC0415 - see _get
-    from srvstat.documents.analysis import HistoryQuery  # noqa: PLC0415 - see _get
+    from srvstat.analysis.history import compute_step_chart  # noqa: PLC0415 - see get
+    from srvstat.analysis.selection import Question  # noqa: PLC0415 - see get
+    from srvstat.documents.analysis import HistoryQuery  # noqa: PLC0415 - see get
 
     servers = operations.resolve_servers(snapshot, request.servers)
     window = find_window(request.range, snapshot.as_of if at is None else at)

@@ -57,8 +57,7 @@ COMMANDS: Mapping[str, str | Group] = {
     "fleet": "fleet",
     "serve": "serve",
     "access": Group(
-        "Create keys and check an access file.",
-        {"new-key": "serve", "check": "serve"},
+        "Create keys and check an access file.", {"new-key": "serve", "check": "serve"}
     ),
     "openapi": "serve",
     "schema": "serve",

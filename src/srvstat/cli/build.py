@@ -32,13 +32,7 @@ from srvstat.documents.snapshot import BuildSummary, DryRun
 from srvstat.files.reading import STDIN
 from srvstat.files.writing import check_new_folder
 from srvstat.operations.answers import check_coverage
-from srvstat.render.summary import (
-    format_build_summary,
-    format_bundle_summary,
-    format_dropped_rows,
-    format_export_summary,
-    format_update_summary,
-)
+from srvstat.render import summary
 from srvstat.render.text import format_count
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
@@ -88,9 +82,9 @@ def build(
     started = time.monotonic()
     with show_build_progress(inputs.observations, quiet=quiet) as progress:
         inputs = replace(inputs, progress=progress)
-        summary = build_snapshot(output, inputs, rejects=rows.rejects, overwrite=overwrite)
-    lines = format_build_summary(output, summary, time.monotonic() - started)
-    return _finish(parsed, lines, summary, quiet=quiet)
+        built = build_snapshot(output, inputs, rejects=rows.rejects, overwrite=overwrite)
+    lines = summary.format_build_summary(output, built, time.monotonic() - started)
+    return _finish(parsed, lines, built, quiet=quiet)
 
 
 def update(
@@ -117,9 +111,9 @@ def update(
     started = time.monotonic()
     with show_build_progress(inputs.observations, quiet=quiet) as progress:
         inputs = replace(inputs, progress=progress)
-        summary = update_snapshot(path, inputs, rejects=rows.rejects)
-    lines = format_update_summary(path, summary, time.monotonic() - started)
-    return _finish(parsed, lines, summary.rows, quiet=quiet)
+        updated = update_snapshot(path, inputs, rejects=rows.rejects)
+    lines = summary.format_update_summary(path, updated, time.monotonic() - started)
+    return _finish(parsed, lines, updated.rows, quiet=quiet)
 
 
 def _add_limits(inputs: Inputs, rows: RejectOptions, as_of: str | None) -> Inputs:
@@ -127,11 +121,9 @@ def _add_limits(inputs: Inputs, rows: RejectOptions, as_of: str | None) -> Input
     return replace(inputs, as_of=instant, strict=rows.strict, max_rejected=rows.parse_limit())
 
 
-def _finish(
-    sources: Sources, lines: Sequence[str], summary: BuildSummary, *, quiet: bool
-) -> Outcome:
+def _finish(sources: Sources, lines: Sequence[str], read: BuildSummary, *, quiet: bool) -> Outcome:
     """Report what was written, and save the mapping now that it has read the sources."""
-    report_summary(lines, (*format_dropped_rows(summary), *summary.warnings), quiet=quiet)
+    report_summary(lines, (*summary.format_dropped_rows(read), *read.warnings), quiet=quiet)
     save_mapping(sources)
     return Outcome()
 
@@ -184,10 +176,10 @@ def bundle(
         check_coverage(parent, find_window(longest, parent.as_of))
         servers = find_references(parent, references)
         with allow_cleanup():
-            summary = write_bundle(
+            written = write_bundle(
                 output, parent, servers, longest, redact=redact, overwrite=overwrite
             )
-    report(*format_bundle_summary(output, summary))
+    report(*summary.format_bundle_summary(output, written))
     return Outcome()
 
 
@@ -220,10 +212,10 @@ def export(
             chosen = find_references(file, references)
             servers = chosen.__iter__
         with allow_cleanup():
-            summary = write_export(
+            written = write_export(
                 output, file, servers, partial(_encode, file, format), format=format
             )
-    report(*format_export_summary(output, summary))
+    report(*summary.format_export_summary(output, written))
     return Outcome()
 
 

@@ -6,14 +6,7 @@ from contextlib import closing, suppress
 from difflib import get_close_matches
 from itertools import islice, product
 
-from srvstat.analysis.selection import (
-    FilterOptions,
-    Name,
-    UnknownNameError,
-    build_references,
-    count_record_values,
-    list_names,
-)
+from srvstat.analysis import selection
 from srvstat.cli.output import report
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, InvalidRequestError, SrvstatError
@@ -48,14 +41,15 @@ def find_hint(
     """
     if isinstance(error, UnknownServerError):
         return _suggest(paths, error.reference.identifier, error.reference.by)
-    if isinstance(error, UnknownNameError):
+    if isinstance(error, selection.UnknownNameError):
         return _suggest(paths, error.name, "id")
     if isinstance(error, InvalidRequestError):
         # The request is invalid, whatever the state of the snapshot.
         with suppress(SrvstatError):
-            references = build_references(identifiers, by)
-            names = [one.text for one in references if isinstance(one, Name) and not one.reference]
-            return _suggest(paths, names[0], "id") if names else ""
+            references = selection.build_references(identifiers, by)
+            names = [one for one in references if isinstance(one, selection.Name)]
+            unknown = [one.text for one in names if not one.reference]
+            return _suggest(paths, unknown[0], "id") if unknown else ""
     return ""
 
 
@@ -131,7 +125,7 @@ def _search_servers(
     snapshot: Snapshot, text: str
 ) -> tuple[list[ServerRow], list[ServerRow], list[ServerRow]]:
     """Return the first servers with a name, that `servers` finds for it, and with similar names."""
-    wanted = FilterOptions([text])
+    wanted = selection.FilterOptions([text])
     spelled = " ".join(text.split()).casefold()
     named: list[ServerRow] = []
     matching: list[ServerRow] = []
@@ -139,7 +133,7 @@ def _search_servers(
     compared = 0
     with snapshot.convert_decode_errors("the servers"):
         for server in islice(snapshot.iter_servers(), _MAX_SEARCHED_SERVERS):
-            is_named = spelled in map(str.casefold, list_names(server))
+            is_named = spelled in map(str.casefold, selection.list_names(server))
             if is_named and len(named) < _MAX_SUGGESTED:
                 named.append(server)
             is_open = len(text) >= _LEAST_SEARCHED and len(matching) < _MAX_SUGGESTED
@@ -152,7 +146,7 @@ def _search_servers(
     return named, matching, [names[name] for name in get_close_matches(text.casefold(), names)]
 
 
-def report_no_match(snapshot: Snapshot, wanted: FilterOptions) -> None:
+def report_no_match(snapshot: Snapshot, wanted: selection.FilterOptions) -> None:
     """Say on standard error that no server matches a filter, and what exists if a value does not.
 
     Raises SnapshotError.
@@ -160,7 +154,7 @@ def report_no_match(snapshot: Snapshot, wanted: FilterOptions) -> None:
     if wanted.game is None and wanted.region is None and not wanted.tags:
         report("note: no server matches")
         return
-    values = count_record_values(snapshot)
+    values = selection.count_record_values(snapshot)
     unknown = [
         f"note: --{name}: no server has {wire.quote_value(value)}; {_list_values(name, counts)}"
         for name, given, counts in (

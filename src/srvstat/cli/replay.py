@@ -13,7 +13,7 @@ from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
 from srvstat.contract.time import DAY_MS
 from srvstat.documents.support import Replay
 from srvstat.files.reading import STDIN
-from srvstat.operations.access import Access, Plan, read_access
+from srvstat.operations.access import read_access
 from srvstat.render.text import format_count, format_time
 from srvstat.support.comparing import EXACT
 from srvstat.support.replay import AtRule, ReplaySettings, read_recording
@@ -123,8 +123,11 @@ def replay(
         raise ParameterError("{within} needs {at} search")
     within = comparison.parse_within()
     tolerance = comparison.parse_tolerance()
-    known_plan, known_access = _read_access(plan, access)
-    settings = ReplaySettings(rule, within, tolerance, known_plan, known_access, explain)
+    if plan is not None and access is None:
+        raise ParameterError("{plan} needs {access}, the file with the plan")
+    permissions = None if access is None else read_access(access)
+    customer = None if plan is None or permissions is None else permissions.get_plan(plan)
+    settings = ReplaySettings(rule, within, tolerance, customer, permissions, explain)
     exchanges = chain.from_iterable(map(read_recording, recordings))
     first = list(islice(exchanges, 1))  # a missing recording is reported before the snapshot
     with options.open_chosen(snapshot) as file:
@@ -132,19 +135,6 @@ def replay(
     _warn_of_later_instants(document, rule)
     is_different = document.counts.differs > 0 or document.counts.unreadable > 0
     return show(document, chosen, exit_code=DifferenceError.exit_code if is_different else 0)
-
-
-def _read_access(plan: str | None, access: str | None) -> tuple[Plan | None, Access | None]:
-    """Return the plan of --plan and the file of --access, which may be used alone.
-
-    Raises UsageError, SourceError.
-    """
-    if access is None:
-        if plan is not None:
-            raise ParameterError("{plan} needs {access}, the file with the plan")
-        return None, None
-    permissions = read_access(access)
-    return None if plan is None else permissions.get_plan(plan), permissions
 
 
 def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:

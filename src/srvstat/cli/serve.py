@@ -19,7 +19,7 @@ from srvstat.contract.http import read_openapi
 from srvstat.contract.wire import MAX_SAFE_INTEGER, quote_value
 from srvstat.documents import load_documents
 from srvstat.documents.support import AccessCheck, PlanPermissions
-from srvstat.operations.access import Access, add_key, generate_key, read_access
+from srvstat.operations.access import add_key, generate_key, read_access
 from srvstat.render.text import escape_text
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ _DEFAULT_SEED = 1
 
 _TIME = "([0-9]{1,6}(?:[.][0-9]{1,3})?)(ms|s)"
 _DELAY = re.compile(rf"{_TIME}(?:[.][.]{_TIME})?")
+_PER_SECOND = {"ms": 1_000, "s": 1}
 _SHARE = re.compile("([0-9]{1,3}(?:[.][0-9]{1,3})?)%")
 _FIRST_DESCRIPTOR = 3
 
@@ -218,8 +219,10 @@ def _describe_service(settings: Settings, address: str) -> bytes:
         lines.append(f"explore page at {escape_text(address)}/")
     if settings.access is None:
         lines.append("without --access, any key is valid, and only this machine can connect")
-    if settings.cors:
-        lines.append(_describe_origins(settings.cors))
+    if EVERY_ORIGIN in settings.cors:
+        lines.append("any web page that is open in a browser on this machine can call the API")
+    elif settings.cors:
+        lines.append(f"web pages of {', '.join(settings.cors)} can call the API")
     if rehearsed := describe_rehearsal(settings.rehearsal):
         lines.append(f"rehearses failures, not for production: {rehearsed}")
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
@@ -280,13 +283,6 @@ def _check_origin(value: str) -> None:
         )
 
 
-def _describe_origins(origins: tuple[str, ...]) -> str:
-    """Return the line at the start of a service that says which pages may call it."""
-    if EVERY_ORIGIN in origins:
-        return "any web page that is open in a browser on this machine can call the API"
-    return f"web pages of {', '.join(origins)} can call the API"
-
-
 def describe_rehearsal(settings: RehearsalSettings) -> str:
     """Return the options of settings, as for a command line; empty if they rehearse nothing."""
     parts = []
@@ -312,8 +308,8 @@ def _parse_delay(text: str) -> tuple[float, float] | None:
         raise ParameterError(
             "{delay}: {value} is not a time; write 200ms, 1.5s or 50ms..2s", value=quote_value(text)
         )
-    shortest = _compute_seconds(found[1], found[2])
-    longest = _compute_seconds(found[3], found[4]) if found[3] else shortest
+    shortest = float(found[1]) / _PER_SECOND[found[2]]
+    longest = float(found[3]) / _PER_SECOND[found[4]] if found[3] else shortest
     if longest > MAX_DELAY_SECONDS:
         raise ParameterError(
             f"{{delay}}: {{value}} is too long; at most {MAX_DELAY_SECONDS}s, so that the answer"
@@ -325,10 +321,6 @@ def _parse_delay(text: str) -> tuple[float, float] | None:
             "{delay}: {value} begins with the longer time; swap the two", value=quote_value(text)
         )
     return (shortest, longest) if longest else None
-
-
-def _compute_seconds(number: str, unit: str) -> float:
-    return float(number) / (1_000 if unit == "ms" else 1)
 
 
 def _parse_share(name: str, text: str | None) -> float:
@@ -389,24 +381,12 @@ def check(form: PlainForm, access: Annotated[str, ACCESS] = _ACCESS_FILE) -> Out
 
     Example: srvstat access check --access access.toml
     """
-    return show(summarize_access(read_access(access)), form.choose())
-
-
-def summarize_access(access: Access) -> AccessCheck:
-    """Return what each plan of an access file allows, in the order of the file."""
-    keys = Counter(plan.name for plan in access.keys.values())
-    plans = tuple(
-        PlanPermissions(
-            name=plan.name,
-            operations=plan.operations,
-            ranges=plan.ranges,
-            raw_history_days=plan.raw_history_days,
-            requests_per_minute=plan.requests_per_minute,
-            keys=keys[plan.name],
-        )
-        for plan in access.plans.values()
-    )
-    return AccessCheck(plans=plans, keys=len(access.keys))
+    found = read_access(access)
+    keys = Counter(plan.name for plan in found.keys.values())
+    plans = [
+        PlanPermissions(**plan.model_dump(), keys=keys[name]) for name, plan in found.plans.items()
+    ]
+    return show(AccessCheck(plans=tuple(plans), keys=keys.total()), form.choose())
 
 
 def schema(

@@ -3,8 +3,8 @@
 import re
 from typing import Annotated
 
+from srvstat.analysis import selection
 from srvstat.analysis.parameters import Parameter
-from srvstat.analysis.selection import FilterOptions, Name, NamedServers, Reference, find_references
 from srvstat.analysis.servers import describe_snapshot
 from srvstat.cli import options
 from srvstat.cli.hints import report_no_match
@@ -18,7 +18,7 @@ from srvstat.support.diff import compare_snapshots
 
 
 def info(
-    filters: FilterOptions,
+    filters: selection.FilterOptions,
     form: PlainForm,
     path: options.PathArgument = None,
     limit: options.LimitOption = None,
@@ -78,7 +78,7 @@ def _parse_root(text: str | None) -> str | None:
 def diff(
     old: Annotated[str, Parameter("The earlier snapshot.", "OLD", is_argument=True)],
     new: Annotated[str, Parameter("The later snapshot.", "NEW", is_argument=True)],
-    named: NamedServers,
+    named: selection.NamedServers,
     form: PlainForm,
     at: Annotated[
         options.AtOption,
@@ -104,13 +104,13 @@ def diff(
     return show(found, chosen, exit_code=0 if found.is_empty else DifferenceError.exit_code)
 
 
-def _find_reference(old: Snapshot, new: Snapshot, wanted: Reference) -> ServerReference:
+def _find_reference(old: Snapshot, new: Snapshot, wanted: selection.Reference) -> ServerReference:
     """Return what names a server in both snapshots; a name is that of a server in the later one."""
-    if not isinstance(wanted, Name):
+    if not isinstance(wanted, selection.Name):
         return wanted
     if wanted.reference and any(file.has_identifier("id", wanted.text) for file in (old, new)):
         return wanted.reference
-    (server,) = find_references(new, [wanted])
+    (server,) = selection.find_references(new, [wanted])
     return build_server_reference(server.id, by="id")
 
 
