@@ -311,7 +311,10 @@ MANIFESTS: dict[str, tuple[Callable[[Any], object], str]] = {
     "another order": (lambda value: value["shards"].reverse(), OF_SHARDS),
     "other servers": (lambda value: value.update(servers=9), OF_SHARDS),
     "other observations": (lambda value: value.update(observations=9), OF_SHARDS),
-    "a lone surrogate": (lambda value: value.update(sources=["\ud800"]), "a lone surrogate"),
+    "a lone surrogate": (
+        lambda value: value.update(sources=["\ud800"]),
+        "'utf-8' codec can't encode character '\\ud800'",
+    ),
 }
 
 

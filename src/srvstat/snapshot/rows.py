@@ -186,11 +186,10 @@ def find_observed_span(holders: Collection[ServerRow | FileRow]) -> tuple[int | 
 
 def _list_kinds(row_type: type[tuple[Any, ...]]) -> frozenset[tuple[type, ...]]:
     """Return all combinations of types that the annotations of a row allow."""
-    return frozenset(product(*map(_list_types, row_type.__annotations__.values())))
-
-
-def _list_types(annotation: Any) -> tuple[type, ...]:
-    return (str,) if annotation is Game else get_args(annotation) or (annotation,)
+    annotations = row_type.__annotations__.values()
+    return frozenset(
+        product(*((str,) if each is Game else get_args(each) or (each,) for each in annotations))
+    )
 
 
 # Computed once: comparing a row with its annotations would take three times as long.

@@ -219,7 +219,9 @@ class SnapshotFile(SnapshotBase):
 
     def _find_servers(self, references: Sequence[Reference]) -> list[rows.ServerRow | None]:
         """Return the server of each reference, read with one statement."""
-        self._limit_memory()
+        if self._kept > _MAX_BYTES_KEPT // self.connection.sharing:
+            self._servers.clear()
+            self._kept = 0
         found = {reference: self._servers.get(reference) for reference in references}
         entries = {
             reference: self._find_entries(*reference)
@@ -254,12 +256,6 @@ class SnapshotFile(SnapshotBase):
                 self._servers[reference] = server
                 return server
         return None
-
-    def _limit_memory(self) -> None:
-        """Remove all servers from memory once they take too much of it."""
-        if self._kept > _MAX_BYTES_KEPT // self.connection.sharing:
-            self._servers.clear()
-            self._kept = 0
 
     def iter_servers(self) -> Iterator[rows.ServerRow]:
         """Yield all servers in the order of their ids."""

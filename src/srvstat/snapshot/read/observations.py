@@ -103,9 +103,10 @@ class WindowFigures:
     @property
     def growth(self) -> Growth:
         """The last observation minus the first."""
-        if self.first is None or self.last is None or self.count == 1:
+        if not len(self.distances):
             return Growth(None, None)
-        return compute_growth(self.first, self.last)
+        first, last = self.observations.players[[0, -1]].tolist()
+        return compute_growth(first, last)
 
     @property
     def peak(self) -> Extreme | None:

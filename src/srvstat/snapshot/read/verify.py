@@ -3,7 +3,7 @@
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from itertools import islice
+from itertools import chain, islice
 
 from srvstat.contract.time import DAY_MS, DAYS, find_window
 from srvstat.documents.snapshot import Verification
@@ -48,10 +48,8 @@ class SpotCheck:
 
 def _find_next(file: SnapshotFile, last: str) -> str | None:
     """Return the unverified id of the server after another, or else of the first one."""
-    for start in (f"{last}\0", ""):
-        for found in file.iter_identifiers("id", start):
-            return found
-    return None
+    following = file.iter_identifiers("id", f"{last}\0")
+    return next(chain(following, file.iter_identifiers("id")), None)
 
 
 def _check_server(file: SnapshotFile, server_id: str, as_of: int) -> None:

@@ -17,22 +17,10 @@ from srvstat.documents.snapshot import BuildSummary
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import STDIN
 from srvstat.files.writing import atomic_write, check_name
-from srvstat.snapshot import blocks
+from srvstat.snapshot import blocks, rows
 from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
 from srvstat.snapshot.read.file import SnapshotFile, open_file, read_texts
 from srvstat.snapshot.read.verify import check_chain, check_written
-from srvstat.snapshot.rows import (
-    APPLICATION_ID,
-    FORMAT_VERSION,
-    Block,
-    Bucket,
-    FileRow,
-    ServerRow,
-    describe_servers,
-    find_observed_span,
-    read_block_ends,
-    read_schema,
-)
 from srvstat.snapshot.write import refusals
 from srvstat.snapshot.write.intake import Inputs, Intake
 from srvstat.snapshot.write.roster import (
@@ -69,7 +57,7 @@ class Stored(NamedTuple):
     `first_blocks` has the number of the first block that was stored, by the id of its server.
     """
 
-    servers: Sequence[ServerRow]
+    servers: Sequence[rows.ServerRow]
     first_blocks: Mapping[str, int]
     kept: int
 
@@ -105,7 +93,7 @@ def _fill_draft(
     intake: Intake,
     write_rejects: refusals.WriteRejects,
     names: Sequence[str] | None = None,
-) -> tuple[BuildSummary, FileRow]:
+) -> tuple[BuildSummary, rows.FileRow]:
     """Fill a new database file from the sources; return a summary and the row of the file.
 
     `names` are those that the file stores, by default the names of the sources.
@@ -114,8 +102,10 @@ def _fill_draft(
     """
     create_tables(connection)
     stored = read_rows(intake, partial(store, connection, intake), write_rejects)
-    _, last = find_observed_span(stored.servers)
-    file_row = FileRow(as_of=refusals.check_rows(intake, last), is_open=int(intake.roster.is_open))
+    _, last = rows.find_observed_span(stored.servers)
+    file_row = rows.FileRow(
+        as_of=refusals.check_rows(intake, last), is_open=int(intake.roster.is_open)
+    )
     return finish_draft(connection, intake, stored, file_row, names)
 
 
@@ -154,7 +144,7 @@ def store(
     connection: sqlite3.Connection,
     intake: Intake,
     old: SnapshotFile | None = None,
-    before: Mapping[str, ServerRow] = MappingProxyType({}),
+    before: Mapping[str, rows.ServerRow] = MappingProxyType({}),
 ) -> Stored:
     """Store each block that the staged observations change, server by server.
 
@@ -164,7 +154,7 @@ def store(
     Raises SnapshotError.
     """
     put = partial(put_block, connection)
-    servers: list[ServerRow] = []
+    servers: list[rows.ServerRow] = []
     first_blocks: dict[str, int] = {}
     kept = reported = 0
     for server_id, number in intake.roster.server_keys.items():
@@ -192,14 +182,14 @@ def store(
 
 
 def _read_changed_blocks(
-    old: SnapshotFile, server: ServerRow, first: int
+    old: SnapshotFile, server: rows.ServerRow, first: int
 ) -> tuple[blocks.Observations, blocks.Kept]:
     """Return a server's observations from the block on to which an instant belongs.
 
     Also returns what to keep of the blocks before it.
     """
     with old.convert_decode_errors(f"the observations of {server.title}"):
-        ends = read_block_ends(server)
+        ends = rows.read_block_ends(server)
         number = min(bisect_left(ends, first), len(ends) - 1)
         changed = [*old.iter_blocks(server, number, has_counts=True)]
         observations = blocks.join([*blocks.decode_blocks(server, changed)])
@@ -210,9 +200,9 @@ def finish_draft(
     connection: sqlite3.Connection,
     intake: Intake,
     stored: Stored,
-    file_row: FileRow,
+    file_row: rows.FileRow,
     names: Sequence[str] | None = None,
-) -> tuple[BuildSummary, FileRow]:
+) -> tuple[BuildSummary, rows.FileRow]:
     """Store the servers and the row of the file; return a summary and that row.
 
     `file_row` has the as-of time, and what the file says about earlier sources.
@@ -261,7 +251,7 @@ _SETTINGS = """
 """
 
 
-_PUT_BLOCK = f"REPLACE INTO blocks VALUES ({', '.join('?' * len(Block._fields))})"  # noqa: S608 - our own names
+_PUT_BLOCK = f"REPLACE INTO blocks VALUES ({', '.join('?' * len(rows.Block._fields))})"  # noqa: S608 - our own names
 
 
 def apply_settings(connection: sqlite3.Connection) -> None:
@@ -272,27 +262,27 @@ def apply_settings(connection: sqlite3.Connection) -> None:
 def create_tables(connection: sqlite3.Connection) -> None:
     """Create the tables of a snapshot in a new database."""
     apply_settings(connection)
-    connection.executescript(read_schema())
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+    connection.executescript(rows.read_schema())
+    connection.execute(f"PRAGMA application_id = {rows.APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {rows.FORMAT_VERSION}")
 
 
-def put_block(connection: sqlite3.Connection, block: Block) -> None:
+def put_block(connection: sqlite3.Connection, block: rows.Block) -> None:
     """Add or replace a block of a snapshot."""
     connection.execute(_PUT_BLOCK, block)
 
 
 def store_servers(
-    connection: sqlite3.Connection, rows: Sequence[ServerRow], file_row: FileRow
-) -> FileRow:
+    connection: sqlite3.Connection, servers: Sequence[rows.ServerRow], file_row: rows.FileRow
+) -> rows.FileRow:
     """Replace the servers, their directory and the row of the file, and commit.
 
     `file_row` has the columns about its sources; returns the row as stored.
     """
-    sealed, directory = describe_servers(file_row, rows)
+    sealed, directory = rows.describe_servers(file_row, servers)
     database = sqlite_utils.Database(connection, execute_plugins=False)
-    stored: dict[str, Sequence[ServerRow | Bucket | FileRow]] = {
-        "servers": rows,
+    stored: dict[str, Sequence[rows.ServerRow | rows.Bucket | rows.FileRow]] = {
+        "servers": servers,
         "directory": directory,
         "snapshot": [sealed],
     }
@@ -302,9 +292,6 @@ def store_servers(
         table.insert_all(row._asdict() for row in of_table)
     connection.commit()
     return sealed
-
-
-_COUNTER_AT, _COUNTER_BYTES = 24, 4
 
 
 @contextmanager
@@ -323,7 +310,7 @@ def open_draft(output: str, draft: str) -> Iterator[sqlite3.Connection]:
 
 
 def check_draft(
-    output: str, draft: str, row: FileRow, first_blocks: Mapping[str, int] | None = None
+    output: str, draft: str, row: rows.FileRow, first_blocks: Mapping[str, int] | None = None
 ) -> None:
     """Read back a draft, with the given row of the file, before it becomes the output.
 
@@ -355,7 +342,7 @@ def check_draft(
 def _read_change_counter(path: str) -> bytes:
     """Return the counter in the first page of a database, which each change rewrites."""
     with open(path, "rb") as file:
-        return file.read(_COUNTER_AT + _COUNTER_BYTES)[_COUNTER_AT:]
+        return file.read(28)[24:]
 
 
 def check_journal(output: str) -> None:
@@ -430,7 +417,7 @@ class Shard(NamedTuple):
     sources: Sequence[str]
 
 
-def build_shard(shard: Shard, report: Callable[[int], None]) -> FileRow:
+def build_shard(shard: Shard, report: Callable[[int], None]) -> rows.FileRow:
     """Build a shard like a snapshot of its servers, and return the row of the file.
 
     `report` is called with numbers of rows just processed; each is read, then stored.
@@ -448,7 +435,7 @@ def build_shard(shard: Shard, report: Callable[[int], None]) -> FileRow:
                 as_of=shard.as_of,
                 strict=True,
                 allow_empty=True,
-                progress=lambda _step, _bytes, rows: report(rows),
+                progress=lambda _step, _bytes, count: report(count),
             )
             intake = Intake(connection, Roster(shard.records), inputs)
             _, row = _fill_draft(connection, intake, refusals.discard_rejects, shard.sources)

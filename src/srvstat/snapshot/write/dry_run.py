@@ -150,20 +150,18 @@ def _group_reasons(
         text = _KEPT_COUNT.sub(r"\1 another count", reason.text)
         rows[text, reason.is_rejected] += reason.rows
         firsts.setdefault(text, reason)
+        if reason.first:
+            examples.setdefault(text, [(reason.first, "")])
     return [
         DroppedRows(
             text,
             count,
             is_rejected,
-            examples.get(text) or _build_example(firsts[text].first),
+            examples.get(text, []),
             refusals.find_remedy([firsts[text]]),
         )
         for (text, is_rejected), count in rows.most_common()
     ]
-
-
-def _build_example(place: str | None) -> list[tuple[str, str]]:
-    return [] if place is None else [(place, "")]
 
 
 _STRICT_COLUMNS = {key: getattr(STRICT, key) for key in COLUMNS}
@@ -291,7 +289,11 @@ def _list_changes(search: Search, sources: Sequence[Source]) -> list[Change]:
     options = search.options
     source = replace(source, mapping=options.build_mapping())
     with suppress(SourceError):
-        proposal = _propose_columns(search.found, source)
+        proposal = (
+            propose_label(search.found.labels)
+            if isinstance(search.found, LabelError)
+            else propose_columns(source)
+        )
         if proposal and (proposal.columns, proposal.wide) != (options.columns, options.wide):
             changes.append(_propose(obstacle, options, proposal))
     # An error is about a header without these columns.
@@ -320,18 +322,6 @@ def _list_obstacles(outcome: Outcome) -> list[DroppedRows]:
         remedy = refusals.find_remedy([Reason(outcome.reason, 0, None, is_rejected=True)])
         return [DroppedRows(outcome.reason, 0, is_rejected=True, examples=(), remedy=remedy)]
     return [dropped for dropped in outcome.dropped if dropped.is_rejected]
-
-
-def _propose_columns(outcome: Outcome, source: Source) -> Proposal | None:
-    """Return the likeliest columns, or the label of Prometheus, if an error names labels.
-
-    Raises SourceError.
-    """
-    return (
-        propose_label(outcome.labels)
-        if isinstance(outcome, LabelError)
-        else propose_columns(source)
-    )
 
 
 def _propose(obstacle: DroppedRows, options: MappingOptions, proposal: Proposal) -> Change:

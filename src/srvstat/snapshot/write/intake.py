@@ -54,10 +54,6 @@ class PlacedReject(NamedTuple):
     reason: str
     text: str
 
-    def describe(self) -> str:
-        """Return the place and the reason."""
-        return f"{self.source.format_place(self.line)}: {self.reason}"
-
 
 class Reason(NamedTuple):
     """A reason why rows were rejected or skipped.
@@ -111,10 +107,6 @@ class Rejects:
         place = source * _PLACES_PER_SOURCE + block.first_line
         self._connection.execute("INSERT INTO texts VALUES (?, ?)", (place, block.text))
 
-    def locate(self, source: int, places: Numbers) -> Numbers:
-        """Return the places in the build of places in a source."""
-        return places + source * _PLACES_PER_SOURCE
-
     def add_batch(self, source: int, batch: Batch) -> None:
         """Add the malformed rows of a batch."""
         start = source * _PLACES_PER_SOURCE
@@ -160,7 +152,7 @@ class Rejects:
     def describe_first(self) -> str | None:
         """Return the place and reason of the rejected row that was read first."""
         first = self.find_first()
-        return first and first.describe()
+        return first and f"{first.source.format_place(first.line)}: {first.reason}"
 
     def _iter_first(self, count: int) -> Iterator[PlacedReject]:
         query = "SELECT place, reason, text, has_kept FROM rejects ORDER BY place, rowid LIMIT ?"
@@ -485,7 +477,7 @@ class Intake:
         self.rejects.add_batch(number, batch)
         self.skipped.update(batch.skipped)
         keys = np.array([self.roster[name] for name in batch.names], np.int64)
-        servers, places = keys[batch.codes], self.rejects.locate(number, batch.places)
+        servers, places = keys[batch.codes], batch.places + number * _PLACES_PER_SOURCE
         for code in set(keys[keys < 1].tolist()):
             self._leave_out(code, batch, servers == code, places)
         is_kept = servers > 0

@@ -17,19 +17,12 @@ from srvstat.files.writing import Stream, atomic_write, is_stream, open_stream
 from srvstat.snapshot.rows import ServerRow
 from srvstat.snapshot.write.intake import AFTER_AS_OF, Inputs, Intake, Reason, RejectLimit, Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS, Roster
+from srvstat.sources import values
 from srvstat.sources.json import AS_INTEGER, OTHER_KEYS
 from srvstat.sources.mapping import NO_ZONE
 from srvstat.sources.registry import KINDS
 from srvstat.sources.servers import SlugError, make_slug
 from srvstat.sources.source import quote_identifier
-from srvstat.sources.values import (
-    BEFORE_2001,
-    DIGITS_ONLY,
-    LOOKS_LIKE_MILLISECONDS,
-    LOOKS_LIKE_SECONDS,
-    RowError,
-    parse_count,
-)
 
 _MAX_LISTED = 3
 """More reasons would hide the commonest one."""
@@ -38,13 +31,13 @@ _MAX_LISTED = 3
 _ZONE_REMEDY = Remedy(("--time-zone", "UTC"), "add --time-zone UTC if the times are in UTC")
 
 _REMEDIES = {
-    LOOKS_LIKE_SECONDS: Remedy(
+    values.LOOKS_LIKE_SECONDS: Remedy(
         ("--time-unit", "s"), "add --time-unit s if the times are in seconds"
     ),
-    BEFORE_2001: Remedy(
+    values.BEFORE_2001: Remedy(
         None, "declare the unit of such times with --time-unit s or --time-unit ms"
     ),
-    LOOKS_LIKE_MILLISECONDS: Remedy(
+    values.LOOKS_LIKE_MILLISECONDS: Remedy(
         ("--time-unit", "ms"), "give --time-unit ms instead if the times are in milliseconds"
     ),
     NO_TIME_ZONE: _ZONE_REMEDY,
@@ -121,7 +114,7 @@ def _find_remedy_of_value(reason: Reason, value: str) -> Remedy | None:
 
 
 def _find_remedy_of_count(reason: Reason, value: str) -> Remedy | None:
-    if reason.text.endswith((DIGITS_ONLY, AS_INTEGER)) and _is_count(value):
+    if reason.text.endswith((values.DIGITS_ONLY, AS_INTEGER)) and _is_count(value):
         return _OTHER_FORMS
     for form, text, pattern in _COUNT_REMEDIES:
         if re.fullmatch(form, value):
@@ -137,8 +130,8 @@ def _find_remedy_of_count(reason: Reason, value: str) -> Remedy | None:
 def _is_count(value: str) -> bool:
     """Return whether a value is a count, or none, in a form that a mapping reads."""
     try:
-        parse_count(value)
-    except RowError:
+        values.parse_count(value)
+    except values.RowError:
         return False
     return True
 

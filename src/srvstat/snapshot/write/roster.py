@@ -10,15 +10,8 @@ from srvstat.contract.errors import SourceError, UsageError
 from srvstat.contract.responses import GAMES
 from srvstat.snapshot.read.file import read_texts
 from srvstat.snapshot.rows import ServerRow
+from srvstat.sources import servers
 from srvstat.sources.registry import load_record_reader
-from srvstat.sources.servers import (
-    PartialRecord,
-    ServerRecord,
-    SlugError,
-    complete_record,
-    complete_records,
-    make_slug,
-)
 from srvstat.sources.source import Source
 from srvstat.sources.values import IDENTIFIER, IDENTIFIER_RULE
 
@@ -61,7 +54,7 @@ class Roster(dict[str, int]):
 
     def __init__(  # noqa: PLR0913 - what each of its users knows of servers
         self,
-        records: Sequence[ServerRecord],
+        records: Sequence[servers.ServerRecord],
         *,
         uses_slugs: bool = False,
         new_game: str | None = None,
@@ -98,7 +91,7 @@ class Roster(dict[str, int]):
         """Check whether a server has a record, and not only an identifier in the observations."""
         return server_id in self._given
 
-    def get_record(self, server_id: str) -> ServerRecord:
+    def get_record(self, server_id: str) -> servers.ServerRecord:
         """Return the record of a server that has a key, with the identifier that its source uses.
 
         Records of new servers are made here: many of them would take much memory.
@@ -106,7 +99,9 @@ class Roster(dict[str, int]):
         source_id = self._written.get(server_id)
         given = self._given.get(server_id)
         if given is None:
-            return complete_record(PartialRecord(id=server_id, source_id=source_id), self._new_game)
+            return servers.complete_record(
+                servers.PartialRecord(id=server_id, source_id=source_id), self._new_game
+            )
         if source_id is None or source_id == server_id:
             return given
         return replace(given, source_id=source_id)
@@ -173,8 +168,8 @@ class Roster(dict[str, int]):
         server_id = identifier
         if not self._is_known(identifier):
             try:
-                server_id = make_slug(identifier)
-            except SlugError:
+                server_id = servers.make_slug(identifier)
+            except servers.SlugError:
                 return identifier
         if self._is_known(server_id):
             self._claim(server_id, identifier)
@@ -201,8 +196,8 @@ class Roster(dict[str, int]):
         server_id = identifier
         if self._uses_slugs:
             try:
-                server_id = make_slug(identifier)
-            except SlugError as error:
+                server_id = servers.make_slug(identifier)
+            except servers.SlugError as error:
                 raise SourceError(str(error)) from None
             self._written[server_id] = identifier
         if server_id in self._cfx_owners:
@@ -231,21 +226,21 @@ def read_roster(source: Source | None, *, uses_slugs: bool, game: str | None) ->
     )
 
 
-def read_records(source: Source, game: str | None) -> tuple[list[ServerRecord], list[str]]:
+def read_records(source: Source, game: str | None) -> tuple[list[servers.ServerRecord], list[str]]:
     """Return the complete records of a source, and its warnings.
 
     Raises UsageError, SourceError, MissingLibraryError.
     """
     warnings: list[str] = []
     partial_records = load_record_reader(source.kind)(replace(source, on_warning=warnings.append))
-    return complete_records(source.title, partial_records, game), warnings
+    return servers.complete_records(source.title, partial_records, game), warnings
 
 
-_RECORD = {field.name for field in fields(ServerRecord)} & {*ServerRow._fields}
+_RECORD = {field.name for field in fields(servers.ServerRecord)} & {*ServerRow._fields}
 _DERIVED = tuple(ServerRow._field_defaults)
 
 
-def build_server_row(record: ServerRecord, number: int) -> ServerRow:
+def build_server_row(record: servers.ServerRecord, number: int) -> ServerRow:
     """Return a row of `servers` without observations; `fill_fallbacks` completes it."""
     values = {name: getattr(record, name) for name in _RECORD} | {
         "tags": encode_texts(record.tags),
@@ -278,7 +273,7 @@ def fill_fallbacks(row: ServerRow, as_of: int) -> ServerRow:
     )
 
 
-def build_record(row: ServerRow) -> ServerRecord:
+def build_record(row: ServerRow) -> servers.ServerRecord:
     """Return the record from which a row was made: fallbacks are None again."""
     values = row._asdict() | {
         "players_current": None if row.current_is_fallback else row.players_current,
@@ -289,7 +284,7 @@ def build_record(row: ServerRow) -> ServerRecord:
         "updated_at": None if row.updated_is_fallback else row.updated_at,
         "completed": read_texts(row.completed),
     }
-    return ServerRecord(**{name: values[name] for name in _RECORD})
+    return servers.ServerRecord(**{name: values[name] for name in _RECORD})
 
 
 def encode_texts(values: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import replace
 
@@ -153,8 +152,11 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
 
             stored = build.read_rows(intake, store_rows, write_rejects)
             check_update(intake, stored.servers, stored.kept)
-            gone = before.keys() - roster.server_keys.keys()
-            _remove_blocks(connection, [before[server_id] for server_id in gone])
+            for server_id in before.keys() - roster.server_keys.keys():
+                first = before[server_id].get_block_key(0)
+                last = first + BLOCKS_PER_SERVER - 1
+                query = "DELETE FROM blocks WHERE server_block BETWEEN ? AND ?"
+                connection.execute(query, (first, last))
             file_row = _describe_update(old, intake, stored)
             summary, file_row = build.finish_draft(connection, intake, stored, file_row)
             connection.close()
@@ -166,13 +168,6 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
         removed=len(before.keys() - ids),
         observations=file_row.observation_count,
         root=file_row.root.hex(),
-    )
-
-
-def _remove_blocks(connection: sqlite3.Connection, servers: Iterable[ServerRow]) -> None:
-    connection.executemany(
-        "DELETE FROM blocks WHERE server_block >= ? AND server_block < ?",
-        ((server.get_block_key(0), server.get_block_key(BLOCKS_PER_SERVER)) for server in servers),
     )
 
 
