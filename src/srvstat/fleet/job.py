@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from srvstat.contract.errors import EngineError, UsageError
 from srvstat.contract.responses import ServerResult, build_result
-from srvstat.contract.stats import Growth, Statistics
+from srvstat.contract.stats import compute_statistics
 from srvstat.contract.time import Range, find_window
 from srvstat.documents.snapshot import FleetSummary, Manifest, ManifestShard, seal_manifest
 from srvstat.files.paths import convert_write_errors
@@ -114,9 +114,6 @@ def _count_processes(memory: int | None, threads: int | None) -> int:
     """Return how many processes build shards at a time: one for each core that has the memory."""
     processes = threads or count_cores()
     return processes if memory is None else max(1, min(processes, memory // _BYTES_PER_PROCESS))
-
-
-_NO_OBSERVATION = Statistics(0, None, None, None, None, Growth(None, None))
 
 
 class Fleet(NamedTuple):
@@ -269,8 +266,9 @@ def count_fleet(
             f"the engine counted {observed:,} observations, but kept {resolved.kept:,} of"
             f" {in_window:,} rows in the window and {fleet.rows:,} in all; please report this"
         )
+    nothing = compute_statistics(())
     results = (
-        build_result(record.id, record.cfx_id, current, range, figures.get(number, _NO_OBSERVATION))
+        build_result(record.id, record.cfx_id, current, range, figures.get(number, nothing))
         for number, (record, current) in enumerate(zip(fleet.records, fleet.currents, strict=True))
     )
     return results, summarize(fleet, resolved, len(figures), window.start)
@@ -399,16 +397,16 @@ class ShardedDraft:
         return manifest
 
     def _iter_shards(self, fleet: Fleet, sources: Sequence[str]) -> Iterator[Shard]:
-        members: list[list[int]] = [[] for _ in range(self._shards)]
-        for number, server_id in enumerate(fleet.servers.ids):
-            members[find_shard(server_id, self._shards)].append(number)
-        for shard, numbers in enumerate(members):
+        members: defaultdict[int, list[ServerRecord]] = defaultdict(list)
+        for record in fleet.records:
+            members[find_shard(record.id, self._shards)].append(record)
+        for shard in range(self._shards):
             name = name_shard(shard)
             yield Shard(
                 number=shard,
                 path=os.path.join(self._folder, name),
                 title=os.path.join(self._title, name),
-                records=[fleet.records[number] for number in numbers],
+                records=members[shard],
                 rows=os.path.join(self._folder, _ROWS, f"shard={shard}"),
                 as_of=fleet.as_of,
                 sources=sources,

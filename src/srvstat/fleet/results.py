@@ -3,10 +3,13 @@
 import os
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from srvstat.contract.errors import UsageError
 from srvstat.contract.responses import ServerResult
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 RESULT_EXTENSIONS = (".ndjson", ".jsonl", ".parquet")
 
@@ -41,12 +44,11 @@ def write_results(path: str, results: Iterable[ServerResult], extension: str) ->
         file.writelines(f"{result.encode_once()}\n".encode() for result in results)
 
 
-def _write_parquet(path: str, results: Iterable[ServerResult]) -> None:
-    # The command checks the name of the file without the libraries of the extra `bulk`.
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
+def build_schema() -> "pa.Schema":
+    """Return the columns of a Parquet file of results."""
+    import pyarrow as pa  # noqa: PLC0415 - see _write_parquet
 
-    schema = pa.schema(
+    return pa.schema(
         [
             pa.field("serverId", pa.string(), nullable=False),
             pa.field("cfxId", pa.string(), nullable=False),
@@ -62,7 +64,14 @@ def _write_parquet(path: str, results: Iterable[ServerResult]) -> None:
             pa.field("sampleCount", pa.int64(), nullable=False),
         ]
     )
-    rows = map(_build_row, results)
+
+
+def _write_parquet(path: str, results: Iterable[ServerResult]) -> None:
+    # The command checks the name of the file without the libraries of the extra `bulk`.
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
+
+    schema, rows = build_schema(), map(_build_row, results)
     with open(path, "wb") as file, ParquetWriter(file, schema, compression="zstd") as writer:
         while group := list(islice(rows, _ROWS_PER_GROUP)):
             writer.write_batch(pa.RecordBatch.from_pylist(group, schema))

@@ -41,23 +41,18 @@ from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import is_url
 from srvstat.files.writing import atomic_write, check_target
-from srvstat.fleet.results import find_extension, write_results
+from srvstat.fleet.results import build_schema, find_extension, write_results
 from srvstat.snapshot.write.intake import AFTER_AS_OF, RejectLimit
 from srvstat.snapshot.write.refusals import SourceRows
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
 from srvstat.sources.source import Source
 from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS
 
+_RESULTS = build_schema()
 _FIGURES = pa.schema(
     [
-        ("serverId", pa.string()),
-        ("sampleCount", pa.int64()),
-        ("averagePlayers", pa.float64()),
-        ("medianPlayers", pa.float64()),
-        ("peakPlayers", pa.int64()),
-        ("lowestPlayers", pa.int64()),
-        ("growthPlayers", pa.int64()),
-        ("growthPercentage", pa.float64()),
+        (name, _RESULTS.field(name).type)
+        for name in ("serverId", "sampleCount", *_RESULTS.names[4:-2])
     ]
 )
 _TYPES = {pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.string(): "STRING"}
@@ -187,14 +182,12 @@ def _find_type(frame: DataFrame, title: str, name: str, *kinds: type[DataType]) 
         raise UsageError(f"{title}: the column {name} is missing")
     kind = frame.schema[name].dataType
     if not isinstance(kind, kinds):
+        names = {StringType: "string", IntegralType: "bigint", TimestampType: "timestamp"}
         raise UsageError(
             f"{title}: the column {name} is of type {kind.simpleString()}; cast it to"
-            f" {' or '.join(_NAMES[each] for each in kinds)}"
+            f" {' or '.join(names[each] for each in kinds)}"
         )
     return kind
-
-
-_NAMES = {StringType: "string", IntegralType: "bigint", TimestampType: "timestamp"}
 
 
 def _compute_figures(rows: DataFrame, conflicts: str) -> DataFrame:
@@ -250,16 +243,10 @@ def _choose_players(rows: DataFrame, conflicts: str) -> Column:
 
 
 def _refuse_conflicts() -> Column:
-    message = sql.concat(
-        sql.lit("server "),
-        "serverId",
-        sql.lit(" has both "),
-        sql.col("least").cast("string"),
-        sql.lit(" and "),
-        sql.col("most").cast("string"),
-        sql.lit(" players at "),
-        sql.col("at").cast("string"),
-        sql.lit(", and no column position says which is first; use conflicts='lowest'"),
+    message = sql.format_string(
+        "server %s has both %d and %d players at %d, and no column position says which is first;"
+        " use conflicts='lowest'",
+        *("serverId", "least", "most", "at"),
     )
     is_unequal = sql.col("least") != sql.col("most")
     return sql.when(is_unequal, sql.raise_error(message)).otherwise(sql.col("least"))
@@ -336,7 +323,9 @@ def _run(options: Namespace) -> None:
     chosen = parse_range(options.range)
     as_of = _parse_option("--as-of", time.parse_instant, options.as_of)
     limit = _parse_option("--max-rejected", RejectLimit.parse, options.max_rejected)
-    _check_output(options.output, overwrite=options.overwrite)
+    if not is_url(options.output):  # Spark checks those
+        find_extension(options.output)
+        check_target(options.output, overwrite=options.overwrite)
     records = None if options.servers is None else Source(options.servers, "ndjson")
     # The results have no game, so any game completes a record.
     roster = read_roster(records, uses_slugs=False, game=GAMES[0])
@@ -382,12 +371,6 @@ def _convert_errors(source: str | None = None) -> Iterator[None]:
         problem = ": ".join(parts) or text.strip().partition("\n")[0]
         kind = SourceError if source or _IS_ABOUT_SOURCES.search(text) else EngineError
         raise kind(f"{source or 'Spark'}: {problem}") from None
-
-
-def _check_output(path: str, *, overwrite: bool) -> None:
-    if not is_url(path):  # Spark checks those
-        find_extension(path)
-        check_target(path, overwrite=overwrite)
 
 
 def _warn(line: str) -> None:
