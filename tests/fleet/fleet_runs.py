@@ -21,7 +21,7 @@ from conftest import Cli, Ran
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.stats import Statistics, compute_statistics
 from srvstat.contract.time import Window, format_instant
-from srvstat.fleet.engine import Engine, Job, Located, Resolved, Servers, open_engine
+from srvstat.fleet.engine import Engine, Job, Resolved, Servers, open_engine
 from srvstat.fleet.rows import Conflicts, Rejected, Remarks, read_rows
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source
@@ -236,7 +236,7 @@ class Outcome(NamedTuple):
 
     last_players: Mapping[str, int]
     rows: Mapping[int, int]
-    located: Sequence[Located]
+    located: Sequence[Rejected]
     rejected: Sequence[Rejected]
     skipped: Mapping[str, int]
     figures: Mapping[int, Statistics]
@@ -272,7 +272,7 @@ def ask_engine(engine: Engine, window: Window) -> Outcome:
     return Outcome(
         last_players,
         +Counter(engine.remarks.rows),
-        sorted(engine.locate(["a", "c"])),
+        sorted(engine.locate(["a", "c"], "why")),
         _sort_rejects(engine.remarks.rejects.values()),
         dict(engine.remarks.skipped),
         figures,
@@ -321,14 +321,15 @@ def compute_outcome(sources: Sequence[Source], window: Window, conflicts: Confli
     )
 
 
-def _locate(sources: Sequence[Source], names: Sequence[str]) -> list[Located]:
+def _locate(sources: Sequence[Source], names: Sequence[str]) -> list[Rejected]:
     located = []
     for number, source in enumerate(sources):
         batches = [batch.to_pylist() for batch in read_rows(source, number, Remarks())]
         rows = [row for batch in batches for row in batch if row["identifier"] in names]
         if rows:
             first = min(rows, key=lambda row: row["position"])
-            located.append(Located(number, len(rows), first["position"], first["identifier"]))
+            found = Rejected(number, "why", len(rows), first["position"], first["identifier"])
+            located.append(found)
     return located
 
 

@@ -270,26 +270,6 @@ def change_players(path: str) -> None:
         assert connection.execute(query, (10**9,)).rowcount == 1
 
 
-def test_differences_exit_with_5(cli: Cli, old: str, new: str) -> None:
-    ran = cli("snapshot", "diff", old, new)
-
-    assert (ran.exit_code, ran.stderr) == (5, "")
-    assert ran.json["servers"] == {
-        "added": ["c"],
-        "removed": [],
-        "changed": [
-            {"serverId": "a", "fields": ["tags"], "days": ["2026-02-26"]},
-            {"serverId": "b", "fields": ["cfxId"], "days": []},
-        ],
-    }
-    assert [(one["serverId"], one["range"]) for one in ran.json["answers"]] == [
-        *(("a", name) for name in ("7d", "30d", "90d", "1y")),
-        *(("b", name) for name in ("24h", "7d", "30d", "90d", "1y")),
-    ]
-    (cfx_id,) = ran.json["answers"][-1]["differences"]
-    assert (cfx_id["pointer"], cfx_id["recorded"], cfx_id["recomputed"]) == ("/cfxId", "one", "x-b")
-
-
 @pytest.mark.parametrize(
     ("identifiers", "found"),
     [
@@ -383,19 +363,6 @@ def test_a_bundle_is_compared_where_it_has_data(cli: Cli, build: Build, tmp_path
     assert cli("snapshot", "diff", old, case).exit_code == 0
     ran = cli("snapshot", "diff", case, new, "b")
     assert (ran.exit_code, "a bundle without id b" in ran.stderr) == (3, True)
-
-
-def test_all_days_with_a_difference_are_found(cli: Cli, build: Build) -> None:
-    midnight = AS_OF // DAY * DAY
-    old, new = (
-        build([server("a")], [("a", midnight - day * DAY, day + more) for day in range(600)])
-        for more in (0, 1)
-    )
-
-    found = cli("snapshot", "diff", old, new, "--at", str(midnight - 599 * DAY)).json
-
-    assert len(found["servers"]["changed"][0]["days"]) == 600
-    assert [one["range"] for one in found["answers"]] == ["24h", "7d", "30d", "90d", "1y"]
 
 
 def test_long_lists_are_cut(cli: Cli, build: Build) -> None:

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -437,15 +436,6 @@ def test_a_given_plan_replaces_that_of_the_caller(access: Access, replay_one: Re
     assert replay_one(rejected, access=access, plan=plan).class_ == "notReproducible"
 
 
-def test_a_tolerance_hides_small_differences(opened: SnapshotFile, replay_one: Replaying) -> None:
-    altered = json.loads(answer(opened, ["a", "b"], "7d"))
-    altered["data"][1]["averagePlayers"] += 0.25
-    exchange = record_comparison(["a", "b"], "7d", json.dumps(altered).encode())
-
-    assert replay_one(exchange).class_ == "differs"
-    assert replay_one(exchange, tolerance=Decimal("0.3")).class_ == "match"
-
-
 def test_a_key_is_hidden_before_a_value_is_cut(opened: SnapshotFile, replay_one: Replaying) -> None:
     key = "own/secret~0123456789"
     long = f"{'x' * 190}{key}{'x' * 20_000}"
@@ -742,20 +732,3 @@ def test_of_a_foreign_request_only_host_and_path_are_shown(cli: Cli, tmp_path: P
     for options in (["--json"], ["--table"], ["--table", "--explain"], ["--at", "search"]):
         shown = cli("replay", *names, *options)
         assert "hidden" not in shown.stdout.decode() + shown.stderr
-
-
-def test_a_pasted_command_shows_no_file(cli: Cli, empty_directory: Path, snapshot: str) -> None:
-    Path("secret.txt").write_text("hidden", encoding="utf-8")
-    mail = empty_directory / "mail.txt"
-    url = f"https://api.example{SERVER}"
-    mail.write_text(f"curl -G {url} --data-urlencode by@secret.txt\n", encoding="utf-8")
-
-    ran = cli("replay", str(mail), "--json", "-s", snapshot)
-
-    (exchange,) = ran.json["exchanges"]
-    assert (ran.exit_code, exchange["class"], exchange["path"]) == (5, "unreadable", None)
-    assert exchange["reason"] == (
-        "--data-urlencode: files and standard input are not read; write the contents into the"
-        " command"
-    )
-    assert "hidden" not in ran.stdout.decode() + ran.stderr

@@ -29,6 +29,7 @@ from srvstat.fleet.rows import (
     ROWS,
     Conflicts,
     NativeColumns,
+    Rejected,
     Remarks,
     find_native_columns,
     format_place,
@@ -84,15 +85,6 @@ class Identified(NamedTuple):
     last_at: int | None
     last_position: int | None
     last_players: int | None
-
-
-class Located(NamedTuple):
-    """The rows of some identifiers in a source: `first` is the position of the first of them."""
-
-    source: int
-    rows: int
-    first: int
-    identifier: str
 
 
 class Servers(NamedTuple):
@@ -291,12 +283,13 @@ class Engine:
                 raise EngineError("DuckDB did not read each row once; please report this")
         return found
 
-    def locate(self, identifiers: Sequence[str]) -> list[Located]:
-        """Return the rows of some identifiers by source."""
+    def locate(self, identifiers: Sequence[str], reason: str) -> list[Rejected]:
+        """Return the rows of some identifiers by source; they are rejected for a reason."""
         with self.convert_errors():
             self._session.fill("named", pa.array(identifiers, pa.string()))
             query = _SQL["locate"].format(bits=ORDER_BITS)
-            return [Located(*row) for row in self._session.read("survey", query)]
+            rows = self._session.read("survey", query)
+            return [Rejected(source, reason, *rest) for source, *rest in rows]
 
     def count(self, servers: Servers, window: Window) -> tuple[dict[int, Statistics], Resolved]:
         """Count the observations of servers in a window, and compute figures by their number."""

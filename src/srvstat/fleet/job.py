@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -77,6 +78,11 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
             results = stack.enter_context(writing)
         if request.snapshots is not None:
             folder = stack.enter_context(atomic_folder(request.snapshots, "--snapshots"))
+            if not is_utf8(folder):  # as DuckDB needs it
+                raise UsageError(
+                    f"--snapshots {request.snapshots}: the whole path must be UTF-8; name another"
+                    " one"
+                )
             sharded = ShardedDraft(folder, request.snapshots, request.shards)
         servers = [] if request.servers is None else [request.servers]
         check_sources([*servers, *request.observations])
@@ -166,7 +172,8 @@ def survey_fleet(
             if row.last_at is not None:
                 # A server may have several identifiers.
                 lasts[key] = max(lasts.get(key, row), row, key=rank)
-    rejects = [*remarks.rejects.values(), *_locate_rejects(engine, unusable)]
+    located = (engine.locate(names, reason) for reason, names in unusable.items())
+    rejects = [*remarks.rejects.values(), *chain.from_iterable(located)]
     reasons = _list_reasons(job.sources, rejects)
     skipped = +skipped
     if not lasts:
@@ -203,13 +210,6 @@ def _rank(conflicts: Conflicts, row: Identified) -> tuple[int, int, int]:
     at, position, players = row[3:]
     assert at is not None and position is not None and players is not None  # noqa: S101, PT018
     return (at, -position, -players) if conflicts == "first" else (at, -players, -position)
-
-
-def _locate_rejects(engine: Engine, unusable: Mapping[str, Sequence[str]]) -> Iterator[Rejected]:
-    """Yield the rows of identifiers that no server can have, by the reason and the source."""
-    for reason, identifiers in unusable.items():
-        for found in engine.locate(identifiers):
-            yield Rejected(found.source, reason, found.rows, found.first, found.identifier)
 
 
 def _build_refusal(
@@ -329,25 +329,21 @@ _PASSES = 2
 """How often a build reports a row: when it reads it, and when it stores it."""
 
 
-class ShardedDraft:
-    """A folder to fill with the shards of a fleet, and its name for messages."""
+class ShardedDraft(NamedTuple):
+    """A folder to fill with the shards of a fleet, its name for messages, and their number."""
 
-    def __init__(self, folder: str, title: str, shards: int) -> None:
-        """Raise UsageError for a path that an engine can't write to."""
-        if not is_utf8(folder):
-            raise UsageError(f"--snapshots {title}: the whole path must be UTF-8; name another one")
-        self._folder = folder
-        self._title = title
-        self._shards = shards
+    folder: str
+    title: str
+    shards: int
 
     def write_rows(self, engine: Engine, fleet: Fleet) -> Resolved:
         """Write the observations of the fleet by shard. The engine is not needed afterwards.
 
         Raises SourceError, EngineError.
         """
-        shards = [find_shard(server_id, self._shards) for server_id in fleet.servers.ids]
+        shards = [find_shard(server_id, self.shards) for server_id in fleet.servers.ids]
         servers = fleet.servers._replace(shards=shards)
-        return engine.write_rows(servers, fleet.as_of, os.path.join(self._folder, _ROWS))
+        return engine.write_rows(servers, fleet.as_of, os.path.join(self.folder, _ROWS))
 
     def build(
         self,
@@ -371,7 +367,7 @@ class ShardedDraft:
             nonlocal done
             done += rows
             share = done / (_PASSES * resolved.kept or 1)
-            progress("building", min(1, share), f"{len(built)} of {self._shards} shards")
+            progress("building", min(1, share), f"{len(built)} of {self.shards} shards")
 
         report(0)
         try:
@@ -381,33 +377,33 @@ class ShardedDraft:
                 report(0)
         except WorkerError as error:
             raise EngineError(
-                f"{self._title}: {error}; if memory ran out, use more --shards or fewer --threads"
+                f"{self.title}: {error}; if memory ran out, use more --shards or fewer --threads"
             ) from None
-        rows = [built[number] for number in range(self._shards)]
+        rows = [built[number] for number in range(self.shards)]
         manifest = _build_manifest(fleet, resolved, sources, rows)
         if manifest.observations != resolved.kept:
             raise EngineError(
-                f"{self._title}: the engine kept {resolved.kept:,} observations, but the shards"
+                f"{self.title}: the engine kept {resolved.kept:,} observations, but the shards"
                 f" have {manifest.observations:,}; please report this"
             )
-        with convert_write_errors(self._title), suppress(FileNotFoundError):
-            shutil.rmtree(os.path.join(self._folder, _ROWS))
-        path = os.path.join(self._folder, MANIFEST)
-        write_file(path, [manifest.to_json(), b"\n"], title=self._title)
+        with convert_write_errors(self.title), suppress(FileNotFoundError):
+            shutil.rmtree(os.path.join(self.folder, _ROWS))
+        path = os.path.join(self.folder, MANIFEST)
+        write_file(path, [manifest.to_json(), b"\n"], title=self.title)
         return manifest
 
     def _iter_shards(self, fleet: Fleet, sources: Sequence[str]) -> Iterator[Shard]:
         members: defaultdict[int, list[ServerRecord]] = defaultdict(list)
         for record in fleet.records:
-            members[find_shard(record.id, self._shards)].append(record)
-        for shard in range(self._shards):
+            members[find_shard(record.id, self.shards)].append(record)
+        for shard in range(self.shards):
             name = name_shard(shard)
             yield Shard(
                 number=shard,
-                path=os.path.join(self._folder, name),
-                title=os.path.join(self._title, name),
+                path=os.path.join(self.folder, name),
+                title=os.path.join(self.title, name),
                 records=members[shard],
-                rows=os.path.join(self._folder, _ROWS, f"shard={shard}"),
+                rows=os.path.join(self.folder, _ROWS, f"shard={shard}"),
                 as_of=fleet.as_of,
                 sources=sources,
             )

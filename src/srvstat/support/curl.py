@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import quote_plus
 
 from srvstat.contract.errors import SourceError
-from srvstat.contract.http import JUDGED_HEADERS, KEY_HEADER, Headers
+from srvstat.contract.http import JUDGED_HEADERS, KEY_NAME, Headers
 from srvstat.support.recordings import (
     Exchange,
     Unreadable,
@@ -120,7 +120,6 @@ _FILES = ("config", "etag-compare", "netrc", "netrc-file", "netrc-optional", "up
 _FILES_AFTER_AT = ("data", "data-ascii", "data-binary", "header", "json", "proxy-header", "url")
 """Options that make curl read a file if their argument begins with `@`."""
 _DATA = ("data", "data-ascii", "data-binary", "data-raw", "data-urlencode", "json")
-_KEY = KEY_HEADER.lower().encode()
 _FORM_TYPE, _JSON_TYPE = b"application/x-www-form-urlencoded", b"application/json"
 
 _HTTP = (None, "http", "https")
@@ -465,7 +464,7 @@ def _split_header(line: str) -> tuple[bytes, bytes | None] | None:
         return _encode(name.strip().lower()), b""  # sent without a value
     _check_known("header", name)
     header, value = _encode(name.strip().lower()), value.strip()
-    if _VARIABLE in value and header == _KEY:
+    if _VARIABLE in value and header == KEY_NAME:
         return header, None
     if header in JUDGED_HEADERS:
         _check_known("header", value)

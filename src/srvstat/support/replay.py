@@ -183,10 +183,8 @@ class _Replayer:
             return replayed
         try:
             findings = self._judge(exchange)
-        except NotReproducibleError as error:
+        except (NotReproducibleError, NotInBundleError) as error:
             findings = {"class_": "notReproducible", "reason": str(error)}
-        except NotInBundleError as error:
-            findings = {"class_": "notReproducible", "reason": error.reason}
         return replayed.model_copy(update=hider.hide_findings(findings))
 
     def _check_reproducible(self, status: int) -> None:
@@ -302,7 +300,7 @@ class _Replayer:
             if exchange.plan not in access.plans:
                 raise NotReproducibleError(f"the access file has no plan {exchange.plan}")
             return access.plans[exchange.plan]
-        if http.find_values(exchange.head.headers, http.KEY_HEADER.lower().encode()):
+        if http.find_values(exchange.head.headers, http.KEY_NAME):
             plan = access.find_plan(http.find_key(exchange.head.headers))
             if plan is None:
                 raise errors.GatewayUnauthorizedError(
@@ -418,7 +416,7 @@ class KeyHider:
     """Hides keys: sent in the headers of a request, listed in an access file, or generated."""
 
     def __init__(self, headers: http.Headers, access: Access | None) -> None:
-        keys = http.find_values(headers, http.KEY_HEADER.lower().encode())
+        keys = http.find_values(headers, http.KEY_NAME)
         self._filter = KeyFilter(
             [key.decode("latin-1") for key in keys],
             lambda key: access is not None and access.find_plan(key) is not None,
