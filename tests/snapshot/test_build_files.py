@@ -236,6 +236,8 @@ IN_THE_WAY = {
     "bad.ndjson": ndjson([server("a"), {"cfxId": "b"}]),
     "twice.ndjson": ndjson([server("a"), server("b", cfxId="x-a")]),
 }
+READ_ONCE = "standard input (-) can be read only once"
+NO_LIMITS = ["", "-1", "1e3", "100.1%", "%"]
 REFUSALS = [
     (["--observations", "gone.csv"], 6, "gone.csv: No such file or directory"),
     (["--observations", "directory"], 6, None),
@@ -271,6 +273,15 @@ REFUSALS = [
     (["--observations", "week.csv", "--rejects", "gone/x"], 4, "gone/x: No such file or directory"),
     (["--observations", "week.csv", "--rejects", "directory"], 2, None),
     (["--observations", "week.csv", "--rejects", "out.db"], 2, None),
+    (
+        ["--observations", "week.csv", "--rejects", "-"],
+        2,
+        "--rejects: - is not a file; name a file",
+    ),
+    (["--observations", "-", "--observations", "-"], 2, READ_ONCE),
+    (["--servers", "-", "--observations", "-"], 2, READ_ONCE),
+    (["--observations", "a\0.csv"], 6, None),
+    *((["--observations", "week.csv", f"--max-rejected={limit}"], 2, None) for limit in NO_LIMITS),
     (["--observations", "week.csv", "--rejects", "./directory/../out.db"], 2, None),
     (["--observations", "week.csv", "--rejects", "week.csv"], 2, None),
     (["--observations", "link.csv", "--rejects", "week.csv"], 2, None),
@@ -320,6 +331,7 @@ def test_an_existing_output_is_replaced_only_with_overwrite(here: Path, cli: Cli
 @pytest.mark.parametrize(
     ("output", "exit_code"),
     [
+        ("-", 2),
         ("directory", 2),
         ("fifo", 2),
         ("/dev/null", 2),
@@ -346,7 +358,7 @@ def test_an_output_that_cannot_be_written_is_refused(
     ran = cli("snapshot", "build", output, *sources, *overwrite)
 
     assert (ran.exit_code, ran.stdout) == (exit_code, b"")
-    assert ran.stderr.startswith(f"error: {output}: ")
+    assert ran.stderr.startswith(f"error: {'OUTPUT: -' if output == '-' else output}")
     assert read_directory(here) == before
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
@@ -423,20 +435,6 @@ def test_a_terminal_shows_a_progress_bar_and_clears_it_at_the_end(here: Path) ->
     assert "kept         3\n" in summary
 
 
-@pytest.mark.parametrize(
-    ("stream", "what"), [(["-"], "OUTPUT"), (["out.db", "--rejects", "-"], "--rejects")]
-)
-def test_standard_output_is_refused_for_a_snapshot_and_its_rejects(
-    stream: list[str], what: str, here: Path, cli: Cli
-) -> None:
-    before = read_directory(here)
-    ran = cli("snapshot", "build", *stream, *WEEK[3:])
-
-    assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert ran.stderr == f"error: {what}: - is not a file; name a file\n"
-    assert read_directory(here) == before
-
-
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.ndjson", "x.jsonl", "x.ndjson.gz"])
 def test_the_extension_sets_the_format_and_the_content_shows_gzip(
@@ -489,21 +487,6 @@ def test_servers_may_come_from_standard_input(cli: Cli) -> None:
     assert cli(*command, "--overwrite", stdin=b"{}").stderr == (
         "error: standard input, line 1: id: required, but missing\n"
     )
-
-
-@pytest.mark.parametrize(
-    "sources",
-    [
-        ["--servers", "-", "--observations", "-"],
-        ["--servers", "servers.ndjson", "--observations", "-", "--observations", "-"],
-    ],
-)
-def test_standard_input_can_be_read_once(sources: list[str], cli: Cli) -> None:
-    ran = cli("snapshot", "build", "out.db", *sources, "--format", "csv")
-
-    assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert ran.stderr == "error: standard input (-) can be read only once\n"
-    assert not Path("out.db").exists()
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])

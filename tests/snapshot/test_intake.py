@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, Cli, csv, few_examples
-from srvstat.contract.time import format_instant
 from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.write import intake
 from srvstat.snapshot.write.intake import Inputs, Intake, Series, Staging
@@ -283,43 +281,6 @@ def test_strict_reports_a_conflict_before_a_later_refused_file(cli: Cli) -> None
     reason = "players: an earlier row of this server and instant has 1"
     assert cli(*command, "--strict").stderr == f"error: odd.csv, line 3: {reason}\n"
     assert cli(*command).stderr.startswith("error: wrong.csv")
-
-
-@pytest.mark.usefixtures("here")
-def test_memory_does_not_change_the_bytes_of_a_shuffled_build(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    order = Random(7)  # noqa: S311 - not for secrets
-    files = [(name, shuffle_records(name, 3_000, order)) for name in FORMS]
-    command = [*write(files), "--rejects", "rejects.ndjson"]
-    ran = cli(*command)
-    written = Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()
-    kept, rejected = read_line_by_line(files)
-
-    monkeypatch.setattr(intake, "MAX_IN_MEMORY", 700)
-    again = cli(*command)
-
-    assert (ran.exit_code, again.exit_code) == (0, 0)
-    assert (Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()) == written
-    assert parse_summary(again) | {"read": ""} == parse_summary(ran) | {"read": ""}
-    assert read_observations("out.db") == kept
-    assert read_rejects() == rejected
-    assert min(len(kept), len(rejected)) > 1500
-
-
-def shuffle_records(name: str, count: int, order: Random) -> list[Line]:
-    """Return many records in random order: observations, some repeated, and malformed lines."""
-    records = []
-    for number in range(count):
-        at = AS_OF - order.randrange(3_600) * 1000
-        observation = (IDS[number % 3], at, order.randrange(3))
-        iso = format_instant(at)
-        text = FORMS[name].format(id=observation[0], at=at, iso=iso, players=observation[2])
-        records.append(Line(text, observation, ""))
-    for number in range(0, 0 if name == "plain.csv" else 1000, 100):
-        text, reason = order.choice(MALFORMED[name.partition(".")[2]])
-        records[number] = Line(text, None, reason)
-    return records
 
 
 @pytest.mark.usefixtures("here")

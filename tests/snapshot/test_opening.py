@@ -25,7 +25,11 @@ from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
 
+MISSING = ["x.db", "x?mode=rwc.db", "x#y.db", ":memory:", "file:x.db"]
 WRONG_SIZE = "truncated or extended since it was built; copy it again"
+
+
+CheckRefusal = Callable[[str, str], None]
 
 
 def journal_exists(journal: str) -> str:
@@ -36,7 +40,7 @@ def journal_exists(journal: str) -> str:
 
 
 @pytest.fixture
-def check_refusal(empty_directory: Path, cli: Cli) -> "CheckRefusal":
+def check_refusal(empty_directory: Path, cli: Cli) -> CheckRefusal:
     """Check that every command refuses a path with one line, and creates and changes nothing."""
 
     def check(path: str, reason: str) -> None:
@@ -49,24 +53,22 @@ def check_refusal(empty_directory: Path, cli: Cli) -> "CheckRefusal":
     return check
 
 
-CheckRefusal = Callable[[str, str], None]
-
-
-@pytest.mark.parametrize("path", ["x.db", "x?mode=rwc.db", "x#y.db", ":memory:", "file:x.db"])
-def test_a_missing_snapshot_is_not_created(path: str, check_refusal: CheckRefusal) -> None:
-    check_refusal(path, f"{path}: no such file; {BUILD_ONE}")
-
-
-def test_a_directory_is_refused(check_refusal: CheckRefusal) -> None:
-    check_refusal(
-        ".",
-        ".: a directory without manifest.json, not a snapshot; name a snapshot file, or a directory"
-        " from `srvstat fleet --snapshots`",
-    )
-
-
-def test_a_device_is_refused(check_refusal: CheckRefusal) -> None:
-    check_refusal("/dev/null", "/dev/null: a pipe, socket or device, not a snapshot")
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        *((name, f"no such file; {BUILD_ONE}") for name in MISSING),
+        (
+            ".",
+            (
+                "a directory without manifest.json, not a snapshot; name a snapshot file, or a"
+                " directory from `srvstat fleet --snapshots`"
+            ),
+        ),
+        ("/dev/null", "a pipe, socket or device, not a snapshot"),
+    ],
+)
+def test_what_is_no_file_is_refused(path: str, problem: str, check_refusal: CheckRefusal) -> None:
+    check_refusal(path, f"{path}: {problem}")
 
 
 @pytest.mark.parametrize("command", COMMANDS[:4:3])
@@ -79,28 +81,28 @@ def test_a_fifo_is_refused_without_waiting(command: list[str]) -> None:
     assert ran.stderr == "error: x.db: a pipe, socket or device, not a snapshot\n"
 
 
-def test_an_empty_file_is_refused(check_refusal: CheckRefusal) -> None:
-    Path("x.db").touch()
-
-    check_refusal("x.db", f"x.db: an empty file, not a snapshot; {BUILD_ONE}")
+OTHER_FILES = [
+    b"x",
+    b"secret text\n" * 1000,
+    b'{"secret": 1}',
+    b"SQLite format 3",
+    b"SQLite format 3\x00",
+    b"SQLite format 3\x00" + bytes(83),
+    b"\xff" * 4096,
+]
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        b"x",
-        b"secret text\n" * 1000,
-        b'{"secret": 1}',
-        b"SQLite format 3",
-        b"SQLite format 3\x00",
-        b"SQLite format 3\x00" + bytes(83),
-        b"\xff" * 4096,
-    ],
+    ("data", "problem"),
+    [(b"", "an empty file, not"), *((data, "not a snapshot and not") for data in OTHER_FILES)],
 )
-def test_other_file_formats_are_refused(data: bytes, check_refusal: CheckRefusal) -> None:
+def test_other_file_formats_are_refused(
+    data: bytes, problem: str, check_refusal: CheckRefusal
+) -> None:
     Path("x.db").write_bytes(data)
 
-    check_refusal("x.db", f"x.db: not a snapshot and not a SQLite file; {BUILD_ONE}")
+    what = "a snapshot" if not data else "a SQLite file"
+    check_refusal("x.db", f"x.db: {problem} {what}; {BUILD_ONE}")
 
 
 def test_a_sqlite_file_of_another_program_is_refused(check_refusal: CheckRefusal) -> None:
@@ -110,25 +112,27 @@ def test_a_sqlite_file_of_another_program_is_refused(check_refusal: CheckRefusal
     check_refusal("x.db", f"x.db: a SQLite file of another program; {BUILD_ONE}")
 
 
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [
+        (0, f"damaged (its header); copy it again, or {BUILD_ONE}"),
+        (
+            8,
+            (
+                "a snapshot of format 8, but this srvstat reads format 1; upgrade srvstat, or"
+                " build it again"
+            ),
+        ),
+    ],
+)
 def test_another_format_version_is_refused_with_its_remedy(
-    two_servers: bytes, check_refusal: CheckRefusal
+    version: int, problem: str, two_servers: bytes, check_refusal: CheckRefusal
 ) -> None:
     Path("x.db").write_bytes(two_servers)
     with closing(sqlite3.connect("x.db")) as connection:
-        connection.execute("PRAGMA user_version = 8")
+        connection.execute(f"PRAGMA user_version = {version}")
 
-    problem = "a snapshot of format 8, but this srvstat reads format 1; upgrade srvstat"
-    check_refusal("x.db", f"x.db: {problem}, or build it again")
-
-
-def test_a_header_without_a_format_is_damage(
-    two_servers: bytes, check_refusal: CheckRefusal
-) -> None:
-    Path("x.db").write_bytes(two_servers)
-    with closing(sqlite3.connect("x.db")) as connection:
-        connection.execute("PRAGMA user_version = 0")
-
-    check_refusal("x.db", f"x.db: damaged (its header); copy it again, or {BUILD_ONE}")
+    check_refusal("x.db", f"x.db: {problem}")
 
 
 def test_write_ahead_log_mode_is_refused_until_it_is_reset(
@@ -148,20 +152,11 @@ def test_write_ahead_log_mode_is_refused_until_it_is_reset(
     assert cli("get", "a", "-s", "x.db").exit_code == 0
 
 
-@pytest.mark.parametrize("end", [-1, -511, -4096, -10_000, 100])
-def test_a_truncated_file_is_refused(
+@pytest.mark.parametrize("end", [-1, -511, -4096, -10_000, 1, 100, 4096])
+def test_a_truncated_or_extended_file_is_refused(
     end: int, two_servers: bytes, check_refusal: CheckRefusal
 ) -> None:
-    Path("x.db").write_bytes(two_servers[:end])
-
-    check_refusal("x.db", f"x.db: {WRONG_SIZE}")
-
-
-@pytest.mark.parametrize("more", [b"\x00", b"secret", bytes(4096)])
-def test_a_file_with_appended_bytes_is_refused(
-    more: bytes, two_servers: bytes, check_refusal: CheckRefusal
-) -> None:
-    Path("x.db").write_bytes(two_servers + more)
+    Path("x.db").write_bytes(two_servers[:end] if end < 0 else two_servers + bytes(end))
 
     check_refusal("x.db", f"x.db: {WRONG_SIZE}")
 

@@ -169,17 +169,6 @@ def test_verify_checks_indexes_that_answers_do_not_read(good: str, cli: Cli) -> 
     assert "damaged (the structure of the SQLite file)" in ran.stderr
 
 
-def test_verify_changes_and_creates_no_files(good: str, tmp_path: Path, cli: Cli) -> None:
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    shutil.copy(good, alone / "x.db")
-    before = (alone / "x.db").read_bytes()
-
-    assert cli("snapshot", "verify", str(alone / "x.db")).exit_code == 0
-    assert [path.name for path in alone.iterdir()] == ["x.db"]
-    assert (alone / "x.db").read_bytes() == before
-
-
 def test_a_terminal_shows_a_progress_bar_and_clears_it(good: str) -> None:
     exit_code, shown = run_in_terminal([*SRVSTAT, "snapshot", "verify", good])
 
