@@ -414,7 +414,7 @@ def test_errors_have_the_path_the_reason_and_the_class_of_their_cause(
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (OSError(), "can't be read"),
+        (OSError("no file"), "no file"),
         (OSError(errno.EIO, "x"), "x"),
         (OSError(errno.EMFILE, "x"), "x; allow more with `ulimit -n`"),
     ],

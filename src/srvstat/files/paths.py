@@ -13,15 +13,14 @@ def convert_errors(
     title: str,
     error_class: type[SrvstatError],
     *,
-    unknown: str = "can't be read",
     name_class: type[SrvstatError] | None = None,
     remedy: str | None = None,
 ) -> Iterator[None]:
     """Raise an error of `error_class` for an OSError in the block.
 
-    The message is the title of the file and the reason that the system gives, or `unknown` if it
-    gives none. A name that no file can have raises an error of `name_class`, which defaults to
-    `error_class`. So does a missing file if a `remedy` is given, which the message then ends with.
+    The message is the title of the file and the reason that the system gives. A name that no file
+    can have raises an error of `name_class`, which defaults to `error_class`. So does a missing
+    file if a `remedy` is given, which the message then ends with.
     """
     name_class = name_class or error_class
     try:
@@ -29,7 +28,7 @@ def convert_errors(
     except OSError as error:
         if remedy and isinstance(error, FileNotFoundError):
             raise name_class(f"{title}: no such file; {remedy}") from None
-        reason = error.strerror or unknown
+        reason = error.strerror or str(error)
         if error.errno == errno.EMFILE:
             reason += "; allow more with `ulimit -n`"
         raise error_class(f"{title}: {reason}") from None
@@ -41,7 +40,7 @@ def convert_errors(
 
 def convert_write_errors(path: str) -> AbstractContextManager[None]:
     """Raise OutputError for an OSError in the block, UsageError for an invalid name."""
-    return convert_errors(path, OutputError, unknown="can't be written", name_class=UsageError)
+    return convert_errors(path, OutputError, name_class=UsageError)
 
 
 Identity = tuple[int, ...] | None

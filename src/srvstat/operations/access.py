@@ -231,9 +231,7 @@ def _open_regular_file(path: str, flags: int, error_class: type[SrvstatError]) -
 
 
 def _convert_errors(path: str, error_class: type[SrvstatError]) -> AbstractContextManager[None]:
-    return convert_errors(
-        path, error_class, unknown="can't be used", name_class=SourceError, remedy=_ACCESS_REMEDY
-    )
+    return convert_errors(path, error_class, name_class=SourceError, remedy=_ACCESS_REMEDY)
 
 
 def _read_content(path: str, descriptor: int) -> bytes:

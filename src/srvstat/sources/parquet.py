@@ -231,9 +231,7 @@ class Values(NamedTuple):
 
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a type is one of text."""
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
 def is_number(kind: pa.DataType) -> bool:

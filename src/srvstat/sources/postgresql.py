@@ -39,10 +39,6 @@ _TYPES: dict[str, pa.DataType] = {
     "timestamptz": pa.timestamp("us", "UTC"),
     "timestamp": pa.timestamp("us"),
     "date": pa.timestamp("us"),
-    "bool": pa.bool_(),
-    "bytea": pa.binary(),
-    "time": pa.time64("us"),
-    "interval": pa.duration("us"),
 }
 """How columns are read; other types are read as text."""
 
@@ -152,9 +148,7 @@ def _describe_columns(cursor: "psycopg.Cursor[Any]") -> dict[str, pa.DataType]:
     types = {}
     for column in cursor.description or ():
         known = cursor.connection.adapters.types.get(column.type_code)
-        kind = _TYPES.get(known.name if known else "", pa.string())
-        is_array = known is not None and known.array_oid == column.type_code
-        types[column.name] = pa.list_(kind) if is_array else kind
+        types[column.name] = _TYPES.get(known.name if known else "", pa.string())
     return types
 
 

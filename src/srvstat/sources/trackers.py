@@ -191,6 +191,7 @@ _HISTORY = {
     "data": json_stream.array_of({"attributes": {"timestamp": None, "value": None}}),
     "errors": json_stream.array_of({"title": None, "detail": None}),
 }
+_EXTENSIONS = re.compile(r"(\.json)?(\.gz)?\Z", re.IGNORECASE)
 _LENIENT = ColumnMapping()
 
 
@@ -209,11 +210,7 @@ def _find_server_id(source: Source) -> str:
             f"{source.title}: the answers of BattleMetrics don't name their server; name a file"
             " like the server's identifier, such as 1234567.json"
         )
-    stem = os.path.basename(source.title)
-    for extension in (".gz", ".json"):
-        if stem.lower().endswith(extension):
-            stem = stem[: -len(extension)]
-    return stem
+    return _EXTENSIONS.sub("", os.path.basename(source.title))
 
 
 def _read_battlemetrics_points(source: Source, server_id: str) -> Iterator[Point | Reject | str]:
