@@ -350,11 +350,13 @@ import resource, sys
 from srvstat.operations.access import add_key
 from srvstat.contract.errors import OutputError
 path, size = sys.argv[1], int(sys.argv[2])
-resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
 try:
     add_key(path, "starter", "a key")
 except OutputError as error:
     print(error.reason.removeprefix(path))
+resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 """
     command = [sys.executable, "-c", code, str(path), str(len(PLANS) + 20)]
 

@@ -21,12 +21,12 @@ from starlette.types import Receive, Scope, Send
 from srvstat.asgi import Settings
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.headers import (
-    MEDIA_TYPES,
     PAGE_HEADERS,
     Cors,
     build_error_response,
     build_headers,
     build_reason_header,
+    read_page_file,
 )
 from srvstat.asgi.log import Log, Recorder, hide_keys, store_request
 from srvstat.asgi.rehearsal import DroppedError, Rehearsal
@@ -36,7 +36,7 @@ from srvstat.contract.responses import HealthResponse, UnavailableResponse, enco
 from srvstat.contract.time import format_instant
 from srvstat.documents.support import Recording, StoredResponse
 from srvstat.operations.redaction import HIDDEN, KeyFilter
-from srvstat.render.web import DOCS_ASSETS, find_asset
+from srvstat.render.web import DOCS_ASSETS
 from srvstat.snapshot.read.verify import SpotCheck
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Service:
             request_id = secrets.token_hex(8)
         entry = {
             "id": request_id,
-            "remote": _format_address(request.client),
+            "remote": format_address(*request.client) if request.client else "",
             "method": request.method if request.method in _METHODS else "other",
         }
         return Exchange(
@@ -271,11 +271,8 @@ class Service:
         return encode_comparison(question.range, results)
 
 
-def _format_address(client: tuple[str, int] | None) -> str:
-    """Format a client's address: `127.0.0.1:5000`, `[::1]:5000`."""
-    if client is None:
-        return ""
-    host, port = client
+def format_address(host: str, port: int) -> str:
+    """Return an address as text: `127.0.0.1:5000`, `[::1]:5000`."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -422,9 +419,6 @@ def _read_docs() -> Mapping[bytes, tuple[bytes, str]]:
     names = {_DOCS_PATH + b"/" + name.encode(): file for name, file in DOCS_ASSETS.items()}
     names[_DOCS_PATH] = "docs.html"
     try:
-        return {
-            path: (find_asset(name).read_bytes(), MEDIA_TYPES[name.rpartition(".")[2]])
-            for path, name in names.items()
-        }
+        return {path: read_page_file(name) for path, name in names.items()}
     except FileNotFoundError:
         return {}

@@ -6,7 +6,7 @@ Its paths are `/` and all that begin with `/explore/`. All other paths are the c
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from starlette.responses import Response
@@ -17,11 +17,11 @@ from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.windows import find_previous
 from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.headers import MEDIA_TYPES, PAGE_HEADERS
+from srvstat.asgi.headers import PAGE_HEADERS, read_page_file
 from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
 from srvstat.contract import http, requests, wire
 from srvstat.contract.errors import InvalidRequestError
-from srvstat.contract.time import DEFAULT_RANGE, Range, find_window
+from srvstat.contract.time import DEFAULT_RANGE, find_window
 from srvstat.operations.access import Plan
 from srvstat.operations.answers import check_coverage, resolve_servers
 from srvstat.render.web import read_asset
@@ -44,52 +44,18 @@ _DEFAULT_LIMIT = 20
 _NUMBER = re.compile("[1-9][0-9]{0,2}")
 
 
-class _Search(NamedTuple):
-    """Servers with all words of a text; those with the most players first."""
+Answer = Callable[[Snapshot, Plan | None], bytes]
+"""Answers a question from a snapshot with a document.
 
-    text: str
-    limit: int
-
-    def check_plan(self, plan: Plan, as_of: int) -> None:
-        """Allow it: every plan may know which servers there are."""
-
-    def answer(self, snapshot: Snapshot) -> bytes:
-        """Return the document `servers`."""
-        wanted = FilterOptions([self.text])
-        return list_servers(snapshot, wanted, sort="current", limit=self.limit).to_json()
+Raises FeatureNotAvailableError for a question that the plan does not include, ServerNotFoundError,
+SnapshotError.
+"""
 
 
-class _AboutServers(NamedTuple):
-    """The timeline or the statistics of servers in the window of a range."""
-
-    with_statistics: bool
-    servers: tuple[requests.ServerReference, ...]
-    range: Range
-
-    def check_plan(self, plan: Plan, as_of: int) -> None:
-        """Check that the plan includes the range and its raw history, in a snapshot as of `as_of`.
-
-        Statistics include the change since the window before. Raises FeatureNotAvailableError.
-        """
-        plan.check_timeline(self.range, as_of)
-        if self.with_statistics:
-            plan.check_history(find_previous(find_window(self.range, as_of)), as_of)
-
-    def answer(self, snapshot: Snapshot) -> bytes:
-        """Return the document `timeline` or `stats`.
-
-        Raises ServerNotFoundError, SnapshotError.
-        """
-        window = find_window(self.range, snapshot.as_of)
-        check_coverage(snapshot, window)
-        question = Question(snapshot, resolve_servers(snapshot, self.servers), window)
-        if self.with_statistics:
-            return compute_stats(question).to_json()
-        return compute_timeline(question, MOST_STEPS).to_json()
-
-
-def _parse_search(query: bytes) -> _Search:
+def _parse_search(query: bytes) -> Answer:
     """Parse the query string of a search: `text` and `limit`.
+
+    The answer has the servers with all words of the text; those with the most players first.
 
     Raises InvalidRequestError.
     """
@@ -102,11 +68,19 @@ def _parse_search(query: bytes) -> _Search:
         raise InvalidRequestError(
             f"query: limit: {wire.quote_value(limit)} is not a number from 1 to {_MAX_LIMIT}"
         )
-    return _Search(text, int(limit))
+
+    def answer(snapshot: Snapshot, _: Plan | None) -> bytes:
+        # Every plan may know which servers there are.
+        wanted = FilterOptions([text])
+        return list_servers(snapshot, wanted, sort="current", limit=int(limit)).to_json()
+
+    return answer
 
 
-def _parse_servers(query: bytes, *, with_statistics: bool) -> _AboutServers:
+def _parse_servers(query: bytes, *, with_statistics: bool) -> Answer:
     """Parse a query string with one `id` for each server, and `range`.
+
+    The answer has the statistics of the servers in the window of the range, or their timeline.
 
     Raises InvalidRequestError.
     """
@@ -122,12 +96,24 @@ def _parse_servers(query: bytes, *, with_statistics: bool) -> _AboutServers:
     if len(ranges) > 1:
         raise InvalidRequestError("query: range is repeated")
     servers = tuple(map(requests.parse_server_reference, ids))
-    return _AboutServers(
-        with_statistics, servers, requests.parse_range(ranges[0] if ranges else DEFAULT_RANGE)
-    )
+    length = requests.parse_range(ranges[0] if ranges else DEFAULT_RANGE)
+
+    def answer(snapshot: Snapshot, plan: Plan | None) -> bytes:
+        window = find_window(length, snapshot.as_of)
+        if plan:
+            plan.check_timeline(length, snapshot.as_of)
+            if with_statistics:  # they include the change since the window before
+                plan.check_history(find_previous(window), snapshot.as_of)
+        check_coverage(snapshot, window)
+        question = Question(snapshot, resolve_servers(snapshot, servers), window)
+        if with_statistics:
+            return compute_stats(question).to_json()
+        return compute_timeline(question, MOST_STEPS).to_json()
+
+    return answer
 
 
-_DATA: Mapping[bytes, tuple[str, Callable[[bytes], _Search | _AboutServers]]] = {
+_DATA: Mapping[bytes, tuple[str, Callable[[bytes], Answer]]] = {
     b"/explore/data/servers": ("exploreServers", _parse_search),
     b"/explore/data/stats": ("exploreStats", partial(_parse_servers, with_statistics=True)),
     b"/explore/data/timeline": ("exploreTimeline", partial(_parse_servers, with_statistics=False)),
@@ -178,12 +164,14 @@ class Explorer:
         caller = await self._authenticator.authenticate(head.headers)
         entry["caller"] = caller.name
         self._authenticator.count_request(caller, headers)
-        question = parse(head.query)
+        answer = parse(head.query)
         generation = await self._snapshot.get_generation()
-        if caller.plan:
-            question.check_plan(caller.plan, generation.as_of)
+
+        def ask(snapshot: Snapshot) -> bytes:
+            return answer(snapshot, caller.plan)
+
         async with enforce_deadline():
-            body = await self._snapshot.ask(generation, question.answer, Work.EXPLORE)
+            body = await self._snapshot.ask(generation, ask, Work.EXPLORE)
         return Response(body, headers=headers, media_type=http.JSON_TYPE)
 
 
@@ -202,8 +190,7 @@ def _read_files(*, needs_key: bool) -> dict[bytes, tuple[bytes, str]]:
         path = element.get("src", element.get("href", ""))
         if path.startswith("/explore/"):
             _, _, name = path.rpartition("/")
-            media_type = MEDIA_TYPES[name.rpartition(".")[2]]
-            files[path.encode("ascii")] = read_asset(name).encode("utf-8"), media_type
+            files[path.encode("ascii")] = read_page_file(name)
     return files
 
 

@@ -11,6 +11,7 @@ from srvstat.asgi import EVERY_ORIGIN
 from srvstat.contract import http
 from srvstat.contract.errors import ApiError, GatewayUnauthorizedError, RateLimitedError
 from srvstat.contract.responses import ErrorResponse
+from srvstat.render.web import find_asset
 
 REASON_HEADER = "X-Srvstat-Reason"
 
@@ -32,25 +33,30 @@ PAGE_HEADERS = MappingProxyType(
 )
 """Headers of pages and their files. A page loads nothing from elsewhere, and has no inline code."""
 
-MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "html": "text/html"}
+_MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "html": "text/html"}
 """The media types of pages and their files, by the extension of their names."""
 
-_CORS_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
-"""The methods that a page may use; also those that no path has, so that it can read the 405."""
-_REQUEST_HEADERS = (
-    f"Accept, Cache-Control, Content-Type, Prefer, {http.KEY_HEADER}, {http.REQUEST_ID_HEADER}"
-)
-"""The headers that a page may send."""
 _ANSWER_HEADERS = (
     "Allow, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate,"
     f" {http.REQUEST_ID_HEADER}, {REASON_HEADER}"
 )
 """The headers that a page may read, besides those that it always may, such as Content-Type."""
 _PERMISSION = {
-    "access-control-allow-methods": _CORS_METHODS,
-    "access-control-allow-headers": _REQUEST_HEADERS,
+    # Also methods that no path has, so that a page can read the 405.
+    "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
+    "access-control-allow-headers": (
+        f"Accept, Cache-Control, Content-Type, Prefer, {http.KEY_HEADER}, {http.REQUEST_ID_HEADER}"
+    ),
     "access-control-max-age": "600",  # the seconds that a browser may remember this
 }
+
+
+def read_page_file(name: str) -> tuple[bytes, str]:
+    """Return the content and the media type of a page or one of its files.
+
+    Raises FileNotFoundError.
+    """
+    return find_asset(name).read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]]
 
 
 def build_headers(request_id: str) -> dict[str, str]:

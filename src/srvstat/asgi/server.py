@@ -17,7 +17,7 @@ from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from srvstat.asgi import Settings
-from srvstat.asgi.app import Service
+from srvstat.asgi.app import Service, format_address
 from srvstat.asgi.log import Log
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.http import MAX_HEAD_BYTES
@@ -220,8 +220,7 @@ def describe_address(listener: socket.socket) -> str:
     address = listener.getsockname()
     if listener.family == socket.AF_UNIX:
         return f"unix:{os.fsdecode(address)}"
-    host, port = address[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"http://{format_address(*address[:2])}"
 
 
 def _is_loopback(address: Any) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from enum import Enum, auto
 from functools import partial
 from typing import TypeVar
@@ -81,15 +81,10 @@ class Workers:
 
     async def acquire(self, work: Work) -> Worker:
         """Wait for a free worker. The caller must release it with the same `work`."""
-        acquired = []
-        try:
+        async with AsyncExitStack() as acquired:
             for limit in self._limits[work]:
-                await limit.acquire()
-                acquired.append(limit)
-        except BaseException:
-            for limit in acquired:
-                limit.release()
-            raise
+                await acquired.enter_async_context(limit)
+            acquired.pop_all()  # the caller releases them
         return self._idle.pop()
 
     def release(self, worker: Worker, work: Work) -> None:
@@ -133,7 +128,6 @@ class Generation:
         self.files = files
         self.answers = Cache()
         self.questions = 0
-        self.is_retired = False
         file = next(iter(files.values()))
         self.as_of = file.as_of
         self.root = file.root
@@ -266,12 +260,15 @@ class ServedSnapshot:
 
     def _release(self, generation: Generation) -> None:
         generation.questions -= 1
-        _close_unused(generation)
+        self._close_unused(generation)
+
+    def _close_unused(self, generation: Generation) -> None:
+        if generation is not self._generation and not generation.questions:
+            _close(generation.files)
 
     def _switch(self, files: Mapping[Worker, Snapshot]) -> None:
         old, self._generation = self._generation, Generation(files)
-        old.is_retired = True
-        _close_unused(old)
+        self._close_unused(old)
         new = self._generation
         as_of = format_instant(new.as_of)
         self._log.add_event("new snapshot in use", asOf=as_of, root=new.root)
@@ -322,11 +319,6 @@ def _open_completely(path: str) -> Snapshot:
         snapshot.close()
         raise
     return snapshot
-
-
-def _close_unused(generation: Generation) -> None:
-    if generation.is_retired and not generation.questions:
-        _close(generation.files)
 
 
 def _close(files: Mapping[Worker, Snapshot]) -> None:

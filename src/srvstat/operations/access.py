@@ -275,18 +275,16 @@ def _build_access(file: _AccessFile) -> Access:
     Raises InvalidValueError.
     """
     plans = {name: _build_plan(name, table) for name, table in file.plans.items()}
+    keys: dict[str, Plan] = {}
     for position, key in enumerate(file.keys):
         if key.plan not in plans:
             location = ("keys", position, "plan")
             raise models.InvalidValueError(location, f": unknown plan; {_list_plans(plans)}")
-    duplicate = models.find_duplicate(tuple(key.sha256 for key in file.keys))
-    if duplicate is not None:
-        first, second = duplicate
-        raise models.InvalidValueError(
-            ("keys", second, "sha256"),
-            f": the same as {models.format_location(('keys', first, 'sha256'))}",
-        )
-    return Access(plans, {key.sha256: plans[key.plan] for key in file.keys})
+        if key.sha256 in keys:
+            problem = f": the same as keys[{list(keys).index(key.sha256)}].sha256"
+            raise models.InvalidValueError(("keys", position, "sha256"), problem)
+        keys[key.sha256] = plans[key.plan]
+    return Access(plans, keys)
 
 
 def _list_plans(plans: Mapping[str, Plan]) -> str:
