@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -263,33 +262,3 @@ def test_a_query_over_a_database_reads_no_other_file(here: Path, cli: Cli) -> No
     assert cli(*BUILD, *query, "FROM polls SEMI JOIN 'names.csv' USING (serverId)").exit_code == 6
     assert cli(*BUILD, *query, "FROM polls").exit_code == 0
     assert (here / "out.db").exists()
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        "CREATE VIRTUAL TABLE pings USING fts5(timestamp, ip, playerCount)",
-        "CREATE VIRTUAL TABLE t USING fts5(ip); CREATE VIEW pings AS SELECT * FROM t",
-    ],
-    ids=["virtual table", "view"],
-)
-@pytest.mark.parametrize("command", [BUILD, FLEET], ids=["build", "fleet"])
-def test_only_a_real_table_of_minetrack_is_read(
-    command: Sequence[str], schema: str, here: Path, cli: Cli
-) -> None:
-    Path("old.csv").write_text(f"serverId,observedAt,players\na,{AS_OF},5\n")
-    build = ["snapshot", "build", "old.db", "--game", "game_a", "--observations", "old.csv"]
-    assert cli(*build).exit_code == 0
-    with closing(sqlite3.connect("pings.sql")) as connection, connection:
-        connection.executescript(schema)
-    before = read_directory(here)
-    source = ["pings.sql"] if command is FLEET else ["--observations", "pings.sql"]
-
-    ran = cli(*command, "--from", "minetrack", *source)
-
-    assert ran.exit_code == 6
-    assert ran.stderr.startswith(
-        "error: pings.sql: no table pings (views and virtual tables are not read); the tables are:"
-        " none"
-    )
-    check_nothing_leaked(ran, here, before)

@@ -232,11 +232,8 @@ def test_a_repeated_field_is_refused(name: str, refusal: Refusal) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        *(b"x", b" ", b"[" * 100_000, record()[:-1], b"\xef\xbb\xbf" + record()),
-        *(record() + rest for rest in (b",", b" // by hand", record())),
-        record().replace(b'"', b"'"),
-        *(record_with("hostname", value) for value in ('"a\tb"', '"a\x00b"', r'"\x41"')),
-        *(record_with("players", f'{{"max":{n}}}') for n in ("NaN", "Infinity", "007", "9" * 5000)),
+        *(b" ", b"[" * 100_000, record()[:-1], record() + record(), b"\xef\xbb\xbf" + record()),
+        record_with("hostname", '"a\x00b"'),
     ],
 )
 def test_a_line_that_is_not_json_is_refused_with_its_number(data: bytes, refusal: Refusal) -> None:

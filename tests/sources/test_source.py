@@ -58,19 +58,6 @@ def refusal(tmp_path: Path) -> Callable[[bytes], str]:
     return read
 
 
-@pytest.mark.parametrize(
-    ("name", "form"),
-    [
-        ("week.csv", "csv"),
-        ("week.ndjson.gz", "ndjson"),
-        ("week.jsonl.gz", "ndjson"),
-        ("old.ndjson/week.csv", "csv"),
-    ],
-)
-def test_the_extension_sets_the_format(name: str, form: str) -> None:
-    assert Source.from_name(name, None).kind == form
-
-
 NO_EXTENSION = ["week", "week.txt", "week.gz", "week.csv.zst", "csv", "old.csv/week", "-"]
 
 
@@ -175,9 +162,6 @@ def test_a_long_line_is_refused_anywhere(
 
     assert (line, LONGEST.decode()) in lines(before + LONGEST + after)
     assert refusal(before + TOO_LONG + after) == f"line {line}: longer than 1,048,576 bytes"
-
-
-def test_an_endless_line_is_refused() -> None:
     assert read_refusal("/dev/zero") == "/dev/zero, line 1: longer than 1,048,576 bytes"
 
 
@@ -197,14 +181,6 @@ def test_text_that_is_not_utf8_is_refused_with_its_line(
 
 TEXT = b"".join(b"line %d of %d\n" % (number, number * number) for number in range(1, 60_001))
 PACKED = gzip.compress(TEXT, mtime=0)
-
-
-@pytest.mark.parametrize("name", ["week.ndjson", "week.ndjson.gz", "week"])
-@pytest.mark.parametrize("data", [TEXT, PACKED], ids=["plain", "gzip"])
-def test_gzip_is_recognized_by_its_content(name: str, data: bytes, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(data)
-
-    assert len(read_lines(tmp_path / name)) == 60_000
 
 
 def test_the_members_of_a_gzip_file_follow_one_another(lines: Callable[[bytes], Lines]) -> None:
@@ -233,9 +209,6 @@ def test_damaged_gzip_is_refused(refusal: Callable[[bytes], str]) -> None:
     for at in range(10, len(packed)):
         damaged = packed[:at] + bytes([packed[at] ^ 0xFF]) + packed[at + 1 :]
         assert "the gzip data is" in refusal(damaged)
-
-
-def test_gzip_followed_by_other_data_is_refused(refusal: Callable[[bytes], str]) -> None:
     assert refusal(gzip.compress(b"a\n") + b"b\n") == "line 2: the gzip data is damaged here"
 
 
@@ -344,18 +317,6 @@ OBSERVATIONS = [*COMMAND, "--format", "csv", "--observations"]
 def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("servers.ndjson").write_bytes(ndjson([server("a"), server("b")]))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("_files")
-def test_a_closed_standard_input_is_refused() -> None:
-    words = [sys.executable, "-m", "srvstat", *OBSERVATIONS, "-"]
-    done = subprocess.run(
-        ["sh", "-c", 'exec "$@" <&-', "sh", *words], capture_output=True, timeout=60, check=False
-    )
-
-    assert (done.returncode, done.stdout) == (6, b"")
-    assert done.stderr == b"error: standard input: Bad file descriptor\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="has no /proc")

@@ -20,6 +20,7 @@ from srvstat.sources.trackers import read_cfx_records
 
 REAL = SHARED_DATA / "minetrack" / "database_copy_1-8-2021.sql"
 SCHEMA = "timestamp BIGINT NOT NULL, ip TINYTEXT, playerCount MEDIUMINT"
+SCHEMA_NAMES = "timestamp, ip, playerCount"
 RULE = "must be a whole number from 0 to 9007199254740991"
 
 
@@ -120,6 +121,13 @@ def test_a_database_that_changes_while_it_is_read_without_a_lock_is_refused(tmp_
     ("sql", "reason"),
     [
         ("DROP TABLE pings", "no table pings .* are: none"),
+        *(
+            (
+                f"DROP TABLE pings; CREATE VIRTUAL TABLE {name} USING fts5({SCHEMA_NAMES}); {rest}",
+                r"no table pings \(views and virtual tables are not read\); the tables are: none",
+            )
+            for name, rest in (("pings", ""), ("t", "CREATE VIEW pings AS SELECT * FROM t"))
+        ),
         (
             "ALTER TABLE pings RENAME playerCount TO players",
             "the table pings has no playerCount; its columns are timestamp, ip, players",
