@@ -242,7 +242,3 @@ def test_the_intersection_holds_the_instants_of_all_lists(lists: list[list[Insta
 
 def list_instants(intervals: Sequence[Instants]) -> list[int]:
     return [at for start, end in intervals for at in range(start, end + 1)]
-
-
-def test_the_intersection_of_no_lists_is_empty() -> None:
-    assert intersect([]) == []

@@ -131,12 +131,6 @@ def test_quoted_words_are_read(quote: Callable[[str], str], end: str, word: str)
     assert following.head.path == b"/next"
 
 
-def test_other_programs_after_a_pipe_are_skipped(mail: Path) -> None:
-    read = read_all(mail, f"curl {URL} | jq . > out; curl http://h/c")
-
-    assert [target[1] for target in list_targets(read)] == [b"/gateway/v1/servers/a", b"/c"]
-
-
 def test_the_environment_does_not_change_how_options_are_read(
     mail: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,10 +198,8 @@ GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
         ("curl --url=http://h/", "unknown option --url"),
         ("curl http://h/ -d", "-d: without its argument"),
         ("curl --max-time 5 -X POST", "no URL"),
-        ('curl -d "$DATA" http://h/', f"--data: {VARIABLE}"),
         ('curl -X "$M" http://h/', f"--request: {VARIABLE}"),
         ('curl "$BASE/compare"', f"--url: {VARIABLE}"),
-        ("curl http://h/$ID", f"--url: {VARIABLE}"),
         ("curl http://h/ -H Content-Type:$T", f"--header: {VARIABLE}"),
         # A line with percent signs is not for cmd.exe if it has a dollar sign or a backtick.
         (f'curl {URL} -H "X-D: $(date +%Y%m%d)" -d "$(cat secret.txt)"', f"--data: {VARIABLE}"),

@@ -317,12 +317,7 @@ def test_answers_are_as_of_the_given_time(cli: Cli, old: str, new: str) -> None:
         assert (late in ran.stderr) is (at > AS_OF)
 
 
-@pytest.mark.usefixtures("empty_directory")
-def test_a_missing_or_damaged_file_is_named(cli: Cli, old: str, new: str) -> None:
-    ran = cli("snapshot", "diff", old, "none.db")
-    assert (ran.exit_code, ran.stdout) == (3, b"")
-    assert ran.stderr.startswith("error: none.db: no such file")
-
+def test_a_damaged_file_is_named(cli: Cli, old: str, new: str) -> None:
     change_players(new)
     for arguments in ([old, new], [new, old]):
         ran = cli("snapshot", "diff", *arguments)

@@ -12,7 +12,7 @@ from srvstat.contract import http, wire
 from srvstat.contract.errors import SourceError
 from srvstat.contract.models import InvalidValueError, validate
 from srvstat.contract.time import InstantError, parse_instant
-from srvstat.documents.support import PlainExchange, Recording, StoredResponse
+from srvstat.documents.support import PlainExchange, Recording
 from srvstat.files import json_stream
 from srvstat.files.reading import split_lines
 
@@ -172,23 +172,19 @@ def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:
     exchange = build_exchange(place, request.method, sent, keep_judged(pairs))
     if exchange.is_foreign:
         return exchange
+    response = None
+    if (recorded := parsed.response) is not None:
+        _check_status(recorded.status)
+        body = None if recorded.body is None else recorded.body.encode()
+        response = RecordedResponse(recorded.status, body)
     return replace(
         exchange,
         body=_decode_body(request.body, request.body_base64),
         requested_at=parsed.requested_at,
-        response=_build_response(parsed.response),
+        response=response,
         is_from_service=isinstance(parsed, Recording),
         plan=plan,
         as_of=parsed.as_of,
-    )
-
-
-def _build_response(recorded: StoredResponse | None) -> RecordedResponse | None:
-    if recorded is None:
-        return None
-    _check_status(recorded.status)
-    return RecordedResponse(
-        recorded.status, None if recorded.body is None else recorded.body.encode()
     )
 
 
@@ -261,7 +257,8 @@ def _read_headers(events: json_stream.Events) -> http.Headers | json_stream.Prob
         nonlocal is_valid
         for item in json_stream.read_items(events):
             pair = json_stream.read_value(item, {"name": None, "value": None})
-            name, value = _get_member(pair, "name"), _get_member(pair, "value")
+            found = pair if isinstance(pair, dict) else {}
+            name, value = found.get("name"), found.get("value")
             if isinstance(name, str) and isinstance(value, str):
                 yield _encode_header(name), _encode_header(value)
             else:
@@ -430,15 +427,11 @@ def _find(entry: Any, path: str) -> Any:
     for step in path.split("."):
         if isinstance(value, json_stream.Problem):
             break
-        value = _get_member(value, step)
+        value = value.get(step) if isinstance(value, dict) else value
         place = path[: path.index(step) + len(step)]
     if isinstance(value, json_stream.Problem):
         raise UnreadableError(f"{place}: {value.reason}")
     return value
-
-
-def _get_member(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else value
 
 
 def _require(value: _T | None, path: str) -> _T:

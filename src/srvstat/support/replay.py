@@ -34,6 +34,8 @@ _REFUSALS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 _MAX_FOREIGN_LENGTH = 1_000
 """Longer paths of foreign requests are cut. Thousands of them must not fill the memory."""
 
+Request = ServerReference | CompareRequest
+
 Findings = dict[str, Any]
 """Fields of a ReplayedExchange."""
 
@@ -75,7 +77,7 @@ class RecomputedAnswer:
 
     status: int
     body: bytes
-    request: ServerReference | CompareRequest | None
+    request: Request | None
     reason: str | None
 
 
@@ -264,7 +266,7 @@ class _Replayer:
         Raises NotReproducibleError, SnapshotError.
         """
         head = exchange.head
-        request: ServerReference | CompareRequest | None = None
+        request: Request | None = None
         status: int = HTTPStatus.OK.value
         reason = None
         try:
@@ -364,9 +366,7 @@ class _Replayer:
             findings["explanation"] = self._explain(request, at)
         return findings
 
-    def _explain(
-        self, request: ServerReference | CompareRequest, at: int
-    ) -> documents.Explanation | None:
+    def _explain(self, request: Request, at: int) -> documents.Explanation | None:
         """Explain an answer; None as of a time before a bundle, at which Get Server has one."""
         from srvstat.support import explain  # noqa: PLC0415 - see _search
 

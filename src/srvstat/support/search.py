@@ -7,8 +7,9 @@ pass the window's ends.
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import reduce
 from itertools import pairwise
 from types import NoneType
 from typing import Any
@@ -135,27 +136,24 @@ def limit_search(snapshot: Snapshot, range: Range, searched: Instants) -> Instan
     return max(earliest, snapshot.covered_from + DAYS[range] * DAY_MS), latest
 
 
-def intersect(lists: Sequence[Sequence[Instants]]) -> list[Instants]:
+def intersect(lists: Sequence[list[Instants]]) -> list[Instants]:
     """Return the intervals that all lists have in common; each list is ascending and disjoint."""
-    if not lists:
-        return []
-    common, *others = map(list, lists)
-    for other in others:
-        common = list(_iter_common(common, other))
-    return common
+    return reduce(_intersect_two, lists)
 
 
-def _iter_common(one: Sequence[Instants], other: Sequence[Instants]) -> Iterator[Instants]:
+def _intersect_two(one: list[Instants], other: list[Instants]) -> list[Instants]:
+    common = []
     left = right = 0
     while left < len(one) and right < len(other):
         start = max(one[left][0], other[right][0])
         end = min(one[left][1], other[right][1])
         if start <= end:
-            yield start, end
+            common.append((start, end))
         if one[left][1] < other[right][1]:
             left += 1
         else:
             right += 1
+    return common
 
 
 class _SlidingWindow:
