@@ -4,7 +4,7 @@ Rows are read while they are iterated over: observations a block at a time, step
 time. A table shows the first and the last rows, and a chart as many steps as fit.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, count, repeat
 from typing import Any, NamedTuple, get_args
@@ -80,17 +80,10 @@ def read_history(question: Question) -> History:
                 yield zip(repeat(server.id), instants.tolist(), players.tolist(), strict=False)
 
     columns = (_SERVER, Column("observedAt", "instant"), Column("players", "integer"))
-    return _build_history(snapshot, columns, iter_pieces)
-
-
-def _build_history(
-    snapshot: Snapshot, columns: tuple[Column, ...], iter_pieces: Callable[[], Iterator[_Rows]]
-) -> History:
-    def read_rows() -> Iterator[tuple[Any, ...]]:
-        # Generating single rows would take a quarter of the time of a history.
-        return chain.from_iterable(iter_pieces())
-
-    return History(snapshot.as_of, snapshot.root, columns, read_rows)
+    # Generating single rows would take a quarter of the time of a history.
+    return History(
+        snapshot.as_of, snapshot.root, columns, lambda: chain.from_iterable(iter_pieces())
+    )
 
 
 def aggregate_history(
@@ -123,7 +116,9 @@ def aggregate_history(
         columns = (*_TIMES, _COUNT, Column("serverCount", "integer"), *figures)
     else:
         columns = (_SERVER, *_TIMES, _COUNT, *figures)
-    return _build_history(snapshot, columns, iter_pieces)
+    return History(
+        snapshot.as_of, snapshot.root, columns, lambda: chain.from_iterable(iter_pieces())
+    )
 
 
 def _has_fractions(aggregate: Aggregate) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import count
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -129,12 +130,8 @@ def compute_distribution(question: Question, most_bins: int = MOST_BINS) -> docu
 
 def _choose_width(lowest: int, peak: int, most_bins: int) -> int:
     """Return the smallest width with which `most_bins` bins cover all player counts."""
-    scale = 1
-    while True:
-        for width in (scale, 2 * scale, 5 * scale):
-            if peak // width - lowest // width < most_bins:
-                return width
-        scale *= 10
+    widths: Iterator[int] = (factor * 10**power for power in count() for factor in (1, 2, 5))
+    return next(one for one in widths if peak // one - lowest // one < most_bins)
 
 
 def _describe_distribution(
@@ -183,14 +180,14 @@ def _describe_server(
     columns = counts.tolist(), starts.tolist(), sums.tolist()
     cells: list[documents.HourCellPart] = []
     averages: dict[documents.HourPart, Fraction] = {}
-    for number, (count, start, total) in enumerate(zip(*columns, strict=True)):
+    for number, (size, start, total) in enumerate(zip(*columns, strict=True)):
         hour = documents.HourPart(number // 24 + 1, number % 24)
         mean = median = None
-        if count >= MIN_OBSERVATIONS:
-            averages[hour] = Fraction(total, count)
-            lower, upper = (ranked.item(start + rank) for rank in find_middle_ranks(count))
-            mean, median = total / count, (lower + upper) / 2
-        cells.append(documents.HourCellPart(hour.weekday, hour.hour, count, mean, median))
+        if size >= MIN_OBSERVATIONS:
+            averages[hour] = Fraction(total, size)
+            lower, upper = (ranked.item(start + rank) for rank in find_middle_ranks(size))
+            mean, median = total / size, (lower + upper) / 2
+        cells.append(documents.HourCellPart(hour.weekday, hour.hour, size, mean, median))
     return documents.ServerPeakHours(
         **get_name(server)._asdict(),
         sample_count=len(ranked),

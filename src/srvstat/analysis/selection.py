@@ -235,17 +235,16 @@ def find_references(snapshot: Snapshot, references: Iterable[Reference]) -> list
     Raises UnknownServerError, UnknownNameError, ServerNotFoundError for an ambiguous name,
     NotInBundleError, SnapshotError.
     """
-    wanted = list(dict.fromkeys(references))
-    strict = [one.reference if isinstance(one, Name) else one for one in wanted]
-    asked = [reference for reference in strict if reference is not None]
+    strict = {one: one.reference if isinstance(one, Name) else one for one in references}
+    asked = [reference for reference in strict.values() if reference is not None]
     known: dict[ServerReference | None, ServerRow | None] = dict(
         zip(asked, snapshot.find_servers(asked), strict=True)
     )
-    servers = list(zip(wanted, map(known.get, strict), strict=True))
-    unknown = [one.text for one, server in servers if server is None and isinstance(one, Name)]
+    servers = {one: known.get(reference) for one, reference in strict.items()}
+    unknown = [one.text for one, row in servers.items() if row is None and isinstance(one, Name)]
     named = _find_names(snapshot, unknown) if unknown else {}
     found: dict[str, ServerRow] = {}
-    for one, identified in servers:
+    for one, identified in servers.items():
         server = identified
         if server is None and isinstance(one, Name):
             server = _choose_named(one.text, named[one.text])
