@@ -86,9 +86,7 @@ CLOCK_CHANGES = [("2025-10-20", "2025-11-03"), ("2026-03-25", "2026-04-01")]
 
 
 @pytest.fixture
-def ask(
-    war_brokers_snapshot: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., list[Any]]:
+def ask(war_brokers_snapshot: str, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Ask:
     """Run a command on the snapshot of the rows, and return its lines of JSON."""
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", war_brokers_snapshot)
 
@@ -106,9 +104,8 @@ def rows(war_brokers_rows: Rows) -> Rows:
     return war_brokers_rows
 
 
-def find_year(rows: Rows) -> tuple[int, int]:
-    end = max(at for at, _ in rows[IDS[0]])
-    return end - 365 * DAY, end
+def find_end(rows: Rows) -> int:
+    return max(at for at, _ in rows[IDS[0]])
 
 
 def find_midnights(days: tuple[str, str]) -> tuple[int, int]:
@@ -140,17 +137,17 @@ def test_stats_of_days_and_of_the_days_before_follow_from_the_raw_rows(
 
 @pytest.mark.parametrize("range", ["1y", "all"])
 def test_stats_of_long_ranges_follow_from_the_raw_rows(rows: Rows, ask: Ask, range: str) -> None:
-    start, end = find_year(rows)
+    end = find_end(rows)
 
     (found,) = ask("stats", "wb-usa", "--range", range, *FIGURES)
 
     (server,) = found["servers"]
-    window = (None if range == "all" else start, end)
-    assert server == server | compute_figures(rows["wb-usa"], window)
+    start = None if range == "all" else end - 365 * DAY
+    assert server == server | compute_figures(rows["wb-usa"], (start, end))
 
 
 def test_top_orders_all_servers_by_the_means_of_the_raw_rows(rows: Rows, ask: Ask) -> None:
-    _, end = find_year(rows)
+    end = find_end(rows)
     kept = {name: select(of_server, (end - 30 * DAY, end)) for name, of_server in rows.items()}
     means = {name: mean(Fraction(row[1]) for row in some) for name, some in kept.items()}
     names = sorted(means, key=lambda name: (-means[name], name))
@@ -170,7 +167,7 @@ def test_top_orders_all_servers_by_the_means_of_the_raw_rows(rows: Rows, ask: As
 def test_growth_by_local_steps_follows_from_the_raw_rows(
     rows: Rows, ask: Ask, name: str, step: str, days: int
 ) -> None:
-    _, end = find_year(rows)
+    end = find_end(rows)
     of_one, window = rows[name], (end - days * DAY, end)
     options = ["--step", step, "--range", f"{days}d", "--tz", "Europe/Berlin"]
 
@@ -201,7 +198,7 @@ def test_history_without_steps_is_the_raw_rows(rows: Rows, ask: Ask) -> None:
 def test_servers_have_the_intervals_and_the_coverage_of_their_raw_rows(
     rows: Rows, ask: Ask
 ) -> None:
-    _, end = find_year(rows)
+    end = find_end(rows)
 
     (found,) = ask("servers")
     servers = {server["id"]: server for server in found["servers"]}

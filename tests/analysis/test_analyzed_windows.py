@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -19,7 +18,6 @@ from srvstat.analysis.windows import (
     LongWindowQuery,
     WindowQuery,
     choose_window,
-    find_hours_of_week,
     find_previous,
     list_step_edges,
     parse_step,
@@ -246,18 +244,6 @@ def test_steps_begin_where_the_clock_first_reaches_them(case: Case) -> None:
     found = list_step_edges(*window, parse_step(step), zone).tolist()
 
     assert [at for at in found if window.start < at < window.end] == edges
-
-
-@given(case=cases())
-def test_an_observation_belongs_to_the_hour_that_the_clock_shows(case: Case) -> None:
-    zone, window, _ = case
-
-    instants = range(window.start, window.end, TICK)
-    hours = find_hours_of_week(np.array(instants), zone)
-
-    for at, hour in zip(instants, hours.tolist(), strict=True):
-        clock = read_clock(at, zone)
-        assert clock.weekday() * 24 + clock.hour == hour
 
 
 @example(build_case("Europe/Berlin", "2025-10-26T22:30Z", "2025-10-27T00:00Z", "day"))  # 25 hours

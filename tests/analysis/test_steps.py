@@ -382,7 +382,10 @@ def check_step_chart(
             assert (cell.observations, cell.players) == (len(players), average)
 
 
-ZONES = ["UTC", "Europe/Berlin", "America/Havana", "America/Santiago", "Asia/Kathmandu"]
+ZONES = [
+    *("UTC", "Europe/Berlin", "America/Havana", "America/Santiago", "Asia/Kathmandu"),
+    "Australia/Lord_Howe",  # its clock changes by half an hour
+]
 STEPS: list[GrowthStepName] = ["day", "week", "month"]
 START, END = 1_741_000_000_000, 1_764_000_000_000
 """2025-03-03 to 2025-11-24: clocks go forward and back."""

@@ -6,7 +6,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import cycle, repeat
 from random import sample
@@ -381,18 +381,7 @@ async def _read_answer(reader: asyncio.StreamReader, exchange: Exchange) -> tupl
 
 def find_free_port() -> int:
     """Return a free port outside the range that the system assigns to port 0."""
-    (port,) = find_free_ports(1)
-    return port
-
-
-def find_free_ports(count: int) -> list[int]:
-    """Return different ports of this kind, which connections to others don't use either."""
-    found: list[int] = []
-    with ExitStack() as stack:
-        for port in sample(range(20_000, 30_000), 100):
-            with suppress(OSError):
-                stack.enter_context(socket.create_server(("127.0.0.1", port)))
-                found.append(port)
-            if len(found) == count:
-                return found
-    raise SystemExit("too few ports are free between 20,000 and 30,000")
+    for port in sample(range(20_000, 30_000), 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise SystemExit("no port is free between 20,000 and 30,000")
