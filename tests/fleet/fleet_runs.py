@@ -286,12 +286,15 @@ def compute_outcome(sources: Sequence[Source], window: Window, conflicts: Confli
     remarks = Remarks()
     by_instant: defaultdict[str, defaultdict[int, list[tuple[int, int]]]]
     by_instant = defaultdict(lambda: defaultdict(list))
+    named: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
     for number, source in enumerate(sources):
         for batch in read_rows(source, number, remarks):
             for row in batch.to_pylist():
                 pair = (row["position"], row["players"])
                 order = pair if conflicts == "first" else pair[::-1]
                 by_instant[row["identifier"]][row["at"]].append(order)
+                if row["identifier"] in {"a", "c"}:
+                    named[number].append((row["position"], row["identifier"]))
     of_pair = 1 if conflicts == "first" else 0
     standing = {
         name: {at: min(rows)[of_pair] for at, rows in sorted(of_server.items())}
@@ -312,25 +315,13 @@ def compute_outcome(sources: Sequence[Source], window: Window, conflicts: Confli
     return Outcome(
         lasts,
         +remarks.rows,
-        _locate(sources, ["a", "c"]),
+        [Rejected(number, "why", len(rows), *min(rows)) for number, rows in named.items()],
         _sort_rejects(remarks.rejects.values()),
         dict(remarks.skipped),
         figures,
         Resolved(kept, equal, different),
         remarks.warnings,
     )
-
-
-def _locate(sources: Sequence[Source], names: Sequence[str]) -> list[Rejected]:
-    located = []
-    for number, source in enumerate(sources):
-        batches = [batch.to_pylist() for batch in read_rows(source, number, Remarks())]
-        rows = [row for batch in batches for row in batch if row["identifier"] in names]
-        if rows:
-            first = min(rows, key=lambda row: row["position"])
-            found = Rejected(number, "why", len(rows), first["position"], first["identifier"])
-            located.append(found)
-    return located
 
 
 def _sort_rejects(rejects: Iterable[Rejected]) -> list[Rejected]:

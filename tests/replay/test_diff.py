@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic.alias_generators import to_camel
 
 from conftest import AS_OF, DAY, Build, Cli, build_in, few_examples, server
 from srvstat.contract import wire
@@ -118,10 +119,7 @@ _COLUMNS = (
 
 
 def _name_field(column: str) -> str:
-    if column.startswith("players_"):
-        return column.replace("_", ".")
-    first, *others = column.split("_")
-    return first + "".join(map(str.title, others))
+    return column.replace("_", ".") if column.startswith("players_") else to_camel(column)
 
 
 class _Content(NamedTuple):

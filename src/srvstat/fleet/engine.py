@@ -110,6 +110,11 @@ class Resolved(NamedTuple):
     conflicting: int
     conflict: str | None = None
 
+    @property
+    def rows(self) -> int:
+        """The rows in the window."""
+        return self.kept + self.repeated + self.conflicting
+
 
 class Session:
     """A connection to a database in memory, whose queries a signal can interrupt."""

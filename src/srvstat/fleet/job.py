@@ -260,11 +260,10 @@ def count_fleet(
     window = find_window(range, fleet.as_of)
     figures, resolved = engine.count(fleet.servers, window)
     observed = sum(each.observations for each in figures.values())
-    in_window = resolved.kept + resolved.repeated + resolved.conflicting
-    if observed != resolved.kept or in_window > fleet.rows:
+    if observed != resolved.kept or resolved.rows > fleet.rows:
         raise EngineError(
             f"the engine counted {observed:,} observations, but kept {resolved.kept:,} of"
-            f" {in_window:,} rows in the window and {fleet.rows:,} in all; please report this"
+            f" {resolved.rows:,} rows in the window and {fleet.rows:,} in all; please report this"
         )
     nothing = compute_statistics(())
     results = (
@@ -276,7 +275,6 @@ def count_fleet(
 
 def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None) -> FleetSummary:
     """Return what became of all rows, given the servers with an observation in the window."""
-    in_window = resolved.kept + resolved.repeated + resolved.conflicting
     reject_reasons = {reason.text: reason.rows for reason in fleet.reasons}
     remedy = refusals.find_remedy(fleet.reasons)
     return FleetSummary(
@@ -286,7 +284,7 @@ def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None
         conflicting=resolved.conflicting,
         reject_reasons=reject_reasons,
         skipped=fleet.skipped,
-        early=fleet.rows - in_window,
+        early=fleet.rows - resolved.rows,
         conflict=resolved.conflict,
         remedy=remedy and remedy.text,
         servers=len(fleet.records),
