@@ -1,4 +1,4 @@
-"""Commands of the analyzer: their rows, documents and schemas, names, filters, and charts."""
+"""Commands of the analyzer: rows, documents, schemas, names, filters, charts and pictures."""
 
 import csv
 import io
@@ -23,7 +23,6 @@ import pytest
 import srvstat
 from conftest import AS_OF, DAY, Build, Cli, server
 from srvstat.analysis.growth import choose_growth_step
-from srvstat.cli.demo import list_ids
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError, ServerNotFoundError
 from srvstat.contract.time import Window
@@ -367,13 +366,6 @@ def test_a_schema_names_its_document(cli: Cli, name: str) -> None:
     assert schema["properties"]["document"]["const"] == name
 
 
-def test_an_unknown_name_lists_the_documents(cli: Cli) -> None:
-    ran = cli("schema", "nothing")
-
-    assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert "choose accessCheck, diff," in ran.stderr
-
-
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_a_document_matches_its_schema(cli: Cli, name: str, demo_snapshot: str) -> None:
     schema = json.loads(cli("schema", name).stdout)
@@ -485,17 +477,7 @@ def test_a_report_chooses_a_range_a_title_and_steps(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "reason"),
     [
-        (["old-guard"], 2, "error: give -o FILE for the page, or --json for the data"),
-        (["-o", "new.html"], 2, "error: no server; give IDENTIFIER…\n"),
-        ([*list_ids()[:6], "--json"], 2, "error: servers: 6 given, at most 5 can be drawn\n"),
-        (["old-guard", "--json", "--range=8"], 2, '--range: "8" is not a number of hours'),
         (["old-guard", "--json", "--range=7d", "--from=1"], 2, "can't be combined"),
-        (
-            ["old-guard", "--json", "--from=1970-01-01", "--to=9999-12-31"],
-            2,
-            "more than 1,000,000 steps",
-        ),
-        (["old-guard", "--json", "--tz=Mars"], 2, '--tz: no time zone "Mars"'),
         (["old-guard", "--json", "--title= "], 2, "error: --title: is empty"),
         (["old-guard", "--json", "--title=\udcff"], 2, "error: --title: is not UTF-8\n"),
         (["a b", "-o", "old.html"], 2, "error: old.html: exists; --overwrite replaces it\n"),
@@ -504,7 +486,6 @@ def test_a_report_chooses_a_range_a_title_and_steps(cli: Cli) -> None:
         (["a b", "-o", "new/"], 2, "error: -o new/: names a directory; name a file\n"),
         (["old-guard", "-o", "absent/new.html"], 4, "error: absent/new.html: No such file"),
         (["a b", "-o", "new.html"], 40, "error: INVALID_REQUEST: Invalid request\n"),
-        (["old-gard", "-o", "new.html"], 44, "no id old-gard; similar: old-guard\n"),
         (["old-guard", "-o", "new.html", "-s", "absent.db"], 3, "absent.db"),
     ],
 )

@@ -31,13 +31,6 @@ def test_every_command_has_help(cli: Cli) -> None:
             assert ran.stdout.decode().startswith(f"Usage: srvstat {command} ")
 
 
-def test_an_unknown_command_suggests_a_similar_one(cli: Cli) -> None:
-    ran = cli("snapshot", "biuld")
-
-    assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert "No such command 'biuld'. Did you mean 'build'?" in ran.stderr
-
-
 def test_without_a_command_the_commands_are_listed(cli: Cli) -> None:
     for arguments, command in (([], "compare"), (["snapshot"], "draft-servers")):
         lines = cli(*arguments).stderr.split("\n")
@@ -217,13 +210,6 @@ def test_the_script_of_each_shell_is_printed_from_any_shell(
     assert script.exit_code == 0
     assert mark in script.stdout.decode()
     assert cli("--show-completion", shell).stdout == script.stdout
-
-
-def test_a_shell_without_completion_is_invalid_usage(cli: Cli) -> None:
-    for arguments in (("completion", "ksh"), ("--show-completion", "ksh")):
-        ran = cli(*arguments)
-        assert (ran.exit_code, ran.stdout) == (2, b"")
-        assert "'ksh' is not one of 'bash', 'zsh', 'fish'" in ran.stderr
 
 
 def test_install_completion_refuses_a_shell(

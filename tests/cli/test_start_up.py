@@ -1,4 +1,4 @@
-"""Start of a process: what it imports, signals, too few descriptors, and a terminal that closes."""
+"""The process: imports, signals, descriptors, terminals, and writing its output."""
 
 import os
 import pty
@@ -29,6 +29,7 @@ from srvstat.cli.output import (
 )
 from srvstat.contract.errors import OutputError, UsageError
 from support.process import replace_descriptor
+from support.records import PLANS
 from support.snapshots import COMMAND, WEEK
 from support.terminal import PLAIN, run_in_terminal
 
@@ -179,6 +180,14 @@ def test_a_block_that_cleans_up_imports_nothing(command: list[str], here: Path) 
 
     assert exit_code == 0
     assert "IMPORTED\n" in shown
+
+
+def test_only_a_plan_imports_the_reader_of_access_files(here: Path) -> None:
+    (here / "access.toml").write_text(PLANS)
+    readers = {"srvstat.operations.access", "srvstat.files.toml", "tomllib"}
+
+    assert not readers & list_imported(*GET)
+    assert readers <= list_imported(*GET, "--plan", "starter", "--access", "access.toml")
 
 
 def test_a_table_imports_rich_and_numpy() -> None:
@@ -358,8 +367,6 @@ def test_a_build_survives_or_ends_with_its_terminal(
     if not exit_code:
         assert cli("snapshot", "verify", "out.db").exit_code == 0
 
-
-pytestmark = pytest.mark.slow
 
 SHELL_COMMAND = f"{sys.executable} -m srvstat"
 
