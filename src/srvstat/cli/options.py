@@ -135,9 +135,13 @@ def _build_info(name: str, kind: Any, parameter: Parameter) -> OptionInfo | Argu
 
 def _build_completion(completes: Sequence[str] | Completion) -> Callable[..., list[str]] | None:
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        values = completes
         if isinstance(completes, str):
-            return _COMPLETIONS[completes](ctx, incomplete)
-        return [value for value in completes if value.startswith(incomplete)]
+            try:
+                values = _COMPLETIONS[completes](ctx, incomplete)
+            except SrvstatError:
+                return []
+        return [value for value in values if value.startswith(incomplete)]
 
     return complete if completes else None
 
@@ -152,16 +156,12 @@ def _complete_identifier(ctx: typer.Context, incomplete: str) -> list[str]:
             searches = [(prefix, namespace, incomplete.removeprefix(prefix))]
         elif incomplete and prefix.startswith(incomplete):
             searches.append((prefix, namespace, ""))
-    name = ctx.params.get("snapshot") or ctx.params.get("new")
-    try:
-        with open_chosen(name) as snapshot:
-            return [
-                prefix + name
-                for prefix, namespace, start in searches
-                for name in _list_identifiers(snapshot, namespace, start)
-            ]
-    except SrvstatError:
-        return []
+    with open_chosen(ctx.params.get("snapshot") or ctx.params.get("new")) as snapshot:
+        return [
+            prefix + name
+            for prefix, namespace, start in searches
+            for name in _list_identifiers(snapshot, namespace, start)
+        ]
 
 
 def _list_identifiers(snapshot: Snapshot, by: Namespace, start: str) -> list[str]:
@@ -186,29 +186,20 @@ def _iter_identifiers(snapshot: Snapshot, by: Namespace, start: str) -> Iterator
     return takewhile(methodcaller("startswith", start), names)
 
 
-def _complete_plan(ctx: typer.Context, incomplete: str) -> list[str]:
+def _complete_plan(ctx: typer.Context, _incomplete: str) -> list[str]:
     """Complete the name of a plan in the access file of the command line."""
     from srvstat.operations.access import read_access  # noqa: PLC0415 - see PlanOptions
 
-    try:
-        access = read_access(ctx.params.get("access") or "")
-    except SrvstatError:
-        return []
-    return [name for name in access.plans if name.startswith(incomplete)]
+    return list(read_access(ctx.params.get("access") or "").plans)
 
 
-def _complete_value(kind: str, ctx: typer.Context, incomplete: str) -> list[str]:
+def _complete_value(kind: str, ctx: typer.Context, _incomplete: str) -> list[str]:
     """Complete a value that servers of the snapshot have. Omits those that need quotes."""
-    name = ctx.params.get("snapshot") or ctx.params.get("path")
     from srvstat.analysis.selection import count_record_values  # noqa: PLC0415 - answers need none
 
-    try:
-        with open_chosen(name) as snapshot:
-            counts = count_record_values(snapshot, most=_SERVERS_FOR_COMPLETION)
-    except SrvstatError:
-        return []
-    values = filter(_PLAIN_WORD.fullmatch, getattr(counts, kind))
-    return sorted(value for value in values if value.startswith(incomplete))
+    with open_chosen(ctx.params.get("snapshot") or ctx.params.get("path")) as snapshot:
+        counts = count_record_values(snapshot, most=_SERVERS_FOR_COMPLETION)
+    return sorted(filter(_PLAIN_WORD.fullmatch, getattr(counts, kind)))
 
 
 _COMPLETIONS: Mapping[str, Callable[[typer.Context, str], list[str]]] = {
@@ -218,22 +209,9 @@ _COMPLETIONS: Mapping[str, Callable[[typer.Context, str], list[str]]] = {
 }
 
 
-SnapshotOption = Annotated[
-    str | None,
-    Parameter(
-        f"The snapshot [default: ${SNAPSHOT_VARIABLE}, else ./{DEFAULT_SNAPSHOT}].",
-        "PATH",
-        ("--snapshot", "-s"),
-    ),
-]
-PathArgument = Annotated[
-    str | None,
-    Parameter(
-        f"The snapshot [default: ${SNAPSHOT_VARIABLE}, else ./{DEFAULT_SNAPSHOT}].",
-        "PATH",
-        is_argument=True,
-    ),
-]
+_SNAPSHOT_HELP = f"The snapshot [default: ${SNAPSHOT_VARIABLE}, else ./{DEFAULT_SNAPSHOT}]."
+SnapshotOption = Annotated[str | None, Parameter(_SNAPSHOT_HELP, "PATH", ("--snapshot", "-s"))]
+PathArgument = Annotated[str | None, Parameter(_SNAPSHOT_HELP, "PATH", is_argument=True)]
 RANGE = Parameter(
     f"The length of the window [default: {DEFAULT_RANGE}].", "|".join(RANGES), completes=RANGES
 )
