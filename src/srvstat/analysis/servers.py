@@ -115,7 +115,7 @@ def _negate(value: float | None) -> float | None:
 
 
 def describe_snapshot(
-    snapshot: Snapshot, wanted: FilterOptions | None = None, *, limit: int | None = None
+    snapshot: Snapshot, wanted: FilterOptions, *, limit: int | None
 ) -> SnapshotInfo:
     """Return the totals of a snapshot, and its servers. Verifies all rows of the servers.
 
@@ -132,7 +132,7 @@ def describe_snapshot(
             games[server.game] += 1
             fallbacks += server.current_is_fallback
             completed.update(read_texts(server.completed))
-            if wanted is None or wanted.matches(server, snapshot.as_of):
+            if wanted.matches(server, snapshot.as_of):
                 matched += 1
                 if limit is None or matched <= limit:
                     listed.append(describe_listed(snapshot, server))

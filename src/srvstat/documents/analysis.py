@@ -135,14 +135,13 @@ class _Statistics(SnapshotDocument, RowDocument):
     def _iter_figures(self, *path: str) -> Iterator[Column]:
         """Yield the columns of the figures of one window; those that were asked for are last."""
         figures = list(derive_columns(FiguresPart, *path))
-        above = [column for column in figures if "above" in column.path]
-        yield from (column for column in figures if column not in above)
-        first = next(iter(self.servers), None)
-        for number, one in enumerate(() if first is None else first.quantiles):
-            name = name_member("_".join((*path, f"quantile{wire.format_number(one.quantile)}")))
-            yield Column(name, "number", (*path, "quantiles", number, "players"))
-        if first is not None and first.above is not None:
-            yield from above
+        yield from (column for column in figures if "above" not in column.path)
+        for first in self.servers[:1]:
+            for number, one in enumerate(first.quantiles):
+                name = name_member("_".join((*path, f"quantile{wire.format_number(one.quantile)}")))
+                yield Column(name, "number", (*path, "quantiles", number, "players"))
+            if first.above is not None:
+                yield from (column for column in figures if "above" in column.path)
 
 
 class Stats(_Statistics):
