@@ -345,12 +345,12 @@ FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "nothing": (lambda path: path.write_text(""), f"{MANIFEST}: damaged (not JSON at column 1"),
     "an array": (lambda path: path.write_text("[]"), f"{MANIFEST}: damaged (not an object)"),
     "depth": (lambda path: path.write_text("[" * 99_999), f"{MANIFEST}: damaged (nested too deep"),
-    "a huge file": (make_huge, f"{MANIFEST}: damaged (more than 16,"),
+    "a huge file": (make_huge, f"{MANIFEST}: not a file of at most 16,"),
     "a repeated key": (
         lambda path: path.write_text('{"root":1,"root":1}'),
         f'{MANIFEST}: damaged (the key "root" is repeated)',
     ),
-    "a pipe": (make_pipe, f"{MANIFEST}: not a regular file"),
+    "a pipe": (make_pipe, f"{MANIFEST}: not a file of at most 16,"),
     "no file": (lambda path: path.unlink(), "a directory without manifest.json, not a snapshot"),
 }
 

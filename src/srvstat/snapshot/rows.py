@@ -375,8 +375,6 @@ class _Layout(NamedTuple):
 
 @cache
 def _build_layout(label: str, types: tuple[type, ...]) -> _Layout:
-    if not set(types) <= _LETTERS.keys():
-        raise ForgedRowError("a value of an unexpected type")
     letters = "".join(_LETTERS[kind] for kind in types)
     integers, texts, blobs = (
         [at for at, kind in enumerate(types) if kind is wanted] for wanted in (int, str, bytes)

@@ -69,7 +69,12 @@ def _read_manifest(folder: str) -> "Manifest":
     path = os.path.join(folder, MANIFEST)
     with convert_errors(path, SnapshotError):
         try:
-            data = _read_file(path)
+            status = os.stat(path)
+            # Opening a FIFO would wait for a writer.
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_BYTES:
+                raise SnapshotError(f"{path}: not a file of at most {_MAX_BYTES:,} bytes; {REMEDY}")
+            with open(path, "rb") as file:
+                data = file.read()
         except FileNotFoundError:
             raise SnapshotError(
                 f"{folder}: a directory without {MANIFEST}, not a snapshot; name a snapshot file,"
@@ -98,20 +103,6 @@ def _build_file_row(manifest: "Manifest") -> FileRow:
         root=bytes.fromhex(manifest.root),
         digest=bytes.fromhex(manifest.digest),
     )
-
-
-def _read_file(path: str) -> bytes:
-    """Return the content of a regular file.
-
-    Raises OSError, SnapshotError.
-    """
-    if not stat.S_ISREG(os.stat(path).st_mode):  # opening a FIFO would wait for a writer
-        raise SnapshotError(f"{path}: not a regular file; {REMEDY}")
-    with open(path, "rb") as file:
-        data = file.read(_MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        raise SnapshotError(f"{path}: damaged (more than {_MAX_BYTES:,} bytes); {REMEDY}")
-    return data
 
 
 def _parse(data: bytes) -> "Manifest":

@@ -102,22 +102,18 @@ def _redact(row: ServerRow) -> ServerRow:
     )
 
 
-EncodeObservations = Callable[[Iterable[ServerRow], Window], Iterable[bytes]]
-"""Returns the observations of servers in a window as a file, in pieces."""
-
-
 def write_export(
     folder: str,
     snapshot: Snapshot,
     servers: Callable[[], Iterable[ServerRow]],
-    encode: EncodeObservations,
+    encode: Callable[[Iterable[ServerRow], Window], Iterable[bytes]],
     *,
     format: str,
 ) -> ExportSummary:
     """Write servers of a snapshot to a new folder, and return a summary.
 
-    `servers` is called once for each pass over the servers. `encode` writes the observations in
-    the format that names their file.
+    `servers` is called once for each pass over the servers. `encode` returns the observations
+    in a window in pieces, in the format that names their file.
 
     Raises SnapshotError, UsageError if the folder exists, OutputError.
     """

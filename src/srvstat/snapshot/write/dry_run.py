@@ -154,11 +154,7 @@ def _group_reasons(
             examples.setdefault(text, [(reason.first, "")])
     return [
         DroppedRows(
-            text,
-            count,
-            is_rejected,
-            examples.get(text, []),
-            refusals.find_remedy([firsts[text]]),
+            text, count, is_rejected, examples.get(text, []), refusals.find_remedy([firsts[text]])
         )
         for (text, is_rejected), count in rows.most_common()
     ]
@@ -212,7 +208,9 @@ def search_options(
     """
     given = _attempt(attempt, options)
     search = Search(given, options, given, options)
-    if not all(map(_can_be_read_again, sources)):
+    if not all(
+        each.is_in_memory or is_url(each.name) or os.path.isfile(each.name) for each in sources
+    ):
         for change in _list_remedies(search)[:1]:
             search.adopted, search.options = [change], change.options
         return search
@@ -259,10 +257,6 @@ def _describe_conflicts(
         f"{outcome.conflicting:,} of {outcome.read:,} rows would conflict with"
         f" {name} {shlex.quote(value)}"
     )
-
-
-def _can_be_read_again(source: Source) -> bool:
-    return source.is_in_memory or is_url(source.name) or os.path.isfile(source.name)
 
 
 def _is_better(outcome: Outcome, current: Outcome, obstacle: DroppedRows) -> bool:

@@ -114,8 +114,11 @@ def _find_remedy_of_value(reason: Reason, value: str) -> Remedy | None:
 
 
 def _find_remedy_of_count(reason: Reason, value: str) -> Remedy | None:
-    if reason.text.endswith((values.DIGITS_ONLY, AS_INTEGER)) and _is_count(value):
-        return _OTHER_FORMS
+    if reason.text.endswith((values.DIGITS_ONLY, AS_INTEGER)):
+        # A mapping reads more forms of a count, or of no count.
+        with suppress(values.RowError):
+            values.parse_count(value)
+            return _OTHER_FORMS
     for form, text, pattern in _COUNT_REMEDIES:
         if re.fullmatch(form, value):
             if reason.kind == "prometheus":
@@ -125,15 +128,6 @@ def _find_remedy_of_count(reason: Reason, value: str) -> Remedy | None:
             function = pattern.format(quote_identifier(reason.column))
             return Remedy(None, f"{text}, or use --query with {function}")
     return None
-
-
-def _is_count(value: str) -> bool:
-    """Return whether a value is a count, or none, in a form that a mapping reads."""
-    try:
-        values.parse_count(value)
-    except values.RowError:
-        return False
-    return True
 
 
 def describe_reasons(reasons: Sequence[Reason], rejected: str = "rejected, ") -> str:
