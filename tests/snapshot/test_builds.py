@@ -515,30 +515,6 @@ def test_a_draft_without_usable_rows_is_refused_with_the_reasons(cli: Cli) -> No
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "exit_code"),
-    [
-        ([], 2),
-        (["--observations", "week.txt"], 2),
-        (["--observations", "-", "--observations", "-", "--format", "csv"], 2),
-        (["--observations", "week.csv", "--game", "chess"], 2),
-        (["--observations", "week.csv", "--ids", "hash"], 2),
-        (["--observations", "gone.csv"], 6),
-        (["--observations", "servers.ndjson", "--observations", "gone.csv"], 6),
-        (["--observations", "header.csv"], 6),
-    ],
-)
-def test_draft_servers_refuses_unreadable_sources(
-    options: list[str], exit_code: int, cli: Cli
-) -> None:
-    Path("header.csv").write_bytes(b"a,5,7\n")
-
-    ran = cli(*DRAFT, *options)
-
-    assert (ran.exit_code, ran.stdout) == (exit_code, b"")
-    assert ran.stderr.startswith("error: ")
-
-
 def test_a_draft_of_a_table_judges_its_identifiers(cli: Cli) -> None:
     columns = {"serverId": ["hub", "MAIN_LOBBY", "hub"], "observedAt": [AS_OF, AS_OF, AS_OF + 1]}
     draft = [*DRAFT, "--observations", "rows.parquet"]

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -418,20 +416,6 @@ def test_damage_in_the_middle_leaves_no_folder(here: Path, small: str, cli: Cli)
     assert ran.exit_code == 3
     assert "damaged.db: damaged (observations of server a from " in ran.stderr
     assert [path.name for path in here.iterdir()] == ["damaged.db"]
-
-
-@pytest.mark.slow
-def test_a_full_disk_leaves_no_folder(here: Path) -> None:
-    command = f"ulimit -f 1; exec {sys.executable} -B -m srvstat snapshot export -o full"
-    many = [("a", AS_OF - at * 1000, at) for at in range(500)]
-    snapshot = build_in(here, [server("a")], many)
-
-    done = subprocess.run(
-        ["sh", "-c", f"{command} -s {snapshot}"], capture_output=True, check=False, timeout=60
-    )
-
-    assert (done.returncode, done.stderr) == (4, b"error: full: File too large\n")
-    assert not [path for path in here.iterdir() if "full" in path.name]
 
 
 BUILD = ["snapshot", "build", "new.db", "--from", "snapshot"]

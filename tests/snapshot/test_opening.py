@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -206,26 +205,6 @@ def test_a_closed_snapshot_is_not_read(two_servers: bytes) -> None:
 
     with pytest.raises(sqlite3.ProgrammingError):
         file.find_servers([ServerReference(identifier="a", by="id")])
-
-
-ODD_NAMES = [b"a#b.db", b"a?mode=rwc.db", b"a%41b.db", b"a b.db", b"a\nb.db", b":memory:"]
-ODDER_NAMES = [b"file:a.db", b"a;b&c='d'.db", "ä夜.db".encode(), b"-"]
-NOT_UTF8 = pytest.param(
-    b"\xff\xfe.db",
-    marks=pytest.mark.skipif(sys.platform == "darwin", reason="its file names are UTF-8"),
-)
-
-
-@pytest.mark.parametrize("name", [*ODD_NAMES, *ODDER_NAMES, NOT_UTF8])
-def test_a_snapshot_may_have_any_name(
-    name: bytes, two_servers: bytes, empty_directory: Path, cli: Cli
-) -> None:
-    path = os.fsdecode(name)
-    Path(path).write_bytes(two_servers)
-
-    assert cli("get", "a", f"--snapshot={path}").json["data"]["id"] == "a"
-    assert cli("snapshot", "info", "--json", "--", path).json["servers"] == 2
-    assert [found.name for found in empty_directory.iterdir()] == [path]
 
 
 def test_a_read_only_snapshot_is_not_changed(

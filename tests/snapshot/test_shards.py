@@ -126,16 +126,6 @@ def test_comparisons_over_shards_have_the_bytes_of_one_file(
     ask_both(cli, divide(count), whole, ["compare", "--batch", "-"], stdin=lines)
 
 
-def test_five_servers_of_five_shards_are_compared_as_in_one_file(
-    cli: Cli, whole: Path, shards: Path
-) -> None:
-    by_shard = {find_shard(one, 7): one for one in IDS}
-    chosen = list(by_shard.values())[:5]
-
-    assert len(chosen) == 5
-    ask_both(cli, shards, whole, ["compare", *chosen])
-
-
 def test_files_from_shards_are_those_from_one_file(
     cli: Cli, whole: Path, shards: Path, tmp_path: Path
 ) -> None:

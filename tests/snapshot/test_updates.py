@@ -258,18 +258,6 @@ def test_an_update_misses_blocks_that_it_does_not_read(build: Build, cli: Cli) -
 
 
 @pytest.mark.usefixtures("_built")
-def test_observations_between_all_others_change_all_blocks(build: Build, cli: Cli) -> None:
-    rows = [("a", AS_OF + at, at % 9) for at in range(5 * BLOCK_SIZE)]
-    path = build([server("a")], rows[1::2])
-    Path("new.csv").write_bytes(csv(rows[::2]))
-
-    assert cli("snapshot", "update", path, *UPDATE_WEEK[3:]).exit_code == 0
-
-    assert read_root(path) == read_root(build([server("a")], rows))
-    assert cli("snapshot", "verify", path).exit_code == 0
-
-
-@pytest.mark.usefixtures("_built")
 def test_a_repeat_of_the_last_observation_of_a_block_changes_nothing(
     build: Build, cli: Cli
 ) -> None:

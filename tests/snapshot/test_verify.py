@@ -74,20 +74,14 @@ OF_B = "observations of server b from 2026-02-28T12:00:00.000Z to 2026-02-28T12:
 DAMAGE = {
     "UPDATE blocks SET players = x'09' WHERE server_block = 2000000000": OF_B,
     "UPDATE blocks SET times = x'01' WHERE server_block = 2000000000": OF_B,
-    "UPDATE blocks SET marks = x'0100' WHERE server_block = 2000000000": OF_B,
     "UPDATE blocks SET counts_digest = zeroblob(16)": OF_A,
-    "DELETE FROM blocks WHERE server_block = 2000000000": OF_B,
     **{
         "INSERT INTO blocks SELECT "
         f"{key}, 1, 0, 1, x'00', x'00', NULL, x'', x'', x'', x'', x''": "the table blocks"
         for key in (0, 2_000_000_001, 3_000_000_000, 4_000_000_000)
     },
-    "UPDATE blocks SET sum_before = x'01'": OF_A,
-    "UPDATE servers SET counts = x'' WHERE id = 'b'": "the servers",
     "INSERT INTO directory VALUES (2, x'', x'')": "the directory of identifiers",
     "DELETE FROM directory WHERE bucket = 1": "the directory of identifiers",
-    "UPDATE servers SET hostname = 'x' WHERE id = 'c'": "the servers",
-    "UPDATE snapshot SET root = zeroblob(32)": "the table snapshot",
 }
 
 
