@@ -22,7 +22,7 @@ from srvstat.documents.support import (
     ServerExplanation,
 )
 from srvstat.operations.answers import compare, find_whole_window, get_server, resolve_servers
-from srvstat.snapshot.read.observations import Extreme, WindowFigures, compute_figures, find_gaps
+from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_gaps
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.read.windows import compute_window_statistics
 from srvstat.snapshot.rows import ServerRow
@@ -96,7 +96,7 @@ def _explain_figures(
     """
     last = _find_last_in_snapshot(snapshot, server)
     figures = _read_figures(snapshot, server, window, last, statistics)
-    players = figures.observations.players
+    players, peak, lowest = figures.observations.players, figures.peak, figures.lowest
     usual, length = figures.usual_interval, None if start is None else window.end - start
     edges = np.append(figures.observations.instants, window.end)
     edges = edges if start is None else np.insert(edges, 0, start)
@@ -115,8 +115,8 @@ def _explain_figures(
         first=_get_observation(figures, 0),
         last=_get_observation(figures, -1),
         middle=_find_middle(figures),
-        peak=_describe_extreme(figures.peak),
-        lowest=_describe_extreme(figures.lowest),
+        peak=peak and ExtremeValue(players=peak.players, first_at=peak.first_at),
+        lowest=lowest and ExtremeValue(players=lowest.players, first_at=lowest.first_at),
         growth=(
             GrowthOperands(from_=int(players[0]), to=int(players[-1])) if len(players) > 1 else None
         ),
@@ -183,10 +183,6 @@ def _find_middle(figures: WindowFigures) -> tuple[RankedValue, ...]:
     values = find_ranks(figures.observations.players, *ranks)
     middle = dict(zip(ranks, values, strict=True))
     return tuple(RankedValue(rank=rank + 1, players=value) for rank, value in middle.items())
-
-
-def _describe_extreme(extreme: Extreme | None) -> ExtremeValue | None:
-    return extreme and ExtremeValue(players=extreme.players, first_at=extreme.first_at)
 
 
 def has_uneven_intervals(figures: WindowFigures) -> bool:
