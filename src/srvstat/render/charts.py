@@ -313,11 +313,7 @@ def _render_nothing(reason: str, screen: Screen) -> str:
 
 
 def _render_panels(
-    panels: Sequence[Panel],
-    frame: Frame,
-    ticks: Ticks,
-    notes: Iterable[str],
-    screen: Screen,
+    panels: Sequence[Panel], frame: Frame, ticks: Ticks, notes: Iterable[str], screen: Screen
 ) -> str:
     """Render panels, at least one with rows, and below them labels and a caption of notes."""
     labels, places = "", set()

@@ -150,11 +150,7 @@ def start_table(
 ) -> Table:
     """Return a table with columns that are folded. In `right` are the right-aligned ones."""
     table = Table(
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        header_style=header_style,
-        padding=padding,
+        box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style=header_style, padding=padding
     )
     for name in names:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")

@@ -81,10 +81,7 @@ def format_bundle_summary(output: str, summary: snapshot.BundleSummary) -> list[
 
 def format_export_summary(folder: str, summary: snapshot.ExportSummary) -> list[str]:
     """Return the summary of an export as lines, and the command that builds a snapshot of it."""
-    fields = [
-        ("servers", f"{summary.servers:,}"),
-        ("observations", f"{summary.observations:,}"),
-    ]
+    fields = [("servers", f"{summary.servers:,}"), ("observations", f"{summary.observations:,}")]
     if summary.covered_from is not None:
         start = text.format_time(summary.covered_from)
         fields.append(("covered from", f"{start}, as in the bundle"))

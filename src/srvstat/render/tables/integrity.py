@@ -51,10 +51,7 @@ RULES = {
         "{0.share:.0%} or more, of a count of at least {0.players}",
     ),
     "jitter": RuleWords(
-        "jitter",
-        "Jitter",
-        "counts that go up and down at random",
-        "at most {0.correlation:.2f}",
+        "jitter", "Jitter", "counts that go up and down at random", "at most {0.correlation:.2f}"
     ),
     "missingValues": RuleWords(
         "missing",
@@ -239,6 +236,4 @@ def _format_median(players: float) -> str:
     return f"{players:,.2f}".removesuffix("0").removesuffix(".0")
 
 
-RENDERERS: Renderers = {
-    Integrity: render_integrity,
-}
+RENDERERS: Renderers = {Integrity: render_integrity}
