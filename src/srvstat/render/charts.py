@@ -162,9 +162,8 @@ def _choose_frame(
         while period % merged:
             merged += 1
         columns = merge(merged)
-        scales = [
-            choose_scale(figures.find_highest(one) or 0, len(columns), unit) for one in columns
-        ]
+        highs = [figures.find_highest(one) or 0 for one in columns]
+        scales = [choose_scale(high, len(columns), unit) for high in highs]
         if max(scale.label_width for scale in scales) <= label_width:
             break
     pitch = min(room // len(columns[0]), _MAX_PITCH)
@@ -482,9 +481,8 @@ def _iter_step_ticks(document: analysis.GrowthDocument, frame: Frame) -> Ticks:
     most = max(frame.width // _LEAST_LABEL_DISTANCE, 2)
     found = choose_time_ticks(starts[0], steps[-1].to - 1, most, zone)
     between = len(starts) / max(len(found), 1)
-    if len(found) > 1 and (
-        between >= _LEAST_STEPS_BETWEEN or {one.at for one in found} <= {*starts}
-    ):
+    is_at_starts = {one.at for one in found} <= {*starts}
+    if len(found) > 1 and (between >= _LEAST_STEPS_BETWEEN or is_at_starts):
         places = [(bisect_right(starts, one.at) - 1, one.label) for one in found]
     else:
         places = [
@@ -551,15 +549,6 @@ def _iter_day_ticks(frame: Frame) -> Ticks:
             yield noon, noon, "12"
 
 
-_AGGREGATES = {
-    "mean": "average players",
-    "median": "median players",
-    "max": "highest count",
-    "min": "lowest count",
-    "last": "last count",
-}
-
-
 def _render_steps(table: analysis.StepTable, screen: Screen) -> str:
     """Render aggregates of steps, of all that the table has: an area for each server or a sum.
 
@@ -596,8 +585,9 @@ def _describe_cells(cells: Cells) -> str:
 def _describe_chart(table: analysis.StepTable, lines: Sequence[analysis.StepLine]) -> Iterator[str]:
     added = ", added up" if table.query.is_sum else ""
     step = figures.describe_step(table.query.step or "step")
-    what = f"{_AGGREGATES[table.query.aggregate]} in steps of {step}"
-    yield f"{what}{added}, in {table.query.zone}"
+    aggregate = figures.AGGREGATES[table.query.aggregate]
+    what = aggregate if aggregate.endswith("count") else f"{aggregate} players"
+    yield f"{what} in steps of {step}{added}, in {table.query.zone}"
     if table.query.is_sum:
         partial = sum(0 < line.cells[0].servers < len(table.servers) for line in lines)
         if partial:

@@ -70,6 +70,8 @@ def describe_silence(last_observed_at: int | None, as_of: int) -> str:
 
 # The first and the last count, changes and trends.
 
+Servers = Sequence[ServerStatistics | ServerGrowth]
+
 _LEAST_COUNT_BASE = 10
 """In players: `2 → 78 +3,800.0%` says less than the same without the percentage."""
 
@@ -144,7 +146,7 @@ def align_changes(changes: Iterable[tuple[ChangePart | None, float | None]]) -> 
 
 
 def list_change_fields(
-    servers: Sequence[ServerStatistics | ServerGrowth], window: WindowPart, screen: Screen
+    servers: Servers, window: WindowPart, screen: Screen
 ) -> Iterator[tuple[str, str]]:
     """Yield notes on the change of averages, and on the first and the last count."""
     meaning = ""
@@ -159,9 +161,7 @@ _MOST_NAMED = 3
 """The most servers that a note names."""
 
 
-def _explain_missing_changes(
-    servers: Sequence[ServerStatistics | ServerGrowth], window: WindowPart, screen: Screen
-) -> str:
+def _explain_missing_changes(servers: Servers, window: WindowPart, screen: Screen) -> str:
     """Say why averages have no change, once for all servers with the same reason."""
     reasons: dict[str, list[str]] = {}
     for one in servers:
@@ -257,6 +257,15 @@ def find_trend_line(server: ServerGrowth) -> TrendLine | None:
 
 PARTIAL = "*"
 """Marks the figure of a partial step in a table of steps."""
+
+AGGREGATES = {
+    "mean": "average",
+    "median": "median",
+    "max": "highest count",
+    "min": "lowest count",
+    "last": "last count",
+}
+"""What stands for the observations of a step."""
 
 _MARKS = "▁▂▃▄▅▆▇█"
 _UNITS = {"m": "minute", "h": "hour", "d": "day"}

@@ -412,9 +412,7 @@ def _draw_cell(
     svg.add_rectangle(picture, css, spot, tooltip)
 
 
-def _draw_scale(
-    picture: Element, at: tuple[float, float], averages: Sequence[float], right: float
-) -> float:
+def _draw_scale(picture: Element, at: svg.Place, averages: Sequence[float], right: float) -> float:
     """Draw the colors with the averages at their ends, and return the place after them."""
     x, y = at
     low, high = map(figures.format_median, (min(averages), max(averages)))

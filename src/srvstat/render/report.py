@@ -137,9 +137,8 @@ def _build_server(server: analysis.ServerStatistics, number: int) -> Element:
     hostname = html.build("bdi", shown if shown.strip() else server.server_id)
     identifiers = html.build_remark(f"{server.server_id} {server.cfx_id}")
     # A piece of the line that the server has in pictures.
-    line = html.build(
-        "g", html.build("path", class_="line", d="M0 5H28"), class_=f"series series-{number}"
-    )
+    path = html.build("path", class_="line", d="M0 5H28")
+    line = html.build("g", path, class_=f"series series-{number}")
     key = html.build("svg", line, class_="key", viewBox="0 0 28 10", aria_hidden="true")
     return html.build("span", key, hostname, " ", identifiers, class_="server")
 
@@ -273,9 +272,8 @@ def _build_map(server: analysis.ServerPeakHours, title: str, coverage: float) ->
     caption = f"Average players of {title} by hour and weekday"
     table = html.build_table(caption, headers, rows, "figures small")
     figure = html.build("figure", picture, html.build("figcaption", *extremes))
-    return html.build(
-        "div", heading, figure, html.build_details("Figures of this map", table), class_="map"
-    )
+    details = html.build_details("Figures of this map", table)
+    return html.build("div", heading, figure, details, class_="map")
 
 
 def _list_distribution(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
@@ -391,9 +389,8 @@ def _list_integrity(report: analysis.Report, labels: html.Labels) -> Iterator[El
         for rule in suspects:
             causes = html.build_remark("Innocent causes: ", " ".join(rule.innocent_causes))
             evidence = describe_evidence(rule, ZoneInfo(report.integrity.time_zone))
-            yield html.build_fields(
-                {RULES[rule.rule].name: html.build("span", evidence, " ", causes)}
-            )
+            shown = html.build("span", evidence, " ", causes)
+            yield html.build_fields({RULES[rule.rule].name: shown})
         for rule in server.rules:
             if rule.reason is not None:
                 name = f": {RULES[rule.rule].name.lower()}"

@@ -51,9 +51,8 @@ class _Summary:
         self.is_single = len(servers) == 1
         self.observed = [at for at, one in enumerate(servers) if one.sample_count]
         # Only these can be compared.
-        self.covered = [
-            at for at, one in enumerate(servers) if (one.coverage or 0) >= LEAST_COVERAGE
-        ]
+        coverages = (one.coverage or 0 for one in servers)
+        self.covered = [at for at, share in enumerate(coverages) if share >= LEAST_COVERAGE]
 
     def name(self, places: Iterable[int]) -> list[html.Child]:
         """Return the names of servers in a sentence."""
@@ -135,9 +134,9 @@ class _Summary:
         on = " " if self.is_single else " on "
         verbs = [[verb, on, *html.join_words(places)] for verb, places in changes.items() if places]
         before = f"Compared with the {figures.format_window_length(window)} before, the average "
-        sentences: list[html.Children] = (
-            [[before, *html.join_words(verbs, ", and "), "."]] if verbs else []
-        )
+        sentences: list[html.Children] = []
+        if verbs:
+            sentences.append([before, *html.join_words(verbs, ", and "), "."])
         for reason, places in reasons.items():
             place = ["of the average"] if self.is_single else ["on ", *self.name(places)]
             sentences.append(["The change ", *place, f" is unknown: {reason}."])

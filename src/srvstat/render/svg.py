@@ -47,6 +47,10 @@ class Size(NamedTuple):
     height: int
 
 
+Place = tuple[float, float]
+"""A point of a picture, its x and its y."""
+
+
 class Box(NamedTuple):
     """A rectangle of a picture; y grows downwards."""
 
@@ -94,16 +98,12 @@ def add(parent: Element, tag: str, css: str = "", **attributes: float | str) -> 
     return SubElement(parent, tag, ({"class": css} if css else {}) | texts)
 
 
-def add_line(
-    parent: Element, css: str, start: tuple[float, float], end: tuple[float, float]
-) -> None:
+def add_line(parent: Element, css: str, start: Place, end: Place) -> None:
     """Add a straight line."""
     add(parent, "line", css, x1=start[0], y1=start[1], x2=end[0], y2=end[1])
 
 
-def add_text(
-    parent: Element, css: str, at: tuple[float, float], text: str, anchor: str = "start"
-) -> Element:
+def add_text(parent: Element, css: str, at: Place, text: str, anchor: str = "start") -> Element:
     """Add a line of text, escaped, at the left end of its base line or at another `anchor`."""
     element = add(parent, "text", css, x=at[0], y=at[1])
     if anchor != "start":
@@ -112,9 +112,7 @@ def add_text(
     return element
 
 
-def add_notes(
-    picture: Element, notes: Sequence[str], at: tuple[float, float], width: float
-) -> float:
+def add_notes(picture: Element, notes: Sequence[str], at: Place, width: float) -> float:
     """Draw notes in as few lines as fit, the first base line at `at`; return the last one."""
     lines: list[str] = []
     for note in notes:
@@ -395,9 +393,7 @@ def flow_keys(names: Sequence[str], width: float) -> list[tuple[float, int]]:
     return places
 
 
-def draw_key(
-    picture: Element, number: int, name: str, at: tuple[float, float], width: float
-) -> None:
+def draw_key(picture: Element, number: int, name: str, at: Place, width: float) -> None:
     """Draw the key of a series at its left end and middle, cut to a width."""
     left, y = at
     group = add(picture, "g", f"key series-{number}")

@@ -168,9 +168,8 @@ class _Clock:
         """Return the time that the clock shows at an instant, in milliseconds like it."""
         # A local time after the year 9999 can't be represented.
         moment = _EPOCH + timedelta(milliseconds=min(at, LATEST - 2 * DAY_MS))
-        return at + (moment.astimezone(self._zone).utcoffset() or timedelta()) // timedelta(
-            milliseconds=1
-        )
+        offset = moment.astimezone(self._zone).utcoffset() or timedelta()
+        return at + offset // timedelta(milliseconds=1)
 
     def find_number(self, local: int) -> int:
         """Return the number of the step that contains a local time."""
@@ -243,7 +242,7 @@ class _Plot(NamedTuple):
     across: svg.Scale
     up: svg.Scale
 
-    def place(self, at: float, players: float) -> tuple[float, float]:
+    def place(self, at: float, players: float) -> svg.Place:
         """Return the pixels of a value; one above the axis, of a partial step, is at its top."""
         return self.across.place(at), self.up.place(min(players, self.up.high))
 
@@ -261,9 +260,8 @@ def draw_timeline(timeline: Timeline, size: svg.Size, zone: ZoneInfo) -> Element
     axis. A gap interrupts the line, and is shaded where no server has observations.
     """
     words = map(_describe_server, timeline.servers)
-    picture, names = svg.create_picture_of(
-        "timeline", size, "Players over time", timeline.servers, words
-    )
+    title = "Players over time"
+    picture, names = svg.create_picture_of("timeline", size, title, timeline.servers, words)
     beside = _measure_keys(names, size.width)
     step = choose_step(timeline, size.width)
     points = [merge_steps(timeline, server, step) for server in timeline.servers]

@@ -58,9 +58,7 @@ def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str
     return screen.render_blocks(table, [build_fields_grid(_list_fields(document, screen), screen)])
 
 
-def _list_first_last(
-    servers: Sequence[analysis.ServerStatistics | analysis.ServerGrowth], screen: Screen
-) -> list[str]:
+def _list_first_last(servers: figures.Servers, screen: Screen) -> list[str]:
     return [
         figures.format_first_last(one.first_players, one.growth.players, screen.arrow)
         for one in servers
@@ -68,7 +66,7 @@ def _list_first_last(
 
 
 def _build_lines(
-    servers: Sequence[analysis.ServerStatistics | analysis.ServerGrowth],
+    servers: figures.Servers,
     columns: Mapping[str, Sequence[str | Text]],
     notes: Iterable[Iterable[str]],
     screen: Screen,
@@ -185,10 +183,9 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     is_single = len(servers) == 1 and servers[0].sample_count > 0
     steps = list(_list_steps(servers[0], document, screen)) if is_single else []
     zone, step = ZoneInfo(document.time_zone), document.step
-    names = (one.server_id for one in servers)
-    marks, scale = figures.describe_drawings(
-        zip(names, cells, strict=True), figures.describe_step(step, length), screen
-    )
+    named = zip((one.server_id for one in servers), cells, strict=True)
+    words = figures.describe_step(step, length)
+    marks, scale = figures.describe_drawings(named, words, screen)
     has_partial = is_single and any(map(_is_part, servers[0].steps))
     fields = [
         *_list_window(document.window.from_, document.window.to, document.as_of, zone),
@@ -439,7 +436,7 @@ def _count_observations(line: analysis.StepLine, query: analysis.HistoryQuery) -
 
 
 def _iter_lines(
-    table: analysis.StepTable, column: int | None = None
+    table: analysis.StepTable, column: int | None
 ) -> Iterator[analysis.StepLine | None]:
     """Yield the lines of a table, or of one of its columns; None is for the omitted ones.
 
@@ -479,18 +476,16 @@ def _build_heading(server: ServerName, width: int, screen: Screen) -> Text:
     return Text("\n").join([name, screen.truncate(hostname, max(name.cell_len, width))])
 
 
-_AGGREGATES = {"mean": "average", "median": "median", "max": "highest count", "min": "lowest count"}
-
-
 def render_notes(notes: analysis.HistoryNotes, screen: Screen) -> str:
     """Render what the tables of a history have in common."""
     query = notes.query
     start = None if query.window.start == BEFORE_ALL else query.window.start
     fields = _list_window(start, query.window.end, notes.as_of, ZoneInfo(query.zone))
     if query.step is not None:
-        aggregate = _AGGREGATES.get(query.aggregate, "last count")
         of_sum = ", added up over the servers" if query.is_sum else ""
-        fields.append(("players", f"the {aggregate} of each step{of_sum}"))
+        fields.append(
+            ("players", f"the {figures.AGGREGATES[query.aggregate]} of each step{of_sum}")
+        )
         if notes.has_partial:
             fields.append(figures.describe_partial(query.step))
     else:
