@@ -1,6 +1,5 @@
 """Requests and their answers, each error included, in the order of the checks (D10 to D12)."""
 
-import asyncio
 import re
 import time
 from collections.abc import Iterator
@@ -19,14 +18,11 @@ from asgi.small_service import (
     SERVER_FOUND,
     UNAUTHORIZED,
     UNKNOWN_PATH,
-    InProcess,
     build_small,
     format_access,
     log_request,
     serve_small,
 )
-from srvstat.asgi import snapshots
-from srvstat.asgi.snapshots import WORKERS
 from srvstat.contract.http import read_openapi
 from srvstat.render.web import DOCS_ASSETS, find_asset, read_asset
 from support.http import (
@@ -337,28 +333,6 @@ def test_a_damaged_snapshot_gives_an_error_only_where_it_is_damaged(
         reason = log_request(guarded, broken)["reason"]
         assert reason.startswith(f"{path}: damaged (")
         assert str(tmp_path) not in str(send_request(guarded, compare(TWO)))
-
-
-def test_a_late_answer_is_an_internal_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    guarded = InProcess(build_small(tmp_path))
-
-    async def ask_while_workers_are_busy() -> None:
-        slow = asyncio.gather(*[guarded.ask(lambda _: time.sleep(0.4)) for _ in range(WORKERS)])
-        await asyncio.sleep(0)
-        async with guarded.client() as client:
-            with monkeypatch.context() as patched:
-                patched.setattr(snapshots, "WORK_SECONDS", 0.1)
-                late = await client.get("/servers/a")
-            await slow
-            in_time = await client.get("/servers/a")
-        assert (late.status_code, late.content) == (500, ERRORS["INTERNAL_ERROR"])
-        assert in_time.status_code == 200
-
-    guarded.run(ask_while_workers_are_busy())
-
-    assert '"reason": "no answer within 0.1 s"' in capfd.readouterr().err
 
 
 IS_BUILT = all(find_asset(name).is_file() for name in DOCS_ASSETS.values())

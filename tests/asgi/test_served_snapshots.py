@@ -33,6 +33,7 @@ from srvstat.snapshot.rows import name_shard
 from support import http
 from support.http import (
     COMPARE,
+    ERRORS,
     HEALTH,
     HOST,
     JSON,
@@ -95,9 +96,14 @@ def test_get_server_does_not_wait_for_comparisons(
     service.run(ask_in_parallel())
 
 
-def test_an_answer_finished_too_late_is_remembered(
-    service: InProcess, release: threading.Event, monkeypatch: pytest.MonkeyPatch
+def test_an_answer_finished_too_late_is_an_internal_error_and_remembered(
+    tmp_path: Path,
+    release: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
+    service = InProcess(build_small(tmp_path))
+
     async def ask_twice() -> None:
         files = (await service.snapshot.get_generation()).files
         for worker in files:
@@ -105,13 +111,16 @@ def test_an_answer_finished_too_late_is_remembered(
         async with service.client() as client:
             with monkeypatch.context() as patched:
                 patched.setattr(snapshots, "WORK_SECONDS", 0.1)
-                assert (await client.post("/compare", content=TWO)).status_code == 500
+                late = await client.post("/compare", content=TWO)
+            assert (late.status_code, late.content) == (500, ERRORS["INTERNAL_ERROR"])
             release.set()
             for worker, file in files.items():  # runs after everything else
                 await asyncio.wrap_future(worker.submit(file.close))
             assert (await client.post("/compare", content=TWO)).content == COMPARED
 
     service.run(ask_twice())
+
+    assert '"reason": "no answer within 0.1 s"' in capfd.readouterr().err
 
 
 def test_a_remembered_answer_needs_no_worker(

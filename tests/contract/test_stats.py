@@ -174,13 +174,6 @@ def test_a_quantile_has_its_share_of_values_at_or_below_it_and_at_or_above_it(
     assert [*range(lower, upper + 1)] == fitting
 
 
-@pytest.mark.parametrize("count", range(1, 7))
-def test_the_quantile_of_a_half_is_the_median(count: int) -> None:
-    assert find_quantile_ranks(count, Fraction(1, 2)) == find_middle_ranks(count)
-    assert find_quantile_ranks(count, Fraction(0)) == (0, 0)
-    assert find_quantile_ranks(count, Fraction(1)) == (count - 1, count - 1)
-
-
 values = st.integers(0, 3) | st.integers(LARGEST - 3, LARGEST)
 
 

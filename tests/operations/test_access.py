@@ -152,6 +152,10 @@ def test_a_plan_allows_only_its_operations_and_ranges(
             ", line 4: plans.starter.requests_per_minute: must be at least 1",
         ),
         (
+            PLANS.replace("= 60", f"= {2**53}"),
+            ", line 4: plans.starter.requests_per_minute: must be at most 9,007,199,254,740,991",
+        ),
+        (
             PLANS.replace("plans.details", 'plans."all of it"'),
             ', line 6: plans["all of it"]: a plan\'s name must be 1 to 64 letters, digits, hyphens or underscores',  # noqa: E501 - a message is one line
         ),

@@ -25,7 +25,6 @@ OperationId = Literal["getServer", "compareServers"]
 """The `operationId` of the OpenAPI document."""
 GET_METHODS = "GET, HEAD"
 """The methods of Get Server, as `Allow` lists them."""
-COMPARE_METHODS = "POST"
 
 KEY_HEADER = "X-Gateway-Key"
 KEY_NAME = KEY_HEADER.lower().encode()
@@ -58,7 +57,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 _METHODS: Mapping[OperationId, str] = {
     "getServer": GET_METHODS,
-    "compareServers": COMPARE_METHODS,
+    "compareServers": "POST",
 }
 _ORIGIN = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 _PERCENT_ENCODED = re.compile(rb"(?:[^%]|%[0-9A-Fa-f]{2})*", re.DOTALL)
