@@ -20,7 +20,6 @@ import srvstat
 from analysis.definitions import (
     Row,
     compute_change_naively,
-    compute_durations,
     compute_figures,
     compute_growth_naively,
     compute_trend_naively,
@@ -62,15 +61,11 @@ def test_real_answers_have_the_expected_bytes_and_follow_from_the_raw_rows(
         check_servers(ran.json, answer, war_brokers_rows, parse_instant(expected["asOf"]))
 
 
-def list_ids(answer: Any) -> list[str]:
-    """Return the ids of the servers in the data of an answer."""
-    return [answer["id"]] if isinstance(answer, dict) else [one["serverId"] for one in answer]
-
-
 def check_servers(explained: Any, answer: Any, rows: Rows, end: int) -> None:
     """Compare the explained figures with those of the raw rows and with the expected answer."""
     is_comparison = isinstance(answer, list)
-    assert [found["serverId"] for found in explained["servers"]] == list_ids(answer)
+    ids = [one["serverId"] for one in answer] if is_comparison else [answer["id"]]
+    assert [found["serverId"] for found in explained["servers"]] == ids
     for found in explained["servers"]:
         start = end - DAYS[explained["range"]] * DAY if is_comparison else None
         assert found == found | explain_naively(rows[found["serverId"]], start, end)
@@ -209,11 +204,9 @@ def test_servers_have_the_intervals_and_the_coverage_of_their_raw_rows(
         assert servers[name]["firstObservedAt"] == format_naively(of_server[0][0])
         assert servers[name]["lastObservedAt"] == format_naively(of_server[-1][0])
     for name in IDS:
-        (first, _), *_ = rows[name]
-        explained = explain_naively(rows[name], None, end)
-        lasting = sum(compute_durations(rows[name], end))
-        assert servers[name]["usualIntervalSeconds"] == explained["usualIntervalSeconds"]
-        assert servers[name]["coverage"] == float(Fraction(lasting, 2 * (end - first)))
+        figures = compute_figures(rows[name], (None, end))
+        for figure in ("usualIntervalSeconds", "coverage"):
+            assert servers[name][figure] == figures[figure]
 
 
 COMMANDS = {words[2]: words for words in map(read_command, read_marked_block("sources.md", "real"))}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from fractions import Fraction
 from itertools import pairwise
 from statistics import median
 from typing import Any, get_args
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.definitions import HOUR, compute_durations
+from analysis.definitions import HOUR, compute_figures
 from conftest import AS_OF, DAY, build_in, server
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.servers import list_servers
@@ -155,11 +154,9 @@ def test_servers_are_sorted_by_a_value_then_by_id(
 
 def compute_coverage(times: Sequence[int]) -> float | None:
     """Return the coverage from the first observation to AS_OF."""
-    if len(times) < 2:
-        return None
     rows = [(at, 1) for at in sorted(times)]
-    lasting = sum(compute_durations(rows, AS_OF))
-    return float(Fraction(lasting, 2 * (AS_OF - rows[0][0])))
+    coverage: float | None = compute_figures(rows, (None, AS_OF))["coverage"]
+    return coverage if len(times) > 1 else None
 
 
 def test_a_list_shows_how_servers_are_polled(snapshot: SnapshotFile) -> None:
