@@ -1,4 +1,4 @@
-"""Parse and format instants (D4, D18), and find the window of a range (D1)."""
+"""Parse and format instants (D4, D18), and define ranges and windows (D1, D2)."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import get_args
@@ -13,7 +13,6 @@ from srvstat.contract.time import (
     InstantError,
     Range,
     Window,
-    find_window,
     format_instant,
     parse_instant,
 )
@@ -139,13 +138,6 @@ def test_a_time_with_an_offset_is_parsed_as_python_does(
 def test_the_ranges_and_their_order_are_those_of_the_specification() -> None:
     assert get_args(Range) == ("24h", "7d", "30d", "90d", "1y")
     assert list(DAYS.items()) == [("24h", 1), ("7d", 7), ("30d", 30), ("90d", 90), ("1y", 365)]
-
-
-@given(range=st.sampled_from(get_args(Range)), as_of=st.integers(0, LATEST))
-def test_a_window_ends_at_as_of_and_has_the_length_of_the_range(range: Range, as_of: int) -> None:
-    length = DAYS[range] * 86_400_000
-
-    assert find_window(range, as_of) == Window(start=as_of - length, end=as_of)
 
 
 @given(

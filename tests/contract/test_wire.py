@@ -292,15 +292,6 @@ def test_the_position_of_an_error_is_a_line_and_a_column() -> None:
         wire.decode(b'{\n"a":\n  x}')
 
 
-def test_text_is_decoded_by_the_rules_for_bytes() -> None:
-    with pytest.raises(wire.JsonError, match=r"^starts with a byte order mark$"):
-        wire.decode_text("\ufeff{}")
-    with pytest.raises(wire.JsonError, match=r'^the key "a" is repeated$'):
-        wire.decode_text('{"a":1,"a":1}')
-
-    assert wire.decode_text(' {"a":"é"}\n') == {"a": "é"}
-
-
 def test_numbers_can_keep_their_text() -> None:
     text = b'{"a":[12.0,1e5,-0,9007199254740993],"b":"12"}'
     decoded = wire.decode(text, keep_numbers=True)

@@ -79,7 +79,7 @@ class InvalidValueError(ValueError):
     """
 
     def __init__(self, location: Location, problem: str) -> None:
-        super().__init__(f"{format_location(location)}{problem}")
+        super().__init__(f"{_format_location(location)}{problem}")
         self.location = location
         self.reason = str(self)
 
@@ -142,7 +142,7 @@ _MESSAGES = {
 }
 
 
-def format_location(location: Location) -> str:
+def _format_location(location: Location) -> str:
     """Format a location as text, such as `servers[1].range`; the empty one is `body`."""
     return "".join(map(_format_step, location)).removeprefix(".") or "body"
 
