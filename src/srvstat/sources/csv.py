@@ -196,16 +196,10 @@ def _recognize_columns(source: Source, header: _Header) -> _Columns:
     mapping = source.mapping
     wanted = [name.strip(" ") for name in mapping.names]
     least = len(wanted) + mapping.is_wide  # a wide file without servers has no observation
-    forms = sorted(
-        map(_get_form, _DELIMITERS), key=lambda form: -len(form.split_header(header.text))
-    )
-    headers = {form: form.split_header(header.text) for form in forms}
-    fitting = [
-        form for form, names in headers.items() if len(names) >= least and set(wanted) <= set(names)
-    ]
-    if not fitting:
-        raise source.build_error(header.line, describe_missing(mapping, wanted, headers.values()))
-    form, names = fitting[0], headers[fitting[0]]
+    headers = [(form, form.split_header(header.text)) for form in map(_get_form, _DELIMITERS)]
+    form, names = max(headers, key=lambda each: (len({*wanted} & {*each[1]}), len(each[1])))
+    if len(names) < least or not {*wanted} <= {*names}:
+        raise source.build_error(header.line, describe_missing(mapping, wanted, names))
     counts = Counter(names)
     # Columns without a name may be repeated.
     for name in filter(None, names if mapping.is_wide else wanted):

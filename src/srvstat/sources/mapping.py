@@ -75,11 +75,8 @@ STRICT = ColumnMapping(is_strict=True)
 """The mapping without any option."""
 
 
-def describe_missing(
-    mapping: ColumnMapping, wanted: Sequence[str], headers: Iterable[Sequence[str]]
-) -> str:
-    """Describe which of the wanted columns the most likely header lacks, and which it has."""
-    names = max(headers, key=lambda names: (len(set(wanted) & set(names)), len(names)))
+def describe_missing(mapping: ColumnMapping, wanted: Sequence[str], names: Sequence[str]) -> str:
+    """Describe which of the wanted columns a source lacks, and which it has."""
     found = list_names(names)
     missing = [wire.quote_value(name) for name in wanted if name not in names]
     if not missing:
@@ -272,13 +269,12 @@ def format_mapping_file(options: MappingOptions) -> bytes:
         "ids": options.ids,
         "game": options.game,
     }
-    text = "".join(f"{name} = {_quote_toml(value)}\n" for name, value in lines.items() if value)
-    return text.encode()
-
-
-def _quote_toml(text: str) -> str:
-    """Return a text as a string of TOML, which escapes like JSON, and DEL too."""
-    return wire.encode(text).decode().replace("\x7f", r"\u007f")
+    # A string of TOML escapes like JSON, and DEL too.
+    return b"".join(
+        b"%b = %b\n" % (name.encode(), wire.encode(value).replace(b"\x7f", rb"\u007f"))
+        for name, value in lines.items()
+        if value
+    )
 
 
 SAMPLE_ROWS = 200

@@ -417,7 +417,7 @@ def _find_columns(
     found = [name if name in names else folded.get(name.lower()) for name in wanted]
     missing = [name for name, column in zip(wanted, found, strict=True) if column is None]
     if missing or (source.mapping.is_wide and len(names) == 1):
-        reason = describe_missing(source.mapping, missing or wanted, [names])
+        reason = describe_missing(source.mapping, missing or wanted, names)
         raise SourceError(f"{source.title}: {reason}")
     return [column for column in found if column is not None]
 
