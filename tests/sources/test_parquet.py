@@ -361,15 +361,6 @@ def test_a_partition_can_be_the_identifier(tmp_path: Path) -> None:
     assert [reason for table in found for _, reason, _ in table.rejects] == ["serverId: missing"]
 
 
-def test_partitions_are_not_servers_of_a_wide_file(tmp_path: Path) -> None:
-    path = tmp_path / "history" / "month=2026-03" / "x.parquet"
-    path.parent.mkdir(parents=True)
-    parquet.write_table(pa.table({"at": [AS_OF], "a": [1], "b": [2]}), path)
-    (source,) = split(tmp_path, ColumnMapping(at="at", is_wide=True))
-
-    assert read_table(source).kept == [(1, "a", AS_OF, 1), (1, "b", AS_OF, 2)]
-
-
 def test_a_build_names_the_file_of_a_reject_and_stores_the_name_of_the_folder(
     write: Write, tmp_path: Path, cli: Cli
 ) -> None:

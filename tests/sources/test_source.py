@@ -101,14 +101,11 @@ def test_a_file_may_have_any_name(name: bytes, tmp_path: Path) -> None:
     assert read_lines(path) == [(1, "text")]
 
 
-def test_a_name_that_is_not_utf8_has_a_title_that_is() -> None:
-    assert Source(os.fsdecode(b"week-\xff.csv"), "csv").title == r"week-\xff.csv"
-
-
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     assert read_refusal(tmp_path / "gone") == f"{tmp_path / 'gone'}: No such file or directory"
     assert read_refusal(tmp_path) == f"{tmp_path}: Is a directory"
     assert read_refusal("a\x00b") == "a\x00b: not a file name"
+    assert read_refusal(os.fsdecode(b"week-\xff")) == r"week-\xff: No such file or directory"
 
 
 @pytest.mark.parametrize(

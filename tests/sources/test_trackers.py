@@ -251,26 +251,11 @@ SECONDS = AS_OF // 1000
 BY_SERVER = ColumnMapping(id="server")
 
 # The example of "Range queries" in the documentation of Prometheus' HTTP API.
-DOCUMENTED = b"""{
-   "status" : "success",
-   "data" : {
-      "resultType" : "matrix",
-      "result" : [
-         {
-            "metric" : {"__name__" : "up", "job" : "prometheus", "instance" : "localhost:9090"},
-            "values" : [
-               [ 1435781430.781, "1" ], [ 1435781445.781, "1" ], [ 1435781460.781, "1" ]
-            ]
-         },
-         {
-            "metric" : {"__name__" : "up", "job" : "node", "instance" : "localhost:9091"},
-            "values" : [
-               [ 1435781430.781, "0" ], [ 1435781445.781, "0" ], [ 1435781460.781, "1" ]
-            ]
-         }
-      ]
-   }
-}"""
+DOCUMENTED = b"""{"status": "success", "data": {"resultType": "matrix", "result": [
+{"metric": {"__name__": "up", "job": "prometheus", "instance": "localhost:9090"},
+ "values": [[1435781430.781, "1"], [1435781445.781, "1"], [1435781460.781, "1"]]},
+{"metric": {"__name__": "up", "job": "node", "instance": "localhost:9091"},
+ "values": [[1435781430.781, "0"], [1435781445.781, "0"], [1435781460.781, "1"]]}]}}"""
 
 
 def build_series(labels: dict[str, str], *values: Any, **members: Any) -> dict[str, Any]:
@@ -465,18 +450,13 @@ FULL: dict[str, Any] = {
         "svMaxclients": 64,
         "sv_maxclients": 128,
         "hostname": "^1Harbor ^5City^0 | 夜",
-        "gametype": "roleplay",
         "resources": ["chat", "spawn"] * 200,
         "vars": {
             "sv_projectName": "^3Harbor",
             "sv_projectDesc": "A city\nby the sea",
             "tags": "roleplay, cars,,sea ",
-            "locale": "de-DE",
-            "gamename": "gta5",
         },
         "players": [{"id": 1, "name": "x", "identifiers": ["steam:1"], "ping": 20}],
-        "private": False,
-        "iconVersion": None,
         "upvotePower": 12.5,
     },
 }

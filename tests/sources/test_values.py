@@ -241,21 +241,8 @@ NUMBERS = st.integers(0, 10**17).map(str) | st.text(st.sampled_from("0123456789-
 
 
 @given(text=NUMBERS)
-@try_also(
-    "0",
-    "1000000000000000",
-    str(LARGEST),
-    str(LARGEST + 1),
-    "9" * 5000,
-    "",
-    "07",
-    "-0",
-    "+1",
-    "1\t",
-    "12.0",
-    "1e3",
-    "\uff11",
-)
+@try_also("0", "1000000000000000", str(LARGEST), str(LARGEST + 1), "9" * 5000, "", "07", "-0")
+@try_also("+1", "1\t", "12.0", "1e3", "\uff11")
 def test_players_are_plain_digits_up_to_the_largest_exact_integer(text: str, folder: Path) -> None:
     is_digits = text != "" and set(text) <= set(digits) and (text == "0" or text[0] != "0")
     is_valid = is_digits and len(text) <= 16 and int(text) <= LARGEST
@@ -282,18 +269,9 @@ CHANGED_INSTANTS = st.builds(insert, INSTANTS, st.integers(0, 30), CHARACTERS)
 
 
 @given(text=INSTANTS | CHANGED_INSTANTS)
-@try_also(
-    "0001772366400000",
-    str(LATEST),
-    str(LATEST + 1),
-    "9" * 5000,
-    "",
-    "1_772_366_400_000",
-    "2026-03-01T12:00",
-    "2026-03-01T12:00:00.999999999999Z",
-    "2026-03-01T12:00:00.5Z",
-    "202\uff16-03-01T12:00Z",
-)
+@try_also("0001772366400000", str(LATEST), str(LATEST + 1), "9" * 5000, "", "1_772_366_400_000")
+@try_also("2026-03-01T12:00", "2026-03-01T12:00:00.999999999999Z", "2026-03-01T12:00:00.5Z")
+@try_also("202\uff16-03-01T12:00Z")
 def test_an_instant_is_parsed_as_in_the_contract(text: str, folder: Path) -> None:
     try:
         at = parse_number(text) if re.fullmatch("[0-9]+", text) else parse_instant(text)
