@@ -17,7 +17,6 @@ from srvstat.files.writing import (
     atomic_folder,
     atomic_write,
     copy_in_background,
-    sweep_drafts,
     write_file,
 )
 from support.snapshots import read_directory
@@ -59,17 +58,6 @@ def test_the_draft_of_a_running_build_stays(here: Path) -> None:
         }
 
     assert read_directory(here) == {**before, "out.db": b"first"}
-
-
-def test_a_build_killed_after_linking_leaves_a_whole_file(here: Path) -> None:
-    # Without --overwrite the draft is linked, so the file briefly has two names.
-    before = read_directory(here)
-    Path("out.db").write_bytes(b"new")
-    os.link("out.db", f".out.db.srvstat-{LEFT}")
-
-    sweep_drafts(os.path.realpath("out.db"))
-
-    assert read_directory(here) == {**before, "out.db": b"new"}
 
 
 def test_files_with_other_names_than_drafts_stay(here: Path) -> None:
@@ -199,18 +187,14 @@ def test_simultaneous_builds_keep_each_others_drafts(here: Path) -> None:
     assert (len(words), len(set(words))) == (1000, 1)
 
 
-def fail_with(number: int) -> Callable[[str, str], None]:
-    def link(_draft: str, _target: str) -> None:
-        raise OSError(number, os.strerror(number))
-
-    return link
-
-
 @pytest.mark.parametrize("number", [errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP])
 def test_a_file_system_without_hard_links_needs_overwrite(
     number: int, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "link", fail_with(number))
+    def refuse(_draft: str, _target: str) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", refuse)
     before = read_directory(here)
 
     with pytest.raises(OutputError) as refused:

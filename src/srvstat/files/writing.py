@@ -42,7 +42,7 @@ def _create_draft(target: str, mode: int = 0o666, *, is_folder: bool = False) ->
     Raises OSError.
     """
     remove = shutil.rmtree if is_folder else os.unlink
-    sweep_drafts(target, is_folder=is_folder)
+    _sweep_drafts(target, is_folder=is_folder)
     for _ in range(_MAX_TRIES):
         path = f"{_build_prefix(target)}{secrets.token_hex(8)}.tmp"
         descriptor = None
@@ -72,7 +72,7 @@ def _close(descriptor: int) -> None:
         os.close(descriptor)
 
 
-def sweep_drafts(target: str, *, is_folder: bool = False) -> None:
+def _sweep_drafts(target: str, *, is_folder: bool = False) -> None:
     """Remove the unlocked drafts of a file or folder, which killed commands left behind.
 
     Errors are ignored: a draft that can't be removed stays.
