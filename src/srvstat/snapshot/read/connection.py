@@ -43,13 +43,8 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
     sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 1_000,
 }
-_PRAGMAS = frozenset(
-    {
-        *(setting.partition(" ")[0] for setting in _SETTINGS),
-        *("cache_size", "integrity_check", "shrink_memory"),
-    }
-)
-_FUNCTIONS = frozenset({"count"})
+_PRAGMAS = {"cache_size", "integrity_check", "shrink_memory"}
+_PRAGMAS |= {setting.partition(" ")[0] for setting in _SETTINGS}
 _TABLES = frozenset({"snapshot", "directory", "servers", "blocks", "sqlite_master"})
 _SCHEMA_ENTRIES = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 
@@ -167,7 +162,7 @@ def _authorize(
         action == sqlite3.SQLITE_SELECT
         or (action == sqlite3.SQLITE_READ and name in _TABLES)
         or (action == sqlite3.SQLITE_PRAGMA and name in _PRAGMAS)
-        or (action == sqlite3.SQLITE_FUNCTION and function in _FUNCTIONS)
+        or (action == sqlite3.SQLITE_FUNCTION and function == "count")
     )
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 

@@ -2,7 +2,6 @@
 
 import os
 import stat
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from heapq import merge
 from operator import attrgetter
@@ -88,23 +87,6 @@ def _read_manifest(folder: str) -> "Manifest":
     return manifest
 
 
-def _build_file_row(manifest: "Manifest") -> FileRow:
-    """Return what a manifest has of the row of a file; an update needs more."""
-    return FileRow(
-        as_of=manifest.as_of,
-        server_count=manifest.servers,
-        observation_count=manifest.observations,
-        first_observed_at=manifest.first_observed_at,
-        last_observed_at=manifest.last_observed_at,
-        sources=wire.encode(manifest.sources).decode(),
-        repeated=manifest.repeated,
-        conflicting=manifest.conflicting,
-        rejected=manifest.rejected,
-        root=bytes.fromhex(manifest.root),
-        digest=bytes.fromhex(manifest.digest),
-    )
-
-
 def _parse(data: bytes) -> "Manifest":
     """Parse a manifest.
 
@@ -153,7 +135,21 @@ class ShardedSnapshot(SnapshotBase):
     """
 
     def __init__(self, folder: str, manifest: "Manifest") -> None:
-        super().__init__(folder, _build_file_row(manifest))
+        # An update needs more, but only a file can be updated.
+        file_row = FileRow(
+            as_of=manifest.as_of,
+            server_count=manifest.servers,
+            observation_count=manifest.observations,
+            first_observed_at=manifest.first_observed_at,
+            last_observed_at=manifest.last_observed_at,
+            sources=wire.encode(manifest.sources).decode(),
+            repeated=manifest.repeated,
+            conflicting=manifest.conflicting,
+            rejected=manifest.rejected,
+            root=bytes.fromhex(manifest.root),
+            digest=bytes.fromhex(manifest.digest),
+        )
+        super().__init__(folder, file_row)
         self.shards: tuple[ManifestShard, ...] = manifest.shards
         """The shards in the order of their numbers."""
         self._files: dict[int, SnapshotFile] = {}
@@ -177,23 +173,18 @@ class ShardedSnapshot(SnapshotBase):
         An id is looked up in its shard, a cfxId in one shard after another.
         """
         wanted = list(references)
-        by_shard: defaultdict[int, list[int]] = defaultdict(list)
-        unplaced = []
-        for position, reference in enumerate(wanted):
-            if reference.by == "id":
-                by_shard[self._find_shard(reference.identifier)].append(position)
-            else:
-                unplaced.append(position)
+        shard_of = {
+            at: self._find_shard(one.identifier) for at, one in enumerate(wanted) if one.by == "id"
+        }
         found: list[ServerRow | None] = [None] * len(wanted)
-        for number in range(len(self.shards)) if unplaced else list(by_shard):
-            asked = by_shard[number] + unplaced
+        has_all = len(shard_of) == len(wanted)
+        for number in dict.fromkeys(shard_of.values()) if has_all else range(len(self.shards)):
+            missing = (at for at, server in enumerate(found) if server is None)
+            asked = [at for at in missing if shard_of.get(at, number) == number]
             if asked:
-                file = self._get_shard(number)
-                for position, server in zip(
-                    asked, file.find_servers([wanted[at] for at in asked]), strict=True
-                ):
-                    found[position] = server and self._check_place(server, number)
-                unplaced = [position for position in unplaced if found[position] is None]
+                servers = self._get_shard(number).find_servers([wanted[at] for at in asked])
+                for at, server in zip(asked, servers, strict=True):
+                    found[at] = server and self._check_place(server, number)
         return found
 
     def has_identifier(self, by: Namespace, identifier: str) -> bool:
