@@ -368,15 +368,15 @@ def stop(_number: int, _frame: FrameType | None) -> None:
 
 
 @pytest.fixture
-def _stop_soon() -> Iterator[None]:
+def _stoppable() -> Iterator[None]:
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 0.03)
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.usefixtures("_stop_soon")
+@pytest.mark.usefixtures("_stoppable")
 def test_an_exception_of_a_signal_handler_passes_through_sqlite(demo_snapshot: str) -> None:
     with closing(open_file(demo_snapshot)) as snapshot, pytest.raises(StoppedError):
+        signal.setitimer(signal.ITIMER_REAL, 0.03)
         deque(iter(snapshot.connection.check_structure, "never"))
