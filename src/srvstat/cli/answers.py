@@ -165,22 +165,18 @@ def _answer_batch(
     with _open_requests(name) as opened, _open_snapshot(snapshot, at) as file:
         chunks = iter(lambda: opened.read1(_CHUNK_BYTES), b"")
         for line, body in enumerate(split_lines(chunks, MAX_BODY_BYTES), 1):
-            yield encode_line(_answer_line(file, body, at, plan, line))
-
-
-def _answer_line(
-    snapshot: Snapshot, body: bytes, at: int | None, plan: "Plan | None", line: int
-) -> Response:
-    try:
-        request = parse_compare_request(body)
-        if plan is not None:
-            plan.check_request(request)
-        return operations.compare(snapshot, request, at=at)
-    except ApiError as error:
-        # Without a hint: with 100,000 servers, finding one takes hundreds of times as long as an
-        # answer.
-        report(f"line {line}: {error.reason}")
-        return ErrorResponse.from_error(error)
+            answer: Response
+            try:
+                request = parse_compare_request(body)
+                if plan is not None:
+                    plan.check_request(request)
+                answer = operations.compare(file, request, at=at)
+            except ApiError as error:
+                # Without a hint: with 100,000 servers, finding one takes hundreds of times as long
+                # as an answer.
+                report(f"line {line}: {error.reason}")
+                answer = ErrorResponse.from_error(error)
+            yield encode_line(answer)
 
 
 @contextmanager

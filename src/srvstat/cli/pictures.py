@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis.growth import compute_growth
@@ -25,7 +25,6 @@ from srvstat.render.report import render_report
 from srvstat.render.svg import Theme, encode_png, encode_svg
 from srvstat.render.text import format_count, format_size, format_window
 
-_ENDINGS = (".svg", ".png")
 _STDOUT_NAME = "-"
 
 _Document = TypeVar("_Document", bound=Report | PictureDocument)
@@ -114,7 +113,11 @@ def plot(
     """
     if not output:
         raise UsageError("give -o FILE.svg or -o FILE.png")
-    encode = _choose_encoder(output)
+    ending = os.path.splitext(output)[1].lower()
+    is_svg = output == _STDOUT_NAME or ending == ".svg"
+    if not is_svg and ending != ".png":
+        raise UsageError(f"{output}: not a picture; the name must end with .svg or .png")
+    encode = encode_svg if is_svg else encode_png
 
     def encode_sheet(document: PictureDocument, zone: ZoneInfo) -> bytes:
         return encode(draw_sheet(document, width, zone), theme)
@@ -122,19 +125,6 @@ def plot(
     return _write_answer(
         output, named, window, snapshot, _KINDS[kind], encode_sheet, overwrite=overwrite
     )
-
-
-def _choose_encoder(path: str) -> Callable[[Any, Theme], bytes]:
-    """Return the function that encodes a picture for the ending of a file.
-
-    Raises UsageError.
-    """
-    ending = os.path.splitext(path)[1].lower()
-    if path == _STDOUT_NAME or ending == ".svg":
-        return encode_svg
-    if ending != ".png":
-        raise UsageError(f"{path}: not a picture; the name must end with {' or '.join(_ENDINGS)}")
-    return encode_png
 
 
 def _write_answer(

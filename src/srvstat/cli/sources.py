@@ -176,11 +176,8 @@ def parse_sources(
         found = found.merge(read_mapping_file(options.mapping))
     if options.save_mapping is not None:
         _check_mapping_target(options.save_mapping, others)
-    kind = None if found.from_ is None else registry.KINDS[found.from_]
-    uses_slugs = found.ids == "slug" or (kind is not None and kind.uses_slugs)
-    options = replace(
-        options, from_=found.from_, ids="slug" if uses_slugs else None, game=found.game
-    )
+    uses_slugs = found.ids == "slug" or bool(found.from_ and registry.KINDS[found.from_].uses_slugs)
+    options = replace(options, from_=found.from_, ids="slug" if uses_slugs else None)
     mapping = found.build_mapping()
     inputs = Inputs(
         _parse_servers(options) if reads_servers else None,
