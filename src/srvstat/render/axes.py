@@ -77,11 +77,12 @@ def choose_time_ticks(
     high = _convert_to_local(end, zone) + timedelta(hours=2)
     for step in _STEPS:
         if step.shortest >= least and (end - start) // step.shortest <= most + 1:
-            ticks = [
-                tick
-                for local in takewhile(lambda at: at <= high, _iter_local_times(step, low))
-                if (tick := _create_tick(local, step, zone)) and start <= tick.at <= end
-            ]
+            ticks = []
+            for local in takewhile(lambda at: at <= high, _iter_local_times(step, low)):
+                at = round(local.replace(tzinfo=zone).timestamp() * 1000)
+                is_skipped = step.shortest < DAY_MS and _convert_to_local(at, zone) != local
+                if start <= at <= end and not is_skipped:
+                    ticks.append(TimeTick(at, _format_local_time(local, step)))
             if len(ticks) <= most:
                 return ticks
     return []
@@ -118,16 +119,6 @@ def _iter_local_times(step: _TimeStep, first: datetime) -> Iterator[datetime]:
     while True:
         yield at
         at += length
-
-
-def _create_tick(local: datetime, step: _TimeStep, zone: ZoneInfo) -> TimeTick | None:
-    """Return the tick of a local time; None if the clock skips it."""
-    moment = local.replace(tzinfo=zone)
-    at = round(moment.timestamp() * 1000)
-    is_skipped = _convert_to_local(at, zone) != local
-    if is_skipped and step.shortest < DAY_MS:
-        return None
-    return TimeTick(at, _format_local_time(local, step))
 
 
 def _format_local_time(local: datetime, step: _TimeStep) -> str:

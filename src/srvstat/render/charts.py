@@ -559,7 +559,10 @@ def _render_steps(table: analysis.StepTable, screen: Screen) -> str:
         return _render_nothing("no observation", screen)
     edges = _widen_ends([lines[0].start, *(line.end for line in lines)])
     frame = _fit_areas(screen, list(zip(*(line.cells for line in lines), strict=True)))
-    steps = _assign_steps(edges, frame.width * _COLUMN_DOTS)
+    # Each of some equal parts of the time has the step in its middle.
+    start, length, count = edges[0], edges[-1] - edges[0], frame.width * _COLUMN_DOTS
+    middles = (start + length * (2 * part + 1) / (2 * count) for part in range(count))
+    steps = [bisect_right(edges, middle) - 1 for middle in middles]
     servers: Sequence[ServerName] = table.servers
     if table.query.is_sum:
         title = f"sum of {text.format_count(len(servers), 'server')}"
@@ -605,13 +608,6 @@ def _widen_ends(edges: Sequence[int]) -> Sequence[int]:
     first, second, *_, second_last, last = edges
     start = min(first, second - (edges[2] - second))
     return [start, *edges[1:-1], max(last, second_last + (second_last - edges[-3]))]
-
-
-def _assign_steps(edges: Sequence[int], count: int) -> list[int]:
-    """Return the step in the middle of each of some equal parts of the time between edges."""
-    start, length = edges[0], edges[-1] - edges[0]
-    middles = (start + length * (2 * part + 1) / (2 * count) for part in range(count))
-    return [bisect_right(edges, middle) - 1 for middle in middles]
 
 
 def _iter_time_ticks(edges: Sequence[int], width: int, zone: ZoneInfo) -> Ticks:

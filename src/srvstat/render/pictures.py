@@ -157,6 +157,7 @@ def _draw_bins(
     svg.add_line(group, "axis", (box.left, box.bottom), (box.right, box.bottom))
     highest = max(server.counts, default=0)
     total = sum(server.counts)
+    observations = text.format_count(total, "observation")
     space = 1 if box.width / max(len(server.counts), 1) > 4 else 0  # noqa: PLR2004 - in pixels
     for number, count in enumerate(server.counts):
         if count:
@@ -165,9 +166,7 @@ def _draw_bins(
             left, right = across.place(first - 0.5), across.place(after - 0.5)
             height = max(count / highest * box.height, 0.5)
             bar = (left, box.bottom - height, right - left - space, height)
-            share = (
-                f"{text.format_share(count / total)} of {text.format_count(total, 'observation')}"
-            )
+            share = f"{text.format_share(count / total)} of {observations}"
             tooltip = f"{format_bin(first, distribution.bin_players)} players: {share}"
             svg.add_rectangle(group, "bar", bar, tooltip)
 
@@ -215,12 +214,9 @@ def draw_growth(growth: analysis.GrowthDocument, size: svg.Size) -> Element:
     top = svg.draw_notes(picture, list(_list_growth_notes(growth)), size)
     area = svg.Box(0, top, size.width - svg.MARGIN, size.height - svg.BELOW)
     rows = svg.divide_rows(area, len(names))
-    ticks = [
-        svg.choose_player_ticks(
-            figures.find_highest(figures.list_growth_cells(server.steps)), row.height - svg.HEADING
-        )
-        for server, row in zip(growth.servers, rows, strict=True)
-    ]
+    cells = (figures.list_growth_cells(server.steps) for server in growth.servers)
+    height = rows[0].height - svg.HEADING
+    ticks = [svg.choose_player_ticks(figures.find_highest(one), height) for one in cells]
     left = max(map(svg.measure_ticks, ticks))
     for number, (server, row) in enumerate(zip(growth.servers, rows, strict=True)):
         change = figures.format_change(server.change, server.average_players)

@@ -316,9 +316,8 @@ def _format_last_seen(detail: snapshot.ServerTable) -> str:
         return _format_moment(at, detail.snapshot_as_of)
     if at == detail.as_of:
         return text.format_time(at)
-    return (
-        f"{text.format_time(at)} ({text.format_duration(detail.as_of - at)} before the as-of time)"
-    )
+    before = text.format_duration(detail.as_of - at)
+    return f"{text.format_time(at)} ({before} before the as-of time)"
 
 
 def _format_moment(at: int, as_of: int) -> str:
@@ -339,9 +338,7 @@ def render_info(info: snapshot.SnapshotInfo, screen: Screen) -> str:
         rest = f"{text.format_count(more, 'more server')} not listed; --limit lists more"
         notes.append(Text(rest))
     games = ", ".join(f"{game} {count:,}" for game, count in info.games.items())
-    dropped = (
-        f"{info.repeated:,} repeated, {info.conflicting:,} conflicting, {info.rejected:,} rejected"
-    )
+    conflicting = f"{info.conflicting:,} conflicting"
     fields: Fields = [
         ("as of", text.format_time(info.as_of)),
         ("root", info.root),
@@ -360,7 +357,7 @@ def render_info(info: snapshot.SnapshotInfo, screen: Screen) -> str:
             screen.escape(text.format_completed(info.completed)) if info.completed else None,
         ),
         ("sources", screen.escape(", ".join(info.sources))),
-        ("not kept", dropped),
+        ("not kept", f"{info.repeated:,} repeated, {conflicting}, {info.rejected:,} rejected"),
     ]
     grid = build_fields_grid(fields, screen)
     return screen.render_blocks([grid], _list_servers(info.identifiers, info.as_of, screen), notes)

@@ -540,22 +540,17 @@ def _describe_record(
         ("updatedAt", "last", last.observed_at if last else None),
     ):
         stored = parse_instant(result[name])
-        yield f"{name}: {format_time(stored)}, {_describe_instant(stored, which, at, explanation)}"
+        # By default, a time of a record comes from an observation.
+        if explanation.covered_from is not None:
+            origin = "as in the snapshot that this bundle was made from"
+        elif stored != (explanation.snapshot_as_of if at is None else at):
+            origin = "from the server record"
+        elif at is None:
+            origin = "the end of the snapshot"
+        else:
+            origin = f"also the time of the {which} observation in the snapshot"
+        yield f"{name}: {format_time(stored)}, {origin}"
     yield _describe_observations(server)
-
-
-def _describe_instant(
-    stored: int, which: str, observed_at: int | None, explanation: support.Explanation
-) -> str:
-    """Describe where a time of a record comes from: by default, from an observation."""
-    if explanation.covered_from is not None:
-        return "as in the snapshot that this bundle was made from"
-    default = explanation.snapshot_as_of if observed_at is None else observed_at
-    if stored != default:
-        return "from the server record"
-    if observed_at is None:
-        return "the end of the snapshot"
-    return f"also the time of the {which} observation in the snapshot"
 
 
 def _describe_distances(server: support.ServerExplanation) -> Iterator[str]:
@@ -571,9 +566,8 @@ def _describe_distances(server: support.ServerExplanation) -> Iterator[str]:
     if server.expected_count is not None:
         expected = f"; {server.expected_count:,} expected in the window"
         expected += f", {server.sample_count:,} observed"
-    yield (
-        f"usual interval: {length}, the median distance between successive observations{expected}"
-    )
+    meaning = "the median distance between successive observations"
+    yield f"usual interval: {length}, {meaning}{expected}"
     if not server.gaps:
         yield "gaps over 1.5 usual intervals: none"
         return
