@@ -54,9 +54,8 @@ def format_ticks(ticks: Sequence[float]) -> list[str]:
         whole = [int(tick) for tick in ticks]
         if max(map(abs, whole)) <= _LONGEST_PLAIN:
             return [f"{tick:,}" for tick in whole]
-        unit, prefix = next(
-            (one for one in _PREFIXES if not any(tick % one[0] for tick in whole)), (1, "")
-        )
+        fitting = (one for one in _PREFIXES if not any(tick % one[0] for tick in whole))
+        unit, prefix = next(fitting, (1, ""))
         return [f"{tick // unit:,}{prefix if tick else ''}" for tick in whole]
     digits = max(len(repr(tick).partition(".")[2]) for tick in ticks)
     return [f"{tick:,.{digits}f}" for tick in ticks]

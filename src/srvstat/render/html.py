@@ -142,10 +142,8 @@ class Labels(NamedTuple):
     def choose(cls, servers: Sequence[NamedServer], zone: str) -> Self:
         """Name servers as in pictures, and by their ids where names are equal once they are cut."""
         names = [escape_text(name, max_length=_LONGEST_NAME) for name in name_servers(servers)]
-        unique = [
-            name if names.count(name) == 1 else server.server_id
-            for name, server in zip(names, servers, strict=True)
-        ]
+        pairs = zip(names, servers, strict=True)
+        unique = [one if names.count(one) == 1 else server.server_id for one, server in pairs]
         return cls(unique, ZoneInfo(zone))
 
     def build_name(self, at: int) -> Element:

@@ -68,12 +68,10 @@ class _Summary:
             for at in self.observed
             if at not in ranked
         ]
-        return _join_sentences(
-            [
-                [*self.rank(ranked)] if ranked else [],
-                [*html.join_words(unranked), " players on average."] if unranked else [],
-            ]
-        )
+        sentences: list[html.Children] = [[*self.rank(ranked)] if ranked else []]
+        if unranked:
+            sentences.append([*html.join_words(unranked), " players on average."])
+        return _join_sentences(sentences)
 
     def rank(self, ranked: Sequence[int]) -> Iterator[html.Child]:
         averages = {at: self.servers[at].average_players or 0 for at in ranked}

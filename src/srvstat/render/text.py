@@ -94,9 +94,8 @@ def format_ordinal(number: int) -> str:
 
 def format_fallbacks(number: int) -> str:
     """Format the number of current counts that are fallbacks, with what a fallback is."""
-    return (
-        f"{format_count(number, 'current count')}, taken from the last observation (0 without one)"
-    )
+    counts = format_count(number, "current count")
+    return f"{counts}, taken from the last observation (0 without one)"
 
 
 def format_withheld(number: int) -> str:

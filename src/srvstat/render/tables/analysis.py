@@ -248,10 +248,8 @@ _STYLES = ("dim", "blue", "cyan", "yellow", "red")
 
 def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
     """Render a heat map for each server, and below them notes."""
-    maps = [
-        [*_build_title(server, screen), *_build_map(server, screen)] for server in document.servers
-    ]
-    window, zone = document.window, ZoneInfo(document.time_zone)
+    servers, window, zone = document.servers, document.window, ZoneInfo(document.time_zone)
+    maps = [[*_build_title(one, screen), *_build_map(one, screen)] for one in servers]
     fields = _list_window(window.from_, window.to, document.as_of, zone)
     return screen.render_blocks(*maps, [build_fields_grid(fields, screen)])
 

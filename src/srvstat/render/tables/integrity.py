@@ -166,7 +166,16 @@ def _describe_figures(rule: AnyRule, zone: ZoneInfo) -> str:
                 f" {found.correlation:.2f} over {format_count(found.pairs, 'pair')}."
             )
         case rules.MissingValuesEvidence() as found:
-            text = _describe_missing_values(found)
+            first = ", ".join(f"{one:,}" for one in found.first)
+            text = (
+                f"{found.missing:,} of the numbers from {found.from_:,} to {found.to:,} never occur"
+                f" ({format_share(found.share)}), first {first}."
+            )
+            if found.spacing is not None and found.regular is not None:
+                text += (
+                    f" {format_share(found.regular)} of the distances between the starts of holes"
+                    f" are {found.spacing:,} or {found.spacing + 1:,}."
+                )
         case rules.StepChangeEvidence() as found:
             text = (
                 f"The median of 7 days goes from {_format_median(found.median_before)} to"
@@ -179,20 +188,6 @@ def _describe_figures(rule: AnyRule, zone: ZoneInfo) -> str:
             text = _describe_maximum(found, zone)
         case rules.GapsEvidence() as found:
             text = _describe_gaps(found, zone)
-    return text
-
-
-def _describe_missing_values(found: rules.MissingValuesEvidence) -> str:
-    first = ", ".join(f"{one:,}" for one in found.first)
-    text = (
-        f"{found.missing:,} of the numbers from {found.from_:,} to {found.to:,} never occur"
-        f" ({format_share(found.share)}), first {first}."
-    )
-    if found.spacing is not None and found.regular is not None:
-        text += (
-            f" {format_share(found.regular)} of the distances between the starts of holes are"
-            f" {found.spacing:,} or {found.spacing + 1:,}."
-        )
     return text
 
 
