@@ -312,17 +312,6 @@ def test_colors_follow_the_environment(
     assert ("\x1b[" in shown) is is_colored
 
 
-def test_a_pipe_never_cuts_an_identifier(build: Build, cli: Cli) -> None:
-    ids = ["a" * 128, "b" * 128]
-    servers = [server(name, cfxId=f"{name[1:]}c", hostname="x") for name in ids]
-    path = build(servers, [(ids[0], AS_OF, 1)])
-    shown = cli("compare", *ids, "-s", path, "--table").stdout.decode()
-
-    for name in ids:
-        assert f"\n{name}  " in shown
-        assert f"\n  x  {name[1:]}c " in shown
-
-
 @pytest.mark.parametrize("term", ["dumb", "unknown", "xterm"])
 def test_a_pipe_has_the_natural_width_for_any_term(
     term: str, demo_snapshot: str, cli: Cli, monkeypatch: pytest.MonkeyPatch

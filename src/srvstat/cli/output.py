@@ -174,8 +174,8 @@ def show(
 
     As JSON, `document` needs a method `to_json` or, if it is long, `iter_json`. As a table, it must
     have a renderer in `render/tables`, and in the forms of rows be a `RowDocument`. `chart` is a
-    `ChartDocument`, drawn above the table. `screen` is given by a command that has fitted the chart
-    to it.
+    document that `render/charts.py` draws above the table. `screen` is given by a command that has
+    fitted the chart to it.
     """
     if form is Form.JSON:
         if hasattr(document, "iter_json"):

@@ -474,7 +474,7 @@ def _draw_trend(server: analysis.ServerGrowth, frame: Frame, scale: Scale) -> It
 
 
 def _iter_step_ticks(document: analysis.GrowthDocument, frame: Frame) -> Ticks:
-    """Return ticks at round times where steps start, or else at every n-th column."""
+    """Yield ticks at round times where steps start, or else at every n-th column."""
     zone = ZoneInfo(document.time_zone)
     steps = document.servers[0].steps
     starts = [step.from_ for step in steps]

@@ -71,6 +71,7 @@ def describe_silence(last_observed_at: int | None, as_of: int) -> str:
 # The first and the last count, changes and trends.
 
 Servers = Sequence[ServerStatistics | ServerGrowth]
+"""The servers of a table that has changes."""
 
 _LEAST_COUNT_BASE = 10
 """In players: `2 → 78 +3,800.0%` says less than the same without the percentage."""
@@ -265,7 +266,7 @@ AGGREGATES = {
     "min": "lowest count",
     "last": "last count",
 }
-"""What stands for the observations of a step."""
+"""How a step is aggregated, in words."""
 
 _MARKS = "▁▂▃▄▅▆▇█"
 _UNITS = {"m": "minute", "h": "hour", "d": "day"}
