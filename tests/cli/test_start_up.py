@@ -581,35 +581,26 @@ def terminal() -> Iterator[int]:
     os.close(ours)
 
 
-def test_the_default_form_is_a_table_on_a_terminal_and_json_elsewhere(
+def test_options_choose_the_form_and_else_a_terminal_gets_a_table(
     terminal: int, pipe: tuple[int, int]
 ) -> None:
-    with replace_descriptor(1, terminal):
-        on_a_terminal = FormOptions().choose()
-    with replace_descriptor(1, pipe[1]):
-        in_a_pipe = FormOptions().choose()
-
-    assert (on_a_terminal, in_a_pipe) == (Form.TABLE, Form.JSON)
-
-
-def test_a_flag_sets_the_form(terminal: int, pipe: tuple[int, int]) -> None:
-    for descriptor in (terminal, pipe[1]):
+    for descriptor, default in ((terminal, Form.TABLE), (pipe[1], Form.JSON)):
         with replace_descriptor(1, descriptor):
+            assert FormOptions().choose() is default
             assert FormOptions(json=True).choose() is Form.JSON
             assert FormOptions(table=True).choose() is Form.TABLE
+            assert FormOptions(format="csv").choose() is Form.CSV
             with pytest.raises(UsageError, match=r"^json and table can't be combined$"):
                 FormOptions(json=True, table=True).choose()
-
-
-def test_a_format_is_a_form_of_its_own(terminal: int, pipe: tuple[int, int]) -> None:
+            with pytest.raises(UsageError, match="format can't be combined with json or table"):
+                FormOptions(json=True, format="csv").choose()
     with replace_descriptor(1, pipe[1]):
         assert FormOptions(format="parquet").choose() is Form.PARQUET
-        with pytest.raises(UsageError, match="format can't be combined with json or table"):
-            FormOptions(json=True, format="csv").choose()
-    with replace_descriptor(1, terminal):
-        assert FormOptions(format="csv").choose() is Form.CSV
-        with pytest.raises(UsageError, match=r"not for a terminal; add > file\.parquet"):
-            FormOptions(format="parquet").choose()
+    with (
+        replace_descriptor(1, terminal),
+        pytest.raises(UsageError, match=r"not for a terminal; add > file\.parquet"),
+    ):
+        FormOptions(format="parquet").choose()
 
 
 def test_json_is_escaped_on_a_terminal_only(terminal: int, pipe: tuple[int, int]) -> None:
