@@ -131,7 +131,7 @@ def draw_distribution(distribution: analysis.Distribution, size: svg.Size) -> El
     high = low + max(len(servers[0].counts), 1) * distribution.bin_players
     across = svg.Scale(low - 0.5, high - 0.5, area.left, area.right)
     most = max(int(area.width // _PLAYER_LABEL_WIDTH), 3)
-    ticks = choose_ticks(low, high - 1, most)
+    ticks = choose_ticks(across.low + 0.5, across.high - 0.5, most)
     for tick, label in zip(ticks, format_ticks(ticks), strict=True):
         if across.low <= tick <= across.high:
             x = across.place(tick)
