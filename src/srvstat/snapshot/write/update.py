@@ -106,6 +106,9 @@ def _is_found_by_slug(row: ServerRow) -> bool:
     return False
 
 
+_REMOVE_BLOCKS = "DELETE FROM blocks WHERE server_block BETWEEN ?1 AND ?1 + ?2"
+
+
 def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSummary:
     """Add observations and servers to a snapshot, and return a summary of the new sources.
 
@@ -114,8 +117,7 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
     which is by default the later one of the snapshot's and of the latest observation. `rejects` is
     a path as for `build`.
 
-    The changes are made to a copy, which is made while the sources are read and then replaces the
-    file. SQLite could change the file
+    The changes are made to a copy, which then replaces the file. SQLite could change the file
     itself, but a process that has it open would read old and new rows together, and a killed update
     would leave a journal.
 
@@ -153,10 +155,8 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
             stored = build.read_rows(intake, store_rows, write_rejects)
             check_update(intake, stored.servers, stored.kept)
             for server_id in before.keys() - roster.server_keys.keys():
-                first = before[server_id].get_block_key(0)
-                last = first + BLOCKS_PER_SERVER - 1
-                query = "DELETE FROM blocks WHERE server_block BETWEEN ? AND ?"
-                connection.execute(query, (first, last))
+                keys = (before[server_id].get_block_key(0), BLOCKS_PER_SERVER - 1)
+                connection.execute(_REMOVE_BLOCKS, keys)
             file_row = _describe_update(old, intake, stored)
             summary, file_row = build.finish_draft(connection, intake, stored, file_row)
             connection.close()
