@@ -21,13 +21,7 @@ from statistics import median
 from benchmarks.data import FleetFiles
 from benchmarks.measure import FailedError, build_environment, print_progress
 from benchmarks.processes import call_without
-from benchmarks.questions import (
-    Request,
-    check_answers,
-    compute_answers,
-    draw_requests,
-    read_body,
-)
+from benchmarks.questions import Request, check_answers, compute_answers, draw_requests, read_body
 
 HELLO = "Starlette, a small JSON answer"
 UNCACHED, CACHED = "srvstat serve, not cached", "srvstat serve, cached"
@@ -82,10 +76,7 @@ def measure_rates(files: FleetFiles, *, rounds: int, seconds: float) -> dict[str
 def _start_servers(files: FleetFiles) -> Iterator[dict[str, tuple[int, str]]]:
     """Start every server, and yield its port and the path of its log."""
     serve = [*call_without("pandas"), "serve", "--snapshot", files.snapshot]
-    lines = {
-        CACHED: [*serve, "--port"],
-        HELLO: [sys.executable, "-c", _HELLO],
-    }
+    lines = {CACHED: [*serve, "--port"], HELLO: [sys.executable, "-c", _HELLO]}
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     pinned = ["taskset", "--cpu-list", str(cores[0])] if cores and shutil.which("taskset") else []
     if pinned:

@@ -342,10 +342,7 @@ DATA = {
 
 @pytest.mark.parametrize("data", DATA.values(), ids=DATA)
 def test_an_update_of_real_data_has_the_root_of_a_build(
-    data: RealData,
-    tmp_path: Path,
-    cli: Cli,
-    monkeypatch: pytest.MonkeyPatch,
+    data: RealData, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not (SHARED_DATA / data.file).exists():
         pytest.skip("the data is not beside the repository")

@@ -107,10 +107,7 @@ def compute_figures(
         "timeWeightedAverage": float(Fraction(weighed, sum(weights))) if values else None,
         "above": None
         if above is None
-        else {
-            "players": above,
-            "hours": float(Fraction(above_for, 2 * HOUR)) if values else None,
-        },
+        else {"players": above, "hours": float(Fraction(above_for, 2 * HOUR)) if values else None},
         "usualIntervalSeconds": explain_naively(kept, start, end)["usualIntervalSeconds"],
         "coverage": float(Fraction(sum(lasting), 2 * (end - first))) if first < end else None,
     }

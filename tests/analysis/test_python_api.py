@@ -287,10 +287,7 @@ USES: list[Ask] = [
 @pytest.mark.parametrize("value", NOT_TEXT, ids=type)
 def test_a_value_of_a_wrong_type_is_an_invalid_request(demo_snapshot: str, value: Any) -> None:
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
-        for ask in (
-            lambda: snapshot.get(value),
-            lambda: snapshot.compare([value, "harbor-city"]),
-        ):
+        for ask in (lambda: snapshot.get(value), lambda: snapshot.compare([value, "harbor-city"])):
             with pytest.raises(srvstat.InvalidRequestError, match="must be a string"):
                 ask()
 

@@ -19,14 +19,7 @@ from conftest import AS_OF, DAY, build_in, server
 from srvstat.asgi import Settings, app
 from srvstat.asgi.log import Log
 from srvstat.asgi.snapshots import Work
-from support.http import (
-    ERRORS,
-    Answer,
-    Client,
-    Expected,
-    request,
-    send_request,
-)
+from support.http import ERRORS, Answer, Client, Expected, request, send_request
 from support.process import Service, serve
 
 

@@ -79,9 +79,7 @@ class Links(HTMLParser):
         self.paths += [link for link in links if not link.startswith("data:")]
 
 
-def test_the_page_and_its_files_are_served_with_types_and_a_strict_policy(
-    service: Service,
-) -> None:
+def test_the_page_and_its_files_are_served_with_types_and_a_strict_policy(service: Service) -> None:
     page = ask_page(service, "/", key=None)
     links = Links(page.body)
     types = {"/": "text/html; charset=utf-8"}
@@ -304,8 +302,7 @@ def test_searches_leave_the_workers_to_the_api(
             searches = [asyncio.ensure_future(client.get(SERVERS)) for _ in range(9)]
             await asyncio.sleep(0.05)
             compared, one = await asyncio.gather(
-                client.post("/gateway/v1/compare", content=TWO),
-                client.get("/gateway/v1/servers/a"),
+                client.post("/gateway/v1/compare", content=TWO), client.get("/gateway/v1/servers/a")
             )
             assert (compared.content, one.content) == (COMPARED, SERVER_A)
             assert not any(waiting.done() for waiting in searches)

@@ -161,8 +161,7 @@ def test_an_unwritable_log_delays_no_answer(stderr: str, small: str, tmp_path: P
         pytest.skip("there is no /dev/full here")
     command = [sys.executable, "-m", "srvstat", "serve", "--snapshot", small, "--port", "0"]
     with subprocess.Popen(
-        ["sh", "-c", f'exec "$@" {stderr}', "sh", *command],
-        stdout=subprocess.PIPE,
+        ["sh", "-c", f'exec "$@" {stderr}', "sh", *command], stdout=subprocess.PIPE
     ) as process:
         try:
             assert process.stdout

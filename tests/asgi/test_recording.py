@@ -116,12 +116,7 @@ def describe(method: str, path: str, *, body: bytes | None = None, **headers: st
 UNKNOWN_SERVER = TWO.replace(b'"b"', b'"zz"')
 EXCHANGES = {
     "head": (ask_for("servers/a", ALL, method="HEAD"), describe("HEAD", "servers/a"), 200, None),
-    "compare": (
-        ask_to_compare(TWO, ALL),
-        describe("POST", "compare", body=TWO),
-        200,
-        COMPARED,
-    ),
+    "compare": (ask_to_compare(TWO, ALL), describe("POST", "compare", body=TWO), 200, COMPARED),
     "a password in an absolute URL": (
         request(b"GET http://user:secret@x/gateway/v1/servers/a HTTP/1.1", HOST, ALL),
         {**describe("GET", ""), "path": "http://…@x/gateway/v1/servers/a"},
@@ -130,10 +125,7 @@ EXCHANGES = {
     ),
     "an invalid body": (
         ask_to_compare(b"\xff{", ALL, b"Content-Encoding: br"),
-        {
-            **describe("POST", "compare", body=b"\xff{", content_encoding="br"),
-            "bodyBase64": None,
-        },
+        {**describe("POST", "compare", body=b"\xff{", content_encoding="br"), "bodyBase64": None},
         400,
         ERRORS["INVALID_REQUEST"],
     ),

@@ -4,12 +4,7 @@ import pickle
 
 import pytest
 
-from srvstat.contract.errors import (
-    ApiError,
-    ParameterError,
-    SrvstatError,
-    UsageError,
-)
+from srvstat.contract.errors import ApiError, ParameterError, SrvstatError, UsageError
 
 
 def find_subclasses(error: type[SrvstatError]) -> set[type[SrvstatError]]:
@@ -19,9 +14,7 @@ def find_subclasses(error: type[SrvstatError]) -> set[type[SrvstatError]]:
 
 
 @pytest.mark.parametrize("kind", ApiError.__subclasses__())
-def test_the_exit_code_is_the_first_and_last_digit_of_the_status(
-    kind: type[ApiError],
-) -> None:
+def test_the_exit_code_is_the_first_and_last_digit_of_the_status(kind: type[ApiError]) -> None:
     status = str(kind.http_status)
 
     assert str(kind.exit_code) == status[0] + status[-1]

@@ -247,11 +247,7 @@ def test_every_response_has_its_headers(operation_id: str) -> None:
 
 @pytest.mark.parametrize(
     ("get", "head"),
-    [
-        ("getServer", "headServer"),
-        ("getHealth", "headHealth"),
-        ("getReadiness", "headReadiness"),
-    ],
+    [("getServer", "headServer"), ("getHealth", "headHealth"), ("getReadiness", "headReadiness")],
 )
 def test_head_responses_are_those_of_get_without_a_body(get: str, head: str) -> None:
     got, headed = OPERATIONS[get]["responses"], OPERATIONS[head]["responses"]

@@ -94,10 +94,7 @@ INVALID_BODIES = [
     (body(servers=[A, None]), "servers[1]: must be an object"),
     (body(servers=[A, {"by": "id"}]), "servers[1].identifier: missing"),
     (body(servers=[A, {"identifier": "b"}]), "servers[1].by: missing"),
-    (
-        body(servers=[A, B | {"range": "7d"}]),
-        "servers[1].range: unknown property",
-    ),
+    (body(servers=[A, B | {"range": "7d"}]), "servers[1].range: unknown property"),
     (body(servers=[A, B | {"identifier": 1}]), "servers[1].identifier: must be a string"),
     (refer_to("a", "id:b"), f'servers[1].identifier: "id:b" {WRONG_CHARACTER}'),
     (body(servers=[A, B | {"by": "ID"}]), f'servers[1].by: "ID" {NOT_A_NAMESPACE}'),
@@ -108,10 +105,7 @@ INVALID_BODIES = [
     (body(servers=[A, B], range="\uff17d"), f'range: "\uff17d" {NOT_A_RANGE}'),
     (body(servers=[A, B], range={"7d": 1}), f'range: {{"7d": 1}} {NOT_A_RANGE}'),
     (body(servers=[A, B], range="\ud800"), "range: not Unicode text (a lone surrogate)"),
-    (
-        body(servers=[A, B | {"by": "\ud800"}]),
-        "servers[1].by: not Unicode text (a lone surrogate)",
-    ),
+    (body(servers=[A, B | {"by": "\ud800"}]), "servers[1].by: not Unicode text (a lone surrogate)"),
     (body(servers=[A, B], at=1), "at: unknown property"),
     (b'{%b,"servers":[]}' % AB, 'body: the key "servers" is repeated'),
     (b'{"range":"\xff"}', "body: not UTF-8 at byte 11"),
@@ -161,11 +155,7 @@ def test_the_reason_quotes_only_the_start_of_a_long_value() -> None:
 DUPLICATES = [
     (refer_to("a", "a"), 1, 0),
     (refer_to("a", "b", "c", "b", "a"), 3, 1),
-    (
-        rb'{"servers":[{"identifier":"s","by":"id"},{"by":"\u0069d","identifier":"\u0073"}]}',
-        1,
-        0,
-    ),
+    (rb'{"servers":[{"identifier":"s","by":"id"},{"by":"\u0069d","identifier":"\u0073"}]}', 1, 0),
 ]
 
 

@@ -59,11 +59,7 @@ def run_node(*arguments: str, stdin: str = "") -> str:
     if node is None:
         pytest.skip("node is not installed")
     done = subprocess.run(
-        [node, *arguments],
-        input=stdin.encode(),
-        capture_output=True,
-        timeout=SECONDS,
-        check=False,
+        [node, *arguments], input=stdin.encode(), capture_output=True, timeout=SECONDS, check=False
     )
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout.decode()

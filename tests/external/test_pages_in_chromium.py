@@ -90,10 +90,7 @@ def test_it_fits_a_narrow_window_and_its_text_has_contrast(api_docs: Any) -> Non
 
 
 HOUR = DAY // 24
-COMPARE = {
-    "servers": [{"identifier": name, "by": "id"} for name in ("a", "c", "d")],
-    "range": "7d",
-}
+COMPARE = {"servers": [{"identifier": name, "by": "id"} for name in ("a", "c", "d")], "range": "7d"}
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,7 @@ import pytest
 from conftest import Cli
 from srvstat.contract.errors import OutputError, SourceError, SrvstatError, UsageError
 from srvstat.files.paths import convert_errors
-from srvstat.files.writing import (
-    atomic_folder,
-    atomic_write,
-    copy_in_background,
-    write_file,
-)
+from srvstat.files.writing import atomic_folder, atomic_write, copy_in_background, write_file
 from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -364,10 +359,7 @@ def test_an_exception_stops_the_copy(
     steps = count()
     monkeypatch.setattr(os, "copy_file_range", lambda *_: next(steps) < MANY, raising=False)
 
-    with (
-        pytest.raises(StoppedError),
-        copy_in_background("shown", source, str(tmp_path / "target")),
-    ):
+    with pytest.raises(StoppedError), copy_in_background("shown", source, str(tmp_path / "target")):
         raise StoppedError
 
     os.close(source)

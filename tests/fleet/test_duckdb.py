@@ -137,9 +137,7 @@ DRAWN_ROWS = st.lists(
 )
 @example(files=[(False, [("a", 0, 2), ("a", 0, 1), ("a", 1, 2), ("a", 1, 0)])], conflicts="first")
 def test_repeats_and_conflicts_are_resolved_by_source_and_row(
-    tmp_path_factory: pytest.TempPathFactory,
-    files: list[tuple[bool, Rows]],
-    conflicts: Conflicts,
+    tmp_path_factory: pytest.TempPathFactory, files: list[tuple[bool, Rows]], conflicts: Conflicts
 ) -> None:
     directory = tmp_path_factory.mktemp("rows")
     paths = []

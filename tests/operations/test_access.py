@@ -13,12 +13,7 @@ import pytest
 from hypothesis import given
 
 from conftest import ROOT
-from srvstat.contract.errors import (
-    FeatureNotAvailableError,
-    OutputError,
-    SourceError,
-    UsageError,
-)
+from srvstat.contract.errors import FeatureNotAvailableError, OutputError, SourceError, UsageError
 from srvstat.contract.requests import CompareRequest, ServerReference, build_compare_request
 from srvstat.operations.access import (
     MAX_ACCESS_BYTES,
@@ -258,8 +253,7 @@ def test_an_error_at_the_end_of_a_long_file_is_located(path: Path) -> None:
 
 @given(access_files())
 def test_a_file_reads_the_same_in_every_form_of_toml(
-    tmp_path_factory: pytest.TempPathFactory,
-    file: AccessFile,
+    tmp_path_factory: pytest.TempPathFactory, file: AccessFile
 ) -> None:
     text, plans, keys = file
     path = tmp_path_factory.getbasetemp() / "drawn.toml"

@@ -24,12 +24,7 @@ from srvstat.documents.analysis import (
 )
 from srvstat.documents.document import ServerName
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
-from srvstat.render.charts import (
-    choose_scale,
-    count_values,
-    draw_columns,
-    render_chart,
-)
+from srvstat.render.charts import choose_scale, count_values, draw_columns, render_chart
 from srvstat.render.figures import join_cells
 from srvstat.render.screen import Screen
 from support.documents import build_distribution, build_growth, build_peak_hours

@@ -14,13 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import few_examples
-from srvstat.documents.analysis import (
-    Distribution,
-    GrowthDocument,
-    StepCell,
-    Timeline,
-    build_runs,
-)
+from srvstat.documents.analysis import Distribution, GrowthDocument, StepCell, Timeline, build_runs
 from srvstat.documents.document import ChangePart, WindowPart
 from srvstat.render.pictures import (
     choose_size,

@@ -322,10 +322,7 @@ def test_percent_signs_that_name_no_variable_are_data(path: str, option: str, ma
 def test_only_a_pipe_before_a_command_is_its_input(mail: Path) -> None:
     text = f"true || curl {URL}\n| curl | curl {URL} |\ncurl {URL}/1 | curl {URL}/2\n"
 
-    assert list_targets(read_all(mail, text)) == [
-        ("GET", b"/gateway/v1/servers/a/1", b""),
-        PIPE,
-    ]
+    assert list_targets(read_all(mail, text)) == [("GET", b"/gateway/v1/servers/a/1", b""), PIPE]
 
 
 def test_a_command_that_is_not_utf8_is_unreadable(mail: Path) -> None:

@@ -128,9 +128,7 @@ def test_only_long_strings_are_replaced(value: Any, size: int, is_ascii: bool) -
 
     replaced = re.compile(rb'"\\u0000too long\\u0000[^"]*"')
     expected = re.sub(
-        rb'"((?:[^"\\]|\\.)*)"',
-        lambda string: string[0] if len(string[1]) <= 10 else b"long",
-        text,
+        rb'"((?:[^"\\]|\\.)*)"', lambda string: string[0] if len(string[1]) <= 10 else b"long", text
     )
     assert replaced.sub(b"long", limited) == expected
 

@@ -661,10 +661,7 @@ SECRET_URL = json.dumps('https://me:hidden@maps.example/tile?k="hidden#hidden')
             f'{{"document":{SECRET_URL}}}',
             'document: "https://maps.example/tile" is not one of recording',
         ),
-        (
-            f"{{{SECRET_URL}:1,{SECRET_URL}:2}}",
-            'the key "https://maps.example/tile" is repeated',
-        ),
+        (f"{{{SECRET_URL}:1,{SECRET_URL}:2}}", 'the key "https://maps.example/tile" is repeated'),
         (
             f'{{"request":{{"method":"GET","path":"/",{SECRET_URL}:1}}}}',
             'request["https://maps.example/tile"]: unknown property',

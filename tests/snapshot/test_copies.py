@@ -22,12 +22,7 @@ from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.requests import ServerReference, build_compare_request
 from srvstat.contract.time import DAYS, LATEST, Range, find_window, format_instant
 from srvstat.documents.snapshot import BundleSummary
-from srvstat.operations.answers import (
-    NotInBundleError,
-    compare,
-    get_server,
-    resolve_servers,
-)
+from srvstat.operations.answers import NotInBundleError, compare, get_server, resolve_servers
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.read.verify import verify
 from srvstat.snapshot.write.copies import write_bundle
@@ -188,9 +183,7 @@ def test_a_bundle_of_a_bundle_answers_as_both(build: Build) -> None:
             check_comparison(parent, bundled, ["a", "cfxId:x-a"], each, None)
 
 
-def test_equal_content_has_an_equal_root_and_bundles_of_other_parents_do_not(
-    build: Build,
-) -> None:
+def test_equal_content_has_an_equal_root_and_bundles_of_other_parents_do_not(build: Build) -> None:
     rows = [("a", AS_OF, 1), ("b", AS_OF, 2)]
     first = build([server("a"), server("b")], rows)
     second = build([server("b"), server("a")], rows[::-1])

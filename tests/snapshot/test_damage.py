@@ -90,8 +90,7 @@ def test_the_row_decides_between_identifiers_with_equal_hashes(copy: str, cli: C
     other = next(at for at, each in enumerate(hashes) if each != asked)
     digest, number = entries[24 * other + 8 : 24 * other + 24], servers[4 * other : 4 * other + 4]
     replace_bucket(
-        copy,
-        Bucket(bucket, asked + digest + nobody + digest + entries, number + number + servers),
+        copy, Bucket(bucket, asked + digest + nobody + digest + entries, number + number + servers)
     )
 
     assert cli("get", "harbor-city", "-s", copy).json["data"]["id"] == "harbor-city"
@@ -239,11 +238,7 @@ CHANGED = [
     ("UPDATE snapshot SET root = zeroblob(32)", GET, FILE_ROW),
     ("DELETE FROM directory", GET, "the directory of identifiers"),
     ("UPDATE directory SET entries = x''", GET, "the directory of identifiers"),
-    (
-        "UPDATE directory SET entries = substr(entries, 25)",
-        INFO,
-        "the directory of identifiers",
-    ),
+    ("UPDATE directory SET entries = substr(entries, 25)", INFO, "the directory of identifiers"),
     ("UPDATE directory SET servers = zeroblob(8)", COMPARE_A_AND_B, "server a"),
     ("UPDATE directory SET servers = x''", GET, "server a"),
     ("UPDATE directory SET servers = 5", GET, "the directory of identifiers"),
@@ -255,19 +250,11 @@ CHANGED = [
     ("UPDATE servers SET players_current = players_current + 1", COMPARE_A_AND_B, "server a"),
     ("DELETE FROM servers WHERE id = 'a'", GET, "server a"),
     ("DELETE FROM servers WHERE id = 'b'", INFO, "the servers"),
-    (
-        "UPDATE servers SET server = 3 WHERE server = 2",
-        INFO,
-        "the servers",
-    ),
+    ("UPDATE servers SET server = 3 WHERE server = 2", INFO, "the servers"),
     ("UPDATE servers SET block_digests = x''", COMPARE_A_AND_B, "server a"),
     ("UPDATE servers SET counts = x''", COMPARE_A_AND_B, "server a"),
     ("DELETE FROM blocks", COMPARE_A_AND_B, BLOCK.format("a")),
-    (
-        "DELETE FROM blocks WHERE server_block > 2000000000 - 1",
-        COMPARE_A_AND_B,
-        BLOCK.format("b"),
-    ),
+    ("DELETE FROM blocks WHERE server_block > 2000000000 - 1", COMPARE_A_AND_B, BLOCK.format("b")),
     ("UPDATE blocks SET sum_before = x'01'", COMPARE_A_AND_B, BLOCK.format("a")),
     ("UPDATE blocks SET sum_before = 1.5", COMPARE_A_AND_B, BLOCK.format("a")),
     ("UPDATE blocks SET counts_before = x'01'", VERIFY, BLOCK.format("a")),
@@ -306,10 +293,7 @@ FORGED = [
 @pytest.mark.usefixtures("empty_directory")
 @pytest.mark.parametrize(("harm", "case"), [*product([change], CHANGED), *product([forge], FORGED)])
 def test_a_changed_part_is_damage_and_is_named(
-    harm: Callable[[str, str], None],
-    case: tuple[str, list[str], str],
-    two_servers: bytes,
-    cli: Cli,
+    harm: Callable[[str, str], None], case: tuple[str, list[str], str], two_servers: bytes, cli: Cli
 ) -> None:
     sql, command, part = case
     Path("x.db").write_bytes(two_servers)

@@ -42,9 +42,7 @@ from srvstat.snapshot.rows import (
 )
 from support.snapshots import change, read_observations
 
-SCHEMA_HASHES = {
-    1: "dc7046c90fc9c752b6f661e847445ef105cff5d92b1be255585a159dd0b50cd1",
-}
+SCHEMA_HASHES = {1: "dc7046c90fc9c752b6f661e847445ef105cff5d92b1be255585a159dd0b50cd1"}
 """The SHA-256 of the stored CREATE statements, with their comments, by format version."""
 
 

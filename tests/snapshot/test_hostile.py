@@ -394,7 +394,7 @@ COMMANDS: Mapping[str, list[str]] = {
     "info": ["snapshot", "info", "--json"],
     "verify": ["snapshot", "verify", "--json"],
     "bundle": [
-        *("snapshot", "bundle", "uneven", "busy", "-o", "case.db", "--overwrite", "--snapshot"),
+        *("snapshot", "bundle", "uneven", "busy", "-o", "case.db", "--overwrite", "--snapshot")
     ],
 }
 _KNOWN = "|".join(PUBLISHED)
@@ -584,10 +584,7 @@ def _build_interior_page(child: int) -> bytes:
     return head + bytes(places[-1] - len(head)) + cell * 200
 
 
-@pytest.mark.parametrize(
-    "table",
-    ["snapshot", "servers", "directory", "blocks"],
-)
+@pytest.mark.parametrize("table", ["snapshot", "servers", "directory", "blocks"])
 def test_pages_that_point_to_each_other_end_in_an_error(
     table: str, good: Path, forks: Forks
 ) -> None:

@@ -31,9 +31,7 @@ SECONDS_TO_STOP = 5
 def start(*command: str) -> Iterator[subprocess.Popen[bytes]]:
     """Start a command; a test that fails leaves no process, which would fail a later test."""
     with subprocess.Popen(
-        [sys.executable, "-m", "srvstat", *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        [sys.executable, "-m", "srvstat", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         try:
             yield process

@@ -293,10 +293,7 @@ MANIFESTS: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda value: value.update(shards=value["shards"] * 2_000),
         "6,000 shards, not 1 to 4,096",
     ),
-    "a path": (
-        lambda value: value["shards"][1].update(file="../shard-001.db"),
-        OF_SHARDS,
-    ),
+    "a path": (lambda value: value["shards"][1].update(file="../shard-001.db"), OF_SHARDS),
     "another root": (lambda value: value.update(root="0" * 64), OF_SHARDS),
     "another order": (lambda value: value["shards"].reverse(), OF_SHARDS),
     "other servers": (lambda value: value.update(servers=9), OF_SHARDS),

@@ -120,10 +120,7 @@ def result(name: str, range: Range, figures: Statistics, current: int) -> dict[s
         "medianPlayers": figures.median,
         "peakPlayers": figures.peak,
         "lowestPlayers": figures.lowest,
-        "growth": {
-            "players": figures.growth.players,
-            "percentage": figures.growth.percentage,
-        },
+        "growth": {"players": figures.growth.players, "percentage": figures.growth.percentage},
         "uptime": None,
         "sampleCount": figures.observations,
     }

@@ -51,8 +51,7 @@ NAMES = st.text("ab_:. ü;,|\t\"'", min_size=1, max_size=4).filter(
 COUNTS = st.none() | st.integers(0, 2**53 - 1)
 TABLES = st.lists(NAMES, min_size=1, max_size=4, unique=True).flatmap(
     lambda names: st.tuples(
-        st.just(names),
-        st.lists(st.tuples(*[COUNTS for _ in names]), min_size=1, max_size=6),
+        st.just(names), st.lists(st.tuples(*[COUNTS for _ in names]), min_size=1, max_size=6)
     )
 )
 

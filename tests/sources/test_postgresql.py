@@ -288,9 +288,7 @@ def test_a_database_that_goes_away_leaves_no_file(url: str, server: Server, tmp_
     slow = "SELECT 'a' AS serverId, i AS observedAt, 1 AS players FROM generate_series(1, 1e9) i"
     command = [sys.executable, "-m", "srvstat", "snapshot", "build", "s.db", "--game=game_a"]
     process = subprocess.Popen(
-        [*command, f"--observations={url}", f"--query={slow}"],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
+        [*command, f"--observations={url}", f"--query={slow}"], cwd=tmp_path, stderr=subprocess.PIPE
     )
     find = (
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'srvstat' AND query LIKE 'COPY%'"

@@ -133,9 +133,7 @@ def test_only_a_newline_ends_a_line(character: str, lines: Callable[[bytes], Lin
     assert lines(f"a{character}b\nc\n".encode()) == [(1, f"a{character}b"), (2, "c")]
 
 
-def test_lines_do_not_depend_on_the_blocks(
-    lines: Callable[[bytes], Lines],
-) -> None:
+def test_lines_do_not_depend_on_the_blocks(lines: Callable[[bytes], Lines]) -> None:
     expected = [(number, f"line {number} é") for number in range(1, 150_000)]
     data = "".join(f"{text}\n" for _, text in expected).encode()
 
@@ -150,10 +148,7 @@ TOO_LONG = LONGEST + b"x"
 @pytest.mark.parametrize("before", [b"", b"a\n" * 300_000])
 @pytest.mark.parametrize("after", [b"", b"\n" + b"a\n" * 600_000])
 def test_a_long_line_is_refused_anywhere(
-    before: bytes,
-    after: bytes,
-    lines: Callable[[bytes], Lines],
-    refusal: Callable[[bytes], str],
+    before: bytes, after: bytes, lines: Callable[[bytes], Lines], refusal: Callable[[bytes], str]
 ) -> None:
     line = before.count(b"\n") + 1
 
@@ -165,10 +160,7 @@ def test_a_long_line_is_refused_anywhere(
 @pytest.mark.parametrize(
     "wrong", [b"\xff", b"\xc3", b"\xe2\x82", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"]
 )
-@pytest.mark.parametrize(
-    ("before", "line"),
-    [(b"", 1), (b"a\r\n\n", 3), ("\ufeffé\n".encode(), 2)],
-)
+@pytest.mark.parametrize(("before", "line"), [(b"", 1), (b"a\r\n\n", 3), ("\ufeffé\n".encode(), 2)])
 @pytest.mark.parametrize("after", [b"", b"\n", b"z\nmore\n"])
 def test_text_that_is_not_utf8_is_refused_with_its_line(
     before: bytes, wrong: bytes, after: bytes, line: int, refusal: Callable[[bytes], str]
@@ -186,9 +178,7 @@ def test_the_members_of_a_gzip_file_follow_one_another(lines: Callable[[bytes], 
     assert lines(data) == [(1, "one"), (2, "two"), (3, "three")]
 
 
-def test_truncated_gzip_is_refused_with_the_line_reached(
-    refusal: Callable[[bytes], str],
-) -> None:
+def test_truncated_gzip_is_refused_with_the_line_reached(refusal: Callable[[bytes], str]) -> None:
     small = gzip.compress(b"some text")
     cuts = [small[:size] for size in range(2, len(small))]
     cuts += [PACKED[: int(len(PACKED) * part)] for part in (0.2, 0.5, 0.999)]

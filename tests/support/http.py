@@ -42,11 +42,7 @@ ERRORS = {
 
 _ALWAYS = {"cache-control", "content-length", "content-type", "date", "x-request-id"}
 _OF_CONNECTION = {"connection"}
-_MORE = {
-    401: {"www-authenticate"},
-    405: {"allow"},
-    429: {"retry-after"},
-}
+_MORE = {401: {"www-authenticate"}, 405: {"allow"}, 429: {"retry-after"}}
 _OF_OPTIONS = {
     "access-control-allow-origin",
     "access-control-expose-headers",

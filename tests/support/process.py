@@ -304,10 +304,7 @@ def serve(
 
 
 def _start_process(
-    arguments: list[str],
-    stderr: IO[bytes],
-    env: Mapping[str, str],
-    listener: socket.socket | None,
+    arguments: list[str], stderr: IO[bytes], env: Mapping[str, str], listener: socket.socket | None
 ) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "srvstat", *arguments]
     if listener:

@@ -34,12 +34,7 @@ def run_in_terminal(
     """Run a command in a pseudo-terminal; return its exit code and its output."""
     ours, theirs = _open_terminal(columns)
     with subprocess.Popen(
-        command,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=cwd,
-        env=_extend_environment(env),
+        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env=_extend_environment(env)
     ) as process:
         os.close(theirs)
         output = _read_all(ours)

@@ -299,9 +299,7 @@ class Snapshot:
             return compute_growth(question, name)
 
     def peak_hours(
-        self,
-        identifiers: Iterable[str] | None = None,
-        **arguments: Unpack[QuestionArguments],
+        self, identifiers: Iterable[str] | None = None, **arguments: Unpack[QuestionArguments]
     ) -> documents.PeakHours:
         """Compute the players of servers in each hour of the week of the time zone `tz`.
 
@@ -348,9 +346,7 @@ class Snapshot:
         return chain.from_iterable(iter(take, []))
 
     def integrity(
-        self,
-        identifiers: Iterable[str] | None = None,
-        **arguments: Unpack[QuestionArguments],
+        self, identifiers: Iterable[str] | None = None, **arguments: Unpack[QuestionArguments]
     ) -> Integrity:
         """Find unusual patterns in player counts, which prove nothing. The default range is `90d`.
 

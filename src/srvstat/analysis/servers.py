@@ -38,11 +38,7 @@ _SORT_VALUES: dict[SortKey, Callable[[Snapshot, ServerRow], Any]] = {
 
 
 def list_servers(
-    snapshot: Snapshot,
-    wanted: FilterOptions,
-    *,
-    sort: SortKey = "id",
-    limit: int | None = None,
+    snapshot: Snapshot, wanted: FilterOptions, *, sort: SortKey = "id", limit: int | None = None
 ) -> Servers:
     """Return the servers that match a filter, at most `limit` of them. Verifies all servers.
 

@@ -134,10 +134,7 @@ def _find_compared(question: Question, figures: FigureOptions) -> Window | None:
 
 
 def _describe_servers(
-    question: Question,
-    servers: Iterable[ServerRow],
-    earlier: Window | None,
-    figures: FigureOptions,
+    question: Question, servers: Iterable[ServerRow], earlier: Window | None, figures: FigureOptions
 ) -> dict[str, Any]:
     """Return what `stats` and `top` have in common.
 

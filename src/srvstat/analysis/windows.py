@@ -103,8 +103,7 @@ class WindowQuery:
         ),
     ] = None
     tz: Annotated[
-        str,
-        Parameter("The time zone of dates, hours and steps, such as Europe/Berlin.", "ZONE"),
+        str, Parameter("The time zone of dates, hours and steps, such as Europe/Berlin.", "ZONE")
     ] = "UTC"
 
 

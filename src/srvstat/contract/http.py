@@ -39,13 +39,7 @@ KEY_CHALLENGE = f'ApiKey header="{KEY_HEADER.lower()}"'
 JSON_TYPE = "application/json"
 
 JUDGED_HEADERS = frozenset(
-    {
-        KEY_NAME,
-        b"content-encoding",
-        b"content-length",
-        b"content-type",
-        b"transfer-encoding",
-    }
+    {KEY_NAME, b"content-encoding", b"content-length", b"content-type", b"transfer-encoding"}
 )
 """The headers that an answer depends on. A recording has no others."""
 
@@ -55,10 +49,7 @@ MAX_HEAD_BYTES = 16_384
 Headers = Sequence[tuple[bytes, bytes]]
 """Header fields in the order sent: a name in lower case and a value, as in ASGI."""
 
-_METHODS: Mapping[OperationId, str] = {
-    "getServer": GET_METHODS,
-    "compareServers": "POST",
-}
+_METHODS: Mapping[OperationId, str] = {"getServer": GET_METHODS, "compareServers": "POST"}
 _ORIGIN = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 _PERCENT_ENCODED = re.compile(rb"(?:[^%]|%[0-9A-Fa-f]{2})*", re.DOTALL)
 _COMPARE = COMPARE_PATH.encode()

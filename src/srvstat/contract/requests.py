@@ -53,9 +53,7 @@ class CompareRequest(models.ContractModel):
     servers: Annotated[
         models.Members[ServerReference],
         Field(
-            min_length=MIN_SERVERS,
-            max_length=MAX_SERVERS,
-            json_schema_extra={"uniqueItems": True},
+            min_length=MIN_SERVERS, max_length=MAX_SERVERS, json_schema_extra={"uniqueItems": True}
         ),
         BeforeValidator(_check_server_count),
         AfterValidator(_reject_duplicate_references),

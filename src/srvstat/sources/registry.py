@@ -41,9 +41,7 @@ KINDS: dict[str, Kind] = {
     ),
     "cfx": Kind(records="srvstat.sources.trackers:read_cfx_records"),
     "parquet": Kind(
-        (".parquet",),
-        "srvstat.sources.parquet:read",
-        sample="srvstat.sources.parquet:read_sample",
+        (".parquet",), "srvstat.sources.parquet:read", sample="srvstat.sources.parquet:read_sample"
     ),
     "duckdb": Kind(
         (".duckdb",),

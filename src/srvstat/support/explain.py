@@ -84,11 +84,7 @@ def _explain(
 
 
 def _explain_figures(
-    snapshot: Snapshot,
-    server: ServerRow,
-    window: Window,
-    start: int | None,
-    statistics: Statistics,
+    snapshot: Snapshot, server: ServerRow, window: Window, start: int | None, statistics: Statistics
 ) -> ServerExplanation:
     """Explain the statistics of a window; `start` is None if all observations up to its end count.
 

@@ -39,9 +39,7 @@ class Client:
 
     def __init__(self, url: str, key: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._http = httpx.Client(
-            base_url=f"{url}/gateway/v1",
-            headers={"X-Gateway-Key": key},
-            timeout=TIMEOUT_SECONDS,
+            base_url=f"{url}/gateway/v1", headers={"X-Gateway-Key": key}, timeout=TIMEOUT_SECONDS
         )
         self._sleep = sleep
 
