@@ -15,7 +15,7 @@ from benchmarks.comparison import freeze_garbage
 from benchmarks.data import FleetFiles
 from benchmarks.measure import print_progress, time_calls
 from benchmarks.questions import Request, WrongAnswerError, draw_requests
-from srvstat.contract.time import Window, find_window
+from srvstat.contract.windows import Window, find_window
 
 SETUPS = {
     "analyzer, srvstat": "The Python API, from ids to the finished document, with all rows of"

@@ -2,7 +2,7 @@
 
 from math import comb
 
-from srvstat.contract.time import DAY_MS, Window
+from srvstat.contract.windows import DAY_MS, Window
 
 ZONE = "Europe/Berlin"
 PERCENT = 95

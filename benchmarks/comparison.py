@@ -26,7 +26,7 @@ from benchmarks.questions import (
     read_rows,
 )
 from srvstat.contract.requests import parse_compare_request
-from srvstat.contract.time import Range
+from srvstat.contract.windows import Range
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read.file import open_file
 

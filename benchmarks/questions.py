@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from benchmarks import fleet
 from benchmarks.data import FleetFiles
-from srvstat.contract.time import Range, Window, find_window
+from srvstat.contract.windows import Range, Window, find_window
 
 SERVERS_PER_REQUEST = 5
 

@@ -29,7 +29,8 @@ from analysis.definitions import (
 )
 from conftest import DAY, SHARED_DATA, Cli
 from replay.explained import explain_naively, find_contradictions, format_naively
-from srvstat.contract.time import DAYS, parse_instant
+from srvstat.contract.time import parse_instant
+from srvstat.contract.windows import DAYS
 from support.markdown import read_command, read_marked_block
 
 pytestmark = pytest.mark.slow

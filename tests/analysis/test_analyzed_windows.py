@@ -23,7 +23,8 @@ from srvstat.analysis.windows import (
     parse_step,
 )
 from srvstat.contract.errors import UsageError
-from srvstat.contract.time import BEFORE_ALL, LATEST, Window
+from srvstat.contract.time import LATEST
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.operations.answers import NotInBundleError
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.read.observations import read_observations

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from analysis.definitions import find_usual_interval, read_clock
 from conftest import AS_OF, DAY
 from srvstat.analysis.integrity import Series, check_series
-from srvstat.contract.time import LATEST, Window, parse_instant
+from srvstat.contract.time import LATEST, parse_instant
+from srvstat.contract.windows import Window
 from srvstat.documents.integrity import AnyRule
 from srvstat.snapshot.blocks import Observations
 

@@ -21,7 +21,8 @@ from srvstat.analysis.growth import compute_median_slope
 from srvstat.analysis.selection import FilterOptions, MatchingServers, Question
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.contract.errors import UsageError
-from srvstat.contract.time import BEFORE_ALL, Window, format_instant, parse_instant
+from srvstat.contract.time import format_instant, parse_instant
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.analysis import TopKey
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 

@@ -50,7 +50,7 @@ from srvstat.analysis.selection import Question
 from srvstat.analysis.windows import divide_window, parse_step
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.requests import build_server_reference
-from srvstat.contract.time import BEFORE_ALL, Window
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.analysis import Aggregate, GrowthStepName, History, HistoryQuery
 from srvstat.operations.answers import resolve_servers
 from srvstat.render.timeline import Point, merge_steps

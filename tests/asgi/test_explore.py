@@ -29,7 +29,7 @@ from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.asgi import snapshots
 from srvstat.contract.requests import parse_server_reference
-from srvstat.contract.time import find_window
+from srvstat.contract.windows import find_window
 from srvstat.operations.answers import resolve_servers
 from srvstat.snapshot.read.file import open_file
 from support.http import ERRORS, TWO

@@ -25,7 +25,7 @@ from conftest import AS_OF, DAY, Build, Cli, server
 from srvstat.analysis.growth import choose_growth_step
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError, ServerNotFoundError
-from srvstat.contract.time import Window
+from srvstat.contract.windows import Window
 from srvstat.documents import load_documents
 from support.markdown import make_visible, parse_table
 from support.snapshots import forge

@@ -7,15 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.contract.time import (
-    DAYS,
-    LATEST,
-    InstantError,
-    Range,
-    Window,
-    format_instant,
-    parse_instant,
-)
+from srvstat.contract.time import LATEST, InstantError, format_instant, parse_instant
+from srvstat.contract.windows import DAYS, Range, Window
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

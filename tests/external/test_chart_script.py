@@ -19,7 +19,7 @@ from srvstat.analysis.pictures import compute_timeline
 from srvstat.analysis.selection import Question
 from srvstat.analysis.windows import list_step_edges, parse_step
 from srvstat.contract.requests import parse_server_reference
-from srvstat.contract.time import DAY_MS, find_window
+from srvstat.contract.windows import DAY_MS, find_window
 from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs
 from srvstat.documents.document import ChangePart, GapPart, ServerPart, WindowPart
 from srvstat.operations.answers import resolve_servers

@@ -15,7 +15,8 @@ from external.installed import HOSTILE_NAMES, browse
 from srvstat.analysis.pictures import compute_timeline
 from srvstat.analysis.selection import Question
 from srvstat.contract.requests import parse_server_reference
-from srvstat.contract.time import Window, parse_instant
+from srvstat.contract.time import parse_instant
+from srvstat.contract.windows import Window
 from srvstat.documents.analysis import Timeline
 from srvstat.operations.answers import resolve_servers
 from srvstat.render.timeline import Point, find_scale, join_points, merge_steps

@@ -20,7 +20,8 @@ from pyarrow import parquet
 from conftest import Cli, Ran
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.stats import Statistics, compute_statistics
-from srvstat.contract.time import Window, format_instant
+from srvstat.contract.time import format_instant
+from srvstat.contract.windows import Window
 from srvstat.fleet.engine import Engine, Job, Resolved, Servers, open_engine
 from srvstat.fleet.rows import Conflicts, Rejected, Remarks, read_rows
 from srvstat.sources.mapping import STRICT, ColumnMapping

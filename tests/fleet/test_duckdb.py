@@ -30,7 +30,8 @@ from fleet.fleet_runs import (
     write_rows,
 )
 from srvstat.contract.errors import EngineError, SourceError, UsageError
-from srvstat.contract.time import BEFORE_ALL, DAYS, LATEST, Window
+from srvstat.contract.time import LATEST
+from srvstat.contract.windows import BEFORE_ALL, DAYS, Window
 from srvstat.fleet.rows import Conflicts
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source, read_batches

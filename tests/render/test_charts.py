@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from conftest import AS_OF, DAY, Build, Cli, few_examples, server
-from srvstat.contract.time import DAY_MS, LATEST, Window
+from srvstat.contract.time import LATEST
+from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import (
     Distribution,
     GrowthDocument,

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from conftest import AS_OF, DAY, Build, Cli, few_examples, server
 from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
-from srvstat.contract.time import Window
+from srvstat.contract.windows import Window
 from srvstat.documents.analysis import (
     ComparedServer,
     Comparison,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY, Build, server
 from srvstat.contract import wire
 from srvstat.contract.requests import ServerReference
-from srvstat.contract.time import Range
+from srvstat.contract.windows import Range
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.support.comparing import (

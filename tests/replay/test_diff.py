@@ -16,7 +16,8 @@ from pydantic.alias_generators import to_camel
 from conftest import AS_OF, DAY, Build, Cli, build_in, few_examples, server
 from srvstat.contract import wire
 from srvstat.contract.requests import ServerReference
-from srvstat.contract.time import DAYS, Range, format_instant
+from srvstat.contract.time import format_instant
+from srvstat.contract.windows import DAYS, Range
 from srvstat.operations.answers import compute_server_results, resolve_servers
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.support import diff

@@ -17,7 +17,7 @@ from conftest import AS_OF, DAY, ROOT, Build, Cli, build_in, few_examples, serve
 from replay.explained import explain_naively, find_contradictions, format_naively
 from replay.recorded import describe_exchange, write_ndjson
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.time import DAYS, Range, Window
+from srvstat.contract.windows import DAYS, Range, Window
 from srvstat.operations import answers as operations
 from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.read.file import SnapshotFile, open_file

@@ -32,7 +32,8 @@ from srvstat.contract.errors import ApiError, RateLimitedError, ServerNotFoundEr
 from srvstat.contract.http import Head
 from srvstat.contract.requests import build_compare_request, build_server_reference
 from srvstat.contract.responses import ErrorResponse
-from srvstat.contract.time import DAYS, Range, format_instant
+from srvstat.contract.time import format_instant
+from srvstat.contract.windows import DAYS, Range
 from srvstat.documents.support import ReplayedExchange
 from srvstat.operations import answers as operations
 from srvstat.operations.access import Access, read_access

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY
-from srvstat.contract.time import LATEST, Window
+from srvstat.contract.time import LATEST
+from srvstat.contract.windows import Window
 from srvstat.snapshot.rows import ServerRow
 
 LARGEST = 2**53 - 1

@@ -20,7 +20,8 @@ from srvstat import open_snapshot
 from srvstat.cli.app import main
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.requests import ServerReference, build_compare_request
-from srvstat.contract.time import DAYS, LATEST, Range, find_window, format_instant
+from srvstat.contract.time import LATEST, format_instant
+from srvstat.contract.windows import DAYS, Range, find_window
 from srvstat.documents.snapshot import BundleSummary
 from srvstat.operations.answers import NotInBundleError, compare, get_server, resolve_servers
 from srvstat.snapshot.read.file import SnapshotFile, open_file

@@ -21,7 +21,7 @@ import pytest
 
 from campaigns.small_snapshots import PUBLISHED, build_small_snapshot
 from conftest import AS_OF, Build, server
-from srvstat.contract.time import DAY_MS
+from srvstat.contract.windows import DAY_MS
 from srvstat.snapshot.rows import APPLICATION_ID, FORMAT_VERSION, read_schema
 from support.snapshots import PAGE_SIZE, change, forge
 from support.snapshots import PAGE_SIZE as PAGE

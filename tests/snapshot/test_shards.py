@@ -21,7 +21,7 @@ from pyarrow import parquet
 from conftest import AS_OF, DAY, Build, Cli, build_in, csv, few_examples, ndjson, server
 from srvstat.contract.errors import OutputError, SnapshotError
 from srvstat.contract.requests import NAMESPACES, ServerReference
-from srvstat.contract.time import Window
+from srvstat.contract.windows import Window
 from srvstat.files.paths import identify_file
 from srvstat.snapshot.read.file import open_file
 from srvstat.snapshot.read.snapshot import identify_snapshot, open_snapshot

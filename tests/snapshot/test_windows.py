@@ -17,7 +17,8 @@ from conftest import AS_OF, DAY, Build, Cli, few_examples, server
 from snapshot.observed import LARGEST, Observed, draw_fleets, windows
 from srvstat.contract.requests import ServerReference
 from srvstat.contract.stats import Statistics, compute_statistics
-from srvstat.contract.time import DAYS, LATEST, Range, Window
+from srvstat.contract.time import LATEST
+from srvstat.contract.windows import DAYS, Range, Window
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.read.windows import compute_window_statistics
 from srvstat.snapshot.rows import BLOCKS_PER_SERVER, ServerRow, build_directory

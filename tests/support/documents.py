@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from hypothesis import strategies as st
 
-from srvstat.contract.time import DAY_MS
+from srvstat.contract.windows import DAY_MS
 from srvstat.documents.analysis import (
     Distribution,
     GrowthDocument,

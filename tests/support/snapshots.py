@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from conftest import Ran, csv, ndjson
 from srvstat.cli.app import main
-from srvstat.contract.time import BEFORE_ALL, LATEST, Window
+from srvstat.contract.time import LATEST
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.snapshot import Manifest, ManifestShard, seal_manifest
 from srvstat.snapshot.read import observations as stored
 from srvstat.snapshot.read.file import SnapshotFile, open_file

@@ -36,8 +36,9 @@ from srvstat.contract.errors import (
 )
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
 from srvstat.contract.responses import CompareResponse, ServerResponse
-from srvstat.contract.time import Range, format_instant, parse_instant
+from srvstat.contract.time import format_instant, parse_instant
 from srvstat.contract.version import __version__
+from srvstat.contract.windows import Range
 from srvstat.documents import analysis as documents
 from srvstat.documents.integrity import Integrity
 from srvstat.documents.snapshot import Servers, SortKey

@@ -14,7 +14,7 @@ from srvstat.analysis.statistics import compare_averages, compare_with_earlier, 
 from srvstat.analysis.windows import Steps, bound_window, compute_shares, divide_window, parse_step
 from srvstat.contract import stats
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, find_ranks, sum_groups
-from srvstat.contract.time import DAY_MS, Window
+from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
 from srvstat.snapshot.read.observations import WindowFigures

@@ -17,7 +17,7 @@ from srvstat.analysis.selection import Question, get_name
 from srvstat.analysis.windows import Step, Steps
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, sort_groups, sum_groups
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.time import DAY_MS
+from srvstat.contract.windows import DAY_MS
 from srvstat.documents.analysis import (
     Aggregate,
     History,

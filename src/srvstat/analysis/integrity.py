@@ -14,7 +14,7 @@ from srvstat.analysis.selection import Question, get_name
 from srvstat.analysis.windows import HOUR_MS, convert_to_local
 from srvstat.contract.arrays import Numbers, compute_double_medians, dot_exactly, find_ranks
 from srvstat.contract.stats import find_middle_ranks
-from srvstat.contract.time import DAY_MS, Window
+from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents import integrity as parts
 from srvstat.documents.document import GapPart, Part
 from srvstat.snapshot.read.observations import WindowFigures, find_gaps, read_observations

@@ -17,7 +17,7 @@ from srvstat.contract.errors import (
     UsageError,
 )
 from srvstat.contract.requests import NAMESPACES, ServerReference, build_server_reference
-from srvstat.contract.time import BEFORE_ALL, Window
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.document import ServerName, WindowPart, is_silent, remove_color_codes
 from srvstat.operations.answers import NotInBundleError, build_unknown_error
 from srvstat.snapshot.read.snapshot import Snapshot

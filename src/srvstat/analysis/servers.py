@@ -13,7 +13,7 @@ from srvstat.analysis.statistics import find_current
 from srvstat.analysis.windows import HOUR_MS, Steps, divide_window, parse_step
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import ServerResult
-from srvstat.contract.time import BEFORE_ALL, DAY_MS, Range, Window, find_window
+from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Range, Window, find_window
 from srvstat.documents.analysis import ComparedServer, Comparison
 from srvstat.documents.document import remove_color_codes
 from srvstat.documents.snapshot import ListedServer, Servers, ServerTable, SnapshotInfo, SortKey

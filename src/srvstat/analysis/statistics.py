@@ -13,7 +13,7 @@ from srvstat.analysis.selection import Question, build_window_part, get_name
 from srvstat.analysis.windows import LONGEST_MS, find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.time import BEFORE_ALL, Window
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents import analysis as documents
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, is_silent

@@ -25,18 +25,8 @@ from srvstat.contract import wire
 from srvstat.contract.arrays import Doubles, Numbers
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.requests import MAX_SERVERS
-from srvstat.contract.time import (
-    BEFORE_ALL,
-    DAY_MS,
-    DAYS,
-    DEFAULT_RANGE,
-    LATEST,
-    InstantError,
-    Window,
-    format_instant,
-    load_zone,
-    parse_instant,
-)
+from srvstat.contract.time import LATEST, InstantError, format_instant, load_zone, parse_instant
+from srvstat.contract.windows import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
 from srvstat.operations.answers import check_coverage, find_whole_window
 from srvstat.snapshot.read.observations import WindowFigures, read_observations
 from srvstat.snapshot.read.snapshot import Snapshot

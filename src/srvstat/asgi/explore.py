@@ -21,7 +21,7 @@ from srvstat.asgi.headers import PAGE_HEADERS, read_page_file
 from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
 from srvstat.contract import http, requests, wire
 from srvstat.contract.errors import InvalidRequestError
-from srvstat.contract.time import DEFAULT_RANGE, find_window
+from srvstat.contract.windows import DEFAULT_RANGE, find_window
 from srvstat.operations.access import Plan
 from srvstat.operations.answers import check_coverage, resolve_servers
 from srvstat.render.web import read_asset

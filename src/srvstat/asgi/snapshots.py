@@ -13,7 +13,8 @@ from srvstat.asgi.log import Log
 from srvstat.asgi.reload import ReloadedFile
 from srvstat.contract.errors import InternalError, SnapshotError
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.time import Range, format_instant
+from srvstat.contract.time import format_instant
+from srvstat.contract.windows import Range
 from srvstat.contract.wire import EncodedJson, encode, encode_once
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read.snapshot import Snapshot, identify_snapshot, open_snapshot

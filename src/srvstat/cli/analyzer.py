@@ -27,7 +27,7 @@ from srvstat.cli import options, output
 from srvstat.cli.hints import report_no_match
 from srvstat.cli.output import Form, FormOptions, Outcome, RowForm, report, show
 from srvstat.contract.requests import MAX_SERVERS
-from srvstat.contract.time import Window
+from srvstat.contract.windows import Window
 from srvstat.documents.analysis import Aggregate, GrowthStepName, HistoryNotes, HistoryQuery, TopKey
 from srvstat.documents.document import Document
 from srvstat.documents.snapshot import SortKey

@@ -12,7 +12,7 @@ from srvstat.contract import requests
 from srvstat.contract.errors import ApiError, ParameterError, SourceError
 from srvstat.contract.requests import MAX_BODY_BYTES, CompareRequest, parse_compare_request
 from srvstat.contract.responses import CompareResponse, ErrorResponse, Response
-from srvstat.contract.time import find_window
+from srvstat.contract.windows import find_window
 from srvstat.files.reading import open_input, split_lines
 from srvstat.operations import answers as operations
 from srvstat.render.text import format_time

@@ -26,7 +26,7 @@ from srvstat.cli.sources import (
 from srvstat.contract.errors import SourceError
 from srvstat.contract.requests import parse_range
 from srvstat.contract.responses import GAMES
-from srvstat.contract.time import Window, find_window
+from srvstat.contract.windows import Window, find_window
 from srvstat.documents.document import encode_rows, import_pyarrow
 from srvstat.documents.snapshot import BuildSummary, DryRun
 from srvstat.files.reading import STDIN

@@ -13,7 +13,7 @@ from srvstat.cli.sources import RejectOptions, SourceOptions, parse_sources, rep
 from srvstat.contract import wire
 from srvstat.contract.errors import MissingLibraryError, ParameterError, UsageError
 from srvstat.contract.requests import parse_range
-from srvstat.contract.time import DEFAULT_RANGE
+from srvstat.contract.windows import DEFAULT_RANGE
 from srvstat.files.writing import check_name, check_target
 from srvstat.fleet.results import RESULT_EXTENSIONS, find_extension
 from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summary

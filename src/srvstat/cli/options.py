@@ -27,7 +27,8 @@ from srvstat.contract.errors import (
     UsageError,
 )
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.contract.time import DEFAULT_RANGE, YEAR_2001, InstantError, Range, parse_instant
+from srvstat.contract.time import YEAR_2001, InstantError, parse_instant
+from srvstat.contract.windows import DEFAULT_RANGE, Range
 from srvstat.files.paths import convert_errors
 from srvstat.render.text import format_time
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot

@@ -10,7 +10,7 @@ from srvstat.analysis.parameters import Parameter
 from srvstat.cli import options
 from srvstat.cli.output import Outcome, PlainForm, report, show
 from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
-from srvstat.contract.time import DAY_MS
+from srvstat.contract.windows import DAY_MS
 from srvstat.documents.support import Replay
 from srvstat.files.reading import STDIN
 from srvstat.operations.access import read_access

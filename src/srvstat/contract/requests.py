@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from srvstat.contract import models, wire
 from srvstat.contract.errors import InvalidRequestError
-from srvstat.contract.time import DAYS, DEFAULT_RANGE, Range
+from srvstat.contract.windows import DAYS, DEFAULT_RANGE, Range
 from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
 
 MAX_BODY_BYTES = 16_384

@@ -10,7 +10,7 @@ from srvstat.contract.errors import ApiError, ErrorCode
 from srvstat.contract.models import ContractModel
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
 from srvstat.contract.stats import Statistics
-from srvstat.contract.time import Range
+from srvstat.contract.windows import Range
 
 Game = Literal["game_a", "game_b"]
 GAMES: tuple[str, ...] = get_args(Game)

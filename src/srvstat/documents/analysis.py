@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.responses import CompareResponse, ServerResult
-from srvstat.contract.time import Window
+from srvstat.contract.windows import Window
 from srvstat.documents.document import (
     LEAST_COVERAGE,
     WHOLE_SHARE,

@@ -16,7 +16,8 @@ from pydantic.alias_generators import to_camel
 
 from srvstat.contract import wire
 from srvstat.contract.errors import MissingLibraryError, SnapshotError
-from srvstat.contract.time import DAY_MS, format_instant
+from srvstat.contract.time import format_instant
+from srvstat.contract.windows import DAY_MS
 
 if TYPE_CHECKING:
     import pandas as pd

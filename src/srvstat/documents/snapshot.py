@@ -14,7 +14,7 @@ from pydantic import PlainSerializer
 from srvstat.contract import wire
 from srvstat.contract.models import Members, Sha256, WholeNumber
 from srvstat.contract.responses import ServerDetail
-from srvstat.contract.time import Range
+from srvstat.contract.windows import Range
 from srvstat.documents.document import (
     Instant,
     Part,

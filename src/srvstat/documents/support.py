@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from srvstat.contract.time import Range
+from srvstat.contract.windows import Range
 from srvstat.documents.document import (
     Document,
     GapPart,

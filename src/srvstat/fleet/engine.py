@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from srvstat.contract.errors import EngineError, SourceError, SrvstatError
 from srvstat.contract.stats import Growth, Statistics, compute_growth, compute_histogram_statistics
-from srvstat.contract.time import BEFORE_ALL, LATEST, Window, format_instant
+from srvstat.contract.time import LATEST, format_instant
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.files.paths import Identity, identify_file
 from srvstat.files.reading import CHANGED
 from srvstat.fleet.rows import (

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from srvstat.contract.errors import EngineError, UsageError
 from srvstat.contract.responses import ServerResult, build_result
 from srvstat.contract.stats import compute_statistics
-from srvstat.contract.time import Range, find_window
+from srvstat.contract.windows import Range, find_window
 from srvstat.documents.snapshot import FleetSummary, Manifest, ManifestShard, seal_manifest
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.writing import atomic_folder, atomic_write, write_file

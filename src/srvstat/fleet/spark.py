@@ -36,7 +36,8 @@ from srvstat.contract.errors import EngineError, SourceError, SrvstatError, Usag
 from srvstat.contract.requests import parse_range
 from srvstat.contract.responses import GAMES, GrowthFields, ServerResult
 from srvstat.contract.stats import Growth, compute_growth, compute_histogram_statistics
-from srvstat.contract.time import DAYS, DEFAULT_RANGE, LATEST, Range, find_window
+from srvstat.contract.time import LATEST
+from srvstat.contract.windows import DAYS, DEFAULT_RANGE, Range, find_window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import is_url

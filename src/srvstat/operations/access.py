@@ -19,7 +19,8 @@ from srvstat.contract.errors import (
     UsageError,
 )
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.time import DAY_MS, Range, Window, find_window, format_instant
+from srvstat.contract.time import format_instant
+from srvstat.contract.windows import DAY_MS, Range, Window, find_window
 from srvstat.files.paths import convert_errors
 from srvstat.files.toml import TomlError, find_line, read_toml
 

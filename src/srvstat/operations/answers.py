@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from srvstat.contract import responses
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.time import BEFORE_ALL, Range, Window, find_window, format_instant
+from srvstat.contract.time import format_instant
+from srvstat.contract.windows import BEFORE_ALL, Range, Window, find_window
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.read.windows import compute_window_statistics
 from srvstat.snapshot.rows import ServerRow

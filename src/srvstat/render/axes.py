@@ -7,7 +7,8 @@ from math import ceil, floor, log10
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from srvstat.contract.time import DAY_MS, LATEST
+from srvstat.contract.time import LATEST
+from srvstat.contract.windows import DAY_MS
 from srvstat.render.text import MONTHS
 
 _MANTISSAS = (1, 2, 5)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from rich.text import Text
 
 from srvstat.contract import wire
-from srvstat.contract.time import DAY_MS
+from srvstat.contract.windows import DAY_MS
 from srvstat.documents.analysis import (
     GrowthStepPart,
     ServerGrowth,

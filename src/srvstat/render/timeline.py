@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
-from srvstat.contract.time import DAY_MS, LATEST
+from srvstat.contract.time import LATEST
+from srvstat.contract.windows import DAY_MS
 from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
 from srvstat.render import svg

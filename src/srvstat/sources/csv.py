@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
-from srvstat.contract.time import DAY_MS, LATEST, YEAR_2001, InstantError
+from srvstat.contract.time import LATEST, YEAR_2001, InstantError
+from srvstat.contract.windows import DAY_MS
 from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
 from srvstat.sources.mapping import Sample, describe_missing, describe_repeated, list_names
 from srvstat.sources.source import Batch, Block, Row, Source, parse_records, renumber

@@ -10,6 +10,7 @@ import numpy as np
 
 from srvstat.contract import time
 from srvstat.contract.arrays import Numbers
+from srvstat.contract.windows import DAY_MS
 from srvstat.contract.wire import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH, MAX_SAFE_INTEGER
 
 TimeUnit = Literal["s", "ms"]
@@ -180,10 +181,10 @@ def convert_local_times(local_times: Numbers, zone: str) -> Numbers:
 
     Raises InstantError if one of them is invalid.
     """
-    days, of_row = np.unique(local_times // time.DAY_MS, return_inverse=True)
+    days, of_row = np.unique(local_times // DAY_MS, return_inverse=True)
     offsets = [_find_offset_of_day(day, zone) for day in days.tolist()]
     # On the first and the last day, an instant can be outside the years.
-    if None in offsets or not 0 < days[0] <= days[-1] < time.LATEST // time.DAY_MS:
+    if None in offsets or not 0 < days[0] <= days[-1] < time.LATEST // DAY_MS:
         return np.array([convert_local_time(at, zone) for at in local_times.tolist()])
     return np.subtract(local_times, np.array(offsets, np.int64)[of_row])
 
@@ -195,7 +196,7 @@ def convert_local_time(at: int, zone: str) -> int:
 
     Raises InstantError for a time that occurs twice or never, because the clock was changed.
     """
-    offset = _find_offset_of_day(at // time.DAY_MS, zone)
+    offset = _find_offset_of_day(at // DAY_MS, zone)
     if offset is None:
         offset, second = _find_offsets(at, zone)
         if offset < second:
@@ -218,7 +219,7 @@ def _find_offsets(at: int, zone: str) -> tuple[int, int]:
 def _find_offset_of_day(day: int, zone: str) -> int | None:
     """Return the offset of a local day, or None if it changes on that day."""
     # This includes the first hour of the next day: a change at midnight is a change of both days.
-    hours = range(day * time.DAY_MS, (day + 1) * time.DAY_MS + 1, time.DAY_MS // 24)
+    hours = range(day * DAY_MS, (day + 1) * DAY_MS + 1, DAY_MS // 24)
     found = {offset for at in hours for offset in _find_offsets(min(at, time.LATEST), zone)}
     return found.pop() if len(found) == 1 else None
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.requests import ServerReference
-from srvstat.contract.time import DAY_MS, DAYS, LATEST, Window, find_window, format_instant
+from srvstat.contract.time import LATEST, format_instant
+from srvstat.contract.windows import DAY_MS, DAYS, Window, find_window
 from srvstat.documents import support as documents
 from srvstat.operations import answers as operations
 from srvstat.snapshot.blocks import Observations

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from srvstat.contract import errors, http, wire
 from srvstat.contract.requests import CompareRequest, ServerReference, parse_compare_request
 from srvstat.contract.responses import ErrorResponse, Response
-from srvstat.contract.time import DAY_MS
+from srvstat.contract.windows import DAY_MS
 from srvstat.contract.wire import EncodedJson
 from srvstat.documents import support as documents
 from srvstat.files.reading import STDIN, format_title, open_input

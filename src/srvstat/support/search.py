@@ -19,7 +19,7 @@ import numpy as np
 from srvstat.contract import wire
 from srvstat.contract.requests import CompareRequest
 from srvstat.contract.stats import Growth, Statistics, compute_growth, compute_ranking_statistics
-from srvstat.contract.time import DAY_MS, DAYS, Range, Window
+from srvstat.contract.windows import DAY_MS, DAYS, Range, Window
 from srvstat.documents.support import Difference, Interval, ServerIntervals
 from srvstat.operations.answers import resolve_servers
 from srvstat.snapshot.read.observations import read_observations

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.contract.time import BEFORE_ALL
+from srvstat.contract.windows import BEFORE_ALL
 from srvstat.documents import analysis
 from srvstat.documents.document import ServerName
 from srvstat.render import figures, text

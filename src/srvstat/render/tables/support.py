@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.contract import wire
-from srvstat.contract.time import DAYS, parse_instant
+from srvstat.contract.time import parse_instant
+from srvstat.contract.windows import DAYS
 from srvstat.documents import support
 from srvstat.documents.document import GapPart
 from srvstat.render.figures import describe_silence, format_average, format_median

@@ -10,7 +10,8 @@ from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.contract.responses import Players, ServerDetail
-from srvstat.contract.time import DAY_MS, DAYS, LATEST, format_instant
+from srvstat.contract.time import LATEST, format_instant
+from srvstat.contract.windows import DAY_MS, DAYS
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot import rows
 from srvstat.snapshot.read.connection import SnapshotConnection, build_damage_error, open_connection

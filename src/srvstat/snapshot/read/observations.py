@@ -11,7 +11,7 @@ import numpy as np
 
 from srvstat.contract.arrays import Numbers, dot_exactly, find_ranks, sum_exactly
 from srvstat.contract.stats import Growth, compute_growth, find_middle_ranks, find_quantile_ranks
-from srvstat.contract.time import BEFORE_ALL, Window
+from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.snapshot.blocks import Observations, decode_blocks, join
 from srvstat.snapshot.read.file import check_instants
 from srvstat.snapshot.read.snapshot import Snapshot

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, islice
 
-from srvstat.contract.time import DAY_MS, DAYS, find_window
+from srvstat.contract.windows import DAY_MS, DAYS, find_window
 from srvstat.documents.snapshot import Verification
 from srvstat.snapshot import rows
 from srvstat.snapshot.read.file import DIRECTORY, FILE_ROW, SnapshotFile

@@ -18,7 +18,7 @@ from srvstat.contract.stats import (
     compute_statistics,
     find_middle_ranks,
 )
-from srvstat.contract.time import Window
+from srvstat.contract.windows import Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot import rows
 from srvstat.snapshot.read.file import SnapshotFile

@@ -8,15 +8,8 @@ from functools import partial
 import numpy as np
 
 from srvstat.contract.errors import SnapshotError, SourceError, UsageError
-from srvstat.contract.time import (
-    BEFORE_ALL,
-    DAY_MS,
-    LATEST,
-    Range,
-    Window,
-    find_window,
-    format_instant,
-)
+from srvstat.contract.time import LATEST, format_instant
+from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Range, Window, find_window
 from srvstat.documents.snapshot import BundleSummary, ExportSummary
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import STDIN

@@ -1,0 +1,59 @@
+"""Define ranges, and windows: which instants they include (D1, D2)."""
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple, Protocol, Self
+
+Range = Literal["24h", "7d", "30d", "90d", "1y"]
+
+DEFAULT_RANGE: Range = "30d"
+
+DAY_MS = 86_400_000
+
+DAYS: Mapping[Range, int] = MappingProxyType({"24h": 1, "7d": 7, "30d": 30, "90d": 90, "1y": 365})
+"""The length of each range in days of 24 hours, independent of calendar and time zone."""
+
+BEFORE_ALL = -1
+"""The exclusive start of a window of all observations; the first possible one is at 0."""
+
+
+class Instants(Protocol):
+    """Ascending Unix milliseconds: a list, a range, an array of any kind."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, position: int, /) -> int: ...
+
+
+class Window(NamedTuple):
+    """The interval `(start, end]` in Unix milliseconds: without its start, with its end.
+
+    Whatever reads the observations of a window asks one of these methods.
+    """
+
+    start: int
+    end: int
+
+    @classmethod
+    def from_first(cls, first: int, end: int) -> Self:
+        """Return the window whose earliest instant is `first`."""
+        return cls(first - 1, end)
+
+    @property
+    def first(self) -> int:
+        """The earliest instant in the window."""
+        return self.start + 1
+
+    def includes(self, instant: int) -> bool:
+        """Return whether an instant is in the window."""
+        return self.start < instant <= self.end
+
+    def locate(self, instants: Instants) -> slice:
+        """Return which of ascending instants are in the window."""
+        return slice(bisect_right(instants, self.start), bisect_right(instants, self.end))
+
+
+def find_window(range: Range, as_of: int) -> Window:
+    """Return the window of a range that ends at `as_of` (Unix milliseconds)."""
+    return Window(as_of - DAYS[range] * DAY_MS, as_of)
