@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from analysis.definitions import EPOCH, read_clock
 from conftest import AS_OF, DAY, build_in, server
-from srvstat.analysis.windows import (
+from srvstat.analysis.questions import (
     LongWindowQuery,
     WindowQuery,
     choose_window,

@@ -45,9 +45,9 @@ from srvstat.analysis.history import (
     read_history,
 )
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
+from srvstat.analysis.questions import divide_window, parse_step
 from srvstat.analysis.report import MOST_STEPS
 from srvstat.analysis.selection import Question
-from srvstat.analysis.windows import divide_window, parse_step
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.requests import build_server_reference
 from srvstat.contract.windows import BEFORE_ALL, Window

@@ -16,8 +16,8 @@ import pytest
 
 from conftest import ROOT
 from srvstat.analysis.pictures import compute_timeline
+from srvstat.analysis.questions import list_step_edges, parse_step
 from srvstat.analysis.selection import Question
-from srvstat.analysis.windows import list_step_edges, parse_step
 from srvstat.contract.requests import parse_server_reference
 from srvstat.contract.windows import DAY_MS, find_window
 from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs

@@ -16,9 +16,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, build_in, few_examples, server
+from srvstat.analysis.questions import WindowQuery, choose_window, find_zone
 from srvstat.analysis.report import build_report
 from srvstat.analysis.selection import Question
-from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.documents.analysis import Report
 from srvstat.documents.document import Part, is_silent, remove_color_codes
 from srvstat.render.figures import format_first_last

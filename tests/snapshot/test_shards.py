@@ -25,7 +25,7 @@ from srvstat.contract.windows import Window
 from srvstat.files.paths import identify_file
 from srvstat.snapshot.read.file import open_file
 from srvstat.snapshot.read.snapshot import identify_snapshot, open_snapshot
-from srvstat.snapshot.read.windows import compute_window_statistics
+from srvstat.snapshot.read.statistics import compute_window_statistics
 from srvstat.snapshot.rows import MANIFEST, find_shard, name_shard
 from srvstat.snapshot.write.build import Shard, build_shard
 from srvstat.sources.servers import ServerRecord

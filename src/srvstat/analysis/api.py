@@ -11,7 +11,7 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypedDict, TypeVar, Unpack, get_args
 
-from srvstat.analysis import pictures, windows
+from srvstat.analysis import pictures, questions
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, parse_steps, read_history
 from srvstat.analysis.integrity import check_integrity
@@ -148,7 +148,7 @@ class Snapshot:
         identifiers: Iterable[str] | None,
         *,
         by: Namespace = "id",
-        group: type[windows.WindowQuery] = windows.WindowQuery,
+        group: type[questions.WindowQuery] = questions.WindowQuery,
         filters: FilterOptions = _ALL_SERVERS,
         **window: Unpack[WindowArguments],
     ) -> Iterator[Question]:
@@ -158,7 +158,7 @@ class Snapshot:
         query = group(**window)
         _check_texts(**vars(query))
         with self._use() as file:
-            interval, zone = windows.choose_window(file, query), windows.find_zone(query.tz)
+            interval, zone = questions.choose_window(file, query), questions.find_zone(query.tz)
             if names is None:
                 yield Question(file, MatchingServers(file, filters), interval, zone)
             else:
@@ -330,7 +330,7 @@ class Snapshot:
             if parsed is None:
                 history = read_history(question)
             else:
-                steps = windows.divide_window(question, parsed)
+                steps = questions.divide_window(question, parsed)
                 history = aggregate_history(question, steps, chosen, is_sum=sum)
             return replace(history, read_rows=partial(self._take_turns, history.read_rows))
 
@@ -355,7 +355,7 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        with self._ask(identifiers, group=windows.LongWindowQuery, **arguments) as question:
+        with self._ask(identifiers, group=questions.LongWindowQuery, **arguments) as question:
             return check_integrity(question)
 
     def timeline(
@@ -405,9 +405,9 @@ class Snapshot:
         names = _list_values("identifiers", identifiers)
         _check_texts(title=title)
         check_title(title)
-        windows.check_server_count(len(set(names)))
-        with self._ask(names, by=by, group=windows.LongWindowQuery, **window) as question:
-            return build_report(question, windows.LongWindowQuery(**window), title)
+        questions.check_server_count(len(set(names)))
+        with self._ask(names, by=by, group=questions.LongWindowQuery, **window) as question:
+            return build_report(question, questions.LongWindowQuery(**window), title)
 
 
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:

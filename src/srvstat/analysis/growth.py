@@ -9,9 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from srvstat.analysis.questions import (
+    Steps,
+    bound_window,
+    compute_shares,
+    divide_window,
+    parse_step,
+)
 from srvstat.analysis.selection import Question, build_window_part, get_name
 from srvstat.analysis.statistics import compare_averages, compare_with_earlier, find_earlier
-from srvstat.analysis.windows import Steps, bound_window, compute_shares, divide_window, parse_step
 from srvstat.contract import stats
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, find_ranks, sum_groups
 from srvstat.contract.windows import DAY_MS, Window

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from srvstat.analysis import windows
+from srvstat.analysis import questions
 from srvstat.analysis.parameters import check_choice
+from srvstat.analysis.questions import Step, Steps
 from srvstat.analysis.selection import Question, get_name
-from srvstat.analysis.windows import Step, Steps
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, sort_groups, sum_groups
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.windows import DAY_MS
@@ -64,7 +64,7 @@ def parse_steps(
     chosen = check_choice(
         "aggregate", AGGREGATES[0] if aggregate is None else aggregate, AGGREGATES
     )
-    return None if step is None else windows.parse_step(step), chosen
+    return None if step is None else questions.parse_step(step), chosen
 
 
 def read_history(question: Question) -> History:
@@ -195,7 +195,7 @@ def _observe_steps(
     """Return players, edges so that step `i` has `players[edges[i] : edges[i + 1]]`, and shares."""
     figures = compute_figures(snapshot, server, steps.window)
     instants, players = figures.observations
-    shares = windows.compute_shares(snapshot, server, figures, steps)
+    shares = questions.compute_shares(snapshot, server, figures, steps)
     return players, steps.locate(instants), shares
 
 
@@ -338,11 +338,11 @@ def compute_step_chart(
     """
     snapshot, servers = question.snapshot, list(question.servers)
     if not query.is_sum:
-        windows.check_server_count(len(servers))
+        questions.check_server_count(len(servers))
     if step is None:
         step, steps = _choose_steps(question, most)
     else:
-        steps = windows.divide_window(question, step)
+        steps = questions.divide_window(question, step)
         if steps.step_count > most:
             raise ParameterError(
                 f"{{step}}: {steps.step_count:,} steps, but the chart has room for {most:,}; use a"
@@ -354,7 +354,7 @@ def compute_step_chart(
 
 
 def _choose_steps(question: Question, most: int) -> tuple[Step, Steps]:
-    bounded = windows.bound_window(question)
+    bounded = questions.bound_window(question)
     figures = [compute_figures(question.snapshot, one, bounded) for one in question.servers]
     usual = max(
         (one.usual_interval or 0 for one in figures if one.count >= _FEW_OBSERVATIONS), default=0
@@ -362,7 +362,7 @@ def _choose_steps(question: Question, most: int) -> tuple[Step, Steps]:
     for step in _iter_chart_steps():
         is_long = step.shortest >= _INTERVALS_PER_STEP * usual
         if is_long and (bounded.end - bounded.start) // step.shortest < most:
-            steps = windows.divide_window(question, step)
+            steps = questions.divide_window(question, step)
             if steps.step_count <= most:
                 return step, steps
     raise AssertionError  # the steps become longer without end
@@ -374,7 +374,7 @@ def _iter_chart_steps() -> Iterator[Step]:
     With two values a day, as in steps of 12h, the difference of day and night hides everything
     else.
     """
-    yield from map(windows.parse_step, (*WITHIN_DAY, "1d", "2d", "week", "14d", "month"))
+    yield from map(questions.parse_step, (*WITHIN_DAY, "1d", "2d", "week", "14d", "month"))
     for power in count():
         for factor in (50, 100, 200):
             days = factor * 10**power

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from srvstat.analysis.questions import HOUR_MS, convert_to_local
 from srvstat.analysis.selection import Question, get_name
-from srvstat.analysis.windows import HOUR_MS, convert_to_local
 from srvstat.contract.arrays import Numbers, compute_double_medians, dot_exactly, find_ranks
 from srvstat.contract.stats import find_middle_ranks
 from srvstat.contract.windows import DAY_MS, Window

@@ -7,10 +7,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from srvstat.analysis import windows
+from srvstat.analysis import questions
 from srvstat.analysis.history import WITHIN_DAY, aggregate_groups
+from srvstat.analysis.questions import HOUR_MS, Steps
 from srvstat.analysis.selection import Question, build_window_part, get_name
-from srvstat.analysis.windows import HOUR_MS, Steps
 from srvstat.contract.arrays import Numbers, sort_groups, sum_groups
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.stats import find_middle_ranks
@@ -21,7 +21,7 @@ from srvstat.snapshot.read.observations import WindowFigures, compute_figures, r
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 
-_STEPS = [*map(windows.parse_step, (*WITHIN_DAY, "12h", "day", "week", "month"))]
+_STEPS = [*map(questions.parse_step, (*WITHIN_DAY, "12h", "day", "week", "month"))]
 
 _LEAST_INTERVALS = 0.95
 """The least length of a step in usual intervals: hourly polls, a second late, have steps of 1h."""
@@ -35,7 +35,7 @@ def compute_timeline(question: Question, most_steps: int) -> documents.Timeline:
 
     Raises UsageError if the months of the window are more than `most_steps`, SnapshotError.
     """
-    window = windows.bound_window(question)
+    window = questions.bound_window(question)
     question = question._replace(window=window)
     snapshot, servers, _, _ = question
     usual = [compute_figures(snapshot, server, window).usual_interval for server in servers]
@@ -43,7 +43,7 @@ def compute_timeline(question: Question, most_steps: int) -> documents.Timeline:
     for step in _STEPS:
         is_long = step.shortest >= _LEAST_INTERVALS * shortest or step is _STEPS[-1]
         if is_long and (window.end - window.start) // (2 * step.shortest) <= most_steps:
-            steps = windows.divide_window(question, step)
+            steps = questions.divide_window(question, step)
             if steps.step_count <= most_steps:
                 break
     else:
@@ -70,7 +70,7 @@ def _describe_timeline(
         averages=tuple(aggregate_groups(players, edges, "mean").tolist()),
         lowest=tuple(aggregate_groups(players, edges, "min").tolist()),
         peak=tuple(aggregate_groups(players, edges, "max").tolist()),
-        observed_shares=tuple(windows.compute_shares(snapshot, server, figures, steps).tolist()),
+        observed_shares=tuple(questions.compute_shares(snapshot, server, figures, steps).tolist()),
         gaps=tuple(_find_gaps(snapshot, server, figures)),
     )
 
@@ -83,7 +83,7 @@ def _find_gaps(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) ->
     """
     start, end = figures.window.start, min(figures.window.end, snapshot.as_of)
     longest = 3 * (figures.usual_interval or 0)
-    edges = np.append(windows.read_lasting(snapshot, server, figures), end)
+    edges = np.append(questions.read_lasting(snapshot, server, figures), end)
     if start < edges[0]:
         is_first = server.first_observed_at is None or server.first_observed_at > start
         # An observation before the window that does not last into it is longer ago.
@@ -172,9 +172,9 @@ def compute_peak_hours(question: Question) -> documents.PeakHours:
 def _describe_server(
     server: ServerRow, observations: Observations, zone: ZoneInfo
 ) -> documents.ServerPeakHours:
-    hours = windows.find_hours_of_week(observations.instants, zone)
+    hours = questions.find_hours_of_week(observations.instants, zone)
     ranked = sort_groups(hours, observations.players)
-    counts = np.bincount(hours, minlength=windows.WEEK_HOURS)
+    counts = np.bincount(hours, minlength=questions.WEEK_HOURS)
     starts = counts.cumsum() - counts
     sums = sum_groups(ranked, np.append(starts, len(ranked)))
     columns = counts.tolist(), starts.tolist(), sums.tolist()

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.integrity import check_integrity
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
+from srvstat.analysis.questions import WindowQuery
 from srvstat.analysis.selection import Question
 from srvstat.analysis.statistics import FigureOptions, compute_stats
-from srvstat.analysis.windows import WindowQuery
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.version import __version__
 from srvstat.documents.analysis import Report

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from srvstat.analysis.history import describe_cells
+from srvstat.analysis.questions import HOUR_MS, Steps, divide_window, parse_step
 from srvstat.analysis.selection import FilterOptions, MatchingServers, Question
 from srvstat.analysis.statistics import find_current
-from srvstat.analysis.windows import HOUR_MS, Steps, divide_window, parse_step
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import ServerResult
 from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Range, Window, find_window

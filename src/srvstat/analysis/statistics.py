@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Annotated, Any, Literal
 
 from srvstat.analysis.parameters import Parameter
+from srvstat.analysis.questions import LONGEST_MS, find_previous
 from srvstat.analysis.selection import Question, build_window_part, get_name
-from srvstat.analysis.windows import LONGEST_MS, find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.windows import BEFORE_ALL, Window
@@ -20,7 +20,7 @@ from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, i
 from srvstat.operations.answers import check_coverage
 from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_last_observed_at
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.snapshot.read.windows import compute_window_statistics, compute_window_totals
+from srvstat.snapshot.read.statistics import compute_window_statistics, compute_window_totals
 from srvstat.snapshot.rows import ServerRow
 
 

@@ -12,10 +12,10 @@ from xml.etree import ElementTree as ET
 from starlette.responses import Response
 
 from srvstat.analysis.pictures import compute_timeline
+from srvstat.analysis.questions import find_previous
 from srvstat.analysis.selection import FilterOptions, Question
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
-from srvstat.analysis.windows import find_previous
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.headers import PAGE_HEADERS, read_page_file
 from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
 
-from srvstat.analysis import selection, windows
+from srvstat.analysis import questions, selection
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import (
     aggregate_history,
@@ -20,9 +20,9 @@ from srvstat.analysis.history import (
 )
 from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours
+from srvstat.analysis.questions import check_server_count, divide_window
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
-from srvstat.analysis.windows import check_server_count, divide_window
 from srvstat.cli import options, output
 from srvstat.cli.hints import report_no_match
 from srvstat.cli.output import Form, FormOptions, Outcome, RowForm, report, show
@@ -33,7 +33,7 @@ from srvstat.documents.document import Document
 from srvstat.documents.snapshot import SortKey
 from srvstat.render.text import format_count, format_span, format_zoned_time
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.snapshot.read.windows import compute_window_totals
+from srvstat.snapshot.read.statistics import compute_window_totals
 from srvstat.snapshot.rows import ServerRow
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def servers(
 
 def stats(
     selected: selection.SelectedServers,
-    window: windows.WindowQuery,
+    window: questions.WindowQuery,
     figures: FigureOptions,
     form: FormOptions,
     snapshot: options.SnapshotOption = None,
@@ -91,7 +91,7 @@ def stats(
     chosen = form.choose()
     check_window(window)
     if figures.versus:
-        windows.check_previous(window)
+        questions.check_previous(window)
     selected.check()
     with open_question(snapshot, selected, window) as question:
         drawn = _list_drawn(question.servers) if form.chart else []
@@ -102,7 +102,7 @@ def stats(
 
 def top(
     filters: _SearchOptions,
-    window: windows.WindowQuery,
+    window: questions.WindowQuery,
     figures: FigureOptions,
     form: RowForm,
     by: Annotated[
@@ -120,9 +120,9 @@ def top(
     """
     chosen, zone = form.choose(), check_window(window)
     if figures.versus:
-        windows.check_previous(window)
+        questions.check_previous(window)
     with options.open_chosen(snapshot) as file:
-        interval = windows.choose_window(file, window)
+        interval = questions.choose_window(file, window)
         report_missing_data(file, interval, zone=window.tz)
         question = selection.Question(
             file, selection.MatchingServers(file, filters), interval, zone
@@ -135,7 +135,7 @@ def top(
 
 def growth(
     named: selection.NamedServers,
-    window: windows.WindowQuery,
+    window: questions.WindowQuery,
     form: FormOptions,
     step: Annotated[
         GrowthStepName, Parameter("The length of a step: a calendar day, an ISO week or a month.")
@@ -154,7 +154,7 @@ def growth(
 
 def peak_hours(
     named: selection.NamedServers,
-    window: windows.WindowQuery,
+    window: questions.WindowQuery,
     form: FormOptions,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
@@ -171,7 +171,7 @@ def peak_hours(
 def _answer(
     snapshot: str | None,
     named: selection.NamedServers,
-    window: windows.WindowQuery,
+    window: questions.WindowQuery,
     form: FormOptions,
     compute: Callable[[selection.Question], Document],
 ) -> Outcome:
@@ -208,7 +208,7 @@ class StepOptions:
 
 def history(
     named: selection.NamedServers,
-    window: windows.WindowQuery,
+    window: questions.WindowQuery,
     form: FormOptions,
     steps: StepOptions,
     customer: options.PlanOptions,
@@ -260,7 +260,7 @@ def _close_after(pieces: Iterable[bytes], resources: ExitStack) -> Iterator[byte
 
 def integrity(
     selected: selection.SelectedServers,
-    window: windows.LongWindowQuery,
+    window: questions.LongWindowQuery,
     form: RowForm,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
@@ -282,7 +282,7 @@ def integrity(
 def open_question(
     snapshot: str | None,
     named: selection.NamedServers,
-    window: windows.WindowQuery,
+    window: questions.WindowQuery,
     plan: "Plan | None" = None,
 ) -> Iterator[selection.Question]:
     """Open the snapshot, and find the servers and the window of a question.
@@ -296,7 +296,7 @@ def open_question(
     if plan is not None:
         plan.check_raw_history()
     with options.open_chosen(snapshot) as file:
-        interval, zone = windows.choose_window(file, window), windows.find_zone(window.tz)
+        interval, zone = questions.choose_window(file, window), questions.find_zone(window.tz)
         if plan is not None:
             plan.check_history(interval, file.as_of)
         if isinstance(named, selection.SelectedServers) and named.all:
@@ -323,18 +323,18 @@ def _list_drawn(found: Iterable[ServerRow]) -> list[ServerRow]:
     return drawn
 
 
-def check_window(query: windows.WindowQuery) -> ZoneInfo:
+def check_window(query: questions.WindowQuery) -> ZoneInfo:
     """Check a window as far as that needs no snapshot, and return its time zone.
 
     Warns of instants that look like seconds.
 
     Raises ParameterError.
     """
-    windows.parse_query(query)
+    questions.parse_query(query)
     for option, text in (("--from", query.start), ("--to", query.end)):
         if text is not None and text.isdecimal():
             options.parse_instant_option(option, text)
-    return windows.find_zone(query.tz)
+    return questions.find_zone(query.tz)
 
 
 def report_missing_data(

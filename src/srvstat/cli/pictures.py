@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
+from srvstat.analysis.questions import LongWindowQuery, WindowQuery, check_server_count
 from srvstat.analysis.report import MOST_STEPS, build_report, check_title
 from srvstat.analysis.selection import NamedServers, Question
-from srvstat.analysis.windows import LongWindowQuery, WindowQuery, check_server_count
 from srvstat.cli.analyzer import check_window, open_question
 from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption, check_ending
 from srvstat.cli.output import JsonOption, Outcome, prepare_json

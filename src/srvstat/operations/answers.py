@@ -8,7 +8,7 @@ from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.time import format_instant
 from srvstat.contract.windows import BEFORE_ALL, Range, Window, find_window
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.snapshot.read.windows import compute_window_statistics
+from srvstat.snapshot.read.statistics import compute_window_statistics
 from srvstat.snapshot.rows import ServerRow
 
 

@@ -25,7 +25,7 @@ from srvstat.documents.support import (
 from srvstat.operations.answers import compare, find_whole_window, get_server, resolve_servers
 from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_gaps
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.snapshot.read.windows import compute_window_statistics
+from srvstat.snapshot.read.statistics import compute_window_statistics
 from srvstat.snapshot.rows import ServerRow
 
 _MAX_GAPS = 5

@@ -10,7 +10,7 @@ from srvstat.documents.snapshot import Verification
 from srvstat.snapshot import rows
 from srvstat.snapshot.read.file import DIRECTORY, FILE_ROW, SnapshotFile
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
-from srvstat.snapshot.read.windows import compute_window_statistics
+from srvstat.snapshot.read.statistics import compute_window_statistics
 
 
 class SpotCheck:

@@ -20,7 +20,7 @@ from srvstat.contract.stats import Statistics, compute_statistics
 from srvstat.contract.time import LATEST
 from srvstat.contract.windows import DAYS, Range, Window
 from srvstat.snapshot.read.file import SnapshotFile, open_file
-from srvstat.snapshot.read.windows import compute_window_statistics
+from srvstat.snapshot.read.statistics import compute_window_statistics
 from srvstat.snapshot.rows import BLOCKS_PER_SERVER, ServerRow, build_directory
 
 
