@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from srvstat.sources.mapping import STRICT, ColumnMapping
-from srvstat.sources.source import Batch, Block, Source, read_batches
+from srvstat.sources.source import Batch, Source, TextBlock, read_batches
 
 
 @dataclass
@@ -71,7 +71,7 @@ def read_file(path: Path, data: bytes) -> Reading:
     """Write a file, read it, and check the originals of its observations."""
     path.write_bytes(data)
     lines = data.decode().removeprefix("\ufeff").split("\n")
-    blocks: list[Block] = []
+    blocks: list[TextBlock] = []
     table = read_table(replace(Source.from_name(str(path), None), keep_text=blocks.append))
     originals = {place: text for block in blocks for place, text in block.split_lines()}
     for place, row in table.rows.items():

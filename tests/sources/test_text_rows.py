@@ -12,7 +12,7 @@ from conftest import AS_OF
 from sources.readings import Reading, read_file
 from srvstat.contract.errors import SourceError
 from srvstat.sources import csv, source
-from srvstat.sources.source import BLOCK_BYTES, Block, Source
+from srvstat.sources.source import BLOCK_BYTES, Source, TextBlock
 
 HEADER = b"serverId,observedAt,players\n"
 
@@ -258,7 +258,7 @@ def test_plain_rows_are_parsed_like_quoted_ones_and_keep_only_the_text_they_need
     expected = read_file(path, HEADER + quoted.encode())
 
     assert read_file(path, HEADER + "\n".join([*rows, ""]).encode()) == expected
-    blocks: list[Block] = []
+    blocks: list[TextBlock] = []
     list(csv.read(Source(str(path), "csv", keep_text=blocks.append)))
     assert len(blocks) == ("Z" in rows[0])
 

@@ -242,19 +242,19 @@ class Service:
 
     async def _answer(self, request: Request, exchange: Exchange) -> bytes:
         head, entry, headers = exchange.head, exchange.entry, exchange.headers
-        target = http.find_target(head.path)
-        if target:
-            entry["operation"] = target.operation
+        endpoint = http.find_endpoint(head.path)
+        if endpoint:
+            entry["operation"] = endpoint.operation
         caller = await self.authenticator.authenticate(head.headers)
         entry["caller"] = caller.name
         exchange.plan = caller.plan.name if caller.plan else None
         self.authenticator.count_request(caller, headers)
-        if target:
+        if endpoint:
             self.rehearsal.rehearse(head.headers, entry, headers)
-        target = http.check_method(head.method, target)
+        endpoint = http.check_method(head.method, endpoint)
         question: requests.ServerReference | requests.CompareRequest
-        if target.operation == "getServer":
-            question = http.parse_get_server(head, target.identifier)
+        if endpoint.operation == "getServer":
+            question = http.parse_get_server(head, endpoint.identifier)
             entry["servers"] = _format_references((question,), exchange.key_filter)
         else:
             http.check_compare_head(head)

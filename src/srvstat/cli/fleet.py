@@ -14,7 +14,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import MissingLibraryError, ParameterError, UsageError
 from srvstat.contract.requests import parse_range
 from srvstat.contract.windows import DEFAULT_RANGE
-from srvstat.files.writing import check_name, check_target
+from srvstat.files.writing import check_destination, check_name
 from srvstat.fleet.results import RESULT_EXTENSIONS, find_extension
 from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summary
 from srvstat.snapshot.rows import MAX_SHARDS
@@ -212,4 +212,4 @@ def _check_results(path: str, inputs: Inputs, *, overwrite: bool) -> None:
     location = check_name("-o", path)
     find_extension(path)
     check_is_no_source(path, location, inputs.sources)
-    check_target(path, overwrite=overwrite)
+    check_destination(path, overwrite=overwrite)

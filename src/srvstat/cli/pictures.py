@@ -19,7 +19,7 @@ from srvstat.cli.output import report as report_lines
 from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.documents.analysis import Report
-from srvstat.files.writing import check_name, check_target, write_atomically
+from srvstat.files.writing import check_destination, check_name, write_atomically
 from srvstat.render.pictures import PictureDocument, draw_sheet
 from srvstat.render.report import render_report
 from srvstat.render.svg import Theme, encode_png, encode_svg
@@ -148,7 +148,7 @@ def _write_answer(
     is_file = path != _STDOUT_NAME
     if is_file:
         check_name("-o", path)
-        check_target(path, overwrite=overwrite)
+        check_destination(path, overwrite=overwrite)
     with open_question(snapshot, named, window) as question:
         if is_file and os.path.realpath(path) == os.path.realpath(question.snapshot.path):
             raise UsageError(f"{path}: is the snapshot to read; name another file")

@@ -13,7 +13,7 @@ from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.responses import GAMES
 from srvstat.files.reading import STDIN
-from srvstat.files.writing import check_name, check_target, write_atomically
+from srvstat.files.writing import check_destination, check_name, write_atomically
 from srvstat.snapshot.write.intake import Inputs, RejectLimit
 from srvstat.sources import registry
 from srvstat.sources.mapping import (
@@ -198,7 +198,7 @@ def _check_mapping_target(path: str, others: Sequence[str | None]) -> None:
     Raises UsageError, OutputError.
     """
     check_name("--save-mapping", path)
-    check_target(path, overwrite=False)
+    check_destination(path, overwrite=False)
     if path in others:
         raise UsageError(f"{path}: is also another output; name another file for the mapping")
     check_ending(path, ".toml")

@@ -83,7 +83,7 @@ class Head(NamedTuple):
     headers: Headers
 
 
-class Target(NamedTuple):
+class Endpoint(NamedTuple):
     """The operation that a path selects."""
 
     operation: OperationId
@@ -108,18 +108,18 @@ def find_values(headers: Headers, name: bytes) -> list[bytes]:
     return [value for field, value in headers if field == name]
 
 
-def find_target(path: bytes) -> Target | None:
-    """Return the target of a path as sent, or None if the path is unknown.
+def find_endpoint(path: bytes) -> Endpoint | None:
+    """Return the endpoint of a path as sent, or None if the path is unknown.
 
     Only scheme and host are removed. Nothing else is normalized (D12).
     """
     path = strip_origin(path)
     if path == _COMPARE:
-        return Target("compareServers")
+        return Endpoint("compareServers")
     identifier = path.removeprefix(_SERVERS)
     if identifier is path or b"/" in identifier:
         return None
-    return Target("getServer", identifier)
+    return Endpoint("getServer", identifier)
 
 
 def strip_origin(path: bytes) -> bytes:
@@ -128,15 +128,15 @@ def strip_origin(path: bytes) -> bytes:
     return path[origin.end() :] if origin else path
 
 
-def check_method(method: str, target: Target | None) -> Target:
-    """Return the target if it is known and has the method.
+def check_method(method: str, endpoint: Endpoint | None) -> Endpoint:
+    """Return the endpoint if it is known and has the method.
 
     Raises UnknownPathError, WrongMethodError.
     """
-    if target is None:
+    if endpoint is None:
         raise UnknownPathError("path: not in the contract")
-    check_allowed(method, _METHODS[target.operation])
-    return target
+    check_allowed(method, _METHODS[endpoint.operation])
+    return endpoint
 
 
 def check_allowed(method: str, allowed: str) -> None:

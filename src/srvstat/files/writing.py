@@ -126,7 +126,7 @@ def _lock(descriptor: int) -> None:
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
-class Target(NamedTuple):
+class Destination(NamedTuple):
     """The path of a file without symbolic links, and its status; None if it does not exist."""
 
     path: str
@@ -148,7 +148,7 @@ def atomic_write(path: str, *, overwrite: bool, replaced: Identity = None) -> It
 
     Raises UsageError if the target may not be replaced, OutputError if it can't be written.
     """
-    target, status = check_target(path, overwrite=overwrite)
+    target, status = check_destination(path, overwrite=overwrite)
     with ExitStack() as stack:
         with convert_write_errors(path):
             # Opened first: a directory that can't be read can't be flushed at the end either.
@@ -199,7 +199,7 @@ def check_name(option: str, path: str) -> str:
         return os.path.realpath(path)
 
 
-def check_target(path: str, *, overwrite: bool) -> Target:
+def check_destination(path: str, *, overwrite: bool) -> Destination:
     """Return where `atomic_write` would write, if it may write there.
 
     Raises UsageError if the target may not be replaced, OutputError.
@@ -211,12 +211,12 @@ def check_target(path: str, *, overwrite: bool) -> Target:
         try:
             status = os.stat(target)
         except FileNotFoundError:
-            return Target(target, None)
+            return Destination(target, None)
     if not stat.S_ISREG(status.st_mode):
         raise UsageError(f"{path}: not a regular file, so it can't be replaced")
     if not overwrite:
         raise _build_exists_error(path)
-    return Target(target, status)
+    return Destination(target, status)
 
 
 def _copy_rights(descriptor: int, replaced: os.stat_result) -> None:

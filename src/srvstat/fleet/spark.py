@@ -41,7 +41,7 @@ from srvstat.contract.windows import DAYS, DEFAULT_RANGE, Range, find_window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import is_url
-from srvstat.files.writing import atomic_write, check_target
+from srvstat.files.writing import atomic_write, check_destination
 from srvstat.fleet.results import build_schema, find_extension, write_results
 from srvstat.snapshot.write.intake import AFTER_AS_OF, RejectLimit
 from srvstat.snapshot.write.refusals import SourceRows
@@ -326,7 +326,7 @@ def _run(options: Namespace) -> None:
     limit = _parse_option("--max-rejected", RejectLimit.parse, options.max_rejected)
     if not is_url(options.output):  # Spark checks those
         find_extension(options.output)
-        check_target(options.output, overwrite=options.overwrite)
+        check_destination(options.output, overwrite=options.overwrite)
     records = None if options.servers is None else Source(options.servers, "ndjson")
     # The results have no game, so any game completes a record.
     roster = read_roster(records, uses_slugs=False, game=GAMES[0])

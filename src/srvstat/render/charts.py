@@ -387,7 +387,7 @@ def _describe_quartiles(server: analysis.ServerDistribution) -> str:
     if server.median_players is None:
         return "no observation"
     quartiles = (server.median_players, server.lower_quartile, server.upper_quartile)
-    median, lower, upper = map(figures.format_median, quartiles)
+    median, lower, upper = map(text.format_median, quartiles)
     return f"median {median}, quartiles {lower} and {upper}"
 
 
@@ -582,7 +582,7 @@ def _describe_cells(cells: Cells) -> str:
         return "no observation"
     whole = figures.list_whole(cells)
     shown = (min(whole), max(whole), whole[-1]) if whole else (None, None, None)
-    return "lowest {}, highest {}, last {}".format(*map(figures.format_median, shown))
+    return "lowest {}, highest {}, last {}".format(*map(text.format_median, shown))
 
 
 def _describe_chart(table: analysis.StepTable, lines: Sequence[analysis.StepLine]) -> Iterator[str]:

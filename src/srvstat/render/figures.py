@@ -1,13 +1,11 @@
 """The figures of a server as text, the same in tables, charts, pictures and reports."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from rich.text import Text
 
-from srvstat.contract import wire
 from srvstat.contract.windows import DAY_MS
 from srvstat.documents.analysis import (
     GrowthStepPart,
@@ -19,26 +17,6 @@ from srvstat.documents.analysis import (
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, WindowPart, is_silent
 from srvstat.render import text
 from srvstat.render.screen import Screen
-
-
-def format_average(value: float | None) -> str:
-    """Format an average."""
-    return text.NOTHING if value is None else f"{value:,.2f}"
-
-
-def format_median(value: float | None) -> str:
-    """Format a median or another quantile. A whole number has no decimals."""
-    return text.NOTHING if value is None else f"{value:,.1f}".removesuffix(".0")
-
-
-def format_quantile(quantile: float) -> str:
-    """Format the share that a quantile is of, in percent and exactly: `95`, `99.9`."""
-    return f"{(Decimal(wire.format_number(quantile)) * 100).normalize():f}"
-
-
-def format_whole(value: int | None) -> str:
-    """Format a player count."""
-    return text.NOTHING if value is None else f"{value:,}"
 
 
 def format_current(
@@ -376,7 +354,7 @@ def describe_drawings(
             continue
         whole = list_whole(cells)
         has_partial |= len(whole) not in {0, sum(cell.players is not None for cell in cells)}
-        shown = format_average(top) if 0 < top < 1 else format_median(top)
+        shown = text.format_average(top) if 0 < top < 1 else text.format_median(top)
         part = "" if whole else f" (part of {step})"
         scales.append(f"{screen.escape(server_id).plain} {shown}{part}")
     meaning = f"each mark is the average of {step}; ▁ is 0, blank is no observation"

@@ -8,9 +8,15 @@ from zoneinfo import ZoneInfo
 from srvstat.contract import wire
 from srvstat.contract.time import format_instant
 from srvstat.documents.analysis import NamedServer
-from srvstat.render.figures import format_average, format_median, format_whole
 from srvstat.render.svg import name_servers
-from srvstat.render.text import NOTHING, escape_text, format_local_time
+from srvstat.render.text import (
+    NOTHING,
+    escape_text,
+    format_average,
+    format_local_time,
+    format_median,
+    format_whole,
+)
 
 Child = Element | str
 Children = Sequence[Child]

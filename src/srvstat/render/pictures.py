@@ -192,7 +192,7 @@ def _describe_quartiles(server: analysis.ServerDistribution) -> list[str]:
     if server.median_players is None:
         return ["no observation"]
     quartiles = (server.lower_quartile, server.median_players, server.upper_quartile)
-    lower, median, upper = map(figures.format_median, quartiles)
+    lower, median, upper = map(text.format_median, quartiles)
     return [f"median {median}", f"middle half {lower} to {upper}"]
 
 
@@ -267,7 +267,7 @@ def _draw_steps(
         space = min((right - left) * 0.2, 2)
         top = up.place(min(step.average_players, up.high))
         bar = (left + space / 2, top, right - left - space, up.start - top)
-        average = figures.format_average(step.average_players)
+        average = text.format_average(step.average_players)
         count = text.format_count(step.sample_count, "observation")
         partial = f", part of a {growth.step}" if step.is_partial else ""
         name = figures.format_step(step.from_, zone, growth.step)
@@ -301,7 +301,7 @@ def _list_growth_figures(server: analysis.ServerGrowth, window: WindowPart) -> I
     if server.average_players is None:
         yield _describe_trend(server)
         return
-    yield f"average {figures.format_median(server.average_players)}"
+    yield f"average {text.format_median(server.average_players)}"
     if server.change is None:
         yield figures.explain_missing_change(window, server.coverage, server.previous_coverage)
     else:
@@ -402,7 +402,7 @@ def _draw_cell(
     else:
         ends = min(averages), max(averages)
         css = f"cell level-{figures.find_level(cell.average_players, *ends, _LEVELS)}"
-        words = f"average {figures.format_average(cell.average_players)}"
+        words = f"average {text.format_average(cell.average_players)}"
     count = text.format_count(cell.sample_count, "observation")
     tooltip = f"{text.format_hour(cell.weekday, cell.hour)}: {words}, {count}"
     svg.add_rectangle(picture, css, spot, tooltip)
@@ -411,7 +411,7 @@ def _draw_cell(
 def _draw_scale(picture: Element, at: svg.Place, averages: Sequence[float], right: float) -> float:
     """Draw the colors with the averages at their ends, and return the place after them."""
     x, y = at
-    low, high = map(figures.format_median, (min(averages), max(averages)))
+    low, high = map(text.format_median, (min(averages), max(averages)))
     words = f"players {low}"
     svg.add_text(picture, "unit", (x, y), words)
     room = right - x - svg.measure_text(words) - svg.measure_text(high) - 2 * _KEY_SPACE
@@ -435,7 +435,7 @@ def _describe_hours(
         return
     if busiest is not None:
         for name, hour in (("Busiest", busiest), ("Quietest", server.quietest)):
-            average = figures.format_average(server.get_cell(hour).average_players)
+            average = text.format_average(server.get_cell(hour).average_players)
             yield f"{name}: {text.format_hour(hour.weekday, hour.hour)}, average {average}."
     averages = _list_averages(server)
     if len(set(averages)) == 1:

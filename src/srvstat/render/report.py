@@ -12,7 +12,7 @@ from srvstat.contract import wire
 from srvstat.documents import analysis
 from srvstat.documents.document import LEAST_COVERAGE, WindowPart, is_silent, remove_color_codes
 from srvstat.render import figures, html, pictures, text
-from srvstat.render.report_summary import summarize
+from srvstat.render.statements import summarize
 from srvstat.render.svg import Size
 from srvstat.render.tables.integrity import MEANING, RULES, describe_evidence
 from srvstat.render.timeline import draw_timeline
@@ -157,7 +157,7 @@ def _list_rows(stats: analysis.Stats, labels: html.Labels) -> Iterator[html.Chil
     if quantiles:
         yield ["Quantiles"]
     for values in quantiles:
-        percent = figures.format_quantile(values[0].quantile)
+        percent = text.format_quantile(values[0].quantile)
         yield [f"{percent}%", *(html.build_median(one.players) for one in values)]
     yield ["Observations"]
     yield ["Count", *(html.build_whole(one.sample_count) for one in servers)]
@@ -265,7 +265,7 @@ def _build_map(server: analysis.ServerPeakHours, title: str, coverage: float) ->
     drawing = pictures.draw_heat_map(server, Size(400, 220), is_well_observed=is_well_observed)
     picture = html.build("div", drawing, class_="drawing")
     averages = [
-        html.build_figure(cell.average_players, figures.format_median) for cell in server.cells
+        html.build_figure(cell.average_players, text.format_median) for cell in server.cells
     ]
     rows: Iterator[html.Children] = ([f"{hour:02}:00", *averages[hour::24]] for hour in range(24))
     headers = ("Hour", *(day[:3] for day in text.WEEKDAYS))

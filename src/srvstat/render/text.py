@@ -1,4 +1,4 @@
-"""Escape text from outside for a terminal, and format counts, times and durations for people.
+"""Escape text from outside for a terminal, and format counts, averages, times and durations.
 
 Strangers choose hostnames. Unescaped, a hostname could move the cursor, recolor the screen, set the
 clipboard, reverse a line or be invisible; Rich does not prevent this.
@@ -7,9 +7,11 @@ clipboard, reverse a line or be invisible; Rich does not prevent this.
 import unicodedata
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from zoneinfo import ZoneInfo
 
+from srvstat.contract import wire
 from srvstat.contract.time import format_instant
 from srvstat.contract.wire import UNSAFE_CATEGORIES
 
@@ -246,3 +248,23 @@ def _format_repeated_offset(moment: datetime) -> str:
     if moment.replace(fold=1 - moment.fold).utcoffset() == moment.utcoffset():
         return ""
     return f" {moment.isoformat(timespec='minutes')[16:]}"
+
+
+def format_average(value: float | None) -> str:
+    """Format an average."""
+    return NOTHING if value is None else f"{value:,.2f}"
+
+
+def format_median(value: float | None) -> str:
+    """Format a median or another quantile. A whole number has no decimals."""
+    return NOTHING if value is None else f"{value:,.1f}".removesuffix(".0")
+
+
+def format_quantile(quantile: float) -> str:
+    """Format the share that a quantile is of, in percent and exactly: `95`, `99.9`."""
+    return f"{(Decimal(wire.format_number(quantile)) * 100).normalize():f}"
+
+
+def format_whole(value: int | None) -> str:
+    """Format a player count."""
+    return NOTHING if value is None else f"{value:,}"

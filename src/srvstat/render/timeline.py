@@ -15,8 +15,8 @@ from srvstat.contract.windows import DAY_MS
 from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
 from srvstat.render import svg
-from srvstat.render.figures import describe_step, format_median
-from srvstat.render.text import format_count
+from srvstat.render.figures import describe_step
+from srvstat.render.text import format_count, format_median
 
 _MINUTE, _WEEK = DAY_MS // 1440, 7 * DAY_MS
 _MONDAY = 4 * DAY_MS

@@ -362,7 +362,7 @@ def hash_values(label: str, values: Sequence[Any]) -> bytes:
 _Pick = Callable[[Sequence[Any]], tuple[Any, ...]]
 
 
-class _Layout(NamedTuple):
+class _RowForm(NamedTuple):
     """The beginning of the hashed bytes of a row, and the functions that build the rest."""
 
     head: bytes
@@ -374,12 +374,12 @@ class _Layout(NamedTuple):
 
 
 @cache
-def _build_layout(label: str, types: tuple[type, ...]) -> _Layout:
+def _build_layout(label: str, types: tuple[type, ...]) -> _RowForm:
     letters = "".join(_LETTERS[kind] for kind in types)
     integers, texts, blobs = (
         [at for at, kind in enumerate(types) if kind is wanted] for wanted in (int, str, bytes)
     )
-    return _Layout(
+    return _RowForm(
         head=f"{label}\0{letters}\0".encode(),
         pack=Struct(f"<{len(integers) + len(blobs)}q").pack,
         integers=_build_picker(integers),

@@ -20,7 +20,7 @@ from srvstat.contract.time import LATEST, YEAR_2001, InstantError
 from srvstat.contract.windows import DAY_MS
 from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
 from srvstat.sources.mapping import Sample, describe_missing, describe_repeated, list_names
-from srvstat.sources.source import Batch, Block, Row, Source, parse_records, renumber
+from srvstat.sources.source import Batch, Row, Source, TextBlock, parse_records, renumber
 from srvstat.sources.values import IDENTIFIER, NO_COUNT, SECONDS, RowError, convert_local_times
 
 HEADER = ("serverId", "observedAt", "players")
@@ -149,7 +149,7 @@ class _Header(NamedTuple):
 
     line: int
     text: str
-    blocks: Iterator[Block]
+    blocks: Iterator[TextBlock]
 
 
 def _read_header(source: Source, expected: str) -> _Header:
@@ -163,7 +163,7 @@ def _read_header(source: Source, expected: str) -> _Header:
         lines = block.text.split("\n")
         at = next((at for at, line in enumerate(lines) if line.removesuffix("\r")), None)
         if at is not None:
-            rest = Block(block.first_line + at + 1, "\n".join(lines[at + 1 :]))
+            rest = TextBlock(block.first_line + at + 1, "\n".join(lines[at + 1 :]))
             text = lines[at].removesuffix("\r")
             return _Header(block.first_line + at, text, chain([rest], blocks))
     raise SourceError(f"{source.title}: empty; must begin with {expected}")
@@ -232,7 +232,7 @@ def _parse_lines(
             break
         records.append(_join_lines(lines[at : at + (length or 1)]))
         at += length or 1
-    block = Block(*_join_lines(lines))
+    block = TextBlock(*_join_lines(lines))
     return parse_records(source, block, records, columns.split_record), lines[at:]
 
 
@@ -316,7 +316,7 @@ class _PlainRows:
         self._codes: dict[int, int] = {}  # by hash
         self._slots = np.zeros(1 << _SLOT_BITS, np.int64)  # codes by the first bits of hashes
 
-    def parse(self, block: Block) -> Batch | None:
+    def parse(self, block: TextBlock) -> Batch | None:
         """Return the rows of a block; None if a row is not plain."""
         text = f"{block.text}\n"
         data = _Data(text.replace("\r\n", "\n") if "\r" in text else text)
@@ -326,7 +326,7 @@ class _PlainRows:
         except _NotPlainError:
             return None
 
-    def _parse_wide(self, block: Block, data: "_Data") -> Batch:
+    def _parse_wide(self, block: TextBlock, data: "_Data") -> Batch:
         form, width, (time_at,), servers = self._columns
         fields = data.find_fields(ord(form.delimiter), width)
         _require(len(servers) > 0)  # only columns without a name
@@ -343,7 +343,7 @@ class _PlainRows:
             rows + block.first_line,
         )
 
-    def _parse_long(self, block: Block, data: "_Data") -> Batch:
+    def _parse_long(self, block: TextBlock, data: "_Data") -> Batch:
         form, width, wanted, _ = self._columns
         ids, times, counts = map(data.find_fields(ord(form.delimiter), width).select, wanted)
         instants, is_integer = self._parse_times(data, times)

@@ -39,7 +39,7 @@ IN_MEMORY = ":memory:"
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextBlock:
     """Whole lines, joined by newlines, and the number of the first one, counted from 1."""
 
     first_line: int
@@ -72,7 +72,7 @@ class Source:
     accepts_any_id: bool = False
     on_bytes: Callable[[int], None] | None = None
     on_warning: Callable[[str], None] | None = None
-    keep_text: Callable[[Block], None] | None = None
+    keep_text: Callable[[TextBlock], None] | None = None
 
     @classmethod
     def from_name(cls, name: str, default: str | None, mapping: ColumnMapping = STRICT) -> Self:
@@ -167,7 +167,7 @@ class Source:
         """Return the error for a place that makes the source unusable."""
         return SourceError(f"{self.format_place(place)}: {reason}")
 
-    def read_blocks(self, *, warn_if_unended: bool = False) -> Iterator[Block]:
+    def read_blocks(self, *, warn_if_unended: bool = False) -> Iterator[TextBlock]:
         """Read the text, a block of whole lines at a time.
 
         Gzip is recognized by its first bytes. One byte order mark at the start is skipped.
@@ -230,13 +230,13 @@ class Source:
         if len(text) > MAX_LINE_BYTES:
             raise self.build_error(line, f"longer than {MAX_LINE_BYTES:,} bytes")
 
-    def _decode(self, line: int, text: bytes) -> Block:
+    def _decode(self, line: int, text: bytes) -> TextBlock:
         try:
             decoded = text.decode("utf-8")
         except UnicodeDecodeError as error:
             at = line + text.count(b"\n", 0, error.start)
             raise self.build_error(at, "not UTF-8") from None
-        return Block(line, decoded.removeprefix("\ufeff") if line == 1 else decoded)
+        return TextBlock(line, decoded.removeprefix("\ufeff") if line == 1 else decoded)
 
 
 def list_stored_names(sources: Iterable[Source]) -> list[str]:
@@ -341,7 +341,7 @@ class Row(NamedTuple):
 
 def parse_records(
     source: Source,
-    block: Block,
+    block: TextBlock,
     records: Iterable[tuple[int, str]],
     split_record: Callable[[str], Row],
 ) -> Batch:

@@ -94,7 +94,7 @@ def keep_judged(headers: Iterable[tuple[bytes, bytes]]) -> http.Headers:
 
 def is_foreign_path(path: bytes) -> bool:
     """Return whether a path, as sent, is not one of the API."""
-    return http.find_target(path) is None
+    return http.find_endpoint(path) is None
 
 
 def build_exchange(place: str, method: str, url: bytes, headers: http.Headers) -> Exchange:

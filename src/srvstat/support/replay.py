@@ -271,12 +271,12 @@ class _Replayer:
         reason = None
         try:
             plan = self._find_plan(exchange)
-            target = http.check_method(head.method, http.find_target(head.path))
-            if target.operation == "compareServers":
+            endpoint = http.check_method(head.method, http.find_endpoint(head.path))
+            if endpoint.operation == "compareServers":
                 http.check_compare_head(head)
                 request = parse_compare_request(exchange.body)
             else:
-                request = http.parse_get_server(head, target.identifier)
+                request = http.parse_get_server(head, endpoint.identifier)
             if plan is not None:
                 plan.check_request(request)
             response: Response = (

@@ -39,11 +39,11 @@ def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str
             figures.format_current(one.current_players, one.last_observed_at, document.as_of, zone)
             for one in servers
         ],
-        "average": [figures.format_average(one.average_players) for one in servers],
+        "average": [text.format_average(one.average_players) for one in servers],
         "change": figures.align_changes((one.change, one.average_players) for one in servers),
-        "median": [figures.format_median(one.median_players) for one in servers],
-        "peak": [figures.format_whole(one.peak_players) for one in servers],
-        "lowest": [figures.format_whole(one.lowest_players) for one in servers],
+        "median": [text.format_median(one.median_players) for one in servers],
+        "peak": [text.format_whole(one.peak_players) for one in servers],
+        "lowest": [text.format_whole(one.lowest_players) for one in servers],
         first_last: pairs,
     }
     notes = [list(_list_notes(one, zone)) for one in servers]
@@ -96,7 +96,7 @@ def _list_notes(server: analysis.ServerStatistics, zone: ZoneInfo) -> Iterator[s
         yield f"above {server.above.players:,}: {text.NOTHING if hours is None else length}"
     mean, weighted = server.average_players, server.time_weighted_average
     if mean is not None and weighted is not None and abs(weighted - mean) > mean / 100:
-        yield f"time-weighted average {figures.format_average(weighted)}"
+        yield f"time-weighted average {text.format_average(weighted)}"
     if server.previous is not None:
         yield _describe_previous(server.previous)
 
@@ -104,7 +104,7 @@ def _list_notes(server: analysis.ServerStatistics, zone: ZoneInfo) -> Iterator[s
 def _list_quantiles(part: analysis.FiguresPart | analysis.ServerStatistics) -> Iterator[str]:
     """Yield quantiles with their names, such as p95 or p99.9."""
     for one in part.quantiles:
-        yield f"p{figures.format_quantile(one.quantile)} {figures.format_median(one.players)}"
+        yield f"p{text.format_quantile(one.quantile)} {text.format_median(one.players)}"
 
 
 def _describe_previous(before: analysis.FiguresPart) -> str:
@@ -112,10 +112,10 @@ def _describe_previous(before: analysis.FiguresPart) -> str:
         return "no observation in the previous window"
     quantiles = "".join(f", {one}" for one in _list_quantiles(before))
     return (
-        f"before: average {figures.format_average(before.average_players)},"
-        f" median {figures.format_median(before.median_players)},"
-        f" peak {figures.format_whole(before.peak_players)},"
-        f" lowest {figures.format_whole(before.lowest_players)}{quantiles}"
+        f"before: average {text.format_average(before.average_players)},"
+        f" median {text.format_median(before.median_players)},"
+        f" peak {text.format_whole(before.peak_players)},"
+        f" lowest {text.format_whole(before.lowest_players)}{quantiles}"
     )
 
 
@@ -164,7 +164,7 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     """Render the growth of servers, and for a single server a list of its steps."""
     servers = document.servers
     columns: dict[str, Sequence[str | Text]] = {
-        "average": [figures.format_average(one.average_players) for one in servers],
+        "average": [text.format_average(one.average_players) for one in servers],
         "change": figures.align_changes((one.change, one.average_players) for one in servers),
         "trend": [
             figures.format_trend(one.players_per_week, one.average_players, one.coverage)
@@ -223,7 +223,7 @@ def _list_steps(
     for count in range(len(headers), 1, -1):  # as many of the first columns as fit
         table = start_table(*headers[:count], right=headers[1:4])
         for step, change in zip(shown, changes, strict=True):
-            is_part, average = _is_part(step), figures.format_average(step.average_players)
+            is_part, average = _is_part(step), text.format_average(step.average_players)
             cells = (
                 figures.format_step(step.from_, zone, document.step),
                 f"{figures.PARTIAL}{average}" if is_part else average,
@@ -267,7 +267,7 @@ def _build_map(server: analysis.ServerPeakHours, screen: Screen) -> Iterator[Ren
         return
     lowest, highest = min(known), max(known)
     yield from _draw_map(server.cells, lowest, highest, screen)
-    low, high = map(figures.format_average, (lowest, highest))
+    low, high = map(text.format_average, (lowest, highest))
     scale = f"{' '.join(_SHADES)} from {low} to {high}, in equal parts"
     fields = [("scale", f"all averages are {low}" if lowest == highest else scale)]
     if server.has_hours:
@@ -304,8 +304,8 @@ def _draw_map(
 def _describe_cell(cell: analysis.HourCellPart) -> str:
     return (
         f"{text.WEEKDAYS[cell.weekday - 1][:3]} {cell.hour:02}:00 to {cell.hour + 1:02}:00, average"
-        f" {figures.format_average(cell.average_players)}, median"
-        f" {figures.format_median(cell.median_players)} of"
+        f" {text.format_average(cell.average_players)}, median"
+        f" {text.format_median(cell.median_players)} of"
         f" {text.format_count(cell.sample_count, 'observation')}"
     )
 
@@ -462,7 +462,7 @@ def _format_players(cell: analysis.StepCell, query: analysis.HistoryQuery) -> Te
     if cell.players is None:
         return Text(text.NOTHING)
     is_mean = query.aggregate == "mean"
-    shown = (figures.format_average if is_mean else figures.format_median)(cell.players)
+    shown = (text.format_average if is_mean else text.format_median)(cell.players)
     # Before the figure, so that the figures of a column stay aligned.
     return Text(figures.PARTIAL + shown, "dim") if cell.is_partial else Text(shown)
 

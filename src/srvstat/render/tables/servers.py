@@ -45,7 +45,7 @@ class _ComparedRow(NamedTuple):
     observed: tuple[list[str], list[str]]
 
 
-class _Layout(NamedTuple):
+class _Widths(NamedTuple):
     """The widths of ids and figures, and the column of drawings: beside figures or below them."""
 
     widths: Sequence[int]
@@ -72,10 +72,10 @@ def _build_row(server: ComparedServer, comparison: Comparison, screen: Screen) -
     result, as_of = server.result, comparison.snapshot_as_of
     shown = (
         figures.format_current(result.currentPlayers, server.last_observed_at, as_of),
-        figures.format_average(result.averagePlayers),
-        figures.format_median(result.medianPlayers),
-        figures.format_whole(result.peakPlayers),
-        figures.format_whole(result.lowestPlayers),
+        text.format_average(result.averagePlayers),
+        text.format_median(result.medianPlayers),
+        text.format_whole(result.peakPlayers),
+        text.format_whole(result.lowestPlayers),
         figures.format_first_last(server.first_players, result.growth.players, screen.arrow),
     )
     names = ServerName(result.serverId, result.cfxId, server.hostname)
@@ -105,7 +105,7 @@ def _describe_observations(
 
 def _find_layout(
     headers: Sequence[str], rows: Sequence[_ComparedRow], screen: Screen
-) -> _Layout | None:
+) -> _Widths | None:
     """Return the first layout that fits the screen; None if no table fits."""
     cells = [row.cells for row in rows]
     longest_title = max(row.title.cell_len for row in cells)
@@ -120,14 +120,14 @@ def _find_layout(
     room = screen.width - columns - GAP - drawing
     if room >= USUAL_NAME_WIDTH:
         name_width = min(room, max(names, identifiers - columns))
-        layouts.append(_Layout(widths, name_width, name_width + columns + GAP, is_beside=True))
+        layouts.append(_Widths(widths, name_width, name_width + columns + GAP, is_beside=True))
     room = screen.width - columns
     for is_narrow in (False, True) if room >= MIN_NAME_WIDTH else ():
         observed = max(len(line) for row in rows for line in row.observed[is_narrow])
         name_width = min(room, max(names, identifiers))
         most = screen.width - drawing - GAP - observed
         drawing_at = min(max(name_width, identifiers) + GAP, most)
-        layouts.append(_Layout(widths, name_width, drawing_at, is_narrow=is_narrow))
+        layouts.append(_Widths(widths, name_width, drawing_at, is_narrow=is_narrow))
     for layout in layouts:
         room = layout.drawing_at - 2 * GAP
         if all(line.cell_len <= room for row in cells for line in row.list_names(room, screen)):
@@ -138,7 +138,7 @@ def _find_layout(
 def _build_lines(
     headers: Sequence[str],
     rows: Sequence[_ComparedRow],
-    layout: _Layout,
+    layout: _Widths,
     comparison: Comparison,
     screen: Screen,
 ) -> Iterator[Text]:

@@ -17,13 +17,15 @@ from srvstat.contract.time import parse_instant
 from srvstat.contract.windows import DAYS
 from srvstat.documents import support
 from srvstat.documents.document import GapPart
-from srvstat.render.figures import describe_silence, format_average, format_median
+from srvstat.render.figures import describe_silence
 from srvstat.render.screen import Renderers, Screen, build_fields_grid, start_table
 from srvstat.render.text import (
     NOTHING,
+    format_average,
     format_count,
     format_duration,
     format_exact_duration,
+    format_median,
     format_ordinal,
     format_time,
 )

@@ -342,7 +342,7 @@ def list_missing(given: MappingOptions, found: MappingOptions) -> dict[str, str 
     return missing
 
 
-class Draft(NamedTuple):
+class ProposedRecords(NamedTuple):
     """The number of servers in some observations, their records by id, and the rejected rows.
 
     `reason` describes the commonest reason to reject a row; it is empty if there is none.
@@ -354,7 +354,7 @@ class Draft(NamedTuple):
     reason: str
 
 
-def draft_records(inputs: Inputs, warn: Callable[[str], None]) -> Draft:
+def draft_records(inputs: Inputs, warn: Callable[[str], None]) -> ProposedRecords:
     """Return a record for each identifier in some observations, as a build without records makes.
 
     `warn` is called with one line about each source that may be cut off.
@@ -374,4 +374,4 @@ def draft_records(inputs: Inputs, warn: Callable[[str], None]) -> Draft:
         commonest = intake.rejects.list_reasons()[:1]
     records = map(roster.get_record, sorted(roster.server_keys))
     reason = refusals.describe_reasons(commonest, rejected="") if commonest else ""
-    return Draft(len(roster.server_keys), records, intake.rejects.malformed, reason)
+    return ProposedRecords(len(roster.server_keys), records, intake.rejects.malformed, reason)

@@ -16,7 +16,7 @@ from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
 from srvstat.snapshot.blocks import NOTHING, Observations
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
-from srvstat.sources.source import Batch, Block, Source, cut_value, read_batches
+from srvstat.sources.source import Batch, Source, TextBlock, cut_value, read_batches
 
 # Conflicts are found last, once the observations are sorted. Until then, the
 # temporary database stores the rejects and the text of rows.
@@ -102,7 +102,7 @@ class Rejects:
         """The number of malformed rows of all sources."""
         return self.malformed_of.total()
 
-    def keep_text(self, source: int, block: Block) -> None:
+    def keep_text(self, source: int, block: TextBlock) -> None:
         """Keep the text of a block of a source."""
         place = source * _PLACES_PER_SOURCE + block.first_line
         self._connection.execute("INSERT INTO texts VALUES (?, ?)", (place, block.text))

@@ -8,7 +8,13 @@ from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GapPart
 from srvstat.render import figures, html
 from srvstat.render.pictures import find_busiest
 from srvstat.render.tables.integrity import RULES
-from srvstat.render.text import format_count, format_hour, format_share, format_span_length
+from srvstat.render.text import (
+    format_average,
+    format_count,
+    format_hour,
+    format_share,
+    format_span_length,
+)
 
 _LEAST_CHANGE = 0.01
 """An average that changes by a smaller share of it hardly changed."""
@@ -234,6 +240,6 @@ def _describe_change(server: ServerStatistics, change: ChangePart) -> tuple[str,
         shown += [", ", html.build_number(change.percentage, text)]
     shown.append(")")
     is_small = abs(now - before) < _LEAST_CHANGE * before
-    if is_small or figures.format_average(now) == figures.format_average(before):
+    if is_small or format_average(now) == format_average(before):
         return "hardly changed", shown
     return "rose" if now > before else "fell", shown
