@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from srvstat.contract.errors import OutputError
-from srvstat.fleet.processes import WorkerError, do_jobs
+from srvstat.fleet.job import WorkerError, do_jobs
 
 Report = Callable[[int], None]
 

@@ -11,21 +11,15 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypedDict, TypeVar, Unpack, get_args
 
-from srvstat.analysis import pictures, questions
+from srvstat.analysis import pictures, questions, selection
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, parse_steps, read_history
 from srvstat.analysis.integrity import check_integrity
 from srvstat.analysis.parameters import check_choice
 from srvstat.analysis.report import build_report, check_title
-from srvstat.analysis.selection import (
-    FilterOptions,
-    MatchingServers,
-    Question,
-    build_references,
-    find_references,
-)
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
+from srvstat.contract import __version__
 from srvstat.contract.errors import (
     ApiError,
     InvalidRequestError,
@@ -37,7 +31,6 @@ from srvstat.contract.errors import (
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
 from srvstat.contract.responses import CompareResponse, ServerResponse
 from srvstat.contract.time import format_instant, parse_instant
-from srvstat.contract.version import __version__
 from srvstat.contract.windows import Range
 from srvstat.documents import analysis as documents
 from srvstat.documents.integrity import Integrity
@@ -62,7 +55,7 @@ __all__ = [
 
 _ROWS_PER_TURN = 1000
 
-_ALL_SERVERS = FilterOptions()
+_ALL_SERVERS = selection.FilterOptions()
 
 _Value = TypeVar("_Value")
 
@@ -149,9 +142,9 @@ class Snapshot:
         *,
         by: Namespace = "id",
         group: type[questions.WindowQuery] = questions.WindowQuery,
-        filters: FilterOptions = _ALL_SERVERS,
+        filters: selection.FilterOptions = _ALL_SERVERS,
         **window: Unpack[WindowArguments],
-    ) -> Iterator[Question]:
+    ) -> Iterator[selection.Question]:
         """Lock the file, and find the servers and the window of a question."""
         # Outside the lock: an iterable may use this snapshot itself, even in another thread.
         names = None if identifiers is None else _list_values("identifiers", identifiers)
@@ -160,10 +153,12 @@ class Snapshot:
         with self._use() as file:
             interval, zone = questions.choose_window(file, query), questions.find_zone(query.tz)
             if names is None:
-                yield Question(file, MatchingServers(file, filters), interval, zone)
+                yield selection.Question(
+                    file, selection.MatchingServers(file, filters), interval, zone
+                )
             else:
-                servers = find_references(file, build_references(names, by))
-                yield Question(file, servers, interval, zone)
+                servers = selection.find_references(file, selection.build_references(names, by))
+                yield selection.Question(file, servers, interval, zone)
 
     @property
     def as_of(self) -> str:
@@ -457,7 +452,7 @@ def _build_filters(
     region: str | None,
     tags: Iterable[str],
     offline: bool | None,
-) -> FilterOptions:
+) -> selection.FilterOptions:
     """Return a filter of servers.
 
     Raises UsageError, TypeError.
@@ -467,7 +462,7 @@ def _build_filters(
     if not all(isinstance(tag, str) for tag in wanted):
         raise TypeError("tags: must be a list of strings")
     words = None if text is None else [text]
-    return FilterOptions(words, game, region, wanted, offline)
+    return selection.FilterOptions(words, game, region, wanted, offline)
 
 
 def _build_figures(

@@ -9,13 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from srvstat.analysis.questions import (
-    Steps,
-    bound_window,
-    compute_shares,
-    divide_window,
-    parse_step,
-)
+from srvstat.analysis import questions
 from srvstat.analysis.selection import Question, build_window_part, get_name
 from srvstat.analysis.statistics import compare_averages, compare_with_earlier, find_earlier
 from srvstat.contract import stats
@@ -42,9 +36,9 @@ def compute_growth(question: Question, step: GrowthStepName | None = None) -> Gr
     Raises UsageError for too many steps, SnapshotError.
     """
     if step is None:
-        step = choose_growth_step(bound_window(question))
-    days = divide_window(question, parse_step("day"))
-    steps = days if step == "day" else divide_window(question, parse_step(step))
+        step = choose_growth_step(questions.bound_window(question))
+    days = questions.divide_window(question, questions.parse_step("day"))
+    steps = days if step == "day" else questions.divide_window(question, questions.parse_step(step))
     earlier = find_earlier(question.snapshot, question.window)
     return GrowthDocument(
         **question.describe(),
@@ -63,7 +57,7 @@ def choose_growth_step(window: Window) -> GrowthStepName:
 
 
 def _iter_servers(
-    question: Question, days: Steps, steps: Steps, earlier: Window | None
+    question: Question, days: questions.Steps, steps: questions.Steps, earlier: Window | None
 ) -> Iterator[ServerGrowth]:
     snapshot, servers, window, _ = question
     for server in servers:
@@ -92,7 +86,7 @@ class _StepTotals(NamedTuple):
     The first and the last count of a step without observations have no meaning.
     """
 
-    steps: Steps
+    steps: questions.Steps
     counts: Numbers
     sums: Exact
     firsts: Numbers
@@ -101,7 +95,7 @@ class _StepTotals(NamedTuple):
 
 
 def _add_up(
-    snapshot: Snapshot, server: ServerRow, figures: WindowFigures, steps: Steps
+    snapshot: Snapshot, server: ServerRow, figures: WindowFigures, steps: questions.Steps
 ) -> _StepTotals:
     instants, players = figures.observations
     positions = steps.locate(instants)
@@ -112,7 +106,7 @@ def _add_up(
         sum_groups(players, positions),
         padded[positions[:-1]],
         padded[positions[1:] - 1],
-        compute_shares(snapshot, server, figures, steps),
+        questions.compute_shares(snapshot, server, figures, steps),
     )
 
 

@@ -9,8 +9,8 @@ from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, 
 from srvstat.analysis.questions import WindowQuery
 from srvstat.analysis.selection import Question
 from srvstat.analysis.statistics import FigureOptions, compute_stats
+from srvstat.contract import __version__
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.version import __version__
 from srvstat.documents.analysis import Report
 from srvstat.documents.document import remove_color_codes
 from srvstat.snapshot.rows import ServerRow

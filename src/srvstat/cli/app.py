@@ -15,9 +15,8 @@ from typer.main import get_command
 from srvstat.cli.options import flatten, join_bash_words, replace_completion_options
 from srvstat.cli.output import Outcome, ReaderGoneError, report, write
 from srvstat.cli.process import get_interruption_code
-from srvstat.contract import CONTRACT_VERSION
+from srvstat.contract import CONTRACT_VERSION, __version__
 from srvstat.contract.errors import ParameterError, SrvstatError, UsageError
-from srvstat.contract.version import __version__
 from srvstat.snapshot.rows import FORMAT_VERSION
 
 

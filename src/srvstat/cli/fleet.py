@@ -15,7 +15,7 @@ from srvstat.contract.errors import MissingLibraryError, ParameterError, UsageEr
 from srvstat.contract.requests import parse_range
 from srvstat.contract.windows import DEFAULT_RANGE
 from srvstat.files.writing import check_destination, check_name
-from srvstat.fleet.results import RESULT_EXTENSIONS, find_extension
+from srvstat.fleet.job import RESULT_EXTENSIONS, find_extension
 from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summary
 from srvstat.snapshot.rows import MAX_SHARDS
 from srvstat.snapshot.write.build import check_is_no_source

@@ -19,13 +19,8 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from srvstat.analysis.parameters import Completion, Parameter, Without
 from srvstat.cli.output import Form, Outcome, report, show_error
-from srvstat.contract.errors import (
-    ApiError,
-    ParameterError,
-    SnapshotError,
-    SrvstatError,
-    UsageError,
-)
+from srvstat.contract import errors
+from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.contract.time import YEAR_2001, InstantError, parse_instant
 from srvstat.contract.windows import DEFAULT_RANGE, Range
@@ -78,14 +73,14 @@ def flatten(command: Callable[..., Outcome], variables: str = "") -> Callable[..
             values[name] = group(**{field: values.pop(field) for field in names})
         try:
             return command(**values)
-        except ApiError as error:
+        except errors.ApiError as error:
             return _show_error(error, values)
 
     run.__signature__ = Signature(taken)  # type: ignore[attr-defined] # Typer reads it
     return run
 
 
-def _show_error(error: ApiError, values: Mapping[str, Any]) -> Outcome:
+def _show_error(error: errors.ApiError, values: Mapping[str, Any]) -> Outcome:
     """Return the outcome of a command with these arguments that raised an error of the API."""
     # Only an error pays for this import.
     from srvstat.cli.hints import find_hint  # noqa: PLC0415
@@ -140,7 +135,7 @@ def _build_completion(completes: Sequence[str] | Completion) -> Callable[..., li
         if isinstance(completes, str):
             try:
                 values = _COMPLETIONS[completes](ctx, incomplete)
-            except SrvstatError:
+            except errors.SrvstatError:
                 return []
         return [value for value in values if value.startswith(incomplete)]
 
@@ -256,7 +251,7 @@ class PlanOptions:
         if self.plan is None and self.access is None:
             return None
         if self.plan is None or self.access is None:
-            raise ParameterError("{plan} NAME and {access} FILE must be used together")
+            raise errors.ParameterError("{plan} NAME and {access} FILE must be used together")
         # Importing the reader of access files takes 9 ms.
         from srvstat.operations.access import read_access  # noqa: PLC0415
 
@@ -314,7 +309,7 @@ def choose_snapshot(path: str | None, option: str | None) -> str:
     Raises UsageError if both are given, SnapshotError.
     """
     if path is not None and option is not None:
-        raise UsageError("PATH and --snapshot can't be combined")
+        raise errors.UsageError("PATH and --snapshot can't be combined")
     return find_snapshot(option if path is None else path)
 
 
@@ -328,7 +323,7 @@ def parse_instant_option(option: str, text: str | None) -> int | None:
     try:
         instant = parse_instant(text)
     except InstantError as error:
-        raise UsageError(f"{option}: {error}") from None
+        raise errors.UsageError(f"{option}: {error}") from None
     if text.isdecimal() and instant < YEAR_2001:
         report(
             f"warning: {option} {text}: read as milliseconds, {format_time(instant)};"
@@ -363,7 +358,7 @@ def check_ending(path: str | None, *endings: str) -> None:
     ending = os.path.splitext(path or "")[1].lower()
     if ending in _KNOWN_ENDINGS.difference(endings):
         remedy = f"end the name in {' or '.join(endings)}" if endings else "name a folder"
-        raise UsageError(f"{path}: {ending} is another format; {remedy}")
+        raise errors.UsageError(f"{path}: {ending} is another format; {remedy}")
 
 
 _VARIABLE = "_SRVSTAT_COMPLETE"
@@ -405,7 +400,7 @@ def replace_completion_options(arguments: list[str]) -> list[str]:
         case ["--show-completion", _, *_]:
             return ["completion", *arguments[1:]]
         case ["--install-completion", shell, *_]:
-            raise UsageError(
+            raise errors.UsageError(
                 "--install-completion: takes no shell, and installs for the current one;"
                 f" `srvstat completion {shell}` prints the script to install"
             )
@@ -423,7 +418,9 @@ def join_bash_words() -> str:
         return ""
     position, text = os.environ.get("COMP_CWORD", ""), os.environ.get("COMP_WORDS")
     if text is None or not re.fullmatch("[0-9]{1,9}", position):
-        raise UsageError(f"{_VARIABLE}: needs COMP_WORDS and COMP_CWORD, a number; bash sets them")
+        raise errors.UsageError(
+            f"{_VARIABLE}: needs COMP_WORDS and COMP_CWORD, a number; bash sets them"
+        )
     words = text.split("\n")[: int(position) + 1]
     joined, is_joined = words[:1], False
     for before, word in pairwise(words):

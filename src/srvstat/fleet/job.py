@@ -1,15 +1,28 @@
-"""Run a job: find the servers of a fleet, compute their results, and write what was asked for."""
+"""Run a job: find the servers of a fleet, compute their results, and write them."""
 
 import os
 import shutil
+import signal
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
+from multiprocessing import (
+    active_children,
+    get_context,
+    parent_process,
+    popen_spawn_posix,  # noqa: F401 - a later import could swallow an interruption
+    synchronize,  # noqa: F401 - likewise
+)
+from multiprocessing.connection import Connection
 from operator import attrgetter
-from typing import NamedTuple
+from threading import Thread
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from srvstat.contract.errors import EngineError, UsageError
 from srvstat.contract.responses import ServerResult, build_result
@@ -19,8 +32,6 @@ from srvstat.documents.snapshot import FleetSummary, Manifest, ManifestShard, se
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.writing import atomic_folder, atomic_write, write_file
 from srvstat.fleet.engine import Engine, Identified, Job, Progress, Resolved, Servers, open_engine
-from srvstat.fleet.processes import WorkerError, count_cores, do_jobs
-from srvstat.fleet.results import find_extension, write_results
 from srvstat.fleet.rows import Conflicts, Rejected, format_place
 from srvstat.snapshot.rows import (
     MANIFEST,
@@ -37,6 +48,216 @@ from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
 from srvstat.sources.servers import ServerRecord, count_completed
 from srvstat.sources.source import Source, check_sources, list_stored_names
 from srvstat.sources.values import is_utf8
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+RESULT_EXTENSIONS = (".ndjson", ".jsonl", ".parquet")
+
+_ROWS_PER_GROUP = 50_000
+"""The results in memory while a Parquet file is written."""
+
+
+def find_extension(path: str) -> str:
+    """Return the extension of a file of results, in lower case.
+
+    Raises UsageError for the extension of another format.
+    """
+    extension = os.path.splitext(path)[1].lower()
+    if extension not in RESULT_EXTENSIONS:
+        raise UsageError(
+            f"-o {path}: unknown format; end the name in {', '.join(RESULT_EXTENSIONS)}"
+        )
+    return extension
+
+
+def write_results(path: str, results: Iterable[ServerResult], extension: str) -> None:
+    """Write results to a file in the format of an extension, one of RESULT_EXTENSIONS.
+
+    A line of NDJSON has the bytes of the result in an answer of `compare`.
+
+    Raises OSError.
+    """
+    if extension == ".parquet":
+        _write_parquet(path, results)
+        return
+    with open(path, "wb") as file:
+        file.writelines(f"{result.encode_once()}\n".encode() for result in results)
+
+
+def build_schema() -> "pa.Schema":
+    """Return the columns of a Parquet file of results."""
+    import pyarrow as pa  # noqa: PLC0415 - see _write_parquet
+
+    return pa.schema(
+        [
+            pa.field("serverId", pa.string(), nullable=False),
+            pa.field("cfxId", pa.string(), nullable=False),
+            pa.field("range", pa.string(), nullable=False),
+            pa.field("currentPlayers", pa.int64(), nullable=False),
+            ("averagePlayers", pa.float64()),
+            ("medianPlayers", pa.float64()),
+            ("peakPlayers", pa.int64()),
+            ("lowestPlayers", pa.int64()),
+            ("growthPlayers", pa.int64()),
+            ("growthPercentage", pa.float64()),
+            ("uptime", pa.float64()),
+            pa.field("sampleCount", pa.int64(), nullable=False),
+        ]
+    )
+
+
+def _write_parquet(path: str, results: Iterable[ServerResult]) -> None:
+    # The command checks the name of the file without the libraries of the extra `bulk`.
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
+
+    schema, rows = build_schema(), map(_build_row, results)
+    with open(path, "wb") as file, ParquetWriter(file, schema, compression="zstd") as writer:
+        while group := list(islice(rows, _ROWS_PER_GROUP)):
+            writer.write_batch(pa.RecordBatch.from_pylist(group, schema))
+
+
+def _build_row(result: ServerResult) -> dict[str, Any]:
+    growth = result.growth
+    return {
+        **result.model_dump(exclude={"growth"}),
+        "growthPlayers": growth.players,
+        "growthPercentage": growth.percentage,
+    }
+
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+Report = Callable[[int], None]
+"""Called with the number of rows just processed."""
+
+_SECONDS_PER_REPORT = 0.1
+_SECONDS_TO_END = 5
+
+_reports: ContextVar[Connection] = ContextVar("_reports")
+
+
+class WorkerError(Exception):
+    """A process could not be started, or ended in the middle of a job; the text says why."""
+
+
+def do_jobs(
+    function: Callable[[_Item, Report], _Result],
+    items: Iterable[_Item],
+    *,
+    processes: int,
+    report: Report,
+) -> Iterator[tuple[_Item, _Result]]:
+    """Yield each item with the result of a function, in the order in which they are done.
+
+    The processes must be able to import the function, and pickle to copy items, results and errors.
+    They are killed when the iterator ends or is closed.
+
+    Raises the errors of the function, and WorkerError.
+    """
+    rest = iter(items)
+    jobs: dict[Future[_Result], _Item] = {}
+    children: set[Any] = set()
+    try:
+        with _open_pool(processes) as (pool, reports):
+            while True:
+                for item in islice(rest, processes - len(jobs)):
+                    jobs[_submit(pool, function, item)] = item
+                if not jobs:
+                    return
+                # `active_children()` would lack one that has just been killed.
+                children.update([*pool._processes.values()])  # noqa: SLF001
+                done, _ = wait(jobs, _SECONDS_PER_REPORT, FIRST_COMPLETED)
+                while reports.poll():
+                    report(reports.recv())
+                for future in done:
+                    yield jobs.pop(future), future.result()
+    except BrokenProcessPool:
+        for child in children:
+            child.join(_SECONDS_TO_END)
+        # The pool ends the other processes by SIGTERM.
+        codes = (child.exitcode or -signal.SIGTERM for child in children)
+        code = max(codes, default=1)  # without a child, it ended at once
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        raise WorkerError(f"a process ended {how}") from None
+
+
+@contextmanager
+def _open_pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, Connection]]:
+    """Yield a pool of processes, and their reports; all are killed at the end of the block.
+
+    Raises WorkerError.
+    """
+    # A fork would copy locks that threads of pyarrow may hold.
+    context = get_context("spawn")
+    with _convert_start_errors():
+        # The processes write their small reports to one pipe, which needs no lock.
+        reports, writing = context.Pipe(duplex=False)
+        pool = ProcessPoolExecutor(processes, context, _prepare_process, (writing,))
+    try:
+        yield pool, reports
+    finally:
+        for child in active_children():
+            child.kill()
+        ending = Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, daemon=True)
+        queue = pool._call_queue  # type: ignore[attr-defined] # noqa: SLF001 - see below
+        ending.start()
+        ending.join(_SECONDS_TO_END)
+        if ending.is_alive():  # pragma: no cover - before Python 3.11.8 and 3.12.2
+            # The pool waits to send a job to a killed process, until nothing can read it.
+            queue._reader.close()  # noqa: SLF001
+
+
+def _submit(
+    pool: ProcessPoolExecutor, function: Callable[[_Item, Report], _Result], item: _Item
+) -> Future[_Result]:
+    """Submit a job, for which the pool may start a process.
+
+    Raises BrokenProcessPool, WorkerError.
+    """
+    # This process alone decides what an interruption from the terminal means.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
+    try:
+        with _convert_start_errors():
+            return pool.submit(_do_job, function, item)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+@contextmanager
+def _convert_start_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WorkerError(f"a process can't be started: {error.strerror}") from None
+
+
+def _prepare_process(reports: Connection) -> None:  # pragma: no cover - runs in another process
+    _reports.set(reports)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:  # pragma: no cover - runs in another process
+    if parent := parent_process():
+        parent.join()
+    os._exit(1)
+
+
+def _do_job(
+    function: Callable[[Any, Report], _Result], item: object
+) -> _Result:  # pragma: no cover - runs in another process
+    return function(item, _reports.get().send)
+
+
+def count_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # pragma: no cover - not on Linux
+
 
 _BYTES_PER_PROCESS = 512 << 20
 """The memory of a process that builds shards: it takes 260 MiB for servers of 20,000 rows."""

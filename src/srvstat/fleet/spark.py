@@ -42,7 +42,7 @@ from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import is_url
 from srvstat.files.writing import atomic_write, check_destination
-from srvstat.fleet.results import build_schema, find_extension, write_results
+from srvstat.fleet.job import build_schema, find_extension, write_results
 from srvstat.snapshot.write.intake import AFTER_AS_OF, RejectLimit
 from srvstat.snapshot.write.refusals import SourceRows
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster

@@ -7,13 +7,7 @@ from zoneinfo import ZoneInfo
 from rich.text import Text
 
 from srvstat.contract.windows import DAY_MS
-from srvstat.documents.analysis import (
-    GrowthStepPart,
-    ServerGrowth,
-    ServerPeakHours,
-    ServerStatistics,
-    StepCell,
-)
+from srvstat.documents import analysis
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, WindowPart, is_silent
 from srvstat.render import text
 from srvstat.render.screen import Screen
@@ -48,7 +42,7 @@ def describe_silence(last_observed_at: int | None, as_of: int) -> str:
 
 # The first and the last count, changes and trends.
 
-Servers = Sequence[ServerStatistics | ServerGrowth]
+Servers = Sequence[analysis.ServerStatistics | analysis.ServerGrowth]
 """The servers of a table that has changes."""
 
 _LEAST_COUNT_BASE = 10
@@ -210,7 +204,7 @@ class TrendLine(NamedTuple):
         return self.base + self.slope * (at - self.start)
 
 
-def find_trend_line(server: ServerGrowth) -> TrendLine | None:
+def find_trend_line(server: analysis.ServerGrowth) -> TrendLine | None:
     """Return the line with the slope of the trend that has half of the whole steps above it.
 
     It lasts from the middle of the first whole step to the middle of the last one. None without a
@@ -272,18 +266,21 @@ def describe_partial(step: str) -> tuple[str, str]:
     return PARTIAL, f"part of {describe_step(step)}: less than 90% of it was observed"
 
 
-def describe_shortage(server: ServerPeakHours) -> str:
+def describe_shortage(server: analysis.ServerPeakHours) -> str:
     """Say why a server has no averages."""
     observations = text.format_count(server.sample_count, "observation")
     return f"{observations}, fewer than 4 in each hour of the week"
 
 
-def list_growth_cells(steps: Iterable[GrowthStepPart]) -> list[StepCell]:
+def list_growth_cells(steps: Iterable[analysis.GrowthStepPart]) -> list[analysis.StepCell]:
     """Return the averages of the steps of a growth as cells."""
-    return [StepCell(one.sample_count, 1, one.average_players, one.observed_share) for one in steps]
+    return [
+        analysis.StepCell(one.sample_count, 1, one.average_players, one.observed_share)
+        for one in steps
+    ]
 
 
-def join_cells(cells: Sequence[StepCell], length: int) -> list[StepCell]:
+def join_cells(cells: Sequence[analysis.StepCell], length: int) -> list[analysis.StepCell]:
     """Return the average of each `length` cells, and the share of them that was observed."""
     joined = []
     for start in range(0, len(cells), length):
@@ -291,16 +288,16 @@ def join_cells(cells: Sequence[StepCell], length: int) -> list[StepCell]:
         count = sum(cell.observations for cell in group if cell.players is not None)
         total = sum(cell.observations * (cell.players or 0) for cell in group)
         share = sum(cell.observed_share for cell in group) / len(group)
-        joined.append(StepCell(count, 1, total / count if count else None, share))
+        joined.append(analysis.StepCell(count, 1, total / count if count else None, share))
     return joined
 
 
-def list_whole(cells: Iterable[StepCell]) -> list[float]:
+def list_whole(cells: Iterable[analysis.StepCell]) -> list[float]:
     """Return the values of whole steps."""
     return [cell.players for cell in cells if cell.players is not None and not cell.is_partial]
 
 
-def find_highest(cells: Sequence[StepCell]) -> float | None:
+def find_highest(cells: Sequence[analysis.StepCell]) -> float | None:
     """Return the highest value of whole steps; where no step is whole, of partial ones."""
     known = list_whole(cells) or [cell.players for cell in cells if cell.players is not None]
     return max(known, default=None)
@@ -313,7 +310,7 @@ def find_level(average: float, lowest: float, highest: float, count: int) -> int
     return min(int((average - lowest) / (highest - lowest) * count), count - 1)
 
 
-def draw_averages(cells: Sequence[StepCell], screen: Screen) -> str:
+def draw_averages(cells: Sequence[analysis.StepCell], screen: Screen) -> str:
     """Draw averages as bars from 0 to the highest one; a blank means no observation.
 
     The scale ends at the highest average, not at the peak: beside a single observation, the
@@ -339,7 +336,7 @@ def _get_partial_mark(screen: Screen) -> str:
 
 
 def describe_drawings(
-    drawn: Iterable[tuple[str, Sequence[StepCell]]], step: str, screen: Screen
+    drawn: Iterable[tuple[str, Sequence[analysis.StepCell]]], step: str, screen: Screen
 ) -> tuple[str, str | None]:
     """Return what the marks of drawings mean, and their scales; None without an average.
 

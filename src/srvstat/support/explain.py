@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from srvstat.contract import wire
+from srvstat.contract import __version__, wire
 from srvstat.contract.arrays import dot_exactly, find_ranks
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import Response
 from srvstat.contract.stats import Statistics, compute_statistics, find_middle_ranks
 from srvstat.contract.time import LATEST
-from srvstat.contract.version import __version__
 from srvstat.contract.windows import BEFORE_ALL, Range, Window, find_window
 from srvstat.documents.document import GapPart, WindowPart
 from srvstat.documents.support import (

@@ -11,13 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from srvstat.contract.stats import (
-    Growth,
-    Statistics,
-    compute_growth,
-    compute_statistics,
-    find_middle_ranks,
-)
+from srvstat.contract import stats
 from srvstat.contract.windows import Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot import rows
@@ -44,7 +38,7 @@ def compute_window_totals(
 
 def compute_window_statistics(
     snapshot: Snapshot, servers: Sequence[rows.ServerRow], window: Window
-) -> list[Statistics]:
+) -> list[stats.Statistics]:
     """Return the statistics of each server in a window.
 
     One statement for each file reads at most two blocks of each server.
@@ -52,7 +46,7 @@ def compute_window_statistics(
     Raises SnapshotError.
     """
     compute = partial(_compute_statistics, window=window)
-    return _compute(snapshot, servers, window, compute, nothing=compute_statistics(()))
+    return _compute(snapshot, servers, window, compute, nothing=stats.compute_statistics(()))
 
 
 class _Edge(NamedTuple):
@@ -107,7 +101,7 @@ class _Span(NamedTuple):
     total: int
     """The sum of their players."""
 
-    def compute_growth(self) -> Growth:
+    def compute_growth(self) -> stats.Growth:
         """Return the growth from the first observation, of at least two, to the last."""
         first, end = self.start.players[self.start.position], self.end
         if end is None:
@@ -116,7 +110,7 @@ class _Span(NamedTuple):
             last = end.players[end.position - 1] if end.position else end.block.players_before
         if last is None:
             raise rows.ForgedRowError("no last observation")
-        return compute_growth(first, last)
+        return stats.compute_growth(first, last)
 
     def find_peaks(self) -> tuple[int, int]:
         """Return the most players in the blocks between the edges, and those at the edges, too."""
@@ -186,15 +180,15 @@ def _find_spans(
     return spans
 
 
-def _compute_statistics(file: SnapshotFile, span: _Span, window: Window) -> Statistics:
+def _compute_statistics(file: SnapshotFile, span: _Span, window: Window) -> stats.Statistics:
     start, end = span.start, span.end
     players = start.players[start.position : end.position if end else None]
     if len(players) == span.size:  # the window is in one block
-        return compute_statistics(players)
+        return stats.compute_statistics(players)
     lowest, median, peak = _rank(file, span, window)
     mean = span.total / span.size
-    growth = span.compute_growth() if span.size > 1 else Growth(None, None)
-    return Statistics(span.size, mean, median, peak, lowest, growth)
+    growth = span.compute_growth() if span.size > 1 else stats.Growth(None, None)
+    return stats.Statistics(span.size, mean, median, peak, lowest, growth)
 
 
 _Counts = tuple[Sequence[int], Sequence[int], Sequence[int], int]
@@ -245,7 +239,7 @@ def _rank(file: SnapshotFile, span: _Span, window: Window) -> tuple[int, float, 
         """Return the number of players with a rank, which is from `low` to `high`."""
         return bisect_right(range(high), rank, low, key=count_up_to)
 
-    lower_rank, upper_rank = find_middle_ranks(count)
+    lower_rank, upper_rank = stats.find_middle_ranks(count)
     least_peak, greatest_peak = span.find_peaks()
     top = min(greatest_peak, rows.COUNTED - 1)
     is_counted = greatest_peak < rows.COUNTED
