@@ -486,6 +486,15 @@ def test_a_draft_of_servers_has_a_record_per_identifier(cli: Cli) -> None:
     ) in ran.stderr
 
 
+def test_a_draft_of_servers_warns_of_a_source_without_a_last_newline(cli: Cli) -> None:
+    Path("week.csv").write_bytes(csv([("a", 5, 5)]).removesuffix(b"\n"))
+
+    ran = cli(*DRAFT, "--observations", "week.csv")
+
+    assert ran.exit_code == 0
+    assert "warning: week.csv, line 2: the last line has no newline" in ran.stderr
+
+
 def test_a_build_with_a_draft_equals_one_without_records(cli: Cli) -> None:
     rows = [("MAIN_LOBBY", 5, 5), ("play.example.net:30120", 6, 5), ("lobby", 7, 5)]
     Path("week.csv").write_bytes(csv(rows))
