@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -18,24 +19,6 @@ from srvstat.snapshot.blocks import NOTHING, Observations
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
 from srvstat.sources.source import Batch, Source, TextBlock, cut_value, read_batches
 
-# Conflicts are found last, once the observations are sorted. Until then, the
-# temporary database stores the rejects and the text of rows.
-_REJECTS_SCHEMA = """
-    CREATE TEMP TABLE rejects (
-        place       INTEGER NOT NULL, -- rows of several servers may have one place
-        reason      TEXT NOT NULL,
-        text        TEXT NOT NULL,
-        has_kept    INTEGER NOT NULL, -- 1: the block of the row may have been kept, with its text
-        is_conflict INTEGER NOT NULL,
-        value       TEXT, -- the malformed value, cut
-        column_name TEXT,
-        lost        INTEGER NOT NULL -- the number of rows
-    );
-    CREATE TEMP TABLE texts (
-        place INTEGER PRIMARY KEY, -- of the first line
-        lines TEXT NOT NULL
-    );
-"""
 _PLACES_PER_SOURCE = 1 << 40
 
 _LIMIT = re.compile(
@@ -86,11 +69,12 @@ class Rejects:
     """Collects the rejected rows of all sources of a build.
 
     A place in the build combines the number of a source, in reading order, with a place in that
-    source. May raise sqlite3.Error, for example when temporary space runs out.
+    source. Staging has created the tables.
+
+    May raise sqlite3.Error, for example when temporary space runs out.
     """
 
     def __init__(self, connection: sqlite3.Connection, sources: Sequence[Source]) -> None:
-        connection.executescript(_REJECTS_SCHEMA)
         self._connection = connection
         self._sources = sources
         self._block = 0, [""]  # the place of the first line of a block, and its lines
@@ -210,20 +194,6 @@ class Rejects:
 MAX_IN_MEMORY = 1_000_000
 """Number of observations after which those in memory move to disk; each takes 32 bytes."""
 
-# The temporary database ends with its connection, so it needs no journal.
-_STAGING_SCHEMA = """
-    PRAGMA temp.journal_mode = OFF;
-    CREATE TEMP TABLE runs (
-        run      INTEGER PRIMARY KEY, -- the server times _RUNS_PER_SERVER, plus the run
-        count    INTEGER NOT NULL,
-        first_at INTEGER NOT NULL,
-        instant  INTEGER NOT NULL, -- subtracted from all instants
-        place    INTEGER NOT NULL, -- subtracted from all places
-        instants BLOB NOT NULL,
-        players  BLOB NOT NULL,
-        places   BLOB NOT NULL
-    );
-"""
 _RUNS_PER_SERVER = 10_000_000
 
 
@@ -250,7 +220,7 @@ class Staging:
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        connection.executescript(_STAGING_SCHEMA)
+        connection.executescript(Path(__file__).with_name("staging.sql").read_text("utf-8"))
         self._connection = connection
         self._in_memory: list[Numbers] = []
         self._count = 0

@@ -1,0 +1,33 @@
+-- The tables of a build in its temporary database, which ends with its connection and so needs no
+-- journal.
+PRAGMA temp.journal_mode = OFF;
+
+-- The observations of a server among those that were moved to the disk at a time.
+CREATE TEMP TABLE runs (
+    run      INTEGER PRIMARY KEY, -- the server times _RUNS_PER_SERVER, plus the run
+    count    INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    instant  INTEGER NOT NULL, -- subtracted from all instants
+    place    INTEGER NOT NULL, -- subtracted from all places
+    instants BLOB NOT NULL,
+    players  BLOB NOT NULL,
+    places   BLOB NOT NULL
+);
+
+-- Conflicts are found last, once the observations are sorted. Until then, these tables store the
+-- rejects and the text of rows.
+CREATE TEMP TABLE rejects (
+    place       INTEGER NOT NULL, -- rows of several servers may have one place
+    reason      TEXT NOT NULL,
+    text        TEXT NOT NULL,
+    has_kept    INTEGER NOT NULL, -- 1: the block of the row may have been kept, with its text
+    is_conflict INTEGER NOT NULL,
+    value       TEXT, -- the malformed value, cut
+    column_name TEXT,
+    lost        INTEGER NOT NULL -- the number of rows
+);
+
+CREATE TEMP TABLE texts (
+    place INTEGER PRIMARY KEY, -- of the first line
+    lines TEXT NOT NULL
+);
