@@ -212,8 +212,7 @@ def has_ambiguous_length(headers: Headers) -> bool:
 
     A proxy may have used the other one (RFC 9112, section 6.1).
     """
-    names = {name for name, _ in headers}
-    return b"content-length" in names and b"transfer-encoding" in names
+    return {b"content-length", b"transfer-encoding"} <= dict(headers).keys()
 
 
 def _check_size_and_framing(head: Head) -> None:
@@ -226,8 +225,7 @@ def _check_size_and_framing(head: Head) -> None:
 
 
 def _find_content_length(headers: Headers) -> bytes:
-    values = find_values(headers, b"content-length")
-    return values[0] if values else b"0"
+    return next(iter(find_values(headers, b"content-length")), b"0")
 
 
 def _decode(text: bytes, place: str) -> str:

@@ -37,8 +37,7 @@ def reject_duplicates(members: tuple[_Member, ...]) -> tuple[_Member, ...]:
 
     Raises ValueError if two are equal.
     """
-    duplicate = find_duplicate(members)
-    if duplicate is not None:
+    if duplicate := find_duplicate(members):
         first, second = duplicate
         raise ValueError(f"[{second}]: the same as [{first}]")
     return members

@@ -40,8 +40,7 @@ def _check_server_count(servers: object) -> object:
 def _reject_duplicate_references(
     servers: tuple[ServerReference, ...],
 ) -> tuple[ServerReference, ...]:
-    duplicate = models.find_duplicate(servers)
-    if duplicate is not None:
+    if duplicate := models.find_duplicate(servers):
         first, second = duplicate
         raise ValueError(f"[{second}]: the same reference as servers[{first}]")
     return servers
@@ -95,11 +94,8 @@ def build_compare_request(
     Raises InvalidRequestError.
     """
     namespace = _check_namespace(by)
-    request: dict[str, Any] = {
-        "servers": [_split_namespace(text, namespace) for text in identifiers]
-    }
-    if range is not None:
-        request["range"] = range
+    servers = [_split_namespace(text, namespace) for text in identifiers]
+    request = {"servers": servers, "range": DEFAULT_RANGE if range is None else range}
     return _validate_request(CompareRequest, request)
 
 
@@ -127,9 +123,8 @@ def parse_server_reference(identifier: str, by: str | None = None) -> ServerRefe
 
     Raises InvalidRequestError.
     """
-    return _validate_request(
-        ServerReference, {"identifier": identifier, "by": _check_namespace(by)}
-    )
+    reference = {"identifier": identifier, "by": _check_namespace(by)}
+    return _validate_request(ServerReference, reference)
 
 
 def _check_namespace(by: str | None) -> str:

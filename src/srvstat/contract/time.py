@@ -1,6 +1,7 @@
 """Parse and format instants, and find time zones (D4, D18)."""
 
 import re
+from contextlib import suppress
 from datetime import date
 from functools import lru_cache
 from zoneinfo import ZoneInfo
@@ -110,12 +111,10 @@ def load_zone(name: str) -> ZoneInfo:
 
     Raises ValueError, whose message quotes the name and gives the remedy.
     """
-    try:
-        zone = None if name in _OF_MACHINES else ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # the last two for names such as /etc and Europe
-        zone = None
-    if zone is None:
-        raise ValueError(
-            f"no time zone {wire.quote_value(name)}; use UTC or a name such as Europe/Berlin"
-        )
-    return zone
+    # ValueError and OSError for names such as /etc and Europe.
+    with suppress(KeyError, ValueError, OSError):
+        if name not in _OF_MACHINES:
+            return ZoneInfo(name)
+    raise ValueError(
+        f"no time zone {wire.quote_value(name)}; use UTC or a name such as Europe/Berlin"
+    )

@@ -87,8 +87,7 @@ class KeyFilter(NamedTuple):
                 found = list(_find_known(escape.sub(_decode_escape, text), own_keys))
                 starts = _list_starts(text, escape) if found else ()
                 yield from ((starts[start], starts[end]) for start, end in found)
-        pieces = {text}.union(*(pattern.findall(text) for pattern in _PIECES))
-        for piece in pieces:
+        for piece in {text}.union(*(pattern.findall(text) for pattern in _PIECES)):
             if len(piece) >= _SHORTEST_SECRET and self._is_registered_piece(piece):
                 yield from (match.span() for match in re.finditer(re.escape(piece), text))
 
