@@ -10,6 +10,7 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -95,9 +96,6 @@ class Service:
     Raises SourceError for the access file, SnapshotError, and what Recorder raises.
     """
 
-    drop: Callable[[Scope], None]
-    """Closes the connection of a request; the server sets it."""
-
     def __init__(self, settings: Settings, log: Log) -> None:
         self.log = log
         self.authenticator = Authenticator(settings.access, log)
@@ -118,8 +116,8 @@ class Service:
         self.cors = Cors(settings.cors) if settings.cors else None
         self.rehearsal = Rehearsal(settings.rehearsal)
         self.explains_errors = settings.explains_errors
-        self.drop = lambda _: None
-        self._is_stopping = False
+        self.drop: Callable[[Scope], None] = lambda _: None
+        """Closes the connection of a request; the server sets it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, log it, and record it."""
@@ -139,7 +137,7 @@ class Service:
             while (await receive())["type"] != "http.disconnect":
                 pass
         else:
-            if self._is_stopping:
+            if self.operational.is_stopping:
                 response.headers["connection"] = "close"
             await response(scope, receive, send)
             self._record(exchange, response)
@@ -148,7 +146,6 @@ class Service:
 
     def begin_stop(self) -> None:
         """Close connections after their next answer, send delayed answers, and be not ready."""
-        self._is_stopping = True
         self.operational.stop()
         self.rehearsal.stop()
 
@@ -322,7 +319,7 @@ class OperationalPaths:
         self._spot_check = SpotCheck()
         self._check: asyncio.Task[str | None] | None = None
         self._started_at = 0.0
-        self._is_stopping = False
+        self.is_stopping = False
         self._openapi = http.read_openapi()
 
     def has_path(self, path: bytes) -> bool:
@@ -339,21 +336,20 @@ class OperationalPaths:
             return Response(self._openapi, headers=headers, media_type=http.JSON_TYPE)
         if operation == "getReadiness" and (problem := await self._find_problem()):
             entry["reason"] = problem
-            body = UnavailableResponse().to_json()
-            return Response(body, 503, headers, http.JSON_TYPE)
+            return Response(UnavailableResponse().to_json(), 503, headers, http.JSON_TYPE)
         generation = await self._snapshot.get_generation()
         health = HealthResponse(asOf=format_instant(generation.as_of), root=generation.root)
         return Response(health.to_json(), headers=headers, media_type=http.JSON_TYPE)
 
     def stop(self) -> None:
         """Report a problem from now on, because the service stops."""
-        self._is_stopping = True
+        self.is_stopping = True
         if self._check:
             self._check.cancel()
 
     async def _find_problem(self) -> str | None:
         """Return why the service is not ready, within READY_SECONDS; None if it is."""
-        if self._is_stopping:
+        if self.is_stopping:
             return _STOPPING
         now = asyncio.get_running_loop().time()
         is_outdated = now >= self._started_at + SECONDS_BETWEEN_CHECKS
@@ -388,7 +384,11 @@ class ApiDocs:
     allows_cors = False
 
     def __init__(self) -> None:
-        self._files = _read_docs()
+        names = {_DOCS_PATH + b"/" + name.encode(): file for name, file in DOCS_ASSETS.items()}
+        names[_DOCS_PATH] = "docs.html"
+        self._files: Mapping[bytes, tuple[bytes, str]] = {}
+        with suppress(FileNotFoundError):  # then there is no page
+            self._files = {path: read_page_file(name) for path, name in names.items()}
 
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, belongs to the page."""
@@ -412,13 +412,3 @@ class ApiDocs:
             raise http.UnknownPathError("path: not a file of the page")
         content, media_type = self._files[path]
         return Response(content, headers=headers, media_type=media_type)
-
-
-def _read_docs() -> Mapping[bytes, tuple[bytes, str]]:
-    """Return the page and its files by their paths; none if some are missing."""
-    names = {_DOCS_PATH + b"/" + name.encode(): file for name, file in DOCS_ASSETS.items()}
-    names[_DOCS_PATH] = "docs.html"
-    try:
-        return {path: read_page_file(name) for path, name in names.items()}
-    except FileNotFoundError:
-        return {}

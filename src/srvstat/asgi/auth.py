@@ -70,8 +70,7 @@ class RateLimiter:
         """
         now = self._clock()
         self._forget_idle(now)
-        requests = self._requests.pop(caller, None) or deque()
-        self._requests[caller] = requests
+        requests = self._requests[caller] = self._requests.pop(caller, deque())
         while requests and requests[0] <= now - _MINUTE_NS:
             requests.popleft()
         is_accepted = len(requests) < limit

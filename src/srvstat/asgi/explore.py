@@ -151,8 +151,7 @@ class Explorer:
         """
         if self._authenticator.is_open:
             _check_host(head.headers)
-        file = self._files.get(head.path)
-        if file:
+        if file := self._files.get(head.path):
             entry["operation"] = "explore" if head.path == _PAGE_PATH else "exploreAsset"
             http.check_allowed(head.method, http.GET_METHODS)
             content, media_type = file
@@ -166,12 +165,10 @@ class Explorer:
         self._authenticator.count_request(caller, headers)
         answer = parse(head.query)
         generation = await self._snapshot.get_generation()
-
-        def ask(snapshot: Snapshot) -> bytes:
-            return answer(snapshot, caller.plan)
-
         async with enforce_deadline():
-            body = await self._snapshot.ask(generation, ask, Work.EXPLORE)
+            body = await self._snapshot.ask(
+                generation, lambda snapshot: answer(snapshot, caller.plan), Work.EXPLORE
+            )
         return Response(body, headers=headers, media_type=http.JSON_TYPE)
 
 
@@ -189,8 +186,7 @@ def _read_files(*, needs_key: bool) -> dict[bytes, tuple[bytes, str]]:
     for element in page.iter():
         path = element.get("src", element.get("href", ""))
         if path.startswith("/explore/"):
-            _, _, name = path.rpartition("/")
-            files[path.encode("ascii")] = read_page_file(name)
+            files[path.encode("ascii")] = read_page_file(path.rpartition("/")[2])
     return files
 
 

@@ -95,8 +95,7 @@ class Recorder:
         self._descriptor = _open_recording(path)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="srvstat-recorder")
         self._room = threading.Semaphore(_MAX_EXCHANGES)
-        self._lost = 0
-        self._refused = self._reported = 0
+        self._lost = self._refused = self._reported = 0
 
     def add(self, recording: Recording) -> None:
         """Add an exchange, from which keys have been removed."""

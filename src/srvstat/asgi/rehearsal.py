@@ -66,8 +66,7 @@ class Rehearsal:
             if code == b"200":
                 return  # a request that must not fail by chance
             if code in _ERRORS:
-                applied = f"code={code.decode()}"
-                entry["rehearsed"] = headers["preference-applied"] = applied
+                entry["rehearsed"] = headers["preference-applied"] = f"code={code.decode()}"
                 raise _adapt_limit(_ERRORS[code]("rehearsed by Prefer"), headers)
         if drops:
             entry["rehearsed"] = "drop"
@@ -103,8 +102,7 @@ def _adapt_limit(error: errors.ApiError, headers: dict[str, str]) -> errors.ApiE
 
 def find_preferred_code(headers: Headers) -> bytes:
     """Return the first `code` of the headers `Prefer` (RFC 7240); empty without one."""
-    for line in find_values(headers, b"prefer"):
-        for preference in line.split(b","):
-            if found := _CODE.fullmatch(preference):
-                return found[2]
+    for preference in b",".join(find_values(headers, b"prefer")).split(b","):
+        if found := _CODE.fullmatch(preference):
+            return found[2]
     return b""

@@ -150,16 +150,12 @@ class ServedSnapshot:
         # Each answer verifies what it reads. A new file is verified completely, because a service
         # that has a valid file need not switch to a damaged one.
         self._open_new = partial(_open_in_workers, path, self._workers.all, check_chain)
-        self._generation = Generation(_open_in_workers(path, self._workers.all))
-
-    @property
-    def current(self) -> Generation:
+        self.current = Generation(_open_in_workers(path, self._workers.all))
         """The generation that is in use, without a check for a new file."""
-        return self._generation
 
     def close(self) -> None:
         """Close the files of a service that does not start."""
-        _close(self._generation.files)
+        _close(self.current.files)
 
     async def get_generation(self) -> Generation:
         """Return the generation of the file at the path, or the previous one if that is rejected.
@@ -167,7 +163,7 @@ class ServedSnapshot:
         Use it before the next `await`: a replaced generation may be closed.
         """
         await self._file.refresh(self._open_new, self._switch, _SECONDS_TO_WAIT)
-        return self._generation
+        return self.current
 
     async def ask(
         self,
@@ -264,13 +260,13 @@ class ServedSnapshot:
         self._close_unused(generation)
 
     def _close_unused(self, generation: Generation) -> None:
-        if generation is not self._generation and not generation.questions:
+        if generation is not self.current and not generation.questions:
             _close(generation.files)
 
     def _switch(self, files: Mapping[Worker, Snapshot]) -> None:
-        old, self._generation = self._generation, Generation(files)
+        old, new = self.current, Generation(files)
+        self.current = new
         self._close_unused(old)
-        new = self._generation
         as_of = format_instant(new.as_of)
         self._log.add_event("new snapshot in use", asOf=as_of, root=new.root)
 
