@@ -1,6 +1,7 @@
-"""Parse requests from bodies, command lines and HTTP heads, and say why one is invalid."""
+"""Parse requests from bodies, command lines and HTTP heads; the errors of the API, and exit codes."""
 
 import json
+import pickle
 import re
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from srvstat.contract.errors import GatewayUnauthorizedError, InvalidRequestError
+from srvstat.contract.errors import (
+    ApiError,
+    GatewayUnauthorizedError,
+    InvalidRequestError,
+    ParameterError,
+    SrvstatError,
+    UsageError,
+)
 from srvstat.contract.http import (
     Head,
     Headers,
@@ -374,3 +382,32 @@ def test_the_size_of_the_head_is_checked_first() -> None:
     head = build_compare_head((b"x", b"y" * 16_384), query=b"%")
 
     assert find_head_problem(head) == "target and headers: more than 16,384 bytes"
+
+
+def find_subclasses(error: type[SrvstatError]) -> set[type[SrvstatError]]:
+    """Return the subclasses that are defined in errors.py; others only add a status or a header."""
+    found = {kind for kind in error.__subclasses__() if kind.__module__ == SrvstatError.__module__}
+    return found.union(*map(find_subclasses, found))
+
+
+@pytest.mark.parametrize("kind", ApiError.__subclasses__())
+def test_the_exit_code_is_the_first_and_last_digit_of_the_status(kind: type[ApiError]) -> None:
+    status = str(kind.http_status)
+
+    assert str(kind.exit_code) == status[0] + status[-1]
+
+
+@pytest.mark.parametrize("value", ["{", "{tz}", "x"])
+def test_an_error_of_a_parameter_survives_pickling(value: str) -> None:
+    error = ParameterError("{tz}: no time zone {value}", value=value)
+
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+
+    assert (type(copy), copy.reason) == (ParameterError, f"tz: no time zone {value}")
+    assert copy.describe("--{}".format) == f"--tz: no time zone {value}"
+
+
+def test_no_two_kinds_of_errors_share_an_exit_code() -> None:
+    kinds = find_subclasses(SrvstatError) - {ApiError} - find_subclasses(UsageError)
+
+    assert sorted(kind.exit_code for kind in kinds) == [2, 3, 4, 5, 6, 7, 40, 41, 43, 44, 49, 50]

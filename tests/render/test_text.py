@@ -1,16 +1,19 @@
-"""Foreign text, escaped and without color codes; counts, times and durations."""
+"""Foreign text, escaped and without color codes; counts, times and durations; a progress bar."""
 
 import json
+import signal
 import sys
 import unicodedata
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from rich.console import Console
 
 from conftest import AS_OF, DAY, Cli, build_in, server
 from srvstat.contract.time import LATEST, parse_instant
 from srvstat.documents.document import remove_color_codes
+from srvstat.render.progress import show_build_progress
 from srvstat.render.text import (
     escape_non_ascii,
     escape_text,
@@ -225,3 +228,31 @@ def test_answers_and_documents_keep_color_codes(snapshot: str, cli: Cli) -> None
 
     assert (answer["hostname"], answer["projectName"]) == (f"{RAW} a", "^3Harbor^7")
     assert json.dumps(found).count(RAW) == len(IDS)
+
+
+HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+
+
+@pytest.mark.parametrize("moment", ["set_live", "push_render_hook", "print"])
+def test_an_interrupted_bar_leaves_the_cursor_visible(
+    moment: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    begin = getattr(Console, moment)
+    interruptions = [SystemExit(128 + signal.SIGINT)]
+
+    def interrupt(console: Console, *arguments: object) -> object:
+        if interruptions:
+            raise interruptions.pop()
+        return begin(console, *arguments)
+
+    monkeypatch.setattr(Console, moment, interrupt)
+
+    with pytest.raises(SystemExit) as stopped, show_build_progress(None):
+        pytest.fail("no interruption")
+
+    shown = capsys.readouterr().err
+    assert stopped.value.code == 130
+    assert shown.rfind(SHOW_CURSOR) > shown.rfind(HIDE_CURSOR)
+    assert (HIDE_CURSOR in shown) == (moment != "set_live")
