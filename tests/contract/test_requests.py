@@ -1,4 +1,4 @@
-"""Parse requests from bodies, command lines and HTTP heads; the errors of the API, and exit codes."""
+"""Parse requests from bodies, command lines and HTTP heads; API errors and exit codes."""
 
 import json
 import pickle
