@@ -7,7 +7,6 @@ mapping, the delimiter is recognized, and a file may be wide.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -62,7 +61,7 @@ def read_sample(source: Source) -> Sample:
     Raises SourceError.
     """
     header = _read_header(source, "a header")
-    form = max(map(_get_form, _DELIMITERS), key=lambda each: len(each.split_header(header.text)))
+    form = max(map(_Form, _DELIMITERS), key=lambda each: len(each.split_header(header.text)))
     lines = (line.removesuffix("\r") for _, line in next(header.blocks).split_lines())
     rows = (form.split_fields(line) or () for line in lines if line)
     return Sample.from_rows(form.split_header(header.text), rows)
@@ -96,18 +95,11 @@ class _Form:
         if not self.is_complete(text):
             return None
         fields: list[str] = self._field.findall(f"{text}{self.delimiter}")
-        return [
-            field[1:-1].replace('""', '"') if field.startswith('"') else field for field in fields
-        ]
+        return [each[1:-1].replace('""', '"') if each.startswith('"') else each for each in fields]
 
     def split_header(self, text: str) -> list[str]:
         """Return the names of columns, without the spaces around them."""
         return [name.strip(" ") for name in self.split_fields(text) or ()]
-
-
-@cache
-def _get_form(delimiter: str) -> _Form:
-    return _Form(delimiter)
 
 
 class _Columns(NamedTuple):
@@ -174,7 +166,7 @@ def _check_own_header(source: Source, header: _Header) -> _Columns:
 
     Raises SourceError for another header.
     """
-    form = _get_form(",")
+    form = _Form(",")
     fields = form.split_fields(header.text)
     if fields is None or tuple(fields) != HEADER:
         found = f", not the columns {list_names(fields)}" if fields else ""
@@ -197,7 +189,7 @@ def _recognize_columns(source: Source, header: _Header) -> _Columns:
     mapping = source.mapping
     wanted = [name.strip(" ") for name in mapping.names]
     least = len(wanted) + mapping.is_wide  # a wide file without servers has no observation
-    headers = [(form, form.split_header(header.text)) for form in map(_get_form, _DELIMITERS)]
+    headers = [(form, form.split_header(header.text)) for form in map(_Form, _DELIMITERS)]
     form, names = max(headers, key=lambda each: (len({*wanted} & {*each[1]}), len(each[1])))
     if len(names) < least or not {*wanted} <= {*names}:
         raise source.build_error(header.line, describe_missing(mapping, wanted, names))
@@ -323,7 +315,7 @@ class _PlainRows:
         parse = self._parse_wide if self._mapping.is_wide else self._parse_long
         try:
             return parse(block, data)
-        except _NotPlainError:
+        except (_NotPlainError, InstantError):
             return None
 
     def _parse_wide(self, block: TextBlock, data: "_Data") -> Batch:
@@ -371,10 +363,7 @@ class _PlainRows:
             zone = self._mapping.time_zone
             if zone is None:
                 raise _NotPlainError
-            try:
-                return convert_local_times(data.parse_times(times, suffix=0), zone), False
-            except InstantError:
-                raise _NotPlainError from None
+            return convert_local_times(data.parse_times(times, suffix=0), zone), False
         values, unit = data.parse_integers(times), self._mapping.time_unit
         _require(times.widths.min() > 0)
         if unit is None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, Self, get_args
 
@@ -21,7 +22,6 @@ NO_ZONE = "has times without a time zone"
 """The reason to refuse a column of local times."""
 COLUMNS = ("id", "at", "players")
 """The fields of an observation, as the keys of --columns."""
-_ID_RULES = ("slug",)
 _FORM = 'write at=NAME or id=NAME,at=NAME,players=NAME, and a name with a comma as "NAME"'
 _COLUMN = re.compile(r'\s*(?P<key>[^=",]*)=(?:\s*"(?P<quoted>(?:[^"]|"")*)"\s*|(?P<plain>[^",]*))')
 _MAX_BYTES = 1 << 16
@@ -209,25 +209,20 @@ def _check_time_zone(value: Any) -> str:
     return value
 
 
-def _check_choice(choices: Collection[str]) -> Callable[[Any], str]:
-    """Return a function that checks a value, returns it, and raises ValueError."""
-
-    def check(value: Any) -> str:
-        if value not in choices:
-            raise ValueError(f"{wire.quote_value(value)} is not one of {', '.join(choices)}")
-        return str(value)
-
-    return check
+def _check_choice(choices: Collection[str], value: Any) -> str:
+    if value not in choices:
+        raise ValueError(f"{wire.quote_value(value)} is not one of {', '.join(choices)}")
+    return str(value)
 
 
 _CHECKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
-    "from": ("from_", _check_choice(KINDS)),
+    "from": ("from_", partial(_check_choice, KINDS)),
     "columns": ("columns", _check_columns),
     "wide": ("wide", _check_wide),
     "time-zone": ("time_zone", _check_time_zone),
-    "time-unit": ("time_unit", _check_choice(get_args(TimeUnit))),
-    "ids": ("ids", _check_choice(_ID_RULES)),
-    "game": ("game", _check_choice(GAMES)),
+    "time-unit": ("time_unit", partial(_check_choice, get_args(TimeUnit))),
+    "ids": ("ids", partial(_check_choice, ("slug",))),
+    "game": ("game", partial(_check_choice, GAMES)),
 }
 """The attribute of each option, and the function that checks its value or raises ValueError."""
 

@@ -31,14 +31,10 @@ _OPTIONS = (
 )
 
 _TYPES: dict[str, pa.DataType] = {
-    "int2": pa.int64(),
-    "int4": pa.int64(),
-    "int8": pa.int64(),
-    "float4": pa.float64(),
-    "float8": pa.float64(),
+    **dict.fromkeys(("int2", "int4", "int8"), pa.int64()),
+    **dict.fromkeys(("float4", "float8"), pa.float64()),
+    **dict.fromkeys(("timestamp", "date"), pa.timestamp("us")),
     "timestamptz": pa.timestamp("us", "UTC"),
-    "timestamp": pa.timestamp("us"),
-    "date": pa.timestamp("us"),
 }
 """How columns are read; other types are read as text."""
 
@@ -191,13 +187,11 @@ def _parse_blocks(
 
 def _read_lines(copy: psycopg.Copy) -> Iterator[bytes]:
     """Read rows of CSV; the server sends each row as a message of its own."""
-    rows: list[bytes] = []
-    size = 0
+    rows = bytearray()
     for row in copy:
-        rows.append(bytes(row))
-        size += len(row)
-        if size >= _BLOCK_BYTES:
-            yield b"".join(rows)
-            rows, size = [], 0
+        rows += row
+        if len(rows) >= _BLOCK_BYTES:
+            yield bytes(rows)
+            rows.clear()
     if rows:
-        yield b"".join(rows)
+        yield bytes(rows)

@@ -31,30 +31,21 @@ class Kind(NamedTuple):
     takes_query: bool = False
 
 
+def _describe_module(module: str, *extensions: str, **others: Any) -> Kind:
+    """Return a kind whose own module has the functions `read` and `read_sample`."""
+    path = f"srvstat.sources.{module}"
+    return Kind(extensions, f"{path}:read", sample=f"{path}:read_sample", **others)
+
+
 KINDS: dict[str, Kind] = {
-    "csv": Kind((".csv",), "srvstat.sources.csv:read", sample="srvstat.sources.csv:read_sample"),
-    "ndjson": Kind(
-        (".ndjson", ".jsonl"),
-        "srvstat.sources.json:read",
-        "srvstat.sources.servers:read_records",
-        "srvstat.sources.json:read_sample",
+    "csv": _describe_module("csv", ".csv"),
+    "ndjson": _describe_module(
+        "json", ".ndjson", ".jsonl", records="srvstat.sources.servers:read_records"
     ),
     "cfx": Kind(records="srvstat.sources.trackers:read_cfx_records"),
-    "parquet": Kind(
-        (".parquet",), "srvstat.sources.parquet:read", sample="srvstat.sources.parquet:read_sample"
-    ),
-    "duckdb": Kind(
-        (".duckdb",),
-        "srvstat.sources.duckdb:read",
-        sample="srvstat.sources.duckdb:read_sample",
-        takes_query=True,
-    ),
-    "postgresql": Kind(
-        (),
-        "srvstat.sources.postgresql:read",
-        sample="srvstat.sources.postgresql:read_sample",
-        takes_query=True,
-    ),
+    "parquet": _describe_module("parquet", ".parquet"),
+    "duckdb": _describe_module("duckdb", ".duckdb", takes_query=True),
+    "postgresql": _describe_module("postgresql", takes_query=True),
     "minetrack": Kind(
         (),
         "srvstat.sources.trackers:read_minetrack",

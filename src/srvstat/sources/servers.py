@@ -190,8 +190,7 @@ def _describe_conflict(
 
 def count_completed(records: Iterable[ServerRecord]) -> dict[str, int]:
     """Return in how many records each field was completed, for the fields with any."""
-    counts = Counter(name for record in records for name in record.completed)
-    return dict(sorted(counts.items()))
+    return dict(sorted(Counter(name for each in records for name in each.completed).items()))
 
 
 _T = TypeVar("_T")

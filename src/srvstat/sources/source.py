@@ -115,9 +115,7 @@ class Source:
     @property
     def title(self) -> str:
         """The name as valid Unicode, without secrets; other bytes are escaped."""
-        if self.is_in_memory:
-            return "query"
-        return format_title(self.name)
+        return "query" if self.is_in_memory else format_title(self.name)
 
     @property
     def stored_name(self) -> str:
