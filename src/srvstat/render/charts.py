@@ -6,6 +6,7 @@ asciichartpy import slowly, print escape sequences in labels, or have no time ax
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -122,7 +123,7 @@ def _get_width(screen: Screen) -> int:
     return _USUAL_WIDTH if screen.width == UNLIMITED else screen.width
 
 
-def choose_scale(high: float, panels: int, unit: str = "") -> Scale:
+def choose_scale(high: float | None, panels: int, unit: str = "") -> Scale:
     """Return a scale from 0 to a round number of at least `high`, for one of several panels."""
     rows = _HEIGHTS.get(panels, _LEAST_HEIGHT)
     if not high:
@@ -142,7 +143,7 @@ def _build_scale(ticks: Sequence[float], rows: int, unit: str) -> Scale:
 
 
 def _choose_frame(
-    merge: Callable[[int], Sequence[Cells]],
+    mergers: Sequence[Callable[[int], Cells]],
     screen: Screen,
     *,
     unit: str = "",
@@ -151,19 +152,18 @@ def _choose_frame(
 ) -> Frame:
     """Return the frame of the widest columns that fit, for at least one server with a value.
 
-    `merge` returns the columns of each server, with the given number of values in each. A whole
-    number of columns stands for `period` values.
+    Each of `mergers` returns the columns of a server, with the given number of values in each. A
+    whole number of columns stands for `period` values.
     """
-    count = len(merge(1)[0])
+    count = len(mergers[0](1))
     width = _get_width(screen) - _AXIS_WIDTH
     for label_width in range(_LEAST_LABEL_WIDTH, width):
         room = width - label_width
         merged = -(-count // room)
         while period % merged:
             merged += 1
-        columns = merge(merged)
-        highs = [figures.find_highest(one) or 0 for one in columns]
-        scales = [choose_scale(high, len(columns), unit) for high in highs]
+        columns = [merge(merged) for merge in mergers]
+        scales = [choose_scale(figures.find_highest(one), len(columns), unit) for one in columns]
         if max(scale.label_width for scale in scales) <= label_width:
             break
     pitch = min(room // len(columns[0]), _MAX_PITCH)
@@ -236,13 +236,11 @@ def draw_columns(cells: Cells, scale: Scale, *, ascii_only: bool) -> list[str]:
             rows = (level + full // 2) // full
             level = min(max(rows, level > 0), scale.height) * full
         levels.append(level)
+    fills = [marks[:full] + marks[-1] if cell.is_partial else marks for cell in cells]
     lines = []
     for row in reversed(range(scale.height)):
-        drawn = [marks[min(max(level - row * full, 0), full)] for level in levels]
-        for at, cell in enumerate(cells):
-            if cell.is_partial and drawn[at] == marks[full]:
-                drawn[at] = marks[-1]
-        lines.append("".join(drawn))
+        parts = [min(max(level - row * full, 0), full) for level in levels]
+        lines.append("".join(fill[part] for fill, part in zip(fills, parts, strict=True)))
     return lines
 
 
@@ -358,11 +356,7 @@ def _render_distribution(document: analysis.Distribution, screen: Screen) -> str
     """Render a histogram of the observations of each server, and below it its quartiles."""
     if not any(server.sample_count for server in document.servers):
         return _render_nothing("no observation", screen)
-    frame = _choose_frame(
-        lambda length: [_merge_bins(server, length) for server in document.servers],
-        screen,
-        unit="%",
-    )
+    frame = _choose_frame([partial(_merge_bins, one) for one in document.servers], screen, unit="%")
     panels = [
         Panel(server, _describe_quartiles(server), rows, _draw_quartiles(server, document, frame))
         for server, rows in zip(document.servers, _draw_rows(frame, screen), strict=True)
@@ -434,10 +428,9 @@ def _render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     """Render the average of each step, of several where they do not fit, and the trend."""
     if not any(one.sample_count for one in document.servers):
         return _render_nothing("no observation", screen)
-    steps = [figures.list_growth_cells(server.steps) for server in document.servers]
-    frame = _choose_frame(
-        lambda length: [figures.join_cells(cells, length) for cells in steps], screen, has_gaps=True
-    )
+    steps = (figures.list_growth_cells(server.steps) for server in document.servers)
+    mergers = [partial(figures.join_cells, cells) for cells in steps]
+    frame = _choose_frame(mergers, screen, has_gaps=True)
     trends = [
         list(_draw_trend(server, frame, scale))
         for server, scale in zip(document.servers, frame.scales, strict=True)
@@ -485,9 +478,8 @@ def _iter_step_ticks(document: analysis.GrowthDocument, frame: Frame) -> Ticks:
     if len(found) > 1 and (between >= _LEAST_STEPS_BETWEEN or is_at_starts):
         places = [(bisect_right(starts, one.at) - 1, one.label) for one in found]
     else:
-        places = [
-            (at, figures.format_step(start, zone, document.step)) for at, start in enumerate(starts)
-        ]
+        days = (figures.format_step(start, zone, document.step) for start in starts)
+        places = list(enumerate(days))
     for at, label in places:
         cell = at // frame.merged * frame.pitch
         yield cell, cell, label
@@ -515,9 +507,7 @@ def _render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
         [analysis.StepCell(one.sample_count, 1, one.average_players, 1) for one in server.cells]
         for server in document.servers
     ]
-    frame = _choose_frame(
-        lambda length: [figures.join_cells(cells, length) for cells in hours], screen, period=24
-    )
+    frame = _choose_frame([partial(figures.join_cells, one) for one in hours], screen, period=24)
     if all(map(_is_empty, frame.columns)):
         return _render_nothing("too few observations", screen)
     panels = [

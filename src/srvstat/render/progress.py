@@ -6,19 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, cast
 
+from rich import progress
 from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 from srvstat.render.text import escape_text
@@ -56,42 +46,42 @@ class _LenientStderr(io.TextIOBase):
             self._stream.flush()
 
 
-class _Completed(ProgressColumn):
+class _Completed(progress.ProgressColumn):
     """The bytes read, or the rows stored."""
 
-    def render(self, task: Task) -> Text:
+    def render(self, task: progress.Task) -> Text:
         if task.fields["unit"] == "rows":
             return Text(f"{task.completed:,.0f} rows")
         return Text(decimal(int(task.completed)))
 
 
-class _RowRate(ProgressColumn):
+class _RowRate(progress.ProgressColumn):
     """Rows per second since the start."""
 
-    def render(self, task: Task) -> Text:
+    def render(self, task: progress.Task) -> Text:
         rate = task.fields["rows"] / task.elapsed if task.elapsed else 0
         return Text(f"{rate:,.0f} rows/s")
 
 
 @contextmanager
-def _show_bars(*columns: ProgressColumn) -> Iterator[Progress]:
+def _show_bars(*columns: progress.ProgressColumn) -> Iterator[progress.Progress]:
     """Show bars with more columns while the block runs; restore the cursor in any case."""
     console = Console(file=cast("IO[str]", _LenientStderr()))
-    name = TextColumn("{task.description}", markup=False)
-    progress = Progress(name, BarColumn(), *columns, console=console, transient=True)
+    name = progress.TextColumn("{task.description}", markup=False)
+    bars = progress.Progress(name, progress.BarColumn(), *columns, console=console, transient=True)
     try:
-        progress.start()
-        yield progress
+        bars.start()
+        yield bars
     finally:
-        progress.console.show_cursor()
+        bars.console.show_cursor()
         # If its start was interrupted, Rich fails to undo steps that it has not taken.
         with suppress(IndexError):
-            progress.stop()
+            bars.stop()
 
 
-def _advance(progress: Progress, task: TaskID, count: int, rows: int) -> None:
+def _advance(bars: progress.Progress, task: progress.TaskID, count: int, rows: int) -> None:
     """Move a bar on by a count of its unit, and the rows of its rate by `rows`."""
-    progress.update(task, advance=count, rows=progress.tasks[task].fields["rows"] + rows)
+    bars.update(task, advance=count, rows=bars.tasks[task].fields["rows"] + rows)
 
 
 @contextmanager
@@ -100,12 +90,12 @@ def show_rows_progress() -> Iterator[Callable[[int, int], None]]:
 
     Yield a callback that takes the number of rows just done and the number of all rows.
     """
-    with _show_bars(_Completed(), _RowRate(), TimeRemainingColumn()) as progress:
-        task = progress.add_task("verifying", total=None, rows=0, unit="rows")
+    with _show_bars(_Completed(), _RowRate(), progress.TimeRemainingColumn()) as bars:
+        task = bars.add_task("verifying", total=None, rows=0, unit="rows")
 
         def advance(rows: int, total: int) -> None:
-            progress.update(task, total=total)
-            _advance(progress, task, rows, rows)
+            bars.update(task, total=total)
+            _advance(bars, task, rows, rows)
 
         yield advance
 
@@ -117,18 +107,18 @@ def show_build_progress(total_bytes: int | None) -> Iterator[Callable[[str, int,
     Yield a callback that takes the step, `reading` or `storing`, and the numbers of bytes and rows
     just done. Without `total_bytes`, the first bar shows no end. The bars disappear afterwards.
     """
-    with _show_bars(_Completed(), _RowRate(), TimeRemainingColumn()) as progress:
-        reading = progress.add_task("reading", total=total_bytes, rows=0, unit="bytes")
-        storing = progress.add_task("storing", visible=False, total=None, rows=0, unit="rows")
+    with _show_bars(_Completed(), _RowRate(), progress.TimeRemainingColumn()) as bars:
+        reading = bars.add_task("reading", total=total_bytes, rows=0, unit="bytes")
+        storing = bars.add_task("storing", visible=False, total=None, rows=0, unit="rows")
 
         def advance(step: str, count: int, rows: int) -> None:
             if step == "reading":
-                _advance(progress, reading, count, rows)
+                _advance(bars, reading, count, rows)
                 return
-            if progress.tasks[storing].total is None:
-                progress.stop_task(reading)
-                progress.reset(storing, visible=True, total=progress.tasks[reading].fields["rows"])
-            _advance(progress, storing, rows, rows)
+            if bars.tasks[storing].total is None:
+                bars.stop_task(reading)
+                bars.reset(storing, visible=True, total=bars.tasks[reading].fields["rows"])
+            _advance(bars, storing, rows, rows)
 
         yield advance
 
@@ -141,19 +131,21 @@ def show_step_progress() -> Iterator[Callable[[str, float, str], None]]:
     may be called in any thread. The bars disappear afterwards.
     """
     with _show_bars(
-        TaskProgressColumn(), TextColumn("{task.fields[detail]}", markup=False), TimeElapsedColumn()
-    ) as progress:
-        steps: dict[str, TaskID] = {}
+        progress.TaskProgressColumn(),
+        progress.TextColumn("{task.fields[detail]}", markup=False),
+        progress.TimeElapsedColumn(),
+    ) as bars:
+        steps: dict[str, progress.TaskID] = {}
 
         def advance(step: str, share: float, detail: str) -> None:
             detail = escape_text(detail, max_length=_MAX_DETAIL)
             if step not in steps:
                 for earlier in steps.values():
-                    progress.update(earlier, total=1, completed=1)
-                    progress.stop_task(earlier)
-                steps[step] = progress.add_task(step, total=None, detail=detail)
+                    bars.update(earlier, total=1, completed=1)
+                    bars.stop_task(earlier)
+                steps[step] = bars.add_task(step, total=None, detail=detail)
             # A bar without a total moves, so that a step that can't tell its share is seen to run.
             total = 1 if share > 0 else None
-            progress.update(steps[step], total=total, completed=share, detail=detail)
+            bars.update(steps[step], total=total, completed=share, detail=detail)
 
         yield advance

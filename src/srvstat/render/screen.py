@@ -407,9 +407,8 @@ def _build_card_figures(
 ) -> list[list[Text]]:
     """Return the lines of figures of each card, `count` figures a line, in equal widths."""
     name_widths = [max(map(len, headers[at::count])) for at in range(count)]
-    value_widths = [
-        max(len(value) for row in rows for value in row.figures[at::count]) for at in range(count)
-    ]
+    columns = [max(len(row.figures[at]) for row in rows) for at in range(len(headers))]
+    value_widths = [max(columns[at::count]) for at in range(count)]
     cards = []
     for row in rows:
         lines: list[Text] = []

@@ -167,24 +167,20 @@ def fit_text(text: str, width: float, scale: float = 1) -> str:
     shown = escape_text(text, max_length=_MAX_NAME_LENGTH)
     if measure_text(shown) * scale <= width:
         return shown
-    lengths = range(1, _MAX_NAME_LENGTH)
-    fitting = bisect_right(
-        lengths,
-        width / scale,
-        key=lambda length: measure_text(escape_text(text, max_length=length)),
-    )
+
+    def measure(length: int) -> float:
+        return measure_text(escape_text(text, max_length=length))
+
+    fitting = bisect_right(range(1, _MAX_NAME_LENGTH), width / scale, key=measure)
     return escape_text(text, max_length=max(fitting, 1))
 
 
 def name_servers(servers: Sequence[NamedServer]) -> list[str]:
     """Return the hostname of each server, with the identifier if several share the hostname."""
     hostnames = [remove_color_codes(server.hostname).strip() for server in servers]
+    shared = {hostname for hostname in hostnames if hostname and hostnames.count(hostname) > 1}
     return [
-        hostname
-        if hostname and hostnames.count(hostname) == 1
-        else f"{hostname} ({server.server_id})".lstrip()
-        if hostname
-        else server.server_id
+        f"{hostname} ({server.server_id})" if hostname in shared else hostname or server.server_id
         for hostname, server in zip(hostnames, servers, strict=True)
     ]
 
@@ -204,9 +200,8 @@ def read_palette(theme: Theme) -> dict[str, str]:
     paper is at least 3:1. With simulated color blindness, any two differ by at least 7 in the
     color space Oklab, on a scale of 100.
     """
-    light, dark = (
-        dict(_VARIABLE.findall(text)) for text in _BLOCK.findall(read_asset("palette.css"))
-    )
+    blocks = _BLOCK.findall(read_asset("palette.css"))
+    light, dark = (dict(_VARIABLE.findall(block)) for block in blocks)
     return light | dark if theme == "dark" else light
 
 
@@ -300,9 +295,7 @@ def measure_ticks(ticks: Sequence[float]) -> float:
 
 def choose_player_ticks(highest: float | None, height: float) -> list[float]:
     """Return the ticks of an axis of players, from 0, for a height in pixels."""
-    if not highest:
-        return [0, 1]
-    return choose_ticks(0, highest, max(int(height // 36), 4))
+    return choose_ticks(0, highest, max(int(height // 36), 4)) if highest else [0, 1]
 
 
 def draw_value_axis(picture: Element, box: Box, ticks: Sequence[float]) -> Scale:

@@ -14,9 +14,7 @@ from srvstat.contract.time import LATEST
 from srvstat.contract.windows import DAY_MS
 from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
-from srvstat.render import svg
-from srvstat.render.figures import describe_step
-from srvstat.render.text import format_count, format_median
+from srvstat.render import figures, svg, text
 
 _MINUTE, _WEEK = DAY_MS // 1440, 7 * DAY_MS
 _MONDAY = 4 * DAY_MS
@@ -97,7 +95,7 @@ def choose_step(timeline: Timeline, width: float) -> str:
 
 def merge_steps(timeline: Timeline, server: ServerTimeline, step: str) -> list[Point]:
     """Return the points of a server: the steps with observations, in order of time."""
-    clock = _Clock(ZoneInfo(timeline.time_zone), step)
+    clock = _Clock(ZoneInfo(timeline.time_zone), step, STEP_LENGTHS[step])
     edges = timeline.list_edges()
     start, end = get_window(timeline)
     points = []
@@ -157,24 +155,23 @@ def _merge(
     )
 
 
-class _Clock:
+class _Clock(NamedTuple):
     """Finds the steps of a calendar on the clock of a time zone."""
 
-    def __init__(self, zone: ZoneInfo, step: str) -> None:
-        self._zone = zone
-        self._step = step
-        self.length = STEP_LENGTHS[step]
+    zone: ZoneInfo
+    step: str
+    length: int
 
     def to_local(self, at: int) -> int:
         """Return the time that the clock shows at an instant, in milliseconds like it."""
         # A local time after the year 9999 can't be represented.
         moment = _EPOCH + timedelta(milliseconds=min(at, LATEST - 2 * DAY_MS))
-        offset = moment.astimezone(self._zone).utcoffset() or timedelta()
+        offset = moment.astimezone(self.zone).utcoffset() or timedelta()
         return at + offset // timedelta(milliseconds=1)
 
     def find_number(self, local: int) -> int:
         """Return the number of the step that contains a local time."""
-        if self._step == "month":
+        if self.step == "month":
             date = _EPOCH + timedelta(milliseconds=local)
             return date.year * 12 + date.month - 1
         return (local - _MONDAY) // self.length
@@ -186,11 +183,11 @@ class _Clock:
 
     def _find_start(self, number: int) -> int:
         try:
-            if self._step == "month":
+            if self.step == "month":
                 local = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
             else:
                 local = _EPOCH + timedelta(milliseconds=number * self.length + _MONDAY)
-            return (local.replace(tzinfo=self._zone) - _EPOCH) // timedelta(milliseconds=1)
+            return (local.replace(tzinfo=self.zone) - _EPOCH) // timedelta(milliseconds=1)
         except (OverflowError, ValueError):  # after the year 9999
             return LATEST
 
@@ -300,7 +297,7 @@ def draw_timeline(timeline: Timeline, size: svg.Size, zone: ZoneInfo) -> Element
 
 def _list_notes(timeline: Timeline, step: str, points: _Points, *, has_band: bool) -> Iterator[str]:
     """Yield what the lines and areas mean."""
-    yield f"players, averages of {describe_step(step)}"
+    yield f"players, averages of {figures.describe_step(step)}"
     yield f"in {timeline.time_zone}"
     if has_band:
         yield "shaded from lowest to peak"
@@ -367,7 +364,7 @@ def _describe_server(server: ServerTimeline) -> str:
     averages = zip(server.averages, server.sample_counts, strict=True)
     total = sum((average or 0) * steps for average, steps in averages)
     return (
-        f"average {format_median(total / count)}, lowest {min(lowest):,},"
-        f" peak {max(peaks):,}, {format_count(count, 'observation')},"
-        f" {format_count(len(server.gaps), 'gap')}"
+        f"average {text.format_median(total / count)}, lowest {min(lowest):,},"
+        f" peak {max(peaks):,}, {text.format_count(count, 'observation')},"
+        f" {text.format_count(len(server.gaps), 'gap')}"
     )
