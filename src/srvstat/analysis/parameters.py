@@ -58,6 +58,9 @@ def check_choice(name: str, value: str, choices: Iterable[_Choice]) -> _Choice:
     )
 
 
+IDENTIFIER = Parameter(
+    "Servers: ID, name, id:ID or cfxId:ID.", "IDENTIFIER", completes="identifier", is_argument=True
+)
 By = Annotated[
     str | None,
     Parameter(

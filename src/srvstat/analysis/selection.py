@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Annotated, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from srvstat.analysis.parameters import By, Parameter
+from srvstat.analysis.parameters import IDENTIFIER, By, Parameter
 from srvstat.contract import wire
 from srvstat.contract.errors import (
     InvalidRequestError,
@@ -92,15 +92,7 @@ class FilterOptions:
 class NamedServers:
     """The servers that a user names."""
 
-    identifiers: Annotated[
-        list[str] | None,
-        Parameter(
-            "Servers: ID, name, id:ID or cfxId:ID.",
-            "IDENTIFIER",
-            completes="identifier",
-            is_argument=True,
-        ),
-    ] = None
+    identifiers: Annotated[list[str] | None, IDENTIFIER] = None
     by: By = None
 
     def check(self) -> None:

@@ -124,9 +124,8 @@ def top(
     with options.open_chosen(snapshot) as file:
         interval = questions.choose_window(file, window)
         report_missing_data(file, interval, zone=window.tz)
-        question = selection.Question(
-            file, selection.MatchingServers(file, filters), interval, zone
-        )
+        matches = selection.MatchingServers(file, filters)
+        question = selection.Question(file, matches, interval, zone)
         found = rank_servers(question, by, limit or 0, figures)
         if not found.server_count:
             report_no_match(file, filters)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from io import BufferedReader
 from typing import TYPE_CHECKING, Annotated
 
-from srvstat.analysis.parameters import By, Parameter
+from srvstat.analysis.parameters import IDENTIFIER, By, Parameter
 from srvstat.cli import options, output
 from srvstat.cli.output import ChartForm, Form, Outcome, PlainForm, encode_line, report, show
 from srvstat.contract import requests
@@ -31,15 +31,7 @@ _RequestFile = Annotated[
 
 
 def get(
-    identifier: Annotated[
-        str,
-        Parameter(
-            "A server: ID, id:ID or cfxId:ID.",
-            "IDENTIFIER",
-            completes="identifier",
-            is_argument=True,
-        ),
-    ],
+    identifier: Annotated[str, IDENTIFIER, "A server: ID, id:ID or cfxId:ID."],
     form: PlainForm,
     *,
     by: By = None,
@@ -75,13 +67,7 @@ def compare(
     form: ChartForm,
     *,
     identifiers: Annotated[
-        list[str] | None,
-        Parameter(
-            "2 to 5 servers: ID, id:ID or cfxId:ID.",
-            "IDENTIFIER",
-            completes="identifier",
-            is_argument=True,
-        ),
+        list[str] | None, IDENTIFIER, "2 to 5 servers: ID, id:ID or cfxId:ID."
     ] = None,
     by: By = None,
     range: options.RangeOption = None,

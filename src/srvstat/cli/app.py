@@ -28,29 +28,17 @@ class Group(NamedTuple):
 
 
 COMMANDS: Mapping[str, str | Group] = {
-    "get": "answers",
-    "compare": "answers",
-    "servers": "analyzer",
-    "stats": "analyzer",
-    "top": "analyzer",
-    "growth": "analyzer",
-    "peak-hours": "analyzer",
-    "history": "analyzer",
-    "integrity": "analyzer",
-    "report": "pictures",
-    "plot": "pictures",
+    **dict.fromkeys(("get", "compare"), "answers"),
+    **dict.fromkeys(
+        ("servers", "stats", "top", "growth", "peak-hours", "history", "integrity"), "analyzer"
+    ),
+    **dict.fromkeys(("report", "plot"), "pictures"),
     "replay": "replay",
     "snapshot": Group(
         "Build, inspect, verify and compare snapshots.",
         {
-            "build": "build",
-            "update": "build",
-            "draft-servers": "build",
-            "bundle": "build",
-            "export": "build",
-            "info": "snapshot",
-            "verify": "snapshot",
-            "diff": "snapshot",
+            **dict.fromkeys(("build", "update", "draft-servers", "bundle", "export"), "build"),
+            **dict.fromkeys(("info", "verify", "diff"), "snapshot"),
         },
     ),
     "fleet": "fleet",

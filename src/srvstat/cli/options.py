@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from typer.completion import get_completion_script  # type: ignore[attr-defined] # imported there without `as`
-from typer.models import ArgumentInfo, OptionInfo
 
 from srvstat.analysis.parameters import Completion, Parameter, Without
 from srvstat.cli.output import Form, Outcome, report, show_error
@@ -112,7 +111,7 @@ def _convert(name: str, annotation: Any, default: Any, variables: str) -> Signat
     )
 
 
-def _build_info(name: str, kind: Any, parameter: Parameter) -> OptionInfo | ArgumentInfo:
+def _build_info(name: str, kind: Any, parameter: Parameter) -> Any:
     kinds = (kind, *get_args(kind))  # of `Literal[…] | None`
     choices = [each for one in kinds if get_origin(one) is Literal for each in get_args(one)]
     settings: dict[str, Any] = {
@@ -120,13 +119,11 @@ def _build_info(name: str, kind: Any, parameter: Parameter) -> OptionInfo | Argu
         "autocompletion": _build_completion(parameter.completes),
     }
     if parameter.is_argument:
-        argument: ArgumentInfo = typer.Argument(**settings)
-        return argument
+        return typer.Argument(**settings)
     if parameter.least is not None:
         settings |= {"min": parameter.least, "max": parameter.most}
     names = parameter.names or (f"--{name.replace('_', '-')}",)
-    option: OptionInfo = typer.Option(*names, **settings)
-    return option
+    return typer.Option(*names, **settings)
 
 
 def _build_completion(completes: Sequence[str] | Completion) -> Callable[..., list[str]] | None:

@@ -59,9 +59,7 @@ def report(
     check_ending(output, *((".json",) if json else (".html", ".htm")))
     check_title(title)
     target = _STDOUT_NAME if output is None else output
-
-    def compute(question: Question) -> Report:
-        return build_report(question, window, title)
+    compute = partial(build_report, query=window, title=title)
 
     def encode(document: Report, _zone: ZoneInfo) -> bytes:
         if not json:

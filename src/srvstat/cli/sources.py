@@ -287,35 +287,33 @@ def _parse_observations(name: str, options: SourceOptions, mapping: ColumnMappin
 
 def _parse_servers(options: SourceOptions) -> Source | None:
     """Return the source of server records: NDJSON unless the kind has records of its own."""
-    kind = None if options.from_ is None else registry.KINDS[options.from_]
+    name = options.from_ or "ndjson"
+    kind = registry.KINDS[name]
     if options.servers is None:
-        return _find_whole_source(options, kind)
+        return _find_whole_source(options, name) if kind.is_whole else None
     _check_name(options.servers)
-    name = "ndjson"
-    if options.from_ is not None and kind and kind.records is not None and not kind.is_whole:
-        name = options.from_
+    if kind.records is None or kind.is_whole:
+        name = "ndjson"
     registry.load_record_reader(name)
     # With --ids, an id in the servers file may have any form, as in the observations.
     return Source(options.servers, name, accepts_any_id=options.ids is not None)
 
 
-def _find_whole_source(options: SourceOptions, kind: registry.Kind | None) -> Source | None:
-    """Return the source of observations that has the records of their servers; None without one.
+def _find_whole_source(options: SourceOptions, kind: str) -> Source:
+    """Return the source of observations that has the records of their servers.
 
     Raises UsageError for several, because their records can differ, and for standard input.
     """
-    if options.from_ is None or kind is None or not kind.is_whole:
-        return None
     if not options.observations or len(options.observations) > 1:
         raise UsageError(
-            f"--servers: missing, but needed for several sources of the kind {options.from_},"
+            f"--servers: missing, but needed for several sources of the kind {kind},"
             " whose server records can differ"
         )
     (name,) = options.observations
     if name == STDIN:
         raise UsageError("standard input: can't be read twice; name a file")
-    registry.load_record_reader(options.from_)
-    return Source(name, options.from_)
+    registry.load_record_reader(kind)
+    return Source(name, kind)
 
 
 def _check_name(name: str) -> None:
