@@ -8,7 +8,6 @@ from functools import partial
 from itertools import chain, islice
 from os import PathLike, fsdecode
 from threading import RLock
-from types import TracebackType
 from typing import Any, NoReturn, Self, TypedDict, TypeVar, Unpack, get_args
 
 from srvstat.analysis import pictures, questions, selection
@@ -102,12 +101,7 @@ class Snapshot:
         with self._use():
             return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __reduce__(self) -> NoReturn:
@@ -152,13 +146,12 @@ class Snapshot:
         _check_texts(**vars(query))
         with self._use() as file:
             interval, zone = questions.choose_window(file, query), questions.find_zone(query.tz)
-            if names is None:
-                yield selection.Question(
-                    file, selection.MatchingServers(file, filters), interval, zone
-                )
-            else:
-                servers = selection.find_references(file, selection.build_references(names, by))
-                yield selection.Question(file, servers, interval, zone)
+            servers = (
+                selection.MatchingServers(file, filters)
+                if names is None
+                else selection.find_references(file, selection.build_references(names, by))
+            )
+            yield selection.Question(file, servers, interval, zone)
 
     @property
     def as_of(self) -> str:

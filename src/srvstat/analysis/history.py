@@ -61,9 +61,8 @@ def parse_steps(
         if is_given and step is None and not is_chart:
             chart = "" if is_chart is None else " or {chart}"
             raise ParameterError(f"{{{name}}}: needs {{step}}{chart}")
-    chosen = check_choice(
-        "aggregate", AGGREGATES[0] if aggregate is None else aggregate, AGGREGATES
-    )
+    named = AGGREGATES[0] if aggregate is None else aggregate
+    chosen = check_choice("aggregate", named, AGGREGATES)
     return None if step is None else questions.parse_step(step), chosen
 
 

@@ -105,13 +105,11 @@ def compute_distribution(question: Question, most_bins: int = MOST_BINS) -> docu
     Raises SnapshotError.
     """
     snapshot, servers, window, _ = question
-    lowest, peak = [], []
+    extremes: list[int] = []
     for server in servers:
         figures = compute_figures(snapshot, server, window)
-        if figures.lowest and figures.peak:
-            lowest.append(figures.lowest.players)
-            peak.append(figures.peak.players)
-    least, most = min(lowest, default=0), max(peak, default=0)
+        extremes += (each.players for each in (figures.lowest, figures.peak) if each)
+    least, most = min(extremes, default=0), max(extremes, default=0)
     width = _choose_width(least, most, most_bins)
     first = least // width * width
     edges = np.arange(first, most + width + 1, width)

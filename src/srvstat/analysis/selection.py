@@ -9,13 +9,7 @@ from typing import Annotated, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis.parameters import IDENTIFIER, By, Parameter
-from srvstat.contract import wire
-from srvstat.contract.errors import (
-    InvalidRequestError,
-    ParameterError,
-    ServerNotFoundError,
-    UsageError,
-)
+from srvstat.contract import errors, wire
 from srvstat.contract.requests import NAMESPACES, ServerReference, build_server_reference
 from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.document import ServerName, WindowPart, is_silent, remove_color_codes
@@ -98,7 +92,7 @@ class NamedServers:
     def check(self) -> None:
         """Check that a server is named. Raises UsageError."""
         if not self.identifiers:
-            raise UsageError("no server; give IDENTIFIER…")
+            raise errors.UsageError("no server; give IDENTIFIER…")
 
     def build_references(self) -> "list[Reference]":
         """Return the references of the identifiers. Raises InvalidRequestError."""
@@ -114,11 +108,13 @@ class SelectedServers(FilterOptions, NamedServers):
     def check(self) -> None:
         """Check that servers are selected in one way. Raises UsageError."""
         if not self.identifiers and not self.all:
-            raise ParameterError("give IDENTIFIER… or {all}")
+            raise errors.ParameterError("give IDENTIFIER… or {all}")
         if self.all and (self.identifiers or self.by is not None):
-            raise ParameterError("{all} can't be combined with identifiers or {by}")
+            raise errors.ParameterError("{all} can't be combined with identifiers or {by}")
         if self.identifiers and not self.is_empty:
-            raise ParameterError("filters can't be combined with identifiers; they need {all}")
+            raise errors.ParameterError(
+                "filters can't be combined with identifiers; they need {all}"
+            )
 
 
 @dataclass(frozen=True)
@@ -182,7 +178,7 @@ Reference = ServerReference | Name
 """What names a server in the questions of the analyzer."""
 
 
-class UnknownNameError(InvalidRequestError):
+class UnknownNameError(errors.InvalidRequestError):
     """A text is not the name of a server, so it must be an id, which it can't be."""
 
     def __init__(self, name: str, reason: str) -> None:
@@ -203,7 +199,7 @@ def build_references(identifiers: Iterable[str] | None, by: str | None) -> list[
 def _build_reference(text: str, by: str | None) -> Reference:
     try:
         reference = build_server_reference(text, by=by)
-    except InvalidRequestError as error:
+    except errors.InvalidRequestError as error:
         if by in {None, "id"} and can_be_name(text):
             return Name(text, None, error.reason)
         raise
@@ -294,14 +290,14 @@ def _choose_named(name: str, named: _Named) -> ServerRow | None:
     if len(servers) > 1:
         ids = ", ".join(server.id for server in servers[:_MAX_LISTED])
         more = f" and {len(servers) - _MAX_LISTED:,} more" if len(servers) > _MAX_LISTED else ""
-        raise ServerNotFoundError(
+        raise errors.ServerNotFoundError(
             f"{wire.quote_value(name)} is the name of {len(servers):,} servers; give an id:"
             f" {ids}{more}"
         )
     for server in servers:
         others = [text for text, owner in named.identifies.items() if owner != server.id]
         if others:
-            raise ServerNotFoundError(
+            raise errors.ServerNotFoundError(
                 f"{wire.quote_value(name)} is the name of id:{server.id} and"
                 f" {' and '.join(others[:_MAX_LISTED])}; give one of these"
             )

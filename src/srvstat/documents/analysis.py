@@ -368,9 +368,9 @@ class Timeline(SnapshotDocument):
         edges: list[int] = []
         for run in self.steps:
             length = run.seconds * 1000
-            edges += range(run.from_, run.from_ + run.count * length, length)
-        last = self.steps[-1]
-        return [*edges, last.from_ + last.count * last.seconds * 1000]
+            end = run.from_ + run.count * length
+            edges += range(run.from_, end, length)
+        return [*edges, end]
 
 
 def build_runs(edges: Sequence[int]) -> tuple[StepRun, ...]:

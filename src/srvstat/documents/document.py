@@ -180,8 +180,6 @@ def remove_color_codes(text: str) -> str:
 
     Documents and answers have the texts unchanged. web/timeline.js has the same function.
     """
-    if "^" not in text:
-        return text
     shown = _COLOR_CODE.sub("", text)
     return shown if shown.strip() else text
 

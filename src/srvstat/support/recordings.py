@@ -153,10 +153,9 @@ def _parse_exchange(place: str, line: bytes) -> Exchange:
 def _parse_instants(value: dict[str, Any]) -> dict[str, Any]:
     parsed = dict(value)
     for name in _INSTANTS:
-        given = value.get(name)
-        if type(given) in (int, str):
+        if type(value.get(name)) in (int, str):
             try:
-                parsed[name] = parse_instant(str(given))
+                parsed[name] = parse_instant(str(value[name]))
             except InstantError as error:
                 raise UnreadableError(f"{name}: {error}") from None
     return parsed
@@ -256,13 +255,11 @@ def _read_headers(events: json_stream.Events) -> http.Headers | json_stream.Prob
     def iter_pairs() -> Iterator[tuple[bytes, bytes]]:
         nonlocal is_valid
         for item in json_stream.read_items(events):
-            pair = json_stream.read_value(item, {"name": None, "value": None})
-            found = pair if isinstance(pair, dict) else {}
-            name, value = found.get("name"), found.get("value")
-            if isinstance(name, str) and isinstance(value, str):
-                yield _encode_header(name), _encode_header(value)
-            else:
-                is_valid = False
+            match json_stream.read_value(item, {"name": None, "value": None}):
+                case {"name": str(name), "value": str(value)}:
+                    yield _encode_header(name), _encode_header(value)
+                case _:
+                    is_valid = False
 
     headers = keep_judged(iter_pairs())
     return headers if is_valid else json_stream.Problem(_NOT_HEADERS)
