@@ -43,7 +43,7 @@ from srvstat.snapshot.rows import (
 )
 from srvstat.snapshot.write import refusals
 from srvstat.snapshot.write.build import Shard, build_shard
-from srvstat.snapshot.write.intake import AFTER_AS_OF, Reason, RejectLimit, find_column
+from srvstat.snapshot.write.intake import AFTER_AS_OF, Reason, RejectLimit, build_reason
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
 from srvstat.sources.servers import ServerRecord, count_completed
 from srvstat.sources.source import Source, check_sources, list_stored_names
@@ -398,14 +398,12 @@ def survey_fleet(
     reasons = _list_reasons(job.sources, rejects)
     skipped = +skipped
     if not lasts:
-        raise _build_refusal(reasons, skipped, roster)
+        others = (Reason(text, count, None, is_rejected=False) for text, count in skipped.items())
+        listed = refusals.sort_reasons([*reasons, *others])
+        raise refusals.RowsRejectedError(refusals.describe_no_observation(listed, roster))
     _check_rejected(job.sources, remarks.rows, rejects, limit)
     # One that no record names needs an observation.
-    ids = sorted(
-        server_id
-        for server_id, key in roster.server_keys.items()
-        if roster.has_record(server_id) or key in lasts
-    )
+    ids = sorted(roster.iter_ids(lasts))
     numbers = {roster.server_keys[server_id]: number for number, server_id in enumerate(ids)}
     records = [roster.get_record(server_id) for server_id in ids]
     last_players = {key: row.last_players for key, row in lasts.items()}
@@ -431,15 +429,6 @@ def _rank(conflicts: Conflicts, row: Identified) -> tuple[int, int, int]:
     at, position, players = row[3:]
     assert at is not None and position is not None and players is not None  # noqa: S101, PT018
     return (at, -position, -players) if conflicts == "first" else (at, -players, -position)
-
-
-def _build_refusal(
-    reasons: Sequence[Reason], skipped: Mapping[str, int], roster: Roster
-) -> refusals.RowsRejectedError:
-    others = (Reason(text, count, None, is_rejected=False) for text, count in skipped.items())
-    listed = refusals.sort_reasons([*reasons, *others])
-    parts = [refusals.describe_reasons(listed), *roster.describe_unknown()]
-    return refusals.RowsRejectedError(f"no observation was kept: {'; '.join(parts)}")
 
 
 def _check_rejected(
@@ -527,16 +516,10 @@ def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> lis
     reasons = []
     for text, group in groups.items():
         first = min(group, key=attrgetter("first"))
+        rows, place = sum(each.rows for each in group), format_place(sources, first.first)
+        source = sources[first.source]
         reasons.append(
-            Reason(
-                text,
-                sum(each.rows for each in group),
-                format_place(sources, first.first),
-                is_rejected=True,
-                value=first.value,
-                column=find_column(sources[first.source], text, first.column),
-                kind=sources[first.source].kind,
-            )
+            build_reason(source, text, rows, place, value=first.value, column=first.column)
         )
     return refusals.sort_reasons(reasons)
 

@@ -330,8 +330,7 @@ def _run(options: Namespace) -> None:
     records = None if options.servers is None else Source(options.servers, "ndjson")
     # The results have no game, so any game completes a record.
     roster = read_roster(records, uses_slugs=False, game=GAMES[0])
-    for line in roster.warnings:
-        _warn(line)
+    _warn(*roster.warnings)
     session = SparkSession.builder.appName("srvstat").getOrCreate()
     rows = _read_all(session, options.sources)
     survey = _survey(rows, roster, as_of)
@@ -374,8 +373,8 @@ def _convert_errors(source: str | None = None) -> Iterator[None]:
         raise kind(f"{source or 'Spark'}: {problem}") from None
 
 
-def _warn(line: str) -> None:
-    sys.stderr.write(f"warning: {line}\n")
+def _warn(*lines: str) -> None:
+    sys.stderr.writelines(f"warning: {line}\n" for line in lines)
 
 
 def _read_all(session: SparkSession, names: Sequence[str]) -> DataFrame:
@@ -523,17 +522,12 @@ def _check(
     if reasons:
         count, read = sum(dict(reasons).values()), survey.read.total()
         _warn(f"{count:,} of {read:,} rows not kept: {lost}")
-    for line in roster.describe_unknown():
-        _warn(line)
+    _warn(*roster.describe_unknown())
 
 
 def _list_servers(roster: Roster, survey: _Survey) -> list[tuple[Any, ...]]:
     """Return the publishable servers; one that no record names needs an observation."""
-    records = (
-        roster.get_record(server_id)
-        for server_id, key in roster.server_keys.items()
-        if roster.has_record(server_id) or key in survey.last_of
-    )
+    records = map(roster.get_record, roster.iter_ids(survey.last_of))
     return [
         (record.id, record.cfx_id, record.source_id, (record.players_current,))
         for record in records

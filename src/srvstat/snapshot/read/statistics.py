@@ -116,9 +116,7 @@ class _Span(NamedTuple):
         """Return the most players in the blocks between the edges, and those at the edges, too."""
         peaks = rows.read_block_peaks(self.server)
         first = self.start.block.number
-        last = len(peaks) - 1
-        if self.end is not None:
-            last = self.end.block.number
+        last = len(peaks) - 1 if self.end is None else self.end.block.number
         inner = max(peaks[first + 1 : last + (self.end is None)], default=0)
         return inner, max(inner, peaks[first], peaks[last])
 

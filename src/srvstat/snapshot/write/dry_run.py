@@ -67,7 +67,6 @@ def run_dry(inputs: Inputs) -> DryRun:
         raise OutputError(f"SQLite's temporary files: {error}") from None
     completed = count_completed(map(roster.get_record, findings.observed))
     needs_game = inputs.game is None and (roster.is_open or completed.get("game"))
-    first, last = min(findings.instants, default=None), max(findings.instants, default=None)
     return DryRun(
         rows=tuple(map(intake.describe_row, intake.first_rows)),
         read=intake.rows,
@@ -78,8 +77,8 @@ def run_dry(inputs: Inputs) -> DryRun:
         servers=len(findings.observed),
         withheld=len(roster.withheld),
         completed=completed,
-        first_observed_at=first,
-        last_observed_at=last,
+        first_observed_at=min(findings.instants, default=None),
+        last_observed_at=max(findings.instants, default=None),
         intervals=findings.intervals.most_common(),
         dropped=_group_reasons(reasons, examples),
         warnings=intake.warnings,

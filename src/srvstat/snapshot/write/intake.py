@@ -56,13 +56,15 @@ class Reason(NamedTuple):
     kind: str | None = None
 
 
-def find_column(source: Source, reason: str, column: str | None) -> str:
-    """Return the column of a malformed value: the given one, or the one that the reason names."""
-    if column is not None:
-        return column
-    mapping, field = source.mapping, reason.partition(":")[0]
-    names = {"serverId": mapping.id, "observedAt": mapping.at, "players": mapping.players}
-    return names.get(field, field)
+def build_reason(  # noqa: PLR0913 - what a reason has
+    source: Source, text: str, rows: int, first: str, *, value: str | None, column: str | None
+) -> Reason:
+    """Return the reason why rows were rejected; without a column, its text names the column."""
+    if column is None:
+        mapping, field = source.mapping, text.partition(":")[0]
+        names = {"serverId": mapping.id, "observedAt": mapping.at, "players": mapping.players}
+        column = names.get(field, field)
+    return Reason(text, rows, first, is_rejected=True, value=value, column=column, kind=source.kind)
 
 
 class Rejects:
@@ -159,19 +161,10 @@ class Rejects:
             (number, _PLACES_PER_SOURCE),
         )
         reasons = []
-        for text, rows, first, value, column in found:
-            source = self._sources[first // _PLACES_PER_SOURCE]
-            reasons.append(
-                Reason(
-                    text,
-                    rows,
-                    self.format_place(first),
-                    is_rejected=True,
-                    value=value,
-                    column=find_column(source, text, column),
-                    kind=source.kind,
-                )
-            )
+        for text, rows, place, value, column in found:
+            source = self._sources[place // _PLACES_PER_SOURCE]
+            first = self.format_place(place)
+            reasons.append(build_reason(source, text, rows, first, value=value, column=column))
         return reasons
 
     def format_place(self, place: int) -> str:

@@ -89,14 +89,10 @@ def find_remedy(reasons: Iterable[Reason]) -> Remedy | None:
 
 def _iter_remedies(reasons: Iterable[Reason]) -> Iterator[Remedy]:
     for reason in reasons:
-        remedy = reason.value is not None and _find_remedy_of_value(reason, reason.value.strip())
-        if remedy:
+        known = (remedy for part, remedy in _REMEDIES.items() if part in reason.text)
+        of_value = reason.value is not None and _find_remedy_of_value(reason, reason.value.strip())
+        if remedy := of_value or next(known, None):
             yield remedy
-            continue
-        for part, remedy in _REMEDIES.items():
-            if part in reason.text:
-                yield remedy
-                break
 
 
 def _find_remedy_of_value(reason: Reason, value: str) -> Remedy | None:
@@ -253,7 +249,8 @@ def check_rows(intake: Intake, last: int | None) -> int:
     as_of = last if as_of is None else as_of
     if as_of is None or (last is None and not allow_empty):
         remedy = "; an empty snapshot needs --as-of TIME" if allow_empty else ""
-        raise RowsRejectedError(f"{_describe_no_observation(intake)}{remedy}")
+        refusal = describe_no_observation(list_reasons(intake), intake.roster)
+        raise RowsRejectedError(f"{refusal}{remedy}")
     _check_rejected(intake)
     return as_of
 
@@ -265,7 +262,7 @@ def check_update(intake: Intake, servers: Sequence[ServerRow], kept: int) -> Non
     snapshot already, if too many were rejected, or if no server would be left.
     """
     if intake.inputs.observations and not kept + intake.repeated:
-        raise RowsRejectedError(_describe_no_observation(intake))
+        raise RowsRejectedError(describe_no_observation(list_reasons(intake), intake.roster))
     _check_rejected(intake)
     if not servers:
         raise RowsRejectedError(
@@ -273,8 +270,9 @@ def check_update(intake: Intake, servers: Sequence[ServerRow], kept: int) -> Non
         )
 
 
-def _describe_no_observation(intake: Intake) -> str:
-    parts = [describe_reasons(list_reasons(intake)), *intake.roster.describe_unknown()]
+def describe_no_observation(reasons: Sequence[Reason], roster: Roster) -> str:
+    """Return that no observation was kept, and why; reasons are in order."""
+    parts = [describe_reasons(reasons), *roster.describe_unknown()]
     return f"no observation was kept: {'; '.join(parts)}"
 
 

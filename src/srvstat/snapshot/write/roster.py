@@ -1,6 +1,6 @@
 """Map the identifiers of sources to servers, and the records of servers to rows and back."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import count, filterfalse
 from types import MappingProxyType
@@ -90,6 +90,12 @@ class Roster(dict[str, int]):
     def has_record(self, server_id: str) -> bool:
         """Check whether a server has a record, and not only an identifier in the observations."""
         return server_id in self._given
+
+    def iter_ids(self, observed: Container[int]) -> Iterator[str]:
+        """Yield the ids of servers that have a record or, by their keys, an observation."""
+        for server_id, key in self.server_keys.items():
+            if self.has_record(server_id) or key in observed:
+                yield server_id
 
     def get_record(self, server_id: str) -> servers.ServerRecord:
         """Return the record of a server that has a key, with the identifier that its source uses.
