@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
 from srvstat.documents import analysis
-from srvstat.documents.analysis import Report, ServerStatistics
 from srvstat.documents.document import (
     LEAST_COVERAGE,
     ChangePart,
@@ -21,16 +20,8 @@ from srvstat.documents.document import (
     remove_color_codes,
 )
 from srvstat.render import figures, html, pictures, text
-from srvstat.render.pictures import find_busiest
 from srvstat.render.svg import Size
 from srvstat.render.tables.integrity import MEANING, RULES, describe_evidence
-from srvstat.render.text import (
-    format_average,
-    format_count,
-    format_hour,
-    format_share,
-    format_span_length,
-)
 from srvstat.render.timeline import draw_timeline
 from srvstat.render.web import CHART_SCRIPTS, read_asset
 
@@ -39,7 +30,7 @@ _LEAST_CHANGE = 0.01
 _CHANGES = ("rose", "fell", "hardly changed", "did not change")
 
 
-def summarize(report: Report, labels: html.Labels) -> list[html.Children]:
+def summarize(report: analysis.Report, labels: html.Labels) -> list[html.Children]:
     """Return one to five statements, each of one or two sentences.
 
     No sentence compares servers or windows, or names a busiest hour or a longest gap, of which less
@@ -68,7 +59,7 @@ def _join_sentences(sentences: Iterable[html.Children]) -> html.Children:
 class _Summary:
     """The statements about a report with observations. Servers are numbers in their order."""
 
-    def __init__(self, report: Report, labels: html.Labels) -> None:
+    def __init__(self, report: analysis.Report, labels: html.Labels) -> None:
         self.report = report
         self.labels = labels
         self.servers = servers = report.stats.servers
@@ -92,10 +83,8 @@ class _Summary:
             for at in self.observed
             if at not in ranked
         ]
-        sentences: list[html.Children] = [[*self.rank(ranked)] if ranked else []]
-        if unranked:
-            sentences.append([*html.join_words(unranked), " players on average."])
-        return _join_sentences(sentences)
+        rest = [*html.join_words(unranked), " players on average."] if unranked else []
+        return _join_sentences([[*self.rank(ranked)] if ranked else [], rest])
 
     def rank(self, ranked: Sequence[int]) -> Iterator[html.Child]:
         averages = {at: self.servers[at].average_players or 0 for at in ranked}
@@ -132,7 +121,7 @@ class _Summary:
             return ["The highest count is ", *count, ", on ", *times, "."]
         return [*self.name(holders), " has the highest count, ", *count, " on ", *times, "."]
 
-    def iter_peak_times(self, server: ServerStatistics) -> Iterator[html.Child]:
+    def iter_peak_times(self, server: analysis.ServerStatistics) -> Iterator[html.Child]:
         first, last = server.peak_first_at, server.peak_last_at
         if first is not None:
             yield self.labels.build_time(first)
@@ -167,9 +156,9 @@ class _Summary:
     def describe_busiest(self) -> html.Children:
         places: dict[str, list[int]] = {}
         for at in self.covered:
-            hour = find_busiest(self.report.peak_hours.servers[at])
+            hour = pictures.find_busiest(self.report.peak_hours.servers[at])
             if hour is not None:
-                places.setdefault(format_hour(hour.weekday, hour.hour), []).append(at)
+                places.setdefault(text.format_hour(hour.weekday, hour.hour), []).append(at)
         if not places:
             return []
         hours = [
@@ -180,10 +169,9 @@ class _Summary:
         return ["The busiest hour of the week is ", *html.join_words(hours, ", and "), zone]
 
     def iter_coverage(self) -> Iterator[html.Children]:
-        coverages = [self.servers[at].coverage for at in self.observed]
-        shares = [share for share in coverages if share is not None]
+        shares = [share for at in self.observed if (share := self.servers[at].coverage) is not None]
         if shares:
-            ends = [html.build_figure(one, format_share) for one in (min(shares), max(shares))]
+            ends = [html.build_figure(one, text.format_share) for one in (min(shares), max(shares))]
             covered: html.Children = [ends[0]]
             end = "."
             if ends[0].text != ends[1].text:
@@ -209,7 +197,7 @@ class _Summary:
         place: html.Children = [", on ", *self.name(places)]
         if is_complete and len(places) == len(self.covered):
             place = [] if self.is_single else [", on all servers observed"]
-        length = format_span_length(longest.to - longest.from_)
+        length = text.format_span_length(longest.to - longest.from_)
         among = "The" if is_complete else "On servers observed for 80% or more, the"
         start = self.labels.build_time(longest.from_)
         return [f"{among} longest time without observations is {length} from ", start, *place, "."]
@@ -240,13 +228,15 @@ class _Summary:
                 found.append(names if self.is_single else [*names, " on ", *self.name([at])])
         verb = "is" if suspects == 1 else "are"
         return [
-            f"{format_count(suspects, 'integrity result')} {verb} suspect: ",
+            f"{text.format_count(suspects, 'integrity result')} {verb} suspect: ",
             *html.join_words(found, "; "),
             ". Such results can have innocent causes, and prove nothing.",
         ]
 
 
-def _describe_change(server: ServerStatistics, change: ChangePart) -> tuple[str, html.Children]:
+def _describe_change(
+    server: analysis.ServerStatistics, change: ChangePart
+) -> tuple[str, html.Children]:
     """Return a verb of _CHANGES and the figures of a server."""
     now = server.average_players or 0
     before = 0 if server.previous is None else server.previous.average_players or 0
@@ -258,7 +248,7 @@ def _describe_change(server: ServerStatistics, change: ChangePart) -> tuple[str,
         shown += [", ", html.build_number(change.percentage, shown_change)]
     shown.append(")")
     is_small = abs(now - before) < _LEAST_CHANGE * before
-    if is_small or format_average(now) == format_average(before):
+    if is_small or text.format_average(now) == text.format_average(before):
         return "hardly changed", shown
     return "rose" if now > before else "fell", shown
 
@@ -509,9 +499,7 @@ def _build_map(server: analysis.ServerPeakHours, title: str, coverage: float) ->
     # Wide pages have two maps in a row, so that one size is enough.
     drawing = pictures.draw_heat_map(server, Size(400, 220), is_well_observed=is_well_observed)
     picture = html.build("div", drawing, class_="drawing")
-    averages = [
-        html.build_figure(cell.average_players, text.format_median) for cell in server.cells
-    ]
+    averages = [html.build_median(cell.average_players) for cell in server.cells]
     rows: Iterator[html.Children] = ([f"{hour:02}:00", *averages[hour::24]] for hour in range(24))
     headers = ("Hour", *(day[:3] for day in text.WEEKDAYS))
     caption = f"Average players of {title} by hour and weekday"
@@ -588,13 +576,10 @@ def _build_steps(
     # The first step may begin where the window does, within a day or month.
     precision = "month" if growth.step == "month" else "day"
     part = f"part of a {growth.step}"
-    rows: Iterator[html.Children] = (
-        (
-            labels.build_time(steps[0].from_, precision),
-            *(_build_step(step, part, has_change=has_changes) for step in steps),
-        )
-        for steps in zip(*(server.steps for server in growth.servers), strict=True)
-    )
+    rows: list[html.Children] = []
+    for steps in zip(*(server.steps for server in growth.servers), strict=True):
+        cells = (_build_step(step, part, has_change=has_changes) for step in steps)
+        rows.append((labels.build_time(steps[0].from_, precision), *cells))
     headers: html.Children = [_HEADERS[growth.step], *labels.build_names()]
     return html.build_table(caption, headers, rows, "figures small")
 

@@ -15,6 +15,7 @@ from srvstat.documents.document import ServerName
 from srvstat.render import figures, text
 from srvstat.render.screen import (
     MIN_TABLE_WIDTH,
+    Fields,
     Renderers,
     Screen,
     ServerCells,
@@ -128,9 +129,7 @@ def _list_window(start: int | None, end: int, as_of: int, zone: ZoneInfo) -> lis
     ]
 
 
-def _list_fields(
-    document: analysis.Stats | analysis.Top, screen: Screen
-) -> Iterator[tuple[str, str]]:
+def _list_fields(document: analysis.Stats | analysis.Top, screen: Screen) -> Fields:
     zone, window = ZoneInfo(document.time_zone), document.window
     first, *others = _list_window(window.from_, window.to, document.as_of, zone)
     yield first
@@ -184,8 +183,7 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     steps = list(_list_steps(servers[0], document, screen)) if is_single else []
     zone, step = ZoneInfo(document.time_zone), document.step
     named = zip((one.server_id for one in servers), cells, strict=True)
-    words = figures.describe_step(step, length)
-    marks, scale = figures.describe_drawings(named, words, screen)
+    marks, scale = figures.describe_drawings(named, figures.describe_step(step, length), screen)
     has_partial = is_single and any(map(_is_part, servers[0].steps))
     fields = [
         *_list_window(document.window.from_, document.window.to, document.as_of, zone),
@@ -262,8 +260,7 @@ def _build_map(server: analysis.ServerPeakHours, screen: Screen) -> Iterator[Ren
     averages = [cell.average_players for cell in server.cells]
     known = [average for average in averages if average is not None]
     if server.busiest is None or server.quietest is None:
-        shortage = figures.describe_shortage(server)
-        yield Text(f"{shortage}; use a longer window", overflow="fold")
+        yield Text(f"{figures.describe_shortage(server)}; use a longer window", overflow="fold")
         return
     lowest, highest = min(known), max(known)
     yield from _draw_map(server.cells, lowest, highest, screen)
@@ -481,9 +478,8 @@ def render_notes(notes: analysis.HistoryNotes, screen: Screen) -> str:
     fields = _list_window(start, query.window.end, notes.as_of, ZoneInfo(query.zone))
     if query.step is not None:
         of_sum = ", added up over the servers" if query.is_sum else ""
-        fields.append(
-            ("players", f"the {figures.AGGREGATES[query.aggregate]} of each step{of_sum}")
-        )
+        players = f"the {figures.AGGREGATES[query.aggregate]} of each step{of_sum}"
+        fields.append(("players", players))
         if notes.has_partial:
             fields.append(figures.describe_partial(query.step))
     else:

@@ -286,10 +286,8 @@ def render_server(detail: snapshot.ServerTable, screen: Screen) -> str:
         ("as of", as_of),
         ("last seen", _format_last_seen(detail)),
     ]
-    return screen.render(
-        screen.escape(remove_color_codes(server.hostname), "bold"),
-        build_fields_grid(fields, screen),
-    )
+    title = screen.escape(remove_color_codes(server.hostname), "bold")
+    return screen.render(title, build_fields_grid(fields, screen))
 
 
 def _format_players(detail: snapshot.ServerTable) -> str:
@@ -338,24 +336,20 @@ def render_info(info: snapshot.SnapshotInfo, screen: Screen) -> str:
         rest = f"{text.format_count(more, 'more server')} not listed; --limit lists more"
         notes.append(Text(rest))
     games = ", ".join(f"{game} {count:,}" for game, count in info.games.items())
+    covered_from = None if info.covered_from is None else text.format_time(info.covered_from)
+    completed = text.format_completed(info.completed)
     conflicting = f"{info.conflicting:,} conflicting"
     fields: Fields = [
         ("as of", text.format_time(info.as_of)),
         ("root", info.root),
         ("parent root", info.parent_root),
-        (
-            "covered from",
-            None if info.covered_from is None else text.format_time(info.covered_from),
-        ),
+        ("covered from", covered_from),
         ("shards", _describe_shards(info.shards) if info.shards else None),
         ("observed", text.format_span(info.first_observed_at, info.last_observed_at)),
         ("observations", f"{info.observations:,}"),
         ("servers", f"{info.servers:,}" + (f" ({games})" if games else "")),
         ("fallbacks", text.format_fallbacks(info.fallbacks)),
-        (
-            "completed",
-            screen.escape(text.format_completed(info.completed)) if info.completed else None,
-        ),
+        ("completed", screen.escape(completed) if completed else None),
         ("sources", screen.escape(", ".join(info.sources))),
         ("not kept", f"{info.repeated:,} repeated, {conflicting}, {info.rejected:,} rejected"),
     ]
@@ -410,10 +404,9 @@ def _build_rows(dry_run: snapshot.DryRun, screen: Screen) -> Table:
     table.add_column("observed at (UTC)", no_wrap=True)
     table.add_column("players", justify="right", no_wrap=True)
     for row in dry_run.rows:
-        server = screen.escape_cell(row.server_id) if row.server_id else Text("not kept", "dim")
         table.add_row(
             screen.escape_cell(row.source_id),
-            server,
+            screen.escape_cell(row.server_id) if row.server_id else Text("not kept", "dim"),
             text.format_time(row.observed_at).removesuffix(" UTC"),
             f"{row.players:,}",
         )

@@ -18,7 +18,7 @@ from srvstat.contract.windows import DAYS
 from srvstat.documents import support
 from srvstat.documents.document import GapPart
 from srvstat.render.figures import describe_silence
-from srvstat.render.screen import Renderers, Screen, build_fields_grid, start_table
+from srvstat.render.screen import Fields, Renderers, Screen, build_fields_grid, start_table
 from srvstat.render.text import (
     NOTHING,
     format_average,
@@ -215,9 +215,8 @@ def _describe_true_intervals(
             return f"was not right as of {end}"
         length = format_exact_duration(searched.to - searched.from_)
         return f"was never right within {length} before {end}"
-    last = intervals[-1]
-    more = len(intervals) - 1
-    earlier = f"; also in {format_count(more, 'earlier interval')}" if more else ""
+    *others, last = intervals
+    earlier = f"; also in {format_count(len(others), 'earlier interval')}" if others else ""
     if last == searched and not is_instant:
         return "right at every instant of the search"
     if last.from_ == searched.to:
@@ -235,8 +234,7 @@ def _format_interval(interval: support.Interval) -> str:
     if start == end:
         return start
     day, _, clock = end.partition(" ")
-    is_same_day = start.startswith(day)
-    return f"{start.removesuffix(' UTC')} to {clock if is_same_day else end}"
+    return f"{start.removesuffix(' UTC')} to {clock if start.startswith(day) else end}"
 
 
 _MAX_ROWS = 20
@@ -277,9 +275,7 @@ def _summarize_diff(diff: support.SnapshotDiff) -> str:
     )
 
 
-def _list_diff_fields(
-    diff: support.SnapshotDiff, screen: Screen
-) -> Iterator[tuple[str, str | Text]]:
+def _list_diff_fields(diff: support.SnapshotDiff, screen: Screen) -> Fields:
     yield "old", f"as of {format_time(diff.old_as_of)}, root {diff.old_root[:_ROOT_DIGITS]}"
     yield "new", f"as of {format_time(diff.new_as_of)}, root {diff.root[:_ROOT_DIGITS]}"
     yield "answers", f"as of {format_time(diff.as_of)}"
@@ -569,8 +565,7 @@ def _describe_distances(server: support.ServerExplanation) -> Iterator[str]:
     if server.expected_count is not None:
         expected = f"; {server.expected_count:,} expected in the window"
         expected += f", {server.sample_count:,} observed"
-    meaning = "the median distance between successive observations"
-    yield f"usual interval: {length}, {meaning}{expected}"
+    yield f"usual interval: {length}, the median distance between successive observations{expected}"
     if not server.gaps:
         yield "gaps over 1.5 usual intervals: none"
         return
