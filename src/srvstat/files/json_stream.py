@@ -222,9 +222,6 @@ def skip_rest(events: Events) -> None:
     """Skip the rest of an object or array that has begun."""
     depth = 1
     for event, _ in events:
-        if event in _STARTS:
-            depth += 1
-        elif event in _ENDS:
-            depth -= 1
-            if not depth:
-                return
+        depth += (event in _STARTS) - (event in _ENDS)
+        if not depth:
+            return

@@ -11,6 +11,9 @@ from contextlib import contextmanager
 from srvstat.contract.errors import SourceError
 from srvstat.files.paths import convert_errors
 
+OnBytes = Callable[[int], None]
+"""Is called with the number of bytes after each read."""
+
 STDIN = "-"
 """The name of standard input."""
 
@@ -47,7 +50,7 @@ def format_title(name: str) -> str:
 
 @contextmanager
 def open_input(
-    name: str, on_bytes: Callable[[int], None] | None = None, *, fills_buffer: bool = False
+    name: str, on_bytes: OnBytes | None = None, *, fills_buffer: bool = False
 ) -> Iterator["Input"]:
     """Open a file, a FIFO, a device or standard input for reading.
 
@@ -87,12 +90,7 @@ class Input(io.RawIOBase):
     """
 
     def __init__(
-        self,
-        raw: io.FileIO,
-        name: str,
-        on_bytes: Callable[[int], None] | None,
-        *,
-        fills_buffer: bool,
+        self, raw: io.FileIO, name: str, on_bytes: OnBytes | None, *, fills_buffer: bool
     ) -> None:
         self._raw = raw
         self._name = name

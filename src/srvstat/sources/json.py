@@ -48,9 +48,8 @@ def read_sample(source: Source) -> Sample:
         with suppress(RowError):
             rows.append(_decode_object(text, ()))
     names = list(rows[0]) if rows else []
-    return Sample.from_rows(
-        names, ([_format_count(row.get(name)) for name in names] for row in rows)
-    )
+    cells = ([_format_count(row.get(name)) for name in names] for row in rows)
+    return Sample.from_rows(names, cells)
 
 
 def _split_object(text: str) -> Row:

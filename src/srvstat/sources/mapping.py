@@ -239,10 +239,9 @@ def read_mapping_file(path: str) -> MappingOptions:
         raise SourceError(f"{title}: longer than {_MAX_BYTES:,} bytes, so it is no mapping file")
     try:
         text = content.decode("utf-8-sig")
+        values = read_toml(text)
     except UnicodeDecodeError:
         raise SourceError(f"{title}: not UTF-8") from None
-    try:
-        values = read_toml(text)
     except TomlError as error:
         raise SourceError(f"{title}, line {error.line}: {error}") from None
     return build_options(

@@ -32,6 +32,7 @@ from srvstat.sources.mapping import (
 from srvstat.sources.source import Batch, Reject, Source, renumber
 
 EXTENSION = ".parquet"
+_TypeCheck = Callable[[pa.DataType], bool]
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -105,11 +106,8 @@ def list_files(source: Source) -> list[Source]:
     with convert_errors(source.title, SourceError):
         for folder, subfolders, names in os.walk(source.name, onerror=_raise_error):
             subfolders[:] = filter(_is_visible, subfolders)
-            paths += [
-                os.path.join(folder, name)
-                for name in filter(_is_visible, names)
-                if name.lower().endswith(EXTENSION)
-            ]
+            stored = (name for name in names if name.lower().endswith(EXTENSION))
+            paths += [os.path.join(folder, name) for name in filter(_is_visible, stored)]
     if not paths:
         raise SourceError(f"{source.title}: has no {EXTENSION} files; name other files one by one")
     return [replace(source, name=path, folder=source.name) for path in sorted(paths)]
@@ -436,11 +434,7 @@ def _list_servers(source: Source, schema: pa.Schema, at: str) -> list[str]:
 
 
 def _check_type(
-    source: Source,
-    schema: pa.Schema,
-    name: str,
-    wanted: str,
-    *are_read: Callable[[pa.DataType], bool],
+    source: Source, schema: pa.Schema, name: str, wanted: str, *are_read: _TypeCheck
 ) -> None:
     kind = get_value_type(schema, name)
     if not any(is_kind(kind) for is_kind in (*are_read, is_text, pa.types.is_null)):

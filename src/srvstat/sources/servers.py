@@ -438,10 +438,7 @@ def _parse_record(value: Any, *, any_id: bool) -> PartialRecord:
     if "publishable" in given:
         # Null is invalid: read as true, it could publish a server that must stay hidden.
         found["publishable"] = require_field(given, "publishable", check_flag)
-    if IDENTIFIER.fullmatch(server_id):
-        found["id"] = server_id
-    else:
-        found["source_id"] = server_id
+    found["id" if IDENTIFIER.fullmatch(server_id) else "source_id"] = server_id
     return PartialRecord(**{name: each for name, each in found.items() if each is not None})
 
 

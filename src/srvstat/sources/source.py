@@ -20,7 +20,7 @@ import numpy as np
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.paths import convert_errors
-from srvstat.files.reading import STDIN, format_title, is_url, open_input
+from srvstat.files.reading import STDIN, OnBytes, format_title, is_url, open_input
 from srvstat.sources import registry
 from srvstat.sources.mapping import STRICT, ColumnMapping, Proposal, Sample, find_likely_columns
 from srvstat.sources.values import NO_COUNT, RowError, check_identifier, is_utf8
@@ -70,7 +70,7 @@ class Source:
     query: str | None = None
     folder: str | None = None
     accepts_any_id: bool = False
-    on_bytes: Callable[[int], None] | None = None
+    on_bytes: OnBytes | None = None
     on_warning: Callable[[str], None] | None = None
     keep_text: Callable[[TextBlock], None] | None = None
 

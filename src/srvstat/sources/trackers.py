@@ -438,11 +438,8 @@ def _report_warnings(source: Source, warnings: Any) -> None:
 _CFX_ANSWER = {
     "EndPoint": None,
     "Data": {
-        "clients": None,
-        "sv_maxclients": None,
-        "svMaxclients": None,
-        "hostname": None,
-        "vars": {"sv_projectName": None, "sv_projectDesc": None, "tags": None},
+        **dict.fromkeys(("clients", "sv_maxclients", "svMaxclients", "hostname")),
+        "vars": dict.fromkeys(("sv_projectName", "sv_projectDesc", "tags")),
     },
     "error": None,
 }
