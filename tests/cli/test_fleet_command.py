@@ -180,7 +180,8 @@ def test_what_is_refused_leaves_no_file(
 def test_a_missing_library_is_named_with_its_extra(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith(("srvstat.fleet", "duckdb"))]:
+    ours = ("srvstat.fleet", "srvstat.cli.fleet", "duckdb")
+    for name in [name for name in sys.modules if name.startswith(ours)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "duckdb", None)
 

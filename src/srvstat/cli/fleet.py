@@ -15,7 +15,6 @@ from srvstat.contract.errors import MissingLibraryError, ParameterError, UsageEr
 from srvstat.contract.requests import parse_range
 from srvstat.contract.windows import DEFAULT_RANGE
 from srvstat.files.writing import check_destination, check_name
-from srvstat.fleet.job import RESULT_EXTENSIONS, find_extension
 from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summary
 from srvstat.snapshot.rows import MAX_SHARDS
 from srvstat.snapshot.write.build import check_is_no_source
@@ -137,6 +136,14 @@ def fleet(
 
     Example: srvstat fleet observations/ --servers servers.ndjson --range 30d -o results.parquet
     """
+    # Before signals may interrupt imports.
+    try:
+        from srvstat.fleet.job import FleetRequest  # noqa: PLC0415 - for --help without DuckDB
+    except ModuleNotFoundError as error:
+        raise MissingLibraryError(
+            f"srvstat fleet: needs the library {error.name}; run pip install 'srvstat[bulk]'"
+        ) from None
+
     _check_outputs(results, folder)
     memory = engine.parse_memory()
     parsed = parse_sources(replace(records, observations=sources), results.output, name="SOURCE")
@@ -146,14 +153,6 @@ def fleet(
     limit = rows.parse_limit()
     if results.output is not None:
         _check_results(results.output, inputs, overwrite=overwrite)
-    # Before signals may interrupt imports.
-    try:
-        from srvstat.fleet.job import FleetRequest  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise MissingLibraryError(
-            f"srvstat fleet: needs the library {error.name}; run pip install 'srvstat[bulk]'"
-        ) from None
-
     request = FleetRequest(
         inputs.servers,
         inputs.observations,
@@ -189,6 +188,8 @@ def _run(request: "FleetRequest", *, quiet: bool) -> Outcome:
 
 def _check_outputs(results: ResultOptions, folder: FolderOptions) -> None:
     """Check that there is something to write, and that the options fit it. Raises UsageError."""
+    from srvstat.fleet.job import RESULT_EXTENSIONS  # noqa: PLC0415 - see fleet
+
     if results.output is None and folder.snapshots is None:
         raise UsageError(
             f"-o: missing; name a file that ends in {', '.join(RESULT_EXTENSIONS)}, or a folder"
@@ -209,6 +210,8 @@ def _check_outputs(results: ResultOptions, folder: FolderOptions) -> None:
 
 def _check_results(path: str, inputs: Inputs, *, overwrite: bool) -> None:
     """Check that results may be written to a file. Raises UsageError, OutputError."""
+    from srvstat.fleet.job import find_extension  # noqa: PLC0415 - see fleet
+
     location = check_name("-o", path)
     find_extension(path)
     check_is_no_source(path, location, inputs.sources)
