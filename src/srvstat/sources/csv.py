@@ -168,7 +168,7 @@ def _check_own_header(source: Source, header: _Header) -> _Columns:
     """
     form = _Form(",")
     fields = form.split_fields(header.text)
-    if fields is None or tuple(fields) != HEADER:
+    if fields != [*HEADER]:
         found = f", not the columns {list_names(fields)}" if fields else ""
         raise source.build_error(
             header.line,

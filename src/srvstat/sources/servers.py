@@ -170,9 +170,7 @@ def check_identifiers(title: str, records: Iterable[ServerRecord]) -> None:
 
 def _list_identifiers(record: PartialRecord) -> Iterator[tuple[str, str]]:
     named = (("id", record.id), ("cfxId", record.cfx_id), ("sourceId", record.source_id))
-    for name, identifier in named:
-        if identifier is not None:
-            yield name, identifier
+    return ((name, identifier) for name, identifier in named if identifier is not None)
 
 
 def _describe_conflict(
