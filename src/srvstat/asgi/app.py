@@ -175,9 +175,8 @@ class Service:
             "remote": format_address(*request.client) if request.client else "",
             "method": request.method if request.method in _METHODS else "other",
         }
-        return Exchange(
-            time.time_ns() // 1_000_000, head, key_filter, entry, build_headers(request_id)
-        )
+        now = time.time_ns() // 1_000_000
+        return Exchange(now, head, key_filter, entry, build_headers(request_id))
 
     def _record(self, exchange: Exchange, response: Response) -> None:
         """Note an answer in the log entry and in the recording."""

@@ -143,9 +143,8 @@ class Authenticator:
         Raises RateLimitedError.
         """
         plan = caller.plan
-        if plan is None or plan.requests_per_minute is None:
+        if plan is None or (limit := plan.requests_per_minute) is None:
             return
-        limit = plan.requests_per_minute
         quota = self._limiter.count(caller.digest, limit)
         headers |= format_quota(plan.name, limit, quota)
         if not quota.is_accepted:

@@ -66,15 +66,14 @@ def build_headers(request_id: str) -> dict[str, str]:
 
 def build_error_response(error: ApiError, headers: dict[str, str]) -> Response:
     """Return the response to a request that failed; an error can add to `headers`."""
-    extra: dict[str, str] = {}
     if isinstance(error, http.WrongMethodError):
-        extra = {"allow": error.allowed}
+        headers["allow"] = error.allowed
     elif isinstance(error, GatewayUnauthorizedError):
-        extra = {"www-authenticate": http.KEY_CHALLENGE}
+        headers["www-authenticate"] = http.KEY_CHALLENGE
     elif isinstance(error, RateLimitedError):
-        extra = {"retry-after": str(error.retry_after)}
+        headers["retry-after"] = str(error.retry_after)
     body = ErrorResponse.from_error(error).to_json()
-    return Response(body, error.http_status, headers | extra, http.JSON_TYPE)
+    return Response(body, error.http_status, headers, http.JSON_TYPE)
 
 
 def build_reason_header(reason: str) -> dict[str, str]:
@@ -116,10 +115,8 @@ class Cors:
 
     def is_preflight(self, head: http.Head) -> bool:
         """Return whether a browser asks what a page of another origin may send."""
-        return head.method == "OPTIONS" and all(
-            http.find_values(head.headers, name)
-            for name in (b"origin", b"access-control-request-method")
-        )
+        asks = {b"origin", b"access-control-request-method"} <= dict(head.headers).keys()
+        return head.method == "OPTIONS" and asks
 
     def answer_preflight(
         self, head: http.Head, entry: dict[str, Any], headers: Mapping[str, str]

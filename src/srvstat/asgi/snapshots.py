@@ -218,8 +218,7 @@ class ServedSnapshot:
         """
 
         def compute(file: Snapshot, missing: Sequence[ServerReference]) -> list[EncodedJson]:
-            results = operations.compute_results(file, request, missing)
-            return [result.encode_once() for result in results]
+            return [one.encode_once() for one in operations.compute_results(file, request, missing)]
 
         return await self._answer(generation, request.range, request.servers, compute, Work.COMPARE)
 

@@ -50,7 +50,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 """Header fields in the order sent: a name in lower case and a value, as in ASGI."""
 
 _METHODS: Mapping[OperationId, str] = {"getServer": GET_METHODS, "compareServers": "POST"}
-_ORIGIN = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
+_ORIGIN = re.compile(rb"^https?://[^/?#]+", re.IGNORECASE)
 _PERCENT_ENCODED = re.compile(rb"(?:[^%]|%[0-9A-Fa-f]{2})*", re.DOTALL)
 _COMPARE = COMPARE_PATH.encode()
 _SERVERS = SERVERS_PATH.encode()
@@ -124,8 +124,7 @@ def find_endpoint(path: bytes) -> Endpoint | None:
 
 def strip_origin(path: bytes) -> bytes:
     """Return a path without scheme and host, with which it may begin (RFC 9112, section 3.2.2)."""
-    origin = _ORIGIN.match(path)
-    return path[origin.end() :] if origin else path
+    return _ORIGIN.sub(b"", path)
 
 
 def check_method(method: str, endpoint: Endpoint | None) -> Endpoint:

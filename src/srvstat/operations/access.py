@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -146,8 +146,7 @@ def read_access(path: str) -> Access:
     Raises SourceError, with the line and the location of the problem.
     """
     with _open_regular_file(path, os.O_RDONLY, SourceError) as descriptor:
-        content = _read_content(path, descriptor)
-    return _parse_content(path, content)
+        return _parse_content(path, _read_content(path, descriptor))
 
 
 def generate_key() -> str:
@@ -185,15 +184,13 @@ def _check_result(path: str, content: bytes, key: str) -> None:
     """Check that the new content is a valid access file that holds the key."""
     if len(content) > MAX_ACCESS_BYTES:
         raise SourceError(f"{path}: would exceed {MAX_ACCESS_BYTES:,} bytes")
-    try:
-        is_valid = _parse_content(path, content).find_plan(key.encode("utf-8")) is not None
-    except SourceError:
-        is_valid = False
-    if not is_valid:
-        raise SourceError(
-            f"{path}: a key can't be appended; write the existing keys as [[keys]] tables, not as"
-            " keys = […]"
-        )
+    with suppress(SourceError):
+        if _parse_content(path, content).find_plan(key.encode("utf-8")):
+            return
+    raise SourceError(
+        f"{path}: a key can't be appended; write the existing keys as [[keys]] tables, not as"
+        " keys = […]"
+    )
 
 
 def _append(path: str, descriptor: int, size: int, addition: bytes) -> None:
