@@ -86,10 +86,9 @@ def _parse_servers(query: bytes, *, with_statistics: bool) -> Answer:
     """
     pairs = list(http.split_query(query, known=("id", "range")))
     ids = [value for name, value in pairs if name == "id"]
-    if not 1 <= len(ids) <= requests.MAX_SERVERS:
-        raise InvalidRequestError(
-            f"query: {len(ids)} given as id, 1 to {requests.MAX_SERVERS} needed"
-        )
+    most = requests.MAX_SERVERS
+    if not 1 <= len(ids) <= most:
+        raise InvalidRequestError(f"query: {len(ids)} given as id, 1 to {most} needed")
     if len(set(ids)) < len(ids):
         raise InvalidRequestError("query: an id is repeated")
     ranges = [value for name, value in pairs if name == "range"]

@@ -131,9 +131,8 @@ def _check_namespace(by: str | None) -> str:
     if by is None:
         return NAMESPACES[0]
     if by not in NAMESPACES:
-        raise InvalidRequestError(
-            f"by: {wire.quote_value(by)} is not one of {', '.join(NAMESPACES)}"
-        )
+        names = ", ".join(NAMESPACES)
+        raise InvalidRequestError(f"by: {wire.quote_value(by)} is not one of {names}")
     return by
 
 
