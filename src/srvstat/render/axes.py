@@ -95,15 +95,13 @@ class _TimeStep(NamedTuple):
     months: int = 0
 
 
+_YEARS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 _STEPS = (
     *(_TimeStep(minutes * DAY_MS // 1440) for minutes in (1, 2, 5, 10, 15, 30)),
     *(_TimeStep(hours * DAY_MS // 24) for hours in (1, 2, 3, 6, 12)),
     *(_TimeStep(days * DAY_MS) for days in (1, 2, 7, 14)),
     *(_TimeStep(months * 28 * DAY_MS, months) for months in (1, 2, 3, 6)),
-    *(
-        _TimeStep(years * 12 * 28 * DAY_MS, 12 * years)
-        for years in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
-    ),
+    *(_TimeStep(years * 12 * 28 * DAY_MS, 12 * years) for years in _YEARS),
 )
 
 

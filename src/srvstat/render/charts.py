@@ -366,8 +366,7 @@ def _render_distribution(document: analysis.Distribution, screen: Screen) -> str
         f"share of observations by number of players, each column {players};"
         " the line below is from the lowest to the peak, ━ between the quartiles, ┃ at the median"
     )
-    ticks = _iter_player_ticks(document, frame)
-    return _render_panels(panels, frame, ticks, [note], screen)
+    return _render_panels(panels, frame, _iter_player_ticks(document, frame), [note], screen)
 
 
 def _merge_bins(server: analysis.ServerDistribution, length: int) -> list[analysis.StepCell]:
@@ -562,8 +561,7 @@ def _render_steps(table: analysis.StepTable, screen: Screen) -> str:
         rows = [] if _is_empty(cells) else _draw_area([cells[step] for step in steps], scale)
         panels.append(Panel(server, _describe_cells(cells), rows))
     ticks = _iter_time_ticks(edges, frame.width, ZoneInfo(table.query.zone))
-    notes = _describe_chart(table, lines)
-    return _render_panels(panels, frame, ticks, notes, screen)
+    return _render_panels(panels, frame, ticks, _describe_chart(table, lines), screen)
 
 
 def _describe_cells(cells: Cells) -> str:

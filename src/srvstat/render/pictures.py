@@ -97,8 +97,7 @@ def _place_panel(sheet: Element, name: str, panel: Element, top: float) -> float
     picture.attrib |= place
     # The sheet is one image, with the descriptions of all panels.
     del picture.attrib["role"]
-    for child in [one for one in picture if one.tag in ("title", "desc")]:
-        picture.remove(child)
+    picture[:] = [child for child in picture if child.tag not in ("title", "desc")]
     sheet.append(picture)
     return top + float(height) + (_BETWEEN if name else 0)
 

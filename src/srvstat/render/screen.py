@@ -409,16 +409,13 @@ def _build_card_figures(
     name_widths = [max(map(len, headers[at::count])) for at in range(count)]
     columns = [max(len(row.figures[at]) for row in rows) for at in range(len(headers))]
     value_widths = [max(columns[at::count]) for at in range(count)]
+    space = Text(" " * _CARD_GAP, overflow="fold")
     cards = []
     for row in rows:
-        lines: list[Text] = []
+        cells = []
         for number, (header, value) in enumerate(zip(headers, row.figures, strict=True)):
-            at = number % count
-            if at:
-                lines[-1].append(" " * _CARD_GAP)
-            else:
-                lines.append(Text(overflow="fold"))
-            lines[-1].append(header.ljust(name_widths[at] + GAP), "dim")
-            lines[-1].append(" " * (value_widths[at] - len(value))).append_text(value)
-        cards.append(lines)
+            name = header.ljust(name_widths[number % count] + GAP)
+            blank = " " * (value_widths[number % count] - len(value))
+            cells.append(Text.assemble((name, "dim"), blank, value))
+        cards.append([space.join(cells[at : at + count]) for at in range(0, len(cells), count)])
     return cards

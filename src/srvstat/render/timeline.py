@@ -99,12 +99,14 @@ def merge_steps(timeline: Timeline, server: ServerTimeline, step: str) -> list[P
     edges = timeline.list_edges()
     start, end = get_window(timeline)
     points = []
-    groups = list(_group_steps(edges, None if timeline.step == step else clock))
+    is_merged = timeline.step != step
+    single_steps = [range(at, at + 1) for at in range(len(edges) - 1)]
+    groups = list(_group_steps(edges, clock)) if is_merged else single_steps
     for steps in groups:
         first, last = edges[steps.start], edges[steps.stop]
         length = last - first
         # The first and the last day, say, can lack hours that are not in the window.
-        if timeline.step != step and (steps is groups[0] or steps is groups[-1]):
+        if is_merged and (steps is groups[0] or steps is groups[-1]):
             length = max(length, clock.measure(first))
         merged = _merge(server, steps, edges, length)
         if merged is not None:
@@ -192,11 +194,8 @@ class _Clock(NamedTuple):
             return LATEST
 
 
-def _group_steps(edges: Sequence[int], clock: _Clock | None) -> Iterator[range]:
-    """Yield the numbers of the steps of each point: one, or those that the clock has in common."""
-    if clock is None:
-        yield from (range(at, at + 1) for at in range(len(edges) - 1))
-        return
+def _group_steps(edges: Sequence[int], clock: _Clock) -> Iterator[range]:
+    """Yield the numbers of the steps of each point, which the clock has in common."""
     begin = 0
     before = clock.to_local(edges[0])
     current = clock.find_number(before)
