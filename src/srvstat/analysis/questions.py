@@ -231,11 +231,7 @@ class Step(NamedTuple):
         return _SHORTEST_MONTH if self.length is None else self.length
 
 
-_CALENDAR_STEPS = {
-    "day": Step("day", DAY_MS),
-    "week": Step("week", 7 * DAY_MS, _MONDAY),
-    "month": Step("month", None),
-}
+_CALENDAR_STEPS = (Step("day", DAY_MS), Step("week", 7 * DAY_MS, _MONDAY), Step("month", None))
 
 
 def parse_step(text: str) -> Step:
@@ -243,8 +239,9 @@ def parse_step(text: str) -> Step:
 
     Raises UsageError.
     """
-    if text in _CALENDAR_STEPS:
-        return _CALENDAR_STEPS[text]
+    for step in _CALENDAR_STEPS:
+        if step.name == text:
+            return step
     match = _STEP.fullmatch(text)
     length = int(match[1]) * _UNITS[match[2]] if match else 0
     if match and (match[2] == "d" or DAY_MS % length == 0):

@@ -347,19 +347,10 @@ def _has_tags(server: ServerRow, wanted: Iterable[str]) -> bool:
 def _has_words(server: ServerRow, words: Iterable[str]) -> bool:
     # A word has no white space, so it is never found across two of the joined texts. It is found
     # with color codes, and as it is shown, without them.
-    searched = "\n".join(
-        (
-            server.id,
-            server.cfx_id,
-            server.source_id or "",
-            server.hostname,
-            remove_color_codes(server.hostname),
-            server.project_name,
-            remove_color_codes(server.project_name),
-            server.project_description,
-            *_read_tags(server),
-        )
-    ).casefold()
+    titles = (server.hostname, server.project_name)
+    others = (server.id, server.cfx_id, server.source_id or "", server.project_description)
+    texts = (*others, *titles, *map(remove_color_codes, titles), *_read_tags(server))
+    searched = "\n".join(texts).casefold()
     return all(word in searched for word in words)
 
 

@@ -30,9 +30,7 @@ _SORT_VALUES: dict[SortKey, Callable[[Snapshot, ServerRow], Any]] = {
     "region": lambda _, server: server.region.casefold() or None,
     "observations": lambda _, server: -server.observation_count,
     "last-seen": lambda _, server: _negate(server.last_observed_at),
-    "coverage": lambda snapshot, server: _negate(
-        _find_coverage(_compute_figures(snapshot, server))
-    ),
+    "coverage": lambda snapshot, one: _negate(_find_coverage(_compute_figures(snapshot, one))),
     "current": lambda snapshot, server: _negate(find_current(server, snapshot.as_of)),
 }
 

@@ -361,9 +361,8 @@ def _build_array(field: "pa.Field", values: Sequence[Any]) -> "pa.Array":
 def _iter_file(schema: "pa.Schema", batches: Iterator["pa.RecordBatch"]) -> Iterator[bytes]:
     pa = import_pyarrow()
     sink = io.BytesIO()
-    with pa.parquet.ParquetWriter(
-        pa.PythonFile(sink, mode="w"), schema, compression="zstd"
-    ) as writer:
+    file = pa.PythonFile(sink, mode="w")
+    with pa.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)
             yield sink.getvalue()

@@ -318,9 +318,8 @@ class _Replayer:
     ) -> list[documents.Difference]:
         if response.status != answered.status:
             return _compare_errors(response, answered)
-        return comparing.compare_bodies(
-            response.body or b"", answered.body, self.settings.tolerance
-        )
+        recorded, tolerance = response.body or b"", self.settings.tolerance
+        return comparing.compare_bodies(recorded, answered.body, tolerance)
 
     def _search(
         self,
@@ -351,10 +350,8 @@ class _Replayer:
 
     def _describe_answer(self, answered: RecomputedAnswer, at: int) -> Findings:
         body = EncodedJson(answered.body.decode()) if answered.body else None
-        findings: Findings = {
-            "as_of": at,
-            "answer": documents.Answer(status=answered.status, body=body),
-        }
+        answer = documents.Answer(status=answered.status, body=body)
+        findings: Findings = {"as_of": at, "answer": answer}
         request = answered.request
         if request is not None:
             servers = (request,) if isinstance(request, ServerReference) else request.servers
@@ -416,17 +413,15 @@ class KeyHider:
     """Hides keys: sent in the headers of a request, listed in an access file, or generated."""
 
     def __init__(self, headers: http.Headers, access: Access | None) -> None:
-        keys = http.find_values(headers, http.KEY_NAME)
         self._filter = KeyFilter(
-            [key.decode("latin-1") for key in keys],
+            [key.decode("latin-1") for key in http.find_values(headers, http.KEY_NAME)],
             lambda key: access is not None and access.find_plan(key) is not None,
         )
 
     def hide(self, text: str) -> str:
         """Replace the keys in a text, however they are escaped."""
-        return self._filter.hide(text.encode("utf-8", "backslashreplace")).decode(
-            "utf-8", "replace"
-        )
+        hidden = self._filter.hide(text.encode("utf-8", "backslashreplace"))
+        return hidden.decode("utf-8", "replace")
 
     def hide_target(self, target: bytes) -> str:
         """Return the target of a request as text, without keys and other secrets in its query."""

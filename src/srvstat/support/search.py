@@ -75,11 +75,8 @@ def read_results(body: bytes, differences: Sequence[Difference], count: int) -> 
 
     `differences` compare the body with our answer at any instant: only figures change with it.
     """
-    lasting = [
-        each.pointer
-        for each in differences
-        if each.class_ == "value" and not _FIGURE.fullmatch(each.pointer)
-    ]
+    pointers = [each.pointer for each in differences if each.class_ == "value"]
+    lasting = [pointer for pointer in pointers if not _FIGURE.fullmatch(pointer)]
     try:
         results = wire.decode(body)["data"]
     except (wire.JsonError, LookupError, TypeError):
