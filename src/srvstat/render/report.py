@@ -135,9 +135,8 @@ class _Summary:
         for at in self.observed:
             server = self.servers[at]
             if server.change is None:
-                reason = figures.explain_missing_change(
-                    window, server.coverage, server.previous_coverage
-                )
+                coverages = server.coverage, server.previous_coverage
+                reason = figures.explain_missing_change(window, *coverages)
                 reasons.setdefault(reason, []).append(at)
             else:
                 verb, shown = _describe_change(server, server.change)
@@ -489,9 +488,8 @@ def _build_map(server: analysis.ServerPeakHours, title: str, coverage: float) ->
         extremes = [f"Only {few}, so no hour is named the busiest."]
     elif pictures.find_busiest(server) is not None:
         for name, hour in (("Busiest", server.busiest), (" Quietest", server.quietest)):
-            average = html.build_average(server.get_cell(hour).average_players)
             words = f"{name}: {text.format_hour(hour.weekday, hour.hour)}, average "
-            extremes += [words, average, "."]
+            extremes += [words, html.build_average(server.get_cell(hour).average_players), "."]
     elif len({cell.average_players for cell in server.cells} - {None}) > 1:
         extremes = ["Too few hours have an average to name the busiest."]
     else:
