@@ -302,9 +302,8 @@ class Engine:
         with self.convert_errors():
             resolved = self._resolve(servers, window)
             rows = self._session.read("finishing", _SQL["histograms"])
-            figures = {
-                number: _compute_figures([*group]) for number, group in groupby(rows, itemgetter(0))
-            }
+            groups = groupby(rows, itemgetter(0))
+            figures = {number: _compute_figures([*group]) for number, group in groups}
         return figures, resolved
 
     def write_rows(self, servers: Servers, until: int, folder: str) -> Resolved:

@@ -50,12 +50,8 @@ from srvstat.sources.source import Source
 from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS
 
 _RESULTS = build_schema()
-_FIGURES = pa.schema(
-    [
-        (name, _RESULTS.field(name).type)
-        for name in ("serverId", "sampleCount", *_RESULTS.names[4:-2])
-    ]
-)
+_NAMES = ("serverId", "sampleCount", *_RESULTS.names[4:-2])
+_FIGURES = pa.schema([(name, _RESULTS.field(name).type) for name in _NAMES])
 _TYPES = {pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.string(): "STRING"}
 
 _SERVERS_AT_ONCE = 64
@@ -501,9 +497,8 @@ def _check(
     reasons = (rejected + survey.skipped).most_common()
     lost = "; ".join(f"{rows:,} {reason}" for reason, rows in reasons)
     if not survey.last_of:
-        raise SourceError(
-            f"no observation was kept: {'; '.join([lost, *roster.describe_unknown()])}"
-        )
+        parts = [lost, *roster.describe_unknown()]
+        raise SourceError(f"no observation was kept: {'; '.join(parts)}")
     sources = [
         SourceRows(name, survey.read[number], rejected_of[number])
         for number, name in enumerate(names)

@@ -353,11 +353,8 @@ class SnapshotFile(SnapshotBase):
 
     def _check_block(self, server: rows.ServerRow, number: int, row: Any) -> rows.Block:
         """Verify the row that the file has for a block."""
-        if (
-            row is not None
-            and row[0] == server.get_block_key(number)
-            and rows.has_digest("blocks", row, server.get_block_digest(number))
-        ):
+        is_found = row is not None and row[0] == server.get_block_key(number)
+        if is_found and rows.has_digest("blocks", row, server.get_block_digest(number)):
             return rows.Block(*row)
         raise self.build_block_error(server, number)
 

@@ -85,8 +85,7 @@ def _find_edge(block: rows.Block, instant: int) -> _Edge:
     rest = players[at:position]
     if at > position:
         rest, sign = players[position:at], -1
-    number = block.number
-    count = number * rows.BLOCK_SIZE + position
+    count = block.number * rows.BLOCK_SIZE + position
     return _Edge(block, players, position, mark, rest, sign, count, total + sign * sum(rest))
 
 

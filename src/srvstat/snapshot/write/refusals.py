@@ -303,13 +303,8 @@ def discard_rejects(_rejects: Rejects) -> None:
 
 def _write_rejects(path: str, file: BinaryIO | Stream, rejects: Rejects) -> None:
     with convert_write_errors(path):
-        for reject in rejects:
-            fields = {
-                "file": reject.source.title,
-                "line": reject.line,
-                "reason": reject.reason,
-                "text": reject.text,
-            }
+        for source, line, reason, text in rejects:
+            fields = {"file": source.title, "line": line, "reason": reason, "text": text}
             file.write(wire.encode(fields) + b"\n")
         # A full disk must stop the build before its output exists.
         file.flush()
