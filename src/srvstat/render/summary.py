@@ -83,9 +83,8 @@ def format_export_summary(folder: str, summary: snapshot.ExportSummary) -> list[
     """Return the summary of an export as lines, and the command that builds a snapshot of it."""
     fields = [("servers", f"{summary.servers:,}"), ("observations", f"{summary.observations:,}")]
     if summary.covered_from is not None:
-        fields.append(
-            ("covered from", f"{text.format_time(summary.covered_from)}, as in the bundle")
-        )
+        start = text.format_time(summary.covered_from)
+        fields.append(("covered from", f"{start}, as in the bundle"))
     fields += [("as of", text.format_time(summary.as_of)), ("size", f"{summary.size:,} bytes")]
     if summary.root is not None:
         fields.append(("root", summary.root))
