@@ -123,7 +123,7 @@ def top(
         questions.check_previous(window)
     with options.open_chosen(snapshot) as file:
         interval = questions.choose_window(file, window)
-        report_missing_data(file, interval, zone=window.tz)
+        report_missing_data(file, interval, zone)
         matches = selection.MatchingServers(file, filters)
         question = selection.Question(file, matches, interval, zone)
         found = rank_servers(question, by, limit or 0, figures)
@@ -299,14 +299,14 @@ def open_question(
         if plan is not None:
             plan.check_history(interval, file.as_of)
         if isinstance(named, selection.SelectedServers) and named.all:
-            report_missing_data(file, interval, zone=window.tz)
+            report_missing_data(file, interval, zone)
             matches = selection.MatchingServers(file, named)
             if next(iter(matches), None) is None:
                 report_no_match(file, named)
             yield selection.Question(file, matches, interval, zone)
         else:
             found = selection.find_references(file, references)
-            report_missing_data(file, interval, found, window.tz)
+            report_missing_data(file, interval, zone, found)
             yield selection.Question(file, found, interval, zone)
 
 
@@ -337,7 +337,7 @@ def check_window(query: questions.WindowQuery) -> ZoneInfo:
 
 
 def report_missing_data(
-    snapshot: Snapshot, window: Window, servers: Iterable[ServerRow] = (), zone: str = "UTC"
+    snapshot: Snapshot, window: Window, clock: ZoneInfo, servers: Iterable[ServerRow] = ()
 ) -> None:
     """Say on standard error why a window has no observation, or that it ends after all data.
 
@@ -345,7 +345,6 @@ def report_missing_data(
 
     Raises SnapshotError.
     """
-    clock = ZoneInfo(zone)
     first, last = snapshot.file_row.first_observed_at, snapshot.file_row.last_observed_at
     if first is None or last is None:
         report("note: the snapshot has no observation")

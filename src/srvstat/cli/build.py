@@ -209,8 +209,7 @@ def export(
     with options.open_chosen(snapshot) as file:
         servers = file.iter_servers
         if named.identifiers:
-            chosen = find_references(file, references)
-            servers = chosen.__iter__
+            servers = find_references(file, references).__iter__
         with allow_cleanup():
             written = write_export(
                 output, file, servers, partial(_encode, file, format), format=format
@@ -244,9 +243,8 @@ def _show_dry_run(output: str, given: Mapping[str, Any], sources: Sources) -> Ou
     if isinstance(search.found, SourceError):
         raise _join_errors(search)
     found = _describe_dry_run(output, given, sources, search, search.found)
-    is_given_useful = isinstance(search.given, DryRun) and search.given.kept > 0
-    refusal = search.given.refusal if isinstance(search.given, DryRun) else None
-    if is_given_useful and not refusal:
+    given_run = search.given if isinstance(search.given, DryRun) and search.given.kept else None
+    if given_run and not given_run.refusal:
         return show(found, Form.TABLE)
     # Imported here, because Rich takes 40 ms.
     from srvstat.render.screen import UNLIMITED, Screen  # noqa: PLC0415
@@ -254,8 +252,8 @@ def _show_dry_run(output: str, given: Mapping[str, Any], sources: Sources) -> Ou
 
     width = shutil.get_terminal_size().columns if os.isatty(STDERR) else UNLIMITED
     report(*render_table(found, Screen(width)).splitlines())
-    if is_given_useful and refusal:
-        raise SourceError(refusal)
+    if given_run and given_run.refusal:
+        raise SourceError(given_run.refusal)
     if found.kept and found.refusal and not found.max_rejected:
         raise SourceError(found.refusal)
     without = " without these options" if found.kept else ""

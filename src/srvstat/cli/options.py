@@ -175,8 +175,7 @@ def _list_identifiers(snapshot: Snapshot, by: Namespace, start: str) -> list[str
 
 
 def _iter_identifiers(snapshot: Snapshot, by: Namespace, start: str) -> Iterator[str]:
-    names = snapshot.iter_identifiers(by, start)
-    return takewhile(methodcaller("startswith", start), names)
+    return takewhile(methodcaller("startswith", start), snapshot.iter_identifiers(by, start))
 
 
 def _complete_plan(ctx: typer.Context, _incomplete: str) -> list[str]:

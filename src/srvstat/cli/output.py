@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from srvstat.analysis.parameters import Parameter, Without
@@ -82,13 +83,11 @@ class FormOptions:
         if self.format is not None:
             if self.json or self.table:
                 raise ParameterError("{format} can't be combined with {json} or {table}")
-            form = Form(self.format)
-            if form is Form.PARQUET and os.isatty(STDOUT):
+            if self.format == "parquet" and os.isatty(STDOUT):
                 raise ParameterError("{format} parquet: not for a terminal; add > file.parquet")
-            return form
-        if self.json or self.table or self.chart:
-            return Form.JSON if self.json else Form.TABLE
-        return Form.TABLE if os.isatty(STDOUT) else Form.JSON
+            return Form(self.format)
+        is_table = self.table or self.chart or (os.isatty(STDOUT) and not self.json)
+        return Form.TABLE if is_table else Form.JSON
 
 
 PlainForm = Annotated[FormOptions, Without("format", "chart")]
@@ -179,7 +178,7 @@ def show(
     """
     if form is Form.JSON:
         if hasattr(document, "iter_json"):
-            return Outcome(_prepare_pieces(document.iter_json()), exit_code)
+            return Outcome(chain(map(prepare_json, document.iter_json()), [b"\n"]), exit_code)
         return Outcome([encode_line(document)], exit_code)
     if form in ROW_FORMS:
         from srvstat.documents.document import encode_rows  # noqa: PLC0415 - answers have no rows
@@ -223,15 +222,13 @@ def _render_tables(
     from srvstat.render.tables import render_table  # noqa: PLC0415 - see create_screen
 
     screen = screen or create_screen()
-    blank_line = b""
+    texts: Iterable[str] = (render_table(document, screen) for document in documents)
     if chart is not None:
         from srvstat.render.charts import render_chart  # noqa: PLC0415 - only charts need it
 
-        yield render_chart(chart, screen).encode("utf-8")
-        blank_line = b"\n"
-    for document in documents:
-        yield blank_line + render_table(document, screen).encode("utf-8")
-        blank_line = b"\n"
+        texts = chain([render_chart(chart, screen)], texts)
+    for position, text in enumerate(texts):
+        yield (f"\n{text}" if position else text).encode("utf-8")
 
 
 def show_error(error: ApiError, form: Form) -> Outcome:
@@ -246,12 +243,6 @@ def show_error(error: ApiError, form: Form) -> Outcome:
 def encode_line(answer: Response) -> bytes:
     """Return an answer as a line of JSON for standard output."""
     return prepare_json(answer.to_json()) + b"\n"
-
-
-def _prepare_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    for piece in pieces:
-        yield prepare_json(piece)
-    yield b"\n"
 
 
 def _is_colored(*, is_terminal: bool) -> bool:

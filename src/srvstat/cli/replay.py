@@ -26,7 +26,6 @@ _LATER_REMEDY = (
     " the answers were true"
 )
 _DURATION = re.compile(r"([0-9]{1,6})([mhd])")
-_TWO_DAYS = "2d"
 _TOLERANCE = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
 
@@ -68,7 +67,7 @@ class ComparisonOptions:
 
     def parse_within(self) -> int:
         """Return the duration of --within in milliseconds. Raises ParameterError."""
-        match = _DURATION.fullmatch(_TWO_DAYS if self.within is None else self.within)
+        match = _DURATION.fullmatch("2d" if self.within is None else self.within)
         if match is None:
             raise ParameterError(
                 "{within}: must be a number of minutes, hours or days, such as 90m or 2d"

@@ -262,14 +262,12 @@ def _parse_observations(name: str, options: SourceOptions, mapping: ColumnMappin
     A kind without observations, such as that of server records only, leaves names their meaning.
     """
     _check_name(name)
-    if name == IN_MEMORY:
-        registry.load_reader("duckdb")
-        source = Source(name, "duckdb", mapping)
-    elif options.from_ is None or registry.KINDS[options.from_].observations is None:
+    kind = "duckdb" if name == IN_MEMORY else options.from_
+    if kind is None or registry.KINDS[kind].observations is None:
         source = Source.from_name(name, options.format, mapping)
     else:
-        registry.load_reader(options.from_)
-        source = Source(name, options.from_, mapping)
+        registry.load_reader(kind)
+        source = Source(name, kind, mapping)
     if options.query is not None:
         if not registry.KINDS[source.kind].takes_query:
             raise UsageError(
