@@ -118,10 +118,8 @@ def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
             return find_whole_window(snapshot, end)
         start = end - length
     elif start >= end:
-        last = format_instant(end)
-        raise ParameterError(
-            "{start}: must be earlier than the end of the snapshot, {end_time}", end_time=last
-        )
+        problem = "{start}: must be earlier than the end of the snapshot, {end_time}"
+        raise ParameterError(problem, end_time=format_instant(end))
     window = Window(start, end)
     check_coverage(snapshot, window)
     return window

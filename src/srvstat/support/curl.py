@@ -13,13 +13,12 @@ from typing import NamedTuple
 from urllib.parse import quote_plus
 
 from srvstat.contract.errors import SourceError
-from srvstat.contract.http import JUDGED_HEADERS, KEY_NAME, Headers
+from srvstat.contract.http import JUDGED_HEADERS, KEY_NAME, Headers, find_endpoint
 from srvstat.support.recordings import (
     Exchange,
     Unreadable,
     UnreadableError,
     build_exchange,
-    is_foreign_path,
     keep_judged,
 )
 
@@ -481,7 +480,7 @@ def _split_url(text: str, *, is_globbed: bool) -> tuple[str | None, str, str, st
     match = _URL.fullmatch(text)
     scheme, host, path, query = match.groups() if match else (None, "", "", None)
     rest = f"{path}{query or ''}"
-    if _VARIABLE in rest or (_VARIABLE in host and is_foreign_path(_encode(path))):
+    if _VARIABLE in rest or (_VARIABLE in host and not find_endpoint(_encode(path))):
         _check_known("url", text)
     if _NOT_IN_URL.search(text):
         raise UnreadableError("--url: a space or a control character, which curl refuses")

@@ -55,7 +55,7 @@ class Exchange:
     @property
     def is_foreign(self) -> bool:
         """Whether the request is not one to the API."""
-        return is_foreign_path(self.head.path)
+        return http.find_endpoint(self.head.path) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,6 @@ def keep_judged(headers: Iterable[tuple[bytes, bytes]]) -> http.Headers:
     # Any size above the limit is judged alike.
     size = min(dropped_bytes, http.MAX_HEAD_BYTES + 1)
     return [*kept, (_FILLER, b"." * (size - len(_FILLER)))]
-
-
-def is_foreign_path(path: bytes) -> bool:
-    """Return whether a path, as sent, is not one of the API."""
-    return http.find_endpoint(path) is None
 
 
 def build_exchange(place: str, method: str, url: bytes, headers: http.Headers) -> Exchange:
