@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.contract.time import LATEST, InstantError, format_instant, parse_instant
+from srvstat.contract.time import LATEST, InstantError, format_instant, load_zone, parse_instant
 from srvstat.contract.windows import DAYS, Range, Window
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -148,3 +148,9 @@ def test_a_window_excludes_its_start_and_includes_its_end(
     assert instants[window.locate(instants)] == inside
     assert Window.from_first(window.first, window.end) == window
     assert not inside or inside[0] >= window.first
+
+
+@pytest.mark.parametrize("name", ["localtime", "posixrules", "Mars", "Europe", "/etc"])
+def test_a_time_zone_means_the_same_on_each_machine(name: str) -> None:
+    with pytest.raises(ValueError, match=f'^no time zone "{name}"; use UTC or a name such as'):
+        load_zone(name)
