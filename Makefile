@@ -30,9 +30,10 @@ lint: $(BIN)/installed  ## Check format, lint and types
 corpus: $(BIN)/installed  ## Show how what the program says differs from tests/corpus; WRITE=1 stores it
 	@cd tests && ../$(BIN)/python -m corpus $(if $(WRITE),--write)
 
-PARALLEL := --numprocesses 2 --dist worksteal
+# Many tests wait for processes and clocks: three keep two cores busy.
+PARALLEL := --numprocesses 3 --dist worksteal
 
-test: $(BIN)/installed  ## Run all tests except the external ones, in two processes
+test: $(BIN)/installed  ## Run all tests except the external ones, in three processes
 	$(BIN)/python -m pytest $(PARALLEL)
 
 check: $(BIN)/installed  ## Check everything: lint, all tests, and that they run every branch

@@ -41,7 +41,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # No deadline, because other processes can slow down a test. `make soak` uses the long profile.
-settings.register_profile("short", deadline=None, max_examples=30, derandomize=True)
+settings.register_profile("short", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("long", deadline=None, max_examples=5_000)
 settings.load_profile("short")
 
