@@ -1,12 +1,15 @@
 """The demo, and its make target."""
 
 import shlex
+import subprocess
+import sys
 from pathlib import Path
+from shutil import make_archive
 
 import pytest
 
 import srvstat
-from conftest import AS_OF, Build, Cli, server
+from conftest import AS_OF, ROOT, Build, Cli, server
 from conftest import srvstat as run_srvstat
 from srvstat.cli.demo import list_ids, read_demo_file
 
@@ -78,6 +81,14 @@ def test_the_demo_always_writes_the_same_bytes(tmp_path: Path, cli: Cli) -> None
     with open("one/observations.csv", "a", encoding="ascii") as file:
         file.write("a,0,1\n")
     assert cli("demo", "one").exit_code == 2
+
+
+def test_the_package_works_in_a_zip_archive() -> None:
+    package = make_archive("package", "zip", ROOT / "src", "srvstat")
+    command = [sys.executable, "-m", "srvstat", "demo", "zipped"]
+    ran = subprocess.run(command, env={"PYTHONPATH": package}, capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr.decode().partition(" ")[0]) == (0, "wrote")
+    assert {path.name for path in Path("zipped").iterdir()} == set(FILES)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -11,6 +11,7 @@ from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.servers import describe_comparison
 from srvstat.cli.output import Form, Outcome, report, show
 from srvstat.cli.process import allow_cleanup
+from srvstat.contract import read_package_file
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
 from srvstat.contract.requests import build_compare_request
 from srvstat.contract.time import parse_instant
@@ -76,12 +77,9 @@ def read_demo_file(name: str) -> bytes:
 
     docs/demo_data.py makes the servers and their observations.
     """
-    path = os.path.join(os.path.dirname(__file__), "demo_files", name)
     if name.endswith(".csv"):
-        with gzip.open(f"{path}.gz") as file:
-            return file.read()
-    with open(path, "rb") as file:
-        return file.read()
+        return gzip.decompress(read_package_file(f"cli/demo_files/{name}.gz"))
+    return read_package_file(f"cli/demo_files/{name}")
 
 
 def list_ids() -> list[str]:

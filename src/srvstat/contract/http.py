@@ -4,13 +4,12 @@ The checks are functions, so that a caller can run its own between them in the o
 key, the path and method, the head, the body.
 """
 
-import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from srvstat.contract import wire
+from srvstat.contract import read_package_file, wire
 from srvstat.contract.errors import GatewayUnauthorizedError, InvalidRequestError
 from srvstat.contract.requests import ServerReference, check_body_size, parse_server_reference
 
@@ -242,6 +241,4 @@ def read_openapi() -> bytes:
 
     It is written by hand, because it is the same everywhere; a test compares it with the models.
     """
-    # importlib.resources takes longer to import than the whole command to run.
-    with open(os.path.join(os.path.dirname(__file__), "openapi.json"), "rb") as file:
-        return file.read()
+    return read_package_file("contract/openapi.json")

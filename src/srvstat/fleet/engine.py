@@ -13,12 +13,12 @@ from contextlib import closing, contextmanager, suppress
 from itertools import groupby
 from json import JSONDecodeError
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import duckdb
 import pyarrow as pa
 
+from srvstat.contract import read_package_file
 from srvstat.contract.errors import EngineError, SourceError, SrvstatError
 from srvstat.contract.stats import Growth, Statistics, compute_growth, compute_histogram_statistics
 from srvstat.contract.time import LATEST, format_instant
@@ -55,7 +55,7 @@ _GLOB_CHARACTERS = str.maketrans({each: f"[{each}]" for each in "*?["})
 
 
 _, *_PARTS = re.split(
-    r"^-- name: (\w+)$", Path(__file__).with_suffix(".sql").read_text("utf-8"), flags=re.MULTILINE
+    r"^-- name: (\w+)$", read_package_file("fleet/engine.sql").decode(), flags=re.MULTILINE
 )
 _SQL = dict(zip(_PARTS[::2], _PARTS[1::2], strict=True))
 """The statements of engine.sql by their names, with the values to fill in in braces."""

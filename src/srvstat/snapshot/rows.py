@@ -5,7 +5,6 @@ only that some build wrote the row; one level higher, it proves that the same bu
 that none is missing.
 """
 
-import os
 import re
 import sys
 from array import array
@@ -18,6 +17,7 @@ from struct import Struct
 from types import NoneType
 from typing import Any, NamedTuple, get_args
 
+from srvstat.contract import read_package_file
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.contract.responses import Game
 from srvstat.contract.wire import IDENTIFIER_PATTERN
@@ -31,9 +31,7 @@ MAX_ROW_BYTES = 1 << 24
 
 def read_schema() -> str:
     """Return the SQL text that creates the tables of a snapshot."""
-    # Importing importlib.resources would take longer than the rest of this module.
-    with open(os.path.join(os.path.dirname(__file__), "schema.sql"), encoding="utf-8") as file:
-        return file.read()
+    return read_package_file("snapshot/schema.sql").decode()
 
 
 class ForgedRowError(ValueError):

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from srvstat.contract import read_package_file
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
 from srvstat.snapshot.blocks import NOTHING, Observations
@@ -213,7 +213,7 @@ class Staging:
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        connection.executescript(Path(__file__).with_name("staging.sql").read_text("utf-8"))
+        connection.executescript(read_package_file("snapshot/write/staging.sql").decode())
         self._connection = connection
         self._in_memory: list[Numbers] = []
         self._count = 0
