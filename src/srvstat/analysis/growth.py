@@ -18,8 +18,6 @@ from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
 from srvstat.snapshot.read.observations import WindowFigures
-from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.snapshot.rows import ServerRow
 
 _HALF_MS_PER_WEEK = 2 * 7 * DAY_MS
 
@@ -62,8 +60,9 @@ def _iter_servers(
     snapshot, servers, window, _ = question
     for server in servers:
         found, before, change = compare_with_earlier(snapshot, server, window, earlier)
-        by_day = _add_up(snapshot, server, found, days)
-        by_step = by_day if steps is days else _add_up(snapshot, server, found, steps)
+        lasting = questions.read_lasting(snapshot, server, found)
+        by_day = _add_up(found, lasting, days)
+        by_step = by_day if steps is days else _add_up(found, lasting, steps)
         yield ServerGrowth(
             **get_name(server)._asdict(),
             sample_count=found.count,
@@ -94,9 +93,7 @@ class _StepTotals(NamedTuple):
     shares: Doubles
 
 
-def _add_up(
-    snapshot: Snapshot, server: ServerRow, figures: WindowFigures, steps: questions.Steps
-) -> _StepTotals:
+def _add_up(figures: WindowFigures, lasting: Numbers, steps: questions.Steps) -> _StepTotals:
     instants, players = figures.observations
     positions = steps.locate(instants)
     padded = np.append(players, 0)
@@ -106,7 +103,7 @@ def _add_up(
         sum_groups(players, positions),
         padded[positions[:-1]],
         padded[positions[1:] - 1],
-        questions.compute_shares(snapshot, server, figures, steps),
+        questions.compute_shares(lasting, figures.usual_interval, steps),
     )
 
 
@@ -144,6 +141,7 @@ def _compute_trend(days: _StepTotals) -> float | None:
 _PRECISION = 2.0**-50
 """Well above the error of a slope of doubles, relative to the greater average over the run."""
 
+_AT_ONCE = 64
 _PAIRS_AT_ONCE = 1 << 20
 
 
@@ -152,11 +150,10 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
 
     This is the estimator of Theil (1950) and Sen (1968). The averages are `totals / counts`, at
     strictly ascending positions. The median of an even number of slopes is the mean of the two
-    middle ones. There are at least two averages. The days of ten years need some 200 MB.
+    middle ones. There are at least two averages. The days of ten years need up to 600 MB.
     """
     xs, ys = (positions - positions[0]).astype(float), divide(totals, counts).astype(float)
-    starts = range(len(xs) - 1)
-    slopes = np.concatenate([(ys[at + 1 :] - ys[at]) / (xs[at + 1 :] - xs[at]) for at in starts])
+    slopes = np.concatenate(list(_iter_slopes(xs, ys)))
     ranks = stats.find_middle_ranks(len(slopes))
     low, high = find_ranks(slopes, *ranks)
     # Doubles are less than an error from the exact slopes. The error of a great average is great,
@@ -187,3 +184,13 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
     until = [*accumulate(number for _, number in exact)]
     middle = (exact[bisect_right(until, rank - below)][0] for rank in ranks)
     return sum(middle, Fraction()) / 2
+
+
+def _iter_slopes(xs: Doubles, ys: Doubles) -> Iterator[Doubles]:
+    """Yield the slopes from some averages at a time, each to all later ones, in ascending order."""
+    for start in range(0, len(xs), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        with np.errstate(invalid="ignore"):  # the slope from an average to itself
+            slopes = np.subtract.outer(ys[some], ys[start:])
+            slopes /= np.subtract.outer(xs[some], xs[start:])
+        yield slopes[~np.tri(*slopes.shape, dtype=np.bool)]

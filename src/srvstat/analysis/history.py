@@ -194,7 +194,8 @@ def _observe_steps(
     """Return players, edges so that step `i` has `players[edges[i] : edges[i + 1]]`, and shares."""
     figures = compute_figures(snapshot, server, steps.window)
     instants, players = figures.observations
-    shares = questions.compute_shares(snapshot, server, figures, steps)
+    lasting = questions.read_lasting(snapshot, server, figures)
+    shares = questions.compute_shares(lasting, figures.usual_interval, steps)
     return players, steps.locate(instants), shares
 
 

@@ -64,18 +64,22 @@ def _describe_timeline(
     figures = compute_figures(snapshot, server, steps.window)
     instants, players = figures.observations
     edges = steps.locate(instants)
+    lasting = questions.read_lasting(snapshot, server, figures)
+    shares = questions.compute_shares(lasting, figures.usual_interval, steps)
     return documents.ServerTimeline(
         **get_name(server)._asdict(),
         sample_counts=tuple(np.diff(edges).tolist()),
         averages=tuple(aggregate_groups(players, edges, "mean").tolist()),
         lowest=tuple(aggregate_groups(players, edges, "min").tolist()),
         peak=tuple(aggregate_groups(players, edges, "max").tolist()),
-        observed_shares=tuple(questions.compute_shares(snapshot, server, figures, steps).tolist()),
-        gaps=tuple(_find_gaps(snapshot, server, figures)),
+        observed_shares=tuple(shares.tolist()),
+        gaps=tuple(_find_gaps(snapshot, server, figures, lasting)),
     )
 
 
-def _find_gaps(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Iterator[GapPart]:
+def _find_gaps(
+    snapshot: Snapshot, server: ServerRow, figures: WindowFigures, lasting: Numbers
+) -> Iterator[GapPart]:
     """Yield the gaps of a window: more than three usual intervals without an observation.
 
     An observation lasts as long as that. With the 1.5 intervals of an explanation, each missed poll
@@ -83,7 +87,7 @@ def _find_gaps(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) ->
     """
     start, end = figures.window.start, min(figures.window.end, snapshot.as_of)
     longest = 3 * (figures.usual_interval or 0)
-    edges = np.append(questions.read_lasting(snapshot, server, figures), end)
+    edges = np.append(lasting, end)
     if start < edges[0]:
         is_first = server.first_observed_at is None or server.first_observed_at > start
         # An observation before the window that does not last into it is longer ago.

@@ -440,29 +440,26 @@ def read_lasting(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) 
     return np.append(read_observations(snapshot, server, before).instants[-1:], instants)
 
 
-def compute_shares(
-    snapshot: Snapshot, server: ServerRow, figures: WindowFigures, steps: Steps
-) -> Doubles:
+def compute_shares(lasting: Numbers, usual_interval: float | None, steps: Steps) -> Doubles:
     """Return the part of each step's calendar length that observations cover, from 0 to 1.
 
-    An observation before the window may last into it. The time outside of the window is not
+    `lasting` are the instants that `read_lasting` returns. The time outside of the window is not
     observed. Without a usual interval, nothing is.
-
-    Raises SnapshotError.
     """
-    (start, end), usual = steps.window, figures.usual_interval
-    if usual is None or not steps.step_count:
+    if usual_interval is None or not steps.step_count:
         return np.zeros(steps.step_count)
-    instants = read_lasting(snapshot, server, figures)
     # In half milliseconds: the usual interval may have a half.
-    begins, nexts = 2 * instants, 2 * np.append(instants[1:], end)
-    ends = np.minimum(nexts, begins + 3 * int(2 * usual))
-    times = np.stack((begins, ends), axis=1).ravel().clip(2 * start, 2 * end)
-    lengths = np.diff(times)
-    lengths[1::2] = 0  # from the end of an observation to the next one
-    observed = np.append(0, lengths.cumsum())
-    edges = 2 * steps.edges
-    shares: Doubles = np.diff(np.interp(edges, times, observed)) / np.diff(edges)
+    start, end = 2 * steps.window.start, 2 * steps.window.end
+    begins, edges = 2 * lasting, 2 * steps.edges
+    lengths = np.minimum(np.diff(begins, append=end), 3 * int(2 * usual_interval))
+    before = max(start - int(begins[0]), 0)
+    begins[0] += before
+    lengths[0] = max(int(lengths[0]) - before, 0)
+    # How much is observed before each edge: whole observations, less what is after the edge.
+    inside = np.maximum(edges, begins[0])
+    last = begins.searchsorted(inside, "right") - 1
+    observed = lengths.cumsum()[last] - np.maximum(begins[last] + lengths[last] - inside, 0)
+    shares: Doubles = np.diff(observed) / np.diff(edges)
     return shares
 
 

@@ -23,7 +23,7 @@ def read_observations(snapshot: Snapshot, server: ServerRow, window: Window) -> 
 
     Raises SnapshotError.
     """
-    return join(list(iter_observations(snapshot, server, window)))
+    return _cut(join(list(_iter_blocks(snapshot, server, window))), window)
 
 
 def iter_observations(
@@ -33,15 +33,20 @@ def iter_observations(
 
     Raises SnapshotError.
     """
+    return (_cut(block, window) for block in _iter_blocks(snapshot, server, window))
+
+
+def _iter_blocks(snapshot: Snapshot, server: ServerRow, window: Window) -> Iterator[Observations]:
+    """Yield the blocks of a server with the observations in a window, and some around it."""
     file = snapshot.get_file(server)
     with file.convert_decode_errors(f"the observations of {server.title}"):
-        ends = read_block_ends(server)
-        wanted = window.locate(ends)
-        blocks = file.iter_blocks(server, wanted.start, wanted.stop)
-        for observations in decode_blocks(server, blocks):
-            found = window.locate(observations.instants)
-            if found.start < found.stop:
-                yield Observations(*(column[found] for column in observations))
+        wanted = window.locate(read_block_ends(server))
+        yield from decode_blocks(server, file.iter_blocks(server, wanted.start, wanted.stop))
+
+
+def _cut(observations: Observations, window: Window) -> Observations:
+    found = window.locate(observations.instants)
+    return Observations(*(column[found] for column in observations))
 
 
 class Extreme(NamedTuple):
