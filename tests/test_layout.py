@@ -39,6 +39,7 @@ IMPORTS = {
 """The parts that each part may import, from the lowest part to the highest."""
 
 HOMES = {
+    "anyascii": {"sources"},
     "click": set[str](),  # Typer carries its own
     "duckdb": {"fleet", "sources"},
     "fontpkg_noto_sans": {"render"},
@@ -56,6 +57,7 @@ HOMES = {
     "psycopg": {"sources"},
     "pyarrow": {"documents", "fleet", "sources"},
     "pydantic": {"contract", "documents"},
+    "python_calamine": {"sources"},
     "pyspark": {"fleet"},
     "pytest": {"testing"},
     "resvg_py": {"render"},
@@ -64,6 +66,7 @@ HOMES = {
     "sqlite_utils": {"snapshot/write"},
     "starlette": {"asgi"},
     "typer": {"cli"},
+    "zstandard": {"sources"},
     "uvicorn": {"asgi"},
 }
 """The only parts that import a library."""

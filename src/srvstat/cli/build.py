@@ -1,13 +1,12 @@
 """The commands that write snapshots: build, update, draft-servers, bundle and export."""
 
 import os
-import shlex
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from srvstat.analysis.parameters import Parameter, Without
 from srvstat.analysis.selection import NamedServers, Question, find_references
@@ -25,11 +24,9 @@ from srvstat.cli.sources import (
 )
 from srvstat.contract.errors import SourceError
 from srvstat.contract.requests import parse_range
-from srvstat.contract.responses import GAMES
 from srvstat.contract.windows import Window, find_window
 from srvstat.documents.document import encode_rows, import_pyarrow
 from srvstat.documents.snapshot import BuildSummary, DryRun
-from srvstat.files.reading import STDIN
 from srvstat.files.writing import check_new_folder
 from srvstat.operations.answers import check_coverage
 from srvstat.render import summary
@@ -38,25 +35,16 @@ from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.snapshot.write.copies import write_bundle, write_export
-from srvstat.snapshot.write.dry_run import (
-    Search,
-    draft_records,
-    list_missing,
-    run_dry,
-    search_options,
-)
+from srvstat.snapshot.write.dry_run import draft_records, run_dry
 from srvstat.snapshot.write.intake import Inputs
 from srvstat.snapshot.write.update import update as update_snapshot
-from srvstat.sources.mapping import MappingOptions
-from srvstat.sources.registry import KINDS
 from srvstat.sources.servers import format_records
-from srvstat.sources.source import Source
 
 
 def build(
+    output: Annotated[str, Parameter("The snapshot to write.", "OUTPUT", is_argument=True)],
     sources: SourceOptions,
     rows: RejectOptions,
-    output: Annotated[str, Parameter("The snapshot to write.", "OUTPUT", is_argument=True)],
     as_of: options.AsOfOption = None,
     allow_empty: Annotated[
         bool, Parameter("Build without servers or, with --as-of, without observations.")
@@ -76,9 +64,7 @@ def build(
     parsed = parse_sources(sources, output, rows.rejects)
     inputs = replace(_add_limits(parsed.inputs, rows, as_of), allow_empty=allow_empty)
     if dry_run:
-        others = {"allow_empty": allow_empty, "overwrite": overwrite, "quiet": quiet}
-        given = {**vars(sources), "as_of": as_of, **vars(rows), **others}
-        return _show_dry_run(output, given, parsed._replace(inputs=inputs))
+        return _show_dry_run(output, inputs, overwrite=overwrite, quiet=quiet)
     started = time.monotonic()
     with show_build_progress(inputs.observations, quiet=quiet) as progress:
         inputs = replace(inputs, progress=progress)
@@ -88,9 +74,9 @@ def build(
 
 
 def update(
+    path: Annotated[str, Parameter("The snapshot to update.", "PATH", is_argument=True)],
     sources: SourceOptions,
     rows: RejectOptions,
-    path: Annotated[str, Parameter("The snapshot to update.", "PATH", is_argument=True)],
     as_of: Annotated[
         options.AsOfOption,
         "The instant at which the snapshot ends from now on; later observations are skipped"
@@ -227,24 +213,18 @@ def _encode(
     return encode_rows(read_history(Question(snapshot, list(servers), window)), format)
 
 
-def _show_dry_run(output: str, given: Mapping[str, Any], sources: Sources) -> Outcome:
+def _show_dry_run(output: str, inputs: Inputs, *, overwrite: bool, quiet: bool) -> Outcome:
     """Return the outcome of a dry run: a table.
-
-    `given` are the options of the build, as the command line gives them.
 
     Raises SourceError for unusable sources, and if the build would be refused; the table is then
     on standard error.
     """
-    inputs = sources.inputs
-    with show_build_progress(inputs.observations, quiet=given["quiet"]) as progress:
+    with show_build_progress(inputs.observations, quiet=quiet) as progress:
         # Not strict, so that the table has all reasons.
-        inputs = replace(inputs, strict=False, progress=progress)
-        search = search_options(partial(_attempt, inputs), inputs.observations, sources.options)
-    if isinstance(search.found, SourceError):
-        raise _join_errors(search)
-    found = _describe_dry_run(output, given, sources, search, search.found)
-    given_run = search.given if isinstance(search.given, DryRun) and search.given.kept else None
-    if given_run and not given_run.refusal:
+        found = run_dry(replace(inputs, strict=False, progress=progress))
+    is_in_the_way = os.path.lexists(output) and not overwrite
+    found = replace(found, advice=_list_advice(found, output if is_in_the_way else None))
+    if found.kept and not found.refusal:
         return show(found, Form.TABLE)
     # Imported here, because Rich takes 40 ms.
     from srvstat.render.screen import UNLIMITED, Screen  # noqa: PLC0415
@@ -252,103 +232,16 @@ def _show_dry_run(output: str, given: Mapping[str, Any], sources: Sources) -> Ou
 
     width = shutil.get_terminal_size().columns if os.isatty(STDERR) else UNLIMITED
     report(*render_table(found, Screen(width)).splitlines())
-    if given_run and given_run.refusal:
-        raise SourceError(given_run.refusal)
-    if found.kept and found.refusal and not found.max_rejected:
-        raise SourceError(found.refusal)
-    without = " without these options" if found.kept else ""
-    raise SourceError(f"no observation would be kept{without}")
+    raise SourceError(found.refusal or "no observation would be kept")
 
 
-def _attempt(inputs: Inputs, changed: MappingOptions) -> DryRun:
-    """Run dry with other options, which leave sources with a form of their own as they are."""
-    mapping = changed.build_mapping()
-    observations = [
-        source if KINDS[source.kind].is_fixed else replace(source, mapping=mapping)
-        for source in inputs.observations
-    ]
-    uses_slugs = inputs.uses_slugs or changed.ids == "slug"
-    return run_dry(replace(inputs, observations=observations, uses_slugs=uses_slugs))
-
-
-def _describe_dry_run(
-    output: str, given: Mapping[str, Any], sources: Sources, search: Search, found: DryRun
-) -> DryRun:
-    """Return a dry run with what helps against its obstacles, and the command that has it."""
-    missing = list_missing(sources.options, search.options)
-    if found.needs_game:
-        missing["--game"] = GAMES[0]
-    # Without another trial, it is not known what the command keeps.
-    is_untried = bool(search.adopted) and search.found is search.given
-    if is_untried or not found.kept:
-        found = replace(found, max_rejected=None)
-    if found.max_rejected:
-        missing["--max-rejected"] = found.max_rejected
-    command = None
-    if missing and (found.kept or is_untried):
-        command = _build_command(output, sources.inputs, given, missing)
-    is_in_the_way = os.path.lexists(output) and not given["overwrite"]
-    return replace(
-        found,
-        obstacles=[] if is_untried else [each.obstacle for each in search.adopted],
-        advice=_list_advice(search, found, output if is_in_the_way else None),
-        command=command,
-    )
-
-
-def _join_errors(search: Search) -> SourceError:
-    """Return the error of a source that no option helps to read: the first one, and the last."""
-    first, last = search.given, search.found
-    assert isinstance(last, SourceError)  # noqa: S101 - the caller checks it
-    if search.notes:
-        return SourceError("; ".join([last.reason, *search.notes]))
-    if first is last or not isinstance(first, SourceError):
-        return last
-    return SourceError(f"{first.reason}; {search.adopted[-1].advice}; then: {last.reason}")
-
-
-def _list_advice(search: Search, found: DryRun, in_the_way: str | None) -> list[str]:
-    """Return the sentences about the options of the command, and about those that do not help."""
-    advice = [change.advice for change in search.adopted]
+def _list_advice(found: DryRun, in_the_way: str | None) -> list[str]:
+    """Return what helps against the reasons of rejected rows."""
     remedies = (each.remedy for each in found.dropped if each.remedy)
-    advice += [remedy.text for remedy in remedies if remedy.option is None][:1]
-    advice += search.notes
+    advice = [remedy.text for remedy in remedies]
     if found.max_rejected:
         kept = format_count(found.kept, "row")
-        rejected = format_count(found.rejected, "rejected row")
-        advice.append(
-            f"add --max-rejected {found.max_rejected} to keep the other {kept}"
-            f" (without the {rejected})"
-        )
-    if found.needs_game:
-        advice.append(f"add the game of servers without one: --game {' or '.join(GAMES)}")
+        advice.append(f"add --max-rejected {found.max_rejected} to keep the other {kept}")
     if in_the_way is not None:
         advice.append(f"{in_the_way} exists: add --overwrite to replace it")
     return advice
-
-
-def _build_command(
-    output: str, inputs: Inputs, given: Mapping[str, Any], missing: Mapping[str, str | None]
-) -> str:
-    """Return the command with the given options, by parameter name, and the missing ones."""
-    words = ["srvstat", "snapshot", "build", output]
-    if inputs.servers is not None and given["servers"] is not None:
-        words += ["--servers", _name_source(inputs.servers)]
-    named = [_name_source(each) for each in inputs.observations if not each.is_in_memory]
-    for name in dict.fromkeys(named):
-        words += ["--observations", name]
-    if given["query"] is not None:
-        words += ["--query", "…"]  # it may have a password
-    others = {
-        f"--{name.rstrip('_').replace('_', '-')}": value
-        for name, value in given.items()
-        if name not in {"servers", "observations", "query"}
-    }
-    for option, value in {**others, **missing}.items():
-        words += [option] if value is True else [option, value] if value else []
-    return shlex.join(words)
-
-
-def _name_source(source: Source) -> str:
-    """Return the name of a source on a command line. The title of a URL has no password."""
-    return STDIN if source.name == STDIN else source.given_title

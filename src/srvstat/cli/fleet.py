@@ -112,7 +112,7 @@ class FolderOptions:
 
 
 def fleet(
-    records: Annotated[SourceOptions, Without("observations", "save_mapping")],
+    records: Annotated[SourceOptions, Without("files", "observations", "save_mapping")],
     rows: Annotated[RejectOptions, Without("rejects", "strict")],
     results: ResultOptions,
     engine: EngineOptions,

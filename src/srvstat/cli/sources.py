@@ -81,9 +81,17 @@ class SourceOptions:
             "FILE|-",
         ),
     ] = None
-    observations: Annotated[
+    files: Annotated[
         list[str] | None,
-        Parameter("Rows of serverId, observedAt and players; repeatable.", "FILE|URL|-"),
+        Parameter(
+            "Files of observations, folders or patterns; a URL of a database; - for standard"
+            " input.",
+            "FILE",
+            is_argument=True,
+        ),
+    ] = None
+    observations: Annotated[
+        list[str] | None, Parameter("The same as FILE; repeatable.", "FILE|URL|-")
     ] = None
     format: Annotated[
         Literal["csv", "ndjson"] | None,
@@ -115,12 +123,49 @@ class SourceOptions:
     ] = None
     wide: Annotated[
         str | None,
-        Parameter("Read one column for each server, and the times from this column.", "at=NAME"),
+        Parameter(
+            "Read one column for each server, and the times from this column; columns after except="
+            " are no servers.",
+            "at=NAME[,except=NAME+…]",
+        ),
+    ] = None
+    id: Annotated[
+        str | None,
+        Parameter(
+            "The server of all rows of files without a column of identifiers; {file} and {folder}"
+            " are the names of a file and of its folder.",
+            "NAME",
+        ),
+    ] = None
+    table: Annotated[
+        str | None, Parameter("The table or sheet to read, of a file that has several.", "NAME")
+    ] = None
+    encoding: Annotated[
+        str | None, Parameter("The encoding of text that is not UTF-8, such as cp1252.", "NAME")
     ] = None
     time_zone: Annotated[
         str | None, Parameter("The zone of times without an offset, such as UTC.", "ZONE")
     ] = None
     time_unit: Annotated[TimeUnit | None, Parameter("The unit of times that are integers.")] = None
+    time_format: Annotated[
+        str | None,
+        Parameter(
+            "How times are written: day-first, month-first, or a format of strptime such as"
+            " %d.%m.%y.",
+            "FORM",
+            completes=("day-first", "month-first"),
+        ),
+    ] = None
+    thousands: Annotated[
+        str | None,
+        Parameter("The character between the thousands of counts: , . ' or a space.", "CHAR"),
+    ] = None
+    round: Annotated[
+        bool, Parameter("Round fractions. Averages are no counts, so figures of them differ.")
+    ] = False
+    hold: Annotated[
+        bool, Parameter("A count lasts until the next one, as in data that has changes only.")
+    ] = False
     mapping: Annotated[str | None, Parameter("Read these options from a TOML file.", "FILE")] = None
     save_mapping: Annotated[
         str | None, Parameter("Write these options to a TOML file.", "FILE")
@@ -165,6 +210,7 @@ def parse_sources(
 
     Raises UsageError, and SourceError for the file of --mapping or a folder of sources.
     """
+    options = replace(options, observations=[*(options.files or ()), *(options.observations or ())])
     if needs_observations and not options.observations and options.query is None:
         raise UsageError(f"{name}: missing; name a file, a URL, or - for standard input")
     check_stdin_once(
@@ -224,8 +270,15 @@ def _parse_mapping_options(options: SourceOptions) -> MappingOptions:
         "from": options.from_,
         "columns": _parse_columns("--columns", options.columns),
         "wide": _parse_columns("--wide", options.wide),
+        "id": options.id,
+        "table": options.table,
+        "encoding": options.encoding,
         "time-zone": options.time_zone,
         "time-unit": options.time_unit,
+        "time-format": options.time_format,
+        "thousands": options.thousands,
+        "round": options.round or None,
+        "hold": options.hold or None,
         "ids": options.ids,
         "game": options.game,
     }

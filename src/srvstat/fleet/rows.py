@@ -131,11 +131,13 @@ def find_native_columns(source: Source, metadata: FileMetaData) -> NativeColumns
     Raises SourceError if a column can't be read at all.
     """
     schema, mapping = metadata.schema.to_arrow_schema(), source.mapping
+    if mapping.id is None or mapping.is_wide:
+        return None
     wanted = (mapping.id, mapping.at, mapping.players)
     folded = [name.lower() for name in schema.names]
     # DuckDB ignores capitals. A column that the file lacks may be a folder of its path.
     is_found = all(folded.count(name.lower()) == 1 and name in schema.names for name in wanted)
-    if mapping.is_wide or not is_found:
+    if not is_found:
         return None
     parquet.choose_columns(source, schema)
     id_type, at_type, players_type = (parquet.get_value_type(schema, name) for name in wanted)

@@ -18,8 +18,9 @@ from srvstat.contract.errors import SourceError
 from srvstat.contract.time import LATEST, YEAR_2001, InstantError
 from srvstat.contract.windows import DAY_MS
 from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
-from srvstat.sources.mapping import Sample, describe_missing, describe_repeated, list_names
+from srvstat.sources.mapping import describe_missing, describe_repeated, list_names
 from srvstat.sources.source import Batch, Row, Source, TextBlock, parse_records, renumber
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table
 from srvstat.sources.values import IDENTIFIER, NO_COUNT, SECONDS, RowError, convert_local_times
 
 HEADER = ("serverId", "observedAt", "players")
@@ -63,8 +64,12 @@ def read_sample(source: Source) -> Sample:
     header = _read_header(source, "a header")
     form = max(map(_Form, _DELIMITERS), key=lambda each: len(each.split_header(header.text)))
     lines = (line.removesuffix("\r") for _, line in next(header.blocks).split_lines())
-    rows = (form.split_fields(line) or () for line in lines if line)
-    return Sample.from_rows(form.split_header(header.text), rows)
+    names = form.split_header(header.text)
+    rows = [
+        row for line in lines if line and len(row := form.split_fields(line) or ()) == len(names)
+    ]
+    columns = list(zip(*rows[:SAMPLE_ROWS], strict=True)) or [()] * len(names)
+    return Sample("CSV", Table(names, columns, range(len(rows))), is_whole=False)
 
 
 class _Form:

@@ -15,8 +15,9 @@ import pyarrow as pa
 from srvstat.contract.errors import SourceError
 from srvstat.files.paths import convert_errors
 from srvstat.sources import parquet
-from srvstat.sources.mapping import SAMPLE_ROWS, Sample, describe_repeated
+from srvstat.sources.mapping import describe_repeated
 from srvstat.sources.source import NO_TABLE, Batch, Source, build_query, quote_identifier
+from srvstat.sources.table import SAMPLE_ROWS, Sample
 from srvstat.sources.values import is_utf8
 
 _MEMORY_LIMIT = "512MB"
@@ -48,7 +49,7 @@ def read_sample(source: Source) -> Sample:
     """
     with _open_database(source) as connection:
         rows = connection.sql(f"FROM ({_check_query(source, connection)}\n) LIMIT {SAMPLE_ROWS}")
-        return parquet.build_sample(rows.columns, rows.to_arrow_table())
+        return parquet.build_sample("DuckDB", rows.columns, rows.to_arrow_table())
 
 
 @contextmanager

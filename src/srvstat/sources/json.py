@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
 from srvstat.files.json_stream import CutOffError, Events, NotJsonError, parse_events
-from srvstat.sources.mapping import SAMPLE_ROWS, STRICT, ColumnMapping, Sample
+from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Batch, Reject, Row, Source, parse_records
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table
 from srvstat.sources.values import COUNT_RULE, IDENTIFIER_RULE, RowError
 
 OTHER_KEYS = "must be an object with the keys serverId, observedAt and players"
@@ -48,8 +49,8 @@ def read_sample(source: Source) -> Sample:
         with suppress(RowError):
             rows.append(_decode_object(text, ()))
     names = list(rows[0]) if rows else []
-    cells = ([_format_count(row.get(name)) for name in names] for row in rows)
-    return Sample.from_rows(names, cells)
+    columns = [[_format_count(row.get(name)) for row in rows] for name in names]
+    return Sample("NDJSON", Table(names, columns, range(1, len(rows) + 1)), is_whole=False)
 
 
 def _split_object(text: str) -> Row:
@@ -68,6 +69,7 @@ def _split_object(text: str) -> Row:
 
 def _split_mapped(text: str, mapping: ColumnMapping) -> Row:
     value = _decode_object(text, mapping.names)
+    assert mapping.id is not None  # noqa: S101 - to be replaced
     server_id, observed_at, players = (value[name] for name in mapping.names)
     if type(server_id) not in (int, str):
         raise RowError("serverId: must be a string or an integer", _format_value(server_id))

@@ -1,16 +1,16 @@
 """How columns become observations: mappings, their options and files, and proposals of them."""
 
+import codecs
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from itertools import islice
-from typing import Any, NamedTuple, Self, get_args
+from typing import Any, Self, get_args
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, SrvstatError
 from srvstat.contract.responses import GAMES
-from srvstat.contract.time import YEAR_2001, InstantError, load_zone
+from srvstat.contract.time import InstantError, load_zone
 from srvstat.files.reading import format_title, open_input
 from srvstat.files.toml import TomlError, find_line, read_toml
 from srvstat.sources import values
@@ -27,29 +27,40 @@ _COLUMN = re.compile(r'\s*(?P<key>[^=",]*)=(?:\s*"(?P<quoted>(?:[^"]|"")*)"\s*|(
 _MAX_BYTES = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnMapping:
-    """The columns of a source and the form of its times.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnMapping(values.Forms):
+    """The columns of a source, and the forms of their values.
 
-    A wide source has a column of times, and one column for each server, whose name is the server's
-    identifier. `time_zone` is the zone of times without an offset, and `time_unit` the unit of
-    integer times; None means that neither was declared, and nothing is guessed (D18). A strict
-    mapping reads our own input files: other columns and other forms of values are refused. A strict
-    mapping with a unit reads numbers that we wrote ourselves, which are right in any year.
+    Without an `id` column, all rows are of `server`; in it, `{file}` and `{folder}` are the names
+    of the source's file, without its extension, and of its folder. `at` may join the columns of
+    dates and clock times as `A+B`. A wide source has a column for each server, whose name is the
+    server's identifier; the columns of `others` are no servers. `table` is the table, sheet or
+    archive in the file to read, and `encoding` the encoding of its text.
+
+    A strict mapping reads our own input files: other columns and other forms of values are refused.
+    A strict mapping with a unit reads numbers that we wrote ourselves, which are right in any year.
     """
 
-    id: str = "serverId"
+    id: str | None = "serverId"
     at: str = "observedAt"
     players: str = "players"
+    server: str | None = None
     is_wide: bool = False
-    time_zone: str | None = None
-    time_unit: TimeUnit | None = None
+    others: tuple[str, ...] = ()
+    table: str | None = None
+    encoding: str | None = None
     is_strict: bool = False
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns: of identifiers, times and counts, or of times if it is wide."""
-        return [self.at] if self.is_wide else [self.id, self.at, self.players]
+        """The names of the columns: of identifiers if any, times and, unless it is wide, counts."""
+        if self.is_wide:
+            return [self.at]
+        return [*([] if self.id is None else [self.id]), self.at, self.players]
+
+    def find_times(self, names: Collection[str]) -> list[str]:
+        """Return the one or two columns of times among some names."""
+        return [self.at] if self.at in names or "+" not in self.at else self.at.split("+", 1)
 
     def parse_time(self, text: str) -> int:
         """Return an instant in Unix milliseconds.
@@ -102,15 +113,23 @@ def describe_repeated(name: str) -> str:
 class MappingOptions:
     """The options that say how to read sources; None or empty if an option is not given.
 
-    `columns` are names of columns by the keys of COLUMNS; `wide` is the name of the column of times
-    of a wide source. The other fields are options of the same names.
+    `columns` are names of columns by the keys of COLUMNS; `wide` has the column of times of a wide
+    source as `at`, and columns that are no servers as `except`, joined by `+`. The other fields are
+    options of the same names.
     """
 
     from_: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
-    wide: str | None = None
+    wide: Mapping[str, str] = field(default_factory=dict)
+    id: str | None = None
+    table: str | None = None
+    encoding: str | None = None
     time_zone: str | None = None
     time_unit: TimeUnit | None = None
+    time_format: str | None = None
+    thousands: str | None = None
+    round: bool | None = None
+    hold: bool | None = None
     ids: str | None = None
     game: str | None = None
 
@@ -118,22 +137,34 @@ class MappingOptions:
         """Return these options, completed by the others where they do not contradict them."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         merged = replace(other, **{name: value for name, value in given.items() if value})
-        if self.wide is not None:
+        if self.wide:
             return replace(merged, columns={})
         if self.columns:
-            return replace(merged, columns={**other.columns, **self.columns}, wide=None)
+            return replace(merged, columns={**other.columns, **self.columns}, wide={})
         return merged
 
     def build_mapping(self) -> ColumnMapping:
         """Return the mapping that the options declare, STRICT if they declare none."""
-        if not (self.columns or self.wide is not None or self.time_zone or self.time_unit):
+        declared = replace(self, from_=None, hold=None, ids=None, game=None)
+        if declared == MappingOptions():
             return STRICT
-        columns: Mapping[str, Any] = self.columns if self.wide is None else {"at": self.wide}
+        columns: dict[str, Any] = {**self.columns}
+        if self.id is not None:
+            columns["id"] = None
+        if self.wide:
+            others = self.wide.get("except")
+            columns = {"at": self.wide["at"], "others": tuple(others.split("+")) if others else ()}
         return ColumnMapping(
             **columns,
-            is_wide=self.wide is not None,
+            server=self.id,
+            is_wide=bool(self.wide),
+            table=self.table,
+            encoding=self.encoding,
             time_zone=self.time_zone,
             time_unit=self.time_unit,
+            time_format=self.time_format,
+            thousands=self.thousands,
+            rounds=bool(self.round),
         )
 
 
@@ -196,10 +227,33 @@ def _check_columns(value: Any) -> dict[str, str]:
     return value
 
 
-def _check_wide(value: Any) -> str:
-    if not isinstance(value, dict) or value.keys() != {"at"}:
-        raise ValueError("takes at=NAME only, the column of times; the others are servers")
-    return _check_columns(value)["at"]
+def _check_wide(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or "at" not in value or not value.keys() <= {"at", "except"}:
+        raise ValueError(
+            "takes at=NAME, the column of times, and except=NAME+NAME; the other"
+            " columns are servers"
+        )
+    return {**_check_columns({"at": value["at"]}), **value}
+
+
+def _check_text(value: Any) -> str:
+    if not isinstance(value, str) or not value or not is_utf8(value):
+        raise ValueError("must be text")
+    return value
+
+
+def _check_flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def _check_encoding(value: Any) -> str:
+    try:
+        codecs.lookup(_check_text(value))
+    except LookupError:
+        raise ValueError(f"{wire.quote_value(value)} is not an encoding, such as cp1252") from None
+    return str(value)
 
 
 def _check_time_zone(value: Any) -> str:
@@ -215,12 +269,22 @@ def _check_choice(choices: Collection[str], value: Any) -> str:
     return str(value)
 
 
+THOUSANDS = (",", ".", " ", "'")
+"""The characters that --thousands takes."""
+
 _CHECKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "from": ("from_", partial(_check_choice, KINDS)),
     "columns": ("columns", _check_columns),
     "wide": ("wide", _check_wide),
+    "id": ("id", _check_text),
+    "table": ("table", _check_text),
+    "encoding": ("encoding", _check_encoding),
     "time-zone": ("time_zone", _check_time_zone),
     "time-unit": ("time_unit", partial(_check_choice, get_args(TimeUnit))),
+    "time-format": ("time_format", _check_text),
+    "thousands": ("thousands", partial(_check_choice, THOUSANDS)),
+    "round": ("round", _check_flag),
+    "hold": ("hold", _check_flag),
     "ids": ("ids", partial(_check_choice, ("slug",))),
     "game": ("game", partial(_check_choice, GAMES)),
 }
@@ -252,137 +316,30 @@ def read_mapping_file(path: str) -> MappingOptions:
     )
 
 
+def list_options(options: MappingOptions) -> dict[str, Any]:
+    """Return the options that are given by their names, for `build_options`."""
+    found = {name: getattr(options, attribute) for name, (attribute, _) in _CHECKS.items()}
+    return {name: value for name, value in found.items() if value}
+
+
 def format_mapping_file(options: MappingOptions) -> bytes:
     """Return the text of a mapping file, without the options that are not given."""
-    lines = {
-        "from": options.from_,
-        **{f"columns.{key}": name for key, name in options.columns.items()},
-        "wide.at": options.wide,
-        "time-zone": options.time_zone,
-        "time-unit": options.time_unit,
-        "ids": options.ids,
-        "game": options.game,
-    }
+    lines: dict[str, Any] = {}
+    for name, value in list_options(options).items():
+        if isinstance(value, Mapping):
+            lines |= {f"{name}.{key}": column for key, column in value.items()}
+        else:
+            lines[name] = value
     # A string of TOML escapes like JSON, and DEL too.
     return b"".join(
         b"%b = %b\n" % (name.encode(), wire.encode(value).replace(b"\x7f", rb"\u007f"))
         for name, value in lines.items()
-        if value
     )
 
 
-SAMPLE_ROWS = 200
-
-_NAMES = {
-    "at": (
-        *("observedat", "timestamp", "datetime", "time", "date", "at", "when", "polledat"),
-        *("recordedat", "createdat", "ts", "day", "month", "hour"),
-    ),
-    "id": (
-        *("serverid", "server", "servername", "id", "name", "appid", "gameid", "app", "game"),
-        *("gamename", "gamemode", "mode", "instance", "ip", "host", "hostname", "address"),
-        *("identifier", "key", "category", "title", "label", "room"),
-    ),
-    "players": (
-        *("players", "playercount", "playersonline", "onlineplayers", "online", "avgplayers"),
-        *("averageplayers", "currentplayers", "concurrentplayers", "current", "count", "value"),
-        *("users", "avg", "average", "mean", "total", "peakplayers", "peak", "n"),
-    ),
-}
-"""What people name such columns, without capitals and signs, the likeliest first."""
-
-_SIGNS = re.compile(r"[\W_]+")
-
-# Counts as people write them, even if a build rejects them.
-_WRITTEN_COUNT = re.compile(r"[0-9]+(?:[ ,.'][0-9]+)*")
-
-# A count is less than this, and seconds since 2001 are more.
-_LEAST_SECONDS = YEAR_2001 // 1000
-
-
-class Sample(NamedTuple):
-    """The names of the columns of a source, and the text of its first values in each."""
-
-    names: Sequence[str]
-    values: Sequence[Sequence[str]]
-
-    @classmethod
-    def from_rows(cls, names: Sequence[str], rows: Iterable[Sequence[str]]) -> "Sample":
-        """Return the sample of some rows, without rows of another length."""
-        whole = [row for row in islice(rows, SAMPLE_ROWS) if len(row) == len(names)]
-        return cls(names, list(zip(*whole, strict=True)) or [()] * len(names))
-
-
-class Proposal(NamedTuple):
-    """The names of the columns of a long source, or the column of times of a wide one."""
-
-    columns: Mapping[str, str]
-    wide: str | None
-
-    def format_option(self) -> tuple[str, str]:
-        """Return the option that declares the columns, and its value."""
-        if self.wide is not None:
-            return "--wide", f"at={_quote_name(self.wide)}"
-        return "--columns", ",".join(
-            f"{key}={_quote_name(name)}" for key, name in self.columns.items()
-        )
-
-
-def find_likely_columns(sample: Sample, mapping: ColumnMapping) -> Proposal | None:
-    """Return the likeliest columns of a sample; existing columns of the mapping stay."""
-    given = {} if mapping.is_wide else {"id": mapping.id, "players": mapping.players}
-    given = {key: name for key, name in given.items() if name in sample.names}
-    columns = list(zip(sample.names, sample.values, strict=True))
-    times = [name for name, written in columns if _are_times(written)]
-    at = mapping.at if mapping.at in sample.names else _find_named("at", times or sample.names)
-    at = at or next(iter(times), None)
-    if at is None:
-        return None
-    others = [name for name in sample.names if name not in (at, *given.values()) and name]
-    counts = [name for name, written in columns if _are_counts(written)]
-    numbers = [name for name in others if name in counts]
-    texts = [name for name in others if name not in counts]
-    players = given.get("players") or _find_named("players", numbers)
-    server_id = given.get("id") or _find_named("id", texts) or next(iter(texts), None)
-    server_id = server_id or _find_named("id", [name for name in numbers if name != players])
-    if server_id is not None and players is None:
-        players = next((name for name in numbers if name != server_id), None)
-    if server_id is None or players is None:
-        return Proposal({}, at) if numbers or players else None
-    return Proposal({"id": server_id, "at": at, "players": players}, None)
-
-
-def propose_label(labels: Sequence[str]) -> Proposal | None:
-    """Return the label that names the server of a series of Prometheus; None if none does."""
-    label = _find_named("id", labels)
-    return None if label is None else Proposal({"id": label}, None)
-
-
-def _find_named(key: str, names: Sequence[str]) -> str | None:
-    """Return the name that people use most for a field; None if no name is one of these."""
-    folded = {_SIGNS.sub("", name.casefold()): name for name in reversed(names)}
-    return next((folded[known] for known in _NAMES[key] if known in folded), None)
-
-
-def _are_times(values: Sequence[str]) -> bool:
-    """Return whether all values are times in some form and unit."""
-    written = [value.strip() for value in values if value.strip()]
-    return bool(written) and all(map(_is_time, written))
-
-
-def _is_time(text: str) -> bool:
-    try:
-        values.parse_time(text, zone="UTC")
-    except InstantError:
-        number = text.partition(".")[0]
-        return number.isdecimal() and int(number[:20]) >= _LEAST_SECONDS
-    return True
-
-
-def _are_counts(written: Sequence[str]) -> bool:
-    """Return whether all values are numbers or empty."""
-    texts = [text.strip() for text in written]
-    return all(_WRITTEN_COUNT.fullmatch(text) or text.lower() in values.EMPTY for text in texts)
+def format_columns(columns: Mapping[str, str]) -> str:
+    """Return the value of --columns or --wide that `parse_columns` reads."""
+    return ",".join(f"{key}={_quote_name(name)}" for key, name in columns.items())
 
 
 def _quote_name(name: str) -> str:

@@ -21,15 +21,9 @@ from srvstat.contract.time import LATEST, OUTSIDE_YEARS, YEAR_2001, InstantError
 from srvstat.files.paths import convert_errors, identify_file
 from srvstat.files.reading import CHANGED, is_url
 from srvstat.sources import values
-from srvstat.sources.mapping import (
-    NO_ZONE,
-    SAMPLE_ROWS,
-    ColumnMapping,
-    Sample,
-    describe_missing,
-    describe_repeated,
-)
+from srvstat.sources.mapping import NO_ZONE, ColumnMapping, describe_missing, describe_repeated
 from srvstat.sources.source import Batch, Reject, Source, renumber
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table
 
 EXTENSION = ".parquet"
 _TypeCheck = Callable[[pa.DataType], bool]
@@ -83,7 +77,7 @@ def read_sample(source: Source) -> Sample:
         rows = next(file.iter_batches(SAMPLE_ROWS), empty)
         for name in schema.names[len(rows.schema.names) :]:
             rows = rows.append_column(name, _repeat(partitions[name], rows.num_rows))
-        return build_sample(schema.names, rows)
+        return build_sample("Parquet", schema.names, rows)
 
 
 def read_metadata(source: Source) -> FileMetaData:
@@ -470,10 +464,11 @@ def read_record_batches(
         first_place += record_batch.num_rows
 
 
-def build_sample(names: Sequence[str], rows: pa.RecordBatch | pa.Table) -> Sample:
+def build_sample(form: str, names: Sequence[str], rows: pa.RecordBatch | pa.Table) -> Sample:
     """Return the sample of some rows, whose columns may have other names in Arrow."""
-    columns = (map(format_cell, column.slice(0, SAMPLE_ROWS)) for column in rows.columns)
-    return Sample.from_rows(list(names), zip(*columns, strict=True))
+    columns = [[*map(format_cell, column)] for column in rows.slice(0, SAMPLE_ROWS).columns]
+    is_whole = rows.num_rows < SAMPLE_ROWS
+    return Sample(form, Table(names, columns, range(1, rows.num_rows + 1)), is_whole)
 
 
 _MALFORMED_COUNT = f"players: {values.COUNT_RULE}"

@@ -14,9 +14,9 @@ from pyarrow import csv
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import is_url
-from srvstat.sources.mapping import SAMPLE_ROWS, Sample
 from srvstat.sources.parquet import choose_columns, read_record_batches
 from srvstat.sources.source import NO_TABLE, Batch, Source, build_query
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table
 
 _CONNECT_SECONDS = 10
 _BLOCK_BYTES = 1 << 20
@@ -64,8 +64,9 @@ def read_sample(source: Source) -> Sample:
         )
         cursor.execute(query, binary=True)
         names = [column.name for column in cursor.description or ()]
-        rows = (["" if value is None else str(value) for value in row] for row in cursor)
-        return Sample.from_rows(names, rows)
+        rows = [["" if value is None else str(value) for value in row] for row in cursor]
+        columns = list(zip(*rows, strict=True)) or [()] * len(names)
+        return Sample("PostgreSQL", Table(names, columns, range(1, len(rows) + 1)), is_whole=False)
 
 
 @contextmanager

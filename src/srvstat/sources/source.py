@@ -22,7 +22,7 @@ from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.paths import convert_errors
 from srvstat.files.reading import STDIN, OnBytes, format_title, is_url, open_input
 from srvstat.sources import registry
-from srvstat.sources.mapping import STRICT, ColumnMapping, Proposal, Sample, find_likely_columns
+from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.values import NO_COUNT, RowError, check_identifier, is_utf8
 
 # A process substitution such as <(zcat week.gz), or another descriptor that a shell opened.
@@ -106,6 +106,14 @@ class Source:
     def given_title(self) -> str:
         """The title of what the user named: for a file found in a folder, the folder."""
         return self.title if self.folder is None else format_title(self.folder)
+
+    @property
+    def server_id(self) -> str:
+        """The identifier of all rows of a source without a column of identifiers."""
+        folder, name = os.path.split(self.title)
+        stem = name.removesuffix(".gz").rpartition(".")[0] or name
+        found = (self.mapping.server or "{file}").replace("{file}", stem)
+        return found.replace("{folder}", os.path.basename(folder))
 
     @property
     def is_in_memory(self) -> bool:
@@ -429,18 +437,6 @@ def split_folder(source: Source) -> list[Source]:
         registry.FOLDER_KIND, "srvstat.sources.parquet:list_files"
     )(source)
     return found
-
-
-def propose_columns(source: Source) -> Proposal | None:
-    """Return the likeliest columns of a source; None if it has none or its names do not tell.
-
-    Raises SourceError if the source can't be read.
-    """
-    read_sample = registry.KINDS[source.kind].sample
-    if read_sample is None:
-        return None
-    sample: Sample = registry.load_function(source.kind, read_sample)(source)
-    return find_likely_columns(sample, source.mapping)
 
 
 TABLE = "observations"

@@ -350,7 +350,7 @@ class _Series(NamedTuple):
 
     def find_server_id(self, labels: Mapping[str, Any]) -> str:
         """Return the label that names the server, by default the only one."""
-        wanted = self.source.mapping.id
+        wanted = self.source.mapping.id or _LENIENT.names[0]
         names = sorted(labels.keys() - {_METRIC_NAME})
         if wanted not in labels and wanted == STRICT.id and len(names) == 1:
             wanted = names[0]

@@ -1,6 +1,7 @@
 """Parse times and player counts from text: in the strict forms of our own files, or in others."""
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Literal
@@ -13,7 +14,7 @@ from srvstat.contract.arrays import Numbers
 from srvstat.contract.windows import DAY_MS
 from srvstat.contract.wire import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH, MAX_SAFE_INTEGER
 
-TimeUnit = Literal["s", "ms"]
+TimeUnit = Literal["s", "ms", "us"]
 
 MAX_PLAYERS = MAX_SAFE_INTEGER
 """The largest player count accepted."""
@@ -51,6 +52,22 @@ _CALENDAR = re.compile(
 )
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forms:
+    """How a source writes times and player counts; nothing is guessed (D18).
+
+    `time_zone` is the zone of times without an offset, and `time_unit` the unit of numbers.
+    `time_format` is `day-first`, `month-first`, or a format of strptime. `thousands` is the
+    character between thousands; with a point, a comma precedes decimals. `rounds` rounds fractions.
+    """
+
+    time_zone: str | None = None
+    time_unit: TimeUnit | None = None
+    time_format: str | None = None
+    thousands: str | None = None
+    rounds: bool = False
 
 
 class RowError(ValueError):

@@ -63,7 +63,7 @@ def build_reason(  # noqa: PLR0913 - what a reason has
     if column is None:
         mapping, field = source.mapping, text.partition(":")[0]
         names = {"serverId": mapping.id, "observedAt": mapping.at, "players": mapping.players}
-        column = names.get(field, field)
+        column = names.get(field) or field
     return Reason(text, rows, first, is_rejected=True, value=value, column=column, kind=source.kind)
 
 
