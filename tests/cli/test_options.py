@@ -41,7 +41,7 @@ def test_without_a_command_the_commands_are_listed(cli: Cli) -> None:
 def test_version_shows_contract_and_format(cli: Cli) -> None:
     ran = cli("--version")
 
-    assert ran.stdout == b"srvstat 1.0.0.dev0 (contract 1.0.0, snapshot format 1)\n"
+    assert ran.stdout == b"srvstat 1.0.0.dev0 (contract 1.0.0, snapshot format 2)\n"
 
 
 SCRIPTS = ROOT / "docs" / "completions"

@@ -114,7 +114,7 @@ def _change(fleet: Fleet, name: str, kind: str, drawn: random.Random) -> None:
 _COLUMNS = (
     "game", "cfx_id", "hostname", "project_name", "project_description", "region",
     "players_current", "players_max", "tags", "flags", "chat_url", "icon_url", "offline",
-    "first_seen_at", "updated_at", "source_id", "completed",
+    "first_seen_at", "updated_at", "source_id", "other_source_ids", "completed",
 )  # fmt: skip
 """The columns of `servers` that a record determines, in the order of its fields."""
 

@@ -137,5 +137,6 @@ def build_server(key: int, **columns: Any) -> ServerRow:
         ("icon_url", "source_id", "first_observed_at", "last_observed_at", "last_players")
     )
     named = {"server": key, "id": f"id-{key}", "cfx_id": f"cfx-{key}"}
+    empty |= {"other_source_ids": "[]"}
     empty |= dict.fromkeys(numbers, 0) | dict.fromkeys(_BLOBS, b"") | unknown
     return ServerRow(**{**empty, **named, **columns})

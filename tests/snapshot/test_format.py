@@ -42,7 +42,7 @@ from srvstat.snapshot.rows import (
 )
 from support.snapshots import change, read_observations
 
-SCHEMA_HASHES = {1: "dc7046c90fc9c752b6f661e847445ef105cff5d92b1be255585a159dd0b50cd1"}
+SCHEMA_HASHES = {2: "0c0d8daa5c6fbb7e21d4fd82005b688f9d2a9bd4c3d8d4871e030285db23b173"}
 """The SHA-256 of the stored CREATE statements, with their comments, by format version."""
 
 
@@ -227,7 +227,7 @@ def test_identifiers_with_equal_hashes_are_all_found() -> None:
     assert list(read_entries(bucket)) == all_of_them
 
 
-FILE_ROW = FileRow(5, 1, 2, 3, 4, '["a.csv"]', 6, 7, 8, 1, None, None, b"buckets", b"", b"")
+FILE_ROW = FileRow(5, 1, 2, 3, 4, '["a.csv"]', 6, 7, 8, 1, "{}", None, None, b"buckets", b"", b"")
 
 
 def test_the_root_covers_the_content_but_not_its_sources() -> None:
@@ -236,7 +236,9 @@ def test_the_root_covers_the_content_but_not_its_sources() -> None:
     assert compute_root(FILE_ROW) == root
     assert (
         compute_root(
-            FILE_ROW._replace(sources="[]", repeated=0, conflicting=0, rejected=0, is_open=0)
+            FILE_ROW._replace(
+                sources="[]", repeated=0, conflicting=0, rejected=0, is_open=0, reading="[]"
+            )
         )
         == root
     )

@@ -295,8 +295,8 @@ CONTENTS: Mapping[str, Harm] = {
         "INSERT INTO servers SELECT 8, 'secret', 'secret', game, hostname, project_name,"
         " project_description, region, players_current, players_max, tags, flags, chat_url,"
         " icon_url, offline, first_seen_at, updated_at, current_is_fallback,"
-        " first_seen_is_fallback, updated_is_fallback, source_id, completed, 0, NULL, NULL,"
-        " NULL, player_sum, counts, block_ends, block_peaks, block_digests"
+        " first_seen_is_fallback, updated_is_fallback, source_id, other_source_ids, completed, 0,"
+        " NULL, NULL, NULL, player_sum, counts, block_ends, block_peaks, block_digests"
         " FROM servers WHERE id = 'once'"
     ),
     "players that are a negative number": change_rows("UPDATE blocks SET players = -1"),

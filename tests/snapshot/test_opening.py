@@ -118,7 +118,7 @@ def test_a_sqlite_file_of_another_program_is_refused(check_refusal: CheckRefusal
         (
             8,
             (
-                "a snapshot of format 8, but this srvstat reads format 1; upgrade srvstat, or"
+                "a snapshot of format 8, but this srvstat reads format 2; upgrade srvstat, or"
                 " build it again"
             ),
         ),

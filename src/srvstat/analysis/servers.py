@@ -144,6 +144,7 @@ def describe_snapshot(
         fallbacks=fallbacks,
         completed=dict(sorted(completed.items())),
         sources=snapshot.sources,
+        reading=snapshot.reading,
         repeated=row.repeated,
         conflicting=row.conflicting,
         rejected=row.rejected,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from operator import attrgetter
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import PlainSerializer
 
@@ -343,7 +343,8 @@ class SnapshotInfo(SnapshotDocument):
     Only `matched` and the list depend on a filter. `games` counts the servers of each game, and
     `completed` those with each field that records lacked. Without observations, the first and the
     last instant are None. `parent_root` and `covered_from` are those of a bundle, and None for a
-    whole snapshot. `shards` is None for a snapshot of one file.
+    whole snapshot. `reading` has the options that said how to read the sources, by their names.
+    `shards` is None for a snapshot of one file.
     """
 
     long_field = "identifiers"
@@ -359,6 +360,7 @@ class SnapshotInfo(SnapshotDocument):
     fallbacks: int
     completed: dict[str, int]
     sources: tuple[str, ...]
+    reading: dict[str, Any]
     repeated: int
     conflicting: int
     rejected: int

@@ -19,11 +19,10 @@ from typing import Any, NamedTuple, get_args
 
 from srvstat.contract import read_package_file
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.contract.responses import Game
 from srvstat.contract.wire import IDENTIFIER_PATTERN
 
 APPLICATION_ID = 0x73727673
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 MAX_ROW_BYTES = 1 << 24
 """Longest row in bytes that a reader accepts."""
@@ -83,6 +82,7 @@ class FileRow(NamedTuple):
     conflicting: int = 0
     rejected: int = 0
     is_open: int = 0
+    reading: str = "{}"
     parent_root: bytes | None = None
     covered_from: int | None = None
     bucket_digests: bytes = b""
@@ -96,7 +96,7 @@ class ServerRow(NamedTuple):
     server: int
     id: str
     cfx_id: str
-    game: Game
+    game: str
     hostname: str
     project_name: str
     project_description: str
@@ -114,6 +114,7 @@ class ServerRow(NamedTuple):
     first_seen_is_fallback: int
     updated_is_fallback: int
     source_id: str | None
+    other_source_ids: str
     completed: str
     # What follows from all of the server's observations, by default from none. Most windows end at
     # the as-of time, so they need only one block besides.
@@ -185,9 +186,7 @@ def find_observed_span(holders: Collection[ServerRow | FileRow]) -> tuple[int | 
 def _list_kinds(row_type: type[tuple[Any, ...]]) -> frozenset[tuple[type, ...]]:
     """Return all combinations of types that the annotations of a row allow."""
     annotations = row_type.__annotations__.values()
-    return frozenset(
-        product(*((str,) if each is Game else get_args(each) or (each,) for each in annotations))
-    )
+    return frozenset(product(*(get_args(each) or (each,) for each in annotations)))
 
 
 # Computed once: comparing a row with its annotations would take three times as long.

@@ -1,4 +1,4 @@
--- A snapshot of srvstat, format version 1.
+-- A snapshot of srvstat, format version 2.
 --
 -- One SQLite file in rollback-journal mode. Its header has the application_id 0x73727673 ("srvs")
 -- and the format version as user_version. The tables are STRICT, so each column holds its declared
@@ -31,8 +31,10 @@ CREATE TABLE snapshot (
     repeated          INTEGER NOT NULL, -- rows equal to an earlier one of the same server and instant
     conflicting       INTEGER NOT NULL, -- rows that differ from the kept one of the same server and instant
     rejected          INTEGER NOT NULL, -- malformed rows
-    is_open           INTEGER NOT NULL, -- 1 if an update may make servers of new identifiers, as the
-                                        -- build did without a servers file
+    is_open           INTEGER NOT NULL, -- 1 if an update makes servers of new identifiers, as the build
+                                        -- did without a servers file
+    reading           TEXT    NOT NULL, -- the options that said how to read the sources, as a JSON
+                                        -- object; an update uses them again
     parent_root       BLOB,             -- the root of a bundle's parent; NULL unless a bundle
     covered_from      INTEGER,          -- the first instant that a bundle covers, the start of a UTC
                                         -- day; NULL unless a bundle
@@ -60,7 +62,7 @@ CREATE TABLE servers (
     server              INTEGER PRIMARY KEY,  -- the number of the server in this file, from 1
     id                  TEXT    NOT NULL UNIQUE,
     cfx_id              TEXT    NOT NULL UNIQUE,
-    game                TEXT    NOT NULL,     -- game_a or game_b
+    game                TEXT    NOT NULL,     -- game_a or game_b; empty if its record has none
     hostname            TEXT    NOT NULL,
     project_name        TEXT    NOT NULL,
     project_description TEXT    NOT NULL,
@@ -80,6 +82,8 @@ CREATE TABLE servers (
     updated_is_fallback INTEGER NOT NULL,     -- 1 if updated_at is that of the last observation, or
                                               -- as_of without one
     source_id           TEXT,                 -- the identifier that its source uses; NULL if the id
+    other_source_ids    TEXT    NOT NULL,     -- more such identifiers, as a JSON array: the server was
+                                              -- renamed or restarted
     completed           TEXT    NOT NULL,     -- the fields that the build completed, as a JSON array:
                                               -- names among cfxId, game and hostname, ascending
     observation_count   INTEGER NOT NULL,     -- the server's rows of observations

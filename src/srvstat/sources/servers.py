@@ -68,8 +68,8 @@ class PartialRecord:
     """A server as in its source. None marks a value that the source does not have.
 
     `source_id` is the identifier that the source uses, if it is not the id. A record without an id
-    has one. `completed` are the names of the fields that an earlier build completed. Instants are
-    Unix milliseconds.
+    has one. A server that was renamed or restarted has `other_source_ids`, too. `completed` are the
+    names of the fields that an earlier build completed. Instants are Unix milliseconds.
     """
 
     id: str | None = None
@@ -89,8 +89,14 @@ class PartialRecord:
     first_seen_at: int | None = None
     updated_at: int | None = None
     source_id: str | None = None
+    other_source_ids: tuple[str, ...] = ()
     completed: tuple[str, ...] = ()
     publishable: bool = True
+
+    @property
+    def source_ids(self) -> tuple[str, ...]:
+        """All identifiers that the source uses; none if it uses the id."""
+        return () if self.source_id is None else (self.source_id, *self.other_source_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +175,9 @@ def check_identifiers(title: str, records: Iterable[ServerRecord]) -> None:
 
 
 def _list_identifiers(record: PartialRecord) -> Iterator[tuple[str, str]]:
-    named = (("id", record.id), ("cfxId", record.cfx_id), ("sourceId", record.source_id))
-    return ((name, identifier) for name, identifier in named if identifier is not None)
+    named = (("id", record.id), ("cfxId", record.cfx_id))
+    yield from ((name, identifier) for name, identifier in named if identifier is not None)
+    yield from (("sourceId", identifier) for identifier in record.source_ids)
 
 
 def _describe_conflict(

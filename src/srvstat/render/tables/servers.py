@@ -1,8 +1,8 @@
 """The tables of a comparison, of records of servers, and of a snapshot and its build."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -351,10 +351,20 @@ def render_info(info: snapshot.SnapshotInfo, screen: Screen) -> str:
         ("fallbacks", text.format_fallbacks(info.fallbacks)),
         ("completed", screen.escape(completed) if completed else None),
         ("sources", screen.escape(", ".join(info.sources))),
+        ("read with", screen.escape(_format_options(info.reading)) if info.reading else None),
         ("not kept", f"{info.repeated:,} repeated, {conflicting}, {info.rejected:,} rejected"),
     ]
     grid = build_fields_grid(fields, screen)
     return screen.render_blocks([grid], _list_servers(info.identifiers, info.as_of, screen), notes)
+
+
+def _format_options(options: Mapping[str, Any]) -> str:
+    words = []
+    for name, value in options.items():
+        columns = value.items() if isinstance(value, Mapping) else ()
+        shown = ",".join(f"{key}={column}" for key, column in columns) or str(value)
+        words.append(f"--{name}" if value is True else f"--{name} {shown}")
+    return " ".join(words)
 
 
 def _describe_shards(shards: Sequence[snapshot.ManifestShard]) -> str:

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
-from srvstat.contract.responses import Players, ServerDetail
+from srvstat.contract.responses import Game, Players, ServerDetail
 from srvstat.contract.time import LATEST, format_instant
 from srvstat.contract.windows import DAY_MS, DAYS
 from srvstat.contract.wire import MAX_SAFE_INTEGER
@@ -102,6 +102,16 @@ class SnapshotBase:
             return read_texts(self.file_row.sources)
 
     @property
+    def reading(self) -> dict[str, Any]:
+        """The options that said how to read the sources, by their names."""
+        with self.convert_decode_errors(FILE_ROW):
+            found: dict[str, Any] = wire.decode_text(self.file_row.reading)
+            wire.encode(found)  # refuses texts that UTF-8 can't encode
+            if not isinstance(found, dict):
+                raise rows.ForgedRowError("not an object")
+            return found
+
+    @property
     def root(self) -> str:
         """The digest of the whole content, as 64 hexadecimal digits."""
         return self.file_row.root.hex()
@@ -122,9 +132,10 @@ class SnapshotBase:
         with self.convert_decode_errors(server.title):
             check_instants(server.first_seen_at, server.updated_at)
             read_texts(server.completed)
+            read_texts(server.other_source_ids)
             return ServerDetail(
                 id=server.id,
-                game=server.game,
+                game=cast("Game", server.game),  # which the model checks
                 cfxId=server.cfx_id,
                 hostname=server.hostname,
                 projectName=server.project_name,

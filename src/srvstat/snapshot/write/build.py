@@ -104,7 +104,9 @@ def _fill_draft(
     stored = read_rows(intake, partial(store, connection, intake), write_rejects)
     _, last = rows.find_observed_span(stored.servers)
     file_row = rows.FileRow(
-        as_of=refusals.check_rows(intake, last), is_open=int(intake.roster.is_open)
+        as_of=refusals.check_rows(intake, last),
+        is_open=int(intake.roster.is_open),
+        reading=intake.inputs.reading or "{}",
     )
     return finish_draft(connection, intake, stored, file_row, names)
 

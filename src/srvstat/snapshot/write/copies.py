@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError, SourceError, UsageError
 from srvstat.contract.time import LATEST, format_instant
 from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Range, Window, find_window
@@ -53,6 +54,7 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
     window = Window.from_first(covered_from, parent.as_of)
     file_row = parent.file_row._replace(
         sources="[]" if redact else parent.file_row.sources,
+        reading=_redact_reading(parent) if redact else parent.file_row.reading,
         parent_root=parent.file_row.root,
         covered_from=covered_from,
     )
@@ -83,6 +85,12 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
     )
 
 
+def _redact_reading(parent: Snapshot) -> str:
+    """Return only the options that change figures; others name columns and servers."""
+    kept = {name: value for name, value in parent.reading.items() if name == "hold"}
+    return wire.encode(kept).decode()
+
+
 def _redact(row: ServerRow) -> ServerRow:
     """Replace the texts of a server, except empty ones, and drop source_id; URLs stay URLs."""
     return row._replace(
@@ -92,6 +100,7 @@ def _redact(row: ServerRow) -> ServerRow:
         chat_url=row.chat_url and REDACTED_URL,
         icon_url=row.icon_url and REDACTED_URL,
         source_id=None,
+        other_source_ids="[]",
     )
 
 

@@ -364,13 +364,16 @@ class Inputs:
     `game` is for servers whose record has none. With `uses_slugs`, an identifier can name a server
     by its slug. `as_of`, in Unix milliseconds, defaults to the latest observation kept.
     With `strict`, the first malformed or conflicting row refuses its source; `max_rejected` limits
-    the malformed ones. Without `allow_empty`, a snapshot needs a server and an observation.
+    the malformed ones. Without `allow_empty`, a snapshot needs a server and an observation. The
+    snapshot stores `reading`, a JSON object of the options of the mapping, for later updates; if
+    None, an update keeps what is stored.
     """
 
     servers: Source | None
     observations: Sequence[Source]
     uses_slugs: bool = False
     game: str | None = None
+    reading: str | None = None
     as_of: int | None = None
     strict: bool = False
     max_rejected: RejectLimit | None = None

@@ -251,6 +251,7 @@ def build_server_row(record: servers.ServerRecord, number: int) -> ServerRow:
     values = {name: getattr(record, name) for name in _RECORD} | {
         "tags": encode_texts(record.tags),
         "flags": encode_texts(record.flags),
+        "other_source_ids": encode_texts(record.other_source_ids),
         "completed": encode_texts(record.completed),
         "offline": int(record.offline),
     }
@@ -285,6 +286,7 @@ def build_record(row: ServerRow) -> servers.ServerRecord:
         "players_current": None if row.current_is_fallback else row.players_current,
         "tags": read_texts(row.tags),
         "flags": read_texts(row.flags),
+        "other_source_ids": read_texts(row.other_source_ids),
         "offline": bool(row.offline),
         "first_seen_at": None if row.first_seen_is_fallback else row.first_seen_at,
         "updated_at": None if row.updated_is_fallback else row.updated_at,

@@ -180,4 +180,5 @@ def _describe_update(old: SnapshotFile, intake: Intake, stored: build.Stored) ->
         as_of=max(old.as_of, last or 0) if as_of is None else as_of,
         # A server that was withheld must not become one again.
         is_open=int(bool(old.file_row.is_open) and not intake.roster.withheld),
+        reading=intake.inputs.reading or old.file_row.reading,
     )
