@@ -149,10 +149,6 @@ def test_the_proposed_command_reads_an_ugly_file(name: str, cli: Cli) -> None:
     assert check_law(cli, name) == ALL_OF[name]
 
 
-def test_each_ugly_file_is_tested() -> None:
-    assert ALL_OF.keys() == {path.name for path in UGLY.iterdir()}
-
-
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_proposed_command_reads_a_shape_of_the_documentation(shape: str, cli: Cli) -> None:
