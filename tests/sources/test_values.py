@@ -30,7 +30,12 @@ Law = TypeVar("Law", bound=Callable[..., None])
 PLAIN = ColumnMapping()
 SECONDS = ColumnMapping(time_unit="s")
 MILLISECONDS = ColumnMapping(time_unit="ms")
+MICROSECONDS = ColumnMapping(time_unit="us")
 UTC_TIMES = ColumnMapping(time_zone="UTC")
+DAY_FIRST = ColumnMapping(time_zone="UTC", time_format="day-first")
+MONTH_FIRST = ColumnMapping(time_zone="UTC", time_format="month-first")
+DECLARED = ColumnMapping(time_zone="UTC", time_format="%y/%d/%m %H h %M")
+WITH_OFFSET = ColumnMapping(time_format="%H:%M%z %d%m%Y")
 BERLIN = ColumnMapping(time_zone="Europe/Berlin")
 NEW_YORK = ColumnMapping(time_zone="America/New_York")
 
@@ -55,13 +60,39 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
         (BERLIN, "2025-03-05"),
         (BERLIN, "2025-03-05T00:00:00.0"),
         (BERLIN, "2025-03-04T23:00:00Z"),
+        (PLAIN, "20250304T230000Z"),
+        (PLAIN, "Tue Mar 04 2025 23:00:00 GMT+0000 (Coordinated Universal Time)"),
+        (PLAIN, "Tue Mar  4 23:00:00 UTC 2025"),
+        (PLAIN, "Wed, 05 Mar 2025 00:00:00 +0100"),
+        (MICROSECONDS, "1741129200000999"),
+        (UTC_TIMES, "20250304230000"),
+        (UTC_TIMES, "202503042300"),
+        (UTC_TIMES, "20250304 23:00"),
+        (UTC_TIMES, "2025/3/4 23:00"),
+        (UTC_TIMES, "2025. 3. 4. 23:00"),
+        (UTC_TIMES, "04.03.2025 23:00"),
+        (UTC_TIMES, "4.3.2025, 23:00:00,0"),
+        (UTC_TIMES, "4-Mar-25 11 PM"),
+        (UTC_TIMES, "4 March 2025 23:00"),
+        (UTC_TIMES, "Tuesday, March 4th, 2025 at 11:00 p.m."),
+        (UTC_TIMES, "23:00 04.03.2025"),
+        (BERLIN, "Mar 5, 2025"),
+        (BERLIN, "20250305"),
+        (DAY_FIRST, "04/03/2025 23:00"),
+        (DAY_FIRST, "4-3-25 23:00"),
+        (DAY_FIRST, "04.03.25 23:00"),
+        (DAY_FIRST, "2025-03-04 23:00"),
+        (MONTH_FIRST, "3/4/2025, 11:00:00\u202fPM"),
+        (DECLARED, "25/04/03 23 h 00"),
+        (WITH_OFFSET, "00:00+0100 05032025"),
     ],
 )
 def test_a_time_is_a_number_or_a_date(mapping: ColumnMapping, text: str) -> None:
     assert mapping.parse_time(text) == AT
 
 
-NO_TIME = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
+NO_TIME = "not a time in a known form; name its form with --time-format"
+DAY_OR_MONTH = "day or month first? add --time-format day-first or month-first"
 NO_ZONE = "no time zone: end it with Z or an offset such as +02:00"
 OUTSIDE = "outside the years 1970 to 9999"
 EARLY = "before 2001 as milliseconds"
@@ -92,7 +123,20 @@ LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like millisecon
         (PLAIN, "9" * 15, OUTSIDE),
         (PLAIN, "1.7e12", NO_TIME),
         (PLAIN, "-5", NO_TIME),
-        (PLAIN, "04/03/2025 23:00", NO_TIME),
+        (UTC_TIMES, "04/03/2025 23:00", DAY_OR_MONTH),
+        (UTC_TIMES, "13/03/2025 23:00", DAY_OR_MONTH),
+        (UTC_TIMES, "3-4-25", DAY_OR_MONTH),
+        (UTC_TIMES, "04.03.25 23:00", DAY_OR_MONTH),
+        (MONTH_FIRST, "13/03/2025", "no such day in the calendar"),
+        (PLAIN, "04.03.2025 23:00", NO_ZONE),
+        (UTC_TIMES, "4 March 23:00", NO_TIME),
+        (UTC_TIMES, "2025-03-04 23:00 CET", NO_TIME),
+        (UTC_TIMES, "04.03.2025 00:00 23:00", NO_TIME),
+        (UTC_TIMES, "2025-03-04 13:00 PM", "no such time of day (hours 1 to 12 before AM and PM)"),
+        (UTC_TIMES, "20251304230000", "no such day in the calendar"),
+        (MICROSECONDS, "1741129200000", "before 2001 as microseconds"),
+        (DECLARED, "2025-03-04T23:00:00Z", "not in the form of --time-format"),
+        (WITH_OFFSET, "00:00+0100 01011970", OUTSIDE),
         (PLAIN, "", NO_TIME),
         (PLAIN, "٣", NO_TIME),
         (UTC_TIMES, "2025-02-29 12:00:00", "no such day in the calendar"),
@@ -155,29 +199,76 @@ def test_a_local_time_is_the_only_instant_with_that_clock_time(
                 mapping.parse_time(text)
 
 
+COMMAS, POINTS, SPACES, APOSTROPHES = (
+    ColumnMapping(thousands=character) for character in (",", ".", " ", "'")
+)
+ROUNDED = ColumnMapping(rounds=True)
+EMPTY = ("", " ", "NA", "NaN", "null", "NULL", "None", r"\N", "-", "\u2013", "n/a", "#N/A", "?")
+
+
 @pytest.mark.parametrize(
-    ("text", "count"),
+    ("mapping", "text", "count"),
     [
-        ("0", 0),
-        ("007", 7),
-        (" 12 ", 12),
-        ("12.", 12),
-        ("12.0000", 12),
-        ("0.000", 0),
-        ("9007199254740991", 2**53 - 1),
-        *((text, None) for text in ("", " ", "NA", "NaN", "null", "NULL", "None", r"\N")),
+        (PLAIN, "0", 0),
+        (PLAIN, "007", 7),
+        (PLAIN, " 12 ", 12),
+        (PLAIN, "12.", 12),
+        (PLAIN, "12.0000", 12),
+        (PLAIN, "0.000", 0),
+        (PLAIN, "9007199254740991", 2**53 - 1),
+        (COMMAS, "1,942", 1942),
+        (COMMAS, "1,234,567.0", 1_234_567),
+        (COMMAS, "942", 942),
+        (POINTS, "1.942", 1942),
+        (POINTS, "12.000,00", 12_000),
+        (SPACES, "1 942", 1942),
+        (SPACES, "1\u202f942", 1942),
+        (APOSTROPHES, "1'942", 1942),
+        (APOSTROPHES, "1\u2019942", 1942),
+        (ROUNDED, "72.5", 73),
+        (ROUNDED, "72.49", 72),
+        (ROUNDED, "1.942", 2),
+        (ROUNDED, "4.1000000000e+01", 41),
+        (replace(POINTS, rounds=True), "1.942,5", 1943),
+        *((PLAIN, text, None) for text in EMPTY),
     ],
 )
-def test_a_player_count_is_whole_or_empty(text: str, count: int | None) -> None:
-    assert PLAIN.parse_count(text) == count
+def test_a_player_count_is_whole_or_empty(
+    mapping: ColumnMapping, text: str, count: int | None
+) -> None:
+    assert mapping.parse_count(text) == count
+
+
+RULE = "must be a whole number from 0 to 9007199254740991"
+THOUSANDS = "thousands or a fraction?"
+FRACTION = "a fraction, and averages are not counts; --round"
+GROUPED = "has separators of thousands; name them with --thousands"
+COMMA = "a fraction after a comma; read it with --thousands . and --round"
 
 
 @pytest.mark.parametrize(
-    "text", ["12.5", "-1", "+1", "1,234", "12.000", "1e3", "9007199254740992", "x", "٣"]
+    ("mapping", "text", "reason"),
+    [
+        *((PLAIN, text, RULE) for text in ("-1", "+1", "9007199254740992", "9" * 5000, "x", "٣")),
+        *((PLAIN, text, THOUSANDS) for text in ("1,942", "1.942", "12.000")),
+        *((PLAIN, text, FRACTION) for text in ("12.5", "1e3", "1.5e+01")),
+        *((PLAIN, text, GROUPED) for text in ("1,234,567", "1 942", "1'942", "1,942.5")),
+        (PLAIN, "3,5", COMMA),
+        (PLAIN, "5%", RULE),
+        (COMMAS, "1,94", COMMA),
+        (COMMAS, "1,942.5", FRACTION),
+        (COMMAS, "0,942", COMMA),
+        (POINTS, "1.94", RULE),
+        (ROUNDED, "1,942", THOUSANDS),
+        (ROUNDED, "-0.2", RULE),
+        (ROUNDED, "1e99", RULE),
+    ],
 )
-def test_any_other_player_count_is_an_error(text: str) -> None:
-    with pytest.raises(RowError):
-        PLAIN.parse_count(text)
+def test_any_other_player_count_is_an_error(mapping: ColumnMapping, text: str, reason: str) -> None:
+    with pytest.raises(RowError) as caught:
+        mapping.parse_count(text)
+
+    assert str(caught.value).startswith(f"players: {reason}")
 
 
 def try_also(*texts: str) -> Callable[[Law], Law]:
@@ -288,7 +379,7 @@ MIDNIGHT = 1_416_700_800_000
 
 EARLY_NUMBERS = (AS_OF, 20141123, 20149923, 978_307_199_999, AS_OF // 1000)
 
-LONG = ColumnMapping("name", "when", "online")
+LONG = ColumnMapping(id="name", at="when", players="online")
 WIDE = ColumnMapping(at="when", is_wide=True)
 
 

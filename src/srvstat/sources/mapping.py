@@ -70,7 +70,7 @@ class ColumnMapping(values.Forms):
         try:
             if self.is_strict:
                 return values.parse_strict_time(text)
-            return values.parse_time(text, self.time_unit, self.time_zone)
+            return values.parse_time(text, self)
         except InstantError as error:
             raise RowError(f"observedAt: {error}", text) from None
 
@@ -79,7 +79,9 @@ class ColumnMapping(values.Forms):
 
         Raises RowError.
         """
-        return values.parse_strict_count(text) if self.is_strict else values.parse_count(text)
+        if self.is_strict:
+            return values.parse_strict_count(text)
+        return values.parse_count(text, self)
 
 
 STRICT = ColumnMapping(is_strict=True)

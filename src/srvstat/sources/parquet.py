@@ -261,7 +261,7 @@ def _convert_instants(column: pa.Array, mapping: ColumnMapping) -> Values:
         return Values(local, column.is_null())
 
     def parse(value: Any) -> int:
-        return values.parse_time(_format_number(value), mapping.time_unit, mapping.time_zone)
+        return values.parse_time(_format_number(value), mapping)
 
     if not pa.types.is_integer(column.type):
         return _map_distinct(column, parse)
@@ -295,7 +295,7 @@ def _explain_instant(column: pa.Array, row: int, mapping: ColumnMapping) -> str:
             if local is not None and zone is not None:
                 values.convert_local_time(local, zone)
         elif not is_calendar(cell.type):
-            values.parse_time(_format_number(value.as_py()), mapping.time_unit, zone)
+            values.parse_time(_format_number(value.as_py()), mapping)
     except InstantError as error:
         return f"observedAt: {error}"
     return f"observedAt: {OUTSIDE_YEARS}"

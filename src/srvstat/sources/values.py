@@ -1,10 +1,12 @@
 """Parse times and player counts from text: in the strict forms of our own files, or in others."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -29,27 +31,97 @@ NO_COUNT = "without a player count"
 """The reason to skip a row whose count is empty or null: it is no observation."""
 
 BEFORE_2001 = "before 2001 as milliseconds"
+BEFORE_2001_AS_MICROSECONDS = "before 2001 as microseconds; give --time-unit s or --time-unit ms"
 LOOKS_LIKE_SECONDS = f"{BEFORE_2001}, so it looks like seconds"
 LOOKS_LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like milliseconds"
-LOOKS_LIKE_THOUSANDS = "a point before three zeros could separate thousands"
-NOT_AN_INSTANT = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
+NOT_AN_INSTANT = "not a time in a known form; name its form with --time-format"
+OTHER_FORM = "not in the form of --time-format"
+DAY_OR_MONTH = "day or month first? add --time-format day-first or month-first"
+LOOKS_LIKE_THOUSANDS = (
+    "thousands or a fraction? name the separator of thousands with --thousands, or round with"
+    " --round"
+)
+FRACTION = "a fraction, and averages are not counts; --round rounds them"
+DECIMAL_COMMA = "a fraction after a comma; read it with --thousands . and --round"
+GROUPED = "has separators of thousands; name them with --thousands"
 
 SECONDS = range(time.YEAR_2001 // 1000, time.LATEST // 1000 + 1)
 """The instants from 2001 to 9999 as seconds."""
 
-EMPTY = frozenset({"", "na", "nan", "null", "none", r"\n"})
-"""How spreadsheets, databases and data frames write a missing number, in lower case."""
+DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
+"""The values of --time-format that are not formats of strptime."""
+
+EMPTY = frozenset(
+    {"", "-", "\u2013", "\u2014", "?", "na", "n/a", "#n/a", "nan", "null", "none", r"\n"}
+    | {"unavailable", "unknown"}
+)
+"""How spreadsheets, databases, data frames and Home Assistant write a missing number."""
 
 _STRICT_COUNT = re.compile(r"0|[1-9][0-9]{0,15}")
-_COUNT = re.compile(r"([0-9]{1,16})(?:\.0*)?")
-_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}\.000")
+_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}[.,][0-9]{3}")
+_GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:[.,' \u00a0\u2009\u202f\u2019][0-9]{3})+(?:[.,][0-9]+)?")
+_DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]+")
+_EXPONENT = re.compile(r"[0-9](?:\.[0-9]{1,20})?[eE][+-]?0?[0-9]")
+_SEPARATORS = {" ": "[ \u00a0\u2009\u202f]", "'": "['\u2019]"}
 _STRICT_NUMBER = re.compile(r"[0-9]+")
 _NUMBER = re.compile(r"([0-9]+)(?:\.([0-9]*))?")
-_CALENDAR = re.compile(
-    r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
-    r"(?:[T ](?P<clock>[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?))?"
-    r"(?: ?(?:(?P<utc>Z|UTC)|(?P<hours>[+-][0-9]{2})(?::?(?P<minutes>[0-9]{2}))?))?"
+_STRICT_TIME = re.compile(
+    r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})[T ]"
+    r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?)?"
+    r"(?P<zone>Z|(?P<sign>[+-])(?P<hours>[0-9]{2}):(?P<minutes>[0-9]{2}))"
 )
+_ZONE = (
+    r"(?P<zone> ?(?:(?:Z|UTC|GMT)(?![+-])|(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>[0-9]{2})"
+    r"(?::?(?P<minutes>[0-9]{2}))?(?: ?\([^()]*\))?))?(?![\w:.+-])"
+)
+_CLOCK = re.compile(
+    r"(?<![0-9:.+-])(?P<hour>[0-9]{1,2})(?=:| ?[AP]\.?M)"
+    r"(?::(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]+))?)?)?"
+    rf"(?: ?(?P<half>[AP])\.?M\b\.?)?{_ZONE}",
+    re.IGNORECASE,
+)
+_COMPACT = re.compile(
+    r"(?P<year>(?:19|20)[0-9]{2})(?P<month>[0-9]{2})(?P<day>[0-9]{2})[T ]?"
+    rf"(?P<hour>[0-9]{{2}})(?P<minute>[0-9]{{2}})(?:(?P<second>[0-9]{{2}})"
+    rf"(?:\.(?P<fraction>[0-9]+))?)?{_ZONE}"
+)
+_MONTH = "(?P<month>[0-9]{1,2})"
+_YEAR, _DAY = "(?P<year>[0-9]{4}|[0-9]{2})", "(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
+_NAME = (
+    r"(?P<name>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DATES = tuple(
+    re.compile(
+        r"\s*(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*[.,]?\s+)?"
+        rf"(?:{form})(?:\s*,|T|\s+at)?\s*",
+        re.IGNORECASE,
+    )
+    for form in (
+        rf"(?P<year>[0-9]{{4}})(?P<mark>[-/.]) ?{_MONTH}(?P=mark) ?(?P<day>[0-9]{{1,2}})\.?",
+        rf"(?P<first>[0-9]{{1,2}})(?P<mark>[-/.]) ?(?P<then>[0-9]{{1,2}})(?P=mark) ?{_YEAR}",
+        rf"{_DAY}[-. ]*{_NAME}[-, ]+{_YEAR}",
+        rf"{_NAME}[- ]+{_DAY}(?:,|-|\s)\s*(?P<year>[0-9]{{4}})",
+        r"(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})",
+        rf"{_NAME}[- ]+(?P<year>[0-9]{{4}})",
+        r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})",
+    )
+)
+
+_COUNT_REASONS = (
+    (_EXPONENT, FRACTION),
+    (_THOUSANDS, LOOKS_LIKE_THOUSANDS),
+    (_GROUPED, GROUPED),
+    (_DECIMAL_COMMA, DECIMAL_COMMA),
+)
+"""Why a count has none of the declared forms."""
+_NO_DIGIT = re.compile(r"[^0-9]")
+_MOST_DIGITS = 16
+FIRST_YEAR_OF_1900S = 69
+"""Two digits of a year from these on are in the 20th century, as for strptime."""
+NOON = 12
+NO_SUCH_HALF = "no such time of day (hours 1 to 12 before AM and PM)"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -68,6 +140,9 @@ class Forms:
     time_format: str | None = None
     thousands: str | None = None
     rounds: bool = False
+
+
+_NO_FORMS = Forms()
 
 
 class RowError(ValueError):
@@ -105,54 +180,174 @@ def parse_strict_count(text: str) -> int:
     return int(text)
 
 
-def parse_time(text: str, unit: TimeUnit | None = None, zone: str | None = None) -> int:
+class TimeForm(NamedTuple):
+    """Where a time has the digits of its parts, and the parts that are words.
+
+    `spans` are the positions of `year`, `month`, `day`, `hour`, `minute`, `second`, `fraction`, and
+    of the `hours` and `minutes` of an offset; a part that the text lacks is missing. `month` is 0
+    unless it is a word. `half` is `a`, `p` or empty. `sign` is the sign of the offset, and None
+    without a zone. All texts that differ in digits only have one form.
+    """
+
+    spans: Mapping[str, tuple[int, int]]
+    month: int = 0
+    half: str = ""
+    sign: int | None = None
+
+
+def find_strict_time_form(text: str) -> TimeForm | None:
+    """Return the form of a text such as `2026-03-01T12:00:00Z`, None for any other."""
+    match = _STRICT_TIME.fullmatch(text)
+    return _build_time_form(match) if match else None
+
+
+def find_time_form(text: str, forms: Forms) -> TimeForm:
+    """Return the form of a date with or without a clock time.
+
+    Raises InstantError for another text, and if the day or the month may be first.
+    """
+    if compact := _COMPACT.fullmatch(text):
+        return _build_time_form(compact)
+    clock = _CLOCK.search(text)
+    date_text = text
+    if clock:
+        date_text = text[: clock.start()] + " " * len(clock[0]) + text[clock.end() :]
+    match = next(filter(None, (form.fullmatch(date_text) for form in _DATES)), None)
+    if match is None:
+        raise time.InstantError(NOT_AN_INSTANT)
+    return _build_time_form(match, clock, forms.time_format)
+
+
+def _build_time_form(
+    date_match: re.Match[str], clock: re.Match[str] | None = None, order: str | None = None
+) -> TimeForm:
+    found: dict[str, str] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    for match in filter(None, (clock, date_match)):
+        groups = {name: text for name, text in match.groupdict().items() if text}
+        found |= groups
+        spans |= {name: match.span(name) for name in groups}
+    if "first" in spans:
+        is_german = found["mark"] == "." and len(found["year"]) == len("2026")
+        if order is None and not is_german:
+            raise time.InstantError(DAY_OR_MONTH)
+        names = ("month", "day") if order == MONTH_FIRST else ("day", "month")
+        spans |= dict(zip(names, (spans["first"], spans["then"]), strict=True))
+    month = 1 + _MONTHS.index(found["name"][:3].lower()) if "name" in found else 0
+    sign = (-1 if found.get("sign") == "-" else 1) if "zone" in found else None
+    return TimeForm(spans, month, found.get("half", "").lower(), sign)
+
+
+def parse_time(text: str, forms: Forms = _NO_FORMS) -> int:
     """Return an instant in Unix milliseconds; digits beyond milliseconds are cut.
 
-    Accepts a number in the unit, or `YYYY-MM-DD`, optionally with a clock time and a zone. Without
-    a zone it is a local time of the given zone, and without a clock time it is midnight. Without a
-    unit, `YYYYMMDD` is a date, too.
+    Accepts a number in the declared unit, a date in numbers or with the English name of its month,
+    with or without a clock time and a zone, or the declared form. Without a zone it is a local time
+    of the declared zone, and without a clock time it is midnight. Without a declared unit,
+    `YYYYMMDD` is a date, too.
 
     Raises InstantError.
     """
-    text = text.strip()
+    text = " ".join(text.split())
+    if forms.time_format not in {None, DAY_FIRST, MONTH_FIRST}:
+        return _parse_declared(text, str(forms.time_format), forms.time_zone)
     if number := _NUMBER.fullmatch(text):
-        return _convert_number(number[1], number[2] or "", unit, zone)
-    match = _CALENDAR.fullmatch(text)
-    if match is None:
-        raise time.InstantError(NOT_AN_INSTANT)
-    written = f"{match['day']}T{match['clock'] or '00:00'}"
-    if match["utc"]:
-        return time.parse_instant(f"{written}Z")
-    if match["hours"]:
-        return time.parse_instant(f"{written}{match['hours']}:{match['minutes'] or '00'}")
-    return _parse_local(written, zone)
+        is_compact = forms.time_unit is None and _COMPACT.fullmatch(text)
+        if not is_compact:
+            return _convert_number(number[1], number[2] or "", forms)
+    form = find_time_form(text, forms)
+    parts = {name: text[slice(*span)] for name, span in form.spans.items()}
+    year = int(parts["year"])
+    if len(parts["year"]) == len("26"):
+        year += 2000 if year < FIRST_YEAR_OF_1900S else 1900
+    hour = int(parts.get("hour", 0))
+    if form.half:
+        if not 1 <= hour <= NOON:
+            raise time.InstantError(NO_SUCH_HALF)
+        hour = hour % NOON + NOON * (form.half == "p")
+    written = (
+        f"{year:04}-{form.month or int(parts['month']):02}-{int(parts.get('day', 1)):02}"
+        f"T{hour:02}:{parts.get('minute', '00')}:{parts.get('second', '00')}"
+        f".{parts.get('fraction', '0')}"
+    )
+    if form.sign is None:
+        return _parse_local(written, forms.time_zone)
+    sign = "-" if form.sign < 0 else "+"
+    offset = f"{sign}{parts.get('hours', '00')}:{parts.get('minutes', '00')}"
+    return time.parse_instant(written + offset)
 
 
-def parse_count(text: str) -> int | None:
-    """Return a player count, or None for an empty value.
+def _parse_declared(text: str, time_format: str, zone: str | None) -> int:
+    """Return the instant of a text in a format of strptime.
+
+    Raises InstantError.
+    """
+    try:
+        found = datetime.strptime(text, time_format)  # noqa: DTZ007 - a format may have the zone
+    except ValueError:
+        raise time.InstantError(OTHER_FORM) from None
+    written = found.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    if found.tzinfo is None:
+        return _parse_local(written, zone)
+    at = (found - _EPOCH) // timedelta(milliseconds=1)
+    if not 0 <= at <= time.LATEST:
+        raise time.InstantError(time.OUTSIDE_YEARS)
+    return at
+
+
+def parse_count(text: str, forms: Forms = _NO_FORMS) -> int | None:
+    """Return a player count, or None for an empty value. A half is rounded up.
 
     Raises RowError.
     """
     text = text.strip()
-    if _THOUSANDS.fullmatch(text):
-        raise RowError(f"players: {LOOKS_LIKE_THOUSANDS}", text)
-    if match := _COUNT.fullmatch(text):
-        count = int(match[1])
-        if count <= MAX_PLAYERS:
+    if match := _compile_count(forms.thousands).fullmatch(text):
+        digits, fraction = _NO_DIGIT.sub("", match["whole"]), (match["fraction"] or "").rstrip("0")
+        if forms.thousands is None and not forms.rounds and _THOUSANDS.fullmatch(text):
+            raise RowError(f"players: {LOOKS_LIKE_THOUSANDS}", text)
+        if fraction and not forms.rounds:
+            raise RowError(f"players: {FRACTION}", text)
+        # Converting thousands of digits is slow.
+        if (
+            len(digits) <= _MOST_DIGITS
+            and (count := int(digits) + (fraction >= "5")) <= MAX_PLAYERS
+        ):
             return count
     elif text.lower() in EMPTY:
         return None
+    elif _EXPONENT.fullmatch(text) and forms.rounds:
+        return int(Decimal(text).quantize(Decimal(1), ROUND_HALF_UP))
+    else:
+        found = (reason for form, reason in _COUNT_REASONS if form.fullmatch(text))
+        raise RowError(f"players: {next(found, COUNT_RULE)}", text)
     raise RowError(f"players: {COUNT_RULE}", text)
 
 
-def _convert_number(digits: str, fraction: str, unit: TimeUnit | None, zone: str | None) -> int:
+@lru_cache
+def _compile_count(thousands: str | None) -> re.Pattern[str]:
+    """Return the form of a count with a character between thousands, or without one."""
+    grouped = ""
+    if thousands is not None:
+        mark = _SEPARATORS.get(thousands, re.escape(thousands))
+        grouped = f"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+|"
+    decimal = "," if thousands == "." else r"\."
+    return re.compile(f"(?P<whole>{grouped}[0-9]+)(?:{decimal}(?P<fraction>[0-9]*))?")
+
+
+def _convert_number(digits: str, fraction: str, forms: Forms) -> int:
+    unit = forms.time_unit
     if unit is None:
-        return parse_number(digits, fraction, zone)
+        return parse_number(digits, fraction, forms.time_zone)
     if unit == "s":
         # A longer number is no instant in milliseconds either.
         if len(digits) <= len(str(time.LATEST)) and int(digits) > time.LATEST // 1000:
             raise time.InstantError(LOOKS_LIKE_MILLISECONDS)
         return time.parse_instant(digits + f"{fraction}000"[:3])
+    if unit == "us":
+        at = time.parse_instant(digits[:-3] or "0")
+        if at < time.YEAR_2001:
+            raise time.InstantError(BEFORE_2001_AS_MICROSECONDS)
+        return at
     at = time.parse_instant(digits)
     # A column in milliseconds may have seconds among them, which would be in 1970.
     if at in SECONDS:
@@ -219,7 +414,10 @@ def convert_local_time(at: int, zone: str) -> int:
         if offset < second:
             raise time.InstantError(f"does not exist in {zone}, where the clock was set forward")
         if offset > second:
-            raise time.InstantError(f"occurs twice in {zone}, where the clock was set back")
+            raise time.InstantError(
+                f"occurs twice in {zone}, where the clock was set back; only times in UTC or with"
+                " an offset tell which one is meant"
+            )
     if not 0 <= at - offset <= time.LATEST:
         raise time.InstantError(time.OUTSIDE_YEARS)
     return at - offset
