@@ -221,25 +221,30 @@ IN_THE_WAY = {
     "damaged.csv.gz": gzip.compress(csv([("a", AS_OF, 5)]), mtime=0)[:-8] + b"\x00" * 8,
     "odd.csv": csv([("a", AS_OF, 5), ("a", AS_OF, 6), ("a", AS_OF, "x")]),
     "unknown.csv": csv([("unknown", AS_OF, 5)]),
-    "week.txt": csv([("a", AS_OF, 5)]),
+    "week.txt": b"<!DOCTYPE html><p>404",
     "bad.ndjson": ndjson([server("a"), {"cfxId": "b"}]),
     "twice.ndjson": ndjson([server("a"), server("b", cfxId="x-a")]),
 }
 READ_ONCE = "standard input (-) can be read only once"
 NO_LIMITS = ["", "-1", "1e3", "100.1%", "%"]
+NOT_UTF8_TEXT = "not UTF-8; if it is Windows-1252, add --encoding cp1252"
 REFUSALS = [
     (["--observations", "gone.csv"], 6, "gone.csv: No such file or directory"),
     (["--observations", "directory"], 6, None),
-    (["--observations", "directory", "--format", "csv"], 6, "directory: Is a directory"),
+    (
+        ["--observations", "directory", "--format", "csv"],
+        6,
+        "directory: has no files of data; name a file",
+    ),
     (["--observations", "week.csv/x.csv"], 6, "week.csv/x.csv: Not a directory"),
     (["--observations", "header.csv"], 6, None),
-    (["--observations", "latin.csv"], 6, "latin.csv, line 3: not UTF-8"),
-    (["--observations", "late.csv"], 6, "late.csv, line 80002: not UTF-8"),
+    (["--observations", "latin.csv"], 6, f"latin.csv, line 3: {NOT_UTF8_TEXT}"),
+    (["--observations", "late.csv"], 6, f"late.csv, line 80002: {NOT_UTF8_TEXT}"),
     (["--observations", "cut.csv.gz"], 6, "cut.csv.gz, line 3: the gzip data is cut off here"),
     (["--observations", "damaged.csv.gz"], 6, None),
     (["--observations", "unknown.csv"], 6, None),
     (["--observations", "odd.csv", "--strict"], 6, None),
-    (["--observations", "week.txt"], 2, None),
+    (["--observations", "week.txt"], 6, "week.txt: a web page, not data; download the data itself"),
     (["--observations", "week.csv", "--observations", "gone.csv"], 6, None),
     (
         ["--observations", "week.csv", "--servers", "gone.ndjson"],

@@ -25,7 +25,7 @@ from srvstat.contract.errors import SourceError
 from srvstat.contract.time import LATEST, YEAR_2001
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.parquet import choose_columns, read_record_batches
-from srvstat.sources.source import Source, check_sources, read_batches, split_folder
+from srvstat.sources.source import Source, check_sources, expand_name, read_batches
 from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS, NO_COUNT
 
 NAMES = ["serverId", "observedAt", "players"]
@@ -328,8 +328,11 @@ def write(tmp_path: Path) -> Write:
 
 def split(tmp_path: Path, mapping: ColumnMapping | None = None) -> list[Source]:
     """Return the files of the folder `history`."""
-    folder = Source.from_name(str(tmp_path / "history"), None, mapping or ColumnMapping())
-    return split_folder(folder)
+
+    def build(name: str) -> Source:
+        return Source.from_name(name, None, mapping or ColumnMapping())
+
+    return expand_name(str(tmp_path / "history"), build, lambda _: None)
 
 
 def test_the_files_of_a_folder_are_read_in_the_order_of_their_names(
@@ -393,7 +396,7 @@ def test_files_whose_times_differ_in_kind_are_refused(write: Write, tmp_path: Pa
 
 def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "history").mkdir()
-    with pytest.raises(SourceError, match=r"history: has no \.parquet files"):
+    with pytest.raises(SourceError, match=r"history: has no files of data"):
         split(tmp_path)
 
 

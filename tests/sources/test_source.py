@@ -3,6 +3,7 @@
 import fcntl
 import gzip
 import os
+import re
 import subprocess
 import sys
 import termios
@@ -14,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from conftest import AS_OF, Cli, Ran, csv, ndjson, server
 from srvstat.contract.errors import SourceError, UsageError
@@ -58,20 +60,71 @@ def refusal(tmp_path: Path) -> Callable[[bytes], str]:
     return read
 
 
-NO_EXTENSION = ["week", "week.txt", "week.gz", "week.csv.zst", "csv", "old.csv/week", "-"]
+def pack_zstd(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(data)
 
 
-@pytest.mark.parametrize("name", NO_EXTENSION)
-def test_any_other_name_needs_a_format(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+CSV = b"time,n\n2026-01-05T00:00Z,4\n"
+RRD = b'<?xml version="1.0"?>\n<!DOCTYPE rrd SYSTEM "x.dtd">\n<!-- made by rrdtool -->\n<rrd>'
+BATTLEMETRICS = b'{"data":[{"type":"dataPoint","attributes":{}}]}'
+CONTENTS = {
+    "csv": [CSV, b"", b"a\n", b"# note\na;b", b"[time],[n]", "Zeit,Zähler".encode("utf-16"), b"{x"],
+    "ndjson": [b'{"a":1}', b'\xef\xbb\xbf{"a":1}\r\n\n{"b":[2]}\n', b'{"a":1}\nx\n'],
+    "json": [
+        b"[]",
+        b' [{"a":1}]',
+        b'{"a":\n1}',
+        b'{"a":[1]}',
+        b"var data = [[1,2]];",
+        b"[[1767571200",
+    ],
+    "prometheus": [b'{"status":"success","data":{"resultType":"matrix","result":[]}}'],
+    "battlemetrics": [BATTLEMETRICS],
+    "rrd": [RRD, b"<rrd>\n<version>"],
+    "parquet": [b"PAR1"],
+    "duckdb": [bytes(8) + b"DUCK"],
+}
+NOT_DATA = {
+    "a web page": b"\n<!doctype html><p>",
+    "a database of RRDtool; run rrdtool dump": b"RRD\x000003",
+    "an old file of Excel; save it as .xlsx": b"\xd0\xcf\x11\xe0\xa1",
+    "an archive; extract it": b"PK\x03\x04",
+    "a picture": b"\x89PNG\r\n",
+    "XML, but no dump of RRDtool": b"<?xml version='1.0'?><a/>",
+    "a dump of SQL; load it with sqlite3": b"-- made by\nCREATE TABLE x (a);",
+    "not text, in an unknown format": b"a\x00b",
+}
+
+
+@pytest.mark.parametrize("name", ["week", "week.dat", "week.txt.gz", "week.csv"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, pack_zstd])
+def test_a_file_is_recognized_by_its_content(
+    name: str, pack: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path(name).parent.mkdir(exist_ok=True)
-    Path(name).touch()
+    path = tmp_path / name
+    for kind in CONTENTS.keys() & KINDS.keys():
+        for content in CONTENTS[kind]:
+            path.write_bytes(pack(content))
+            if kind in {"parquet", "duckdb"} and pack is not bytes:
+                with pytest.raises(SourceError, match="in another compression; decompress it"):
+                    Source.from_name(str(path), None)
+            else:
+                assert Source.from_name(str(path), None).kind == kind, content
+    for problem, content in NOT_DATA.items():
+        path.write_bytes(pack(content))
+        with pytest.raises(SourceError, match=re.escape(f"{path}: {problem}")):
+            Source.from_name(str(path), None)
 
-    with pytest.raises(UsageError, match="unknown format; add --format"):
-        Source.from_name(name, None)
-    assert [Source.from_name(name, each).kind for each in ("csv", "ndjson")] == ["csv", "ndjson"]
+
+def test_what_is_read_once_needs_a_format(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("-", str(tmp_path / "fifo")):
+        with pytest.raises(UsageError, match="unknown format; add --format"):
+            Source.from_name(name, None)
+        assert [Source.from_name(name, each).kind for each in ("csv", "ndjson")] == [
+            "csv",
+            "ndjson",
+        ]
 
 
 def test_a_missing_folder_is_named_although_its_name_has_no_format(tmp_path: Path) -> None:
@@ -157,6 +210,9 @@ def test_a_long_line_is_refused_anywhere(
     assert read_refusal("/dev/zero") == "/dev/zero, line 1: longer than 1,048,576 bytes"
 
 
+NOT_UTF8_TEXT = "not UTF-8; if it is Windows-1252, add --encoding cp1252"
+
+
 @pytest.mark.parametrize(
     "wrong", [b"\xff", b"\xc3", b"\xe2\x82", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"]
 )
@@ -165,7 +221,7 @@ def test_a_long_line_is_refused_anywhere(
 def test_text_that_is_not_utf8_is_refused_with_its_line(
     before: bytes, wrong: bytes, after: bytes, line: int, refusal: Callable[[bytes], str]
 ) -> None:
-    assert refusal(before + b"x" + wrong + after) == f"line {line}: not UTF-8"
+    assert refusal(before + b"x" + wrong + after) == f"line {line}: {NOT_UTF8_TEXT}"
 
 
 TEXT = b"".join(b"line %d of %d\n" % (number, number * number) for number in range(1, 60_001))

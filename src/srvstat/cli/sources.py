@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
 import srvstat.snapshot.write  # noqa: F401 - adds the kind "snapshot"
@@ -24,7 +25,7 @@ from srvstat.sources.mapping import (
     parse_columns,
     read_mapping_file,
 )
-from srvstat.sources.source import IN_MEMORY, Source, check_stdin_once, split_folder
+from srvstat.sources.source import IN_MEMORY, Source, check_stdin_once, expand_name
 from srvstat.sources.values import TimeUnit
 
 
@@ -228,9 +229,13 @@ def parse_sources(
     inputs = Inputs(
         _parse_servers(options) if reads_servers else None,
         [
-            part
+            source
             for title in _list_names(options, name)
-            for part in split_folder(_parse_observations(title, options, mapping))
+            for source in expand_name(
+                title,
+                partial(_parse_observations, options=options, mapping=mapping),
+                lambda line: report(f"warning: {line}"),
+            )
         ],
         uses_slugs,
         found.game,

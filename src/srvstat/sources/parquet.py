@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -25,7 +24,6 @@ from srvstat.sources.mapping import NO_ZONE, ColumnMapping, describe_missing, de
 from srvstat.sources.source import Batch, Reject, Source, renumber
 from srvstat.sources.table import SAMPLE_ROWS, Sample, Table
 
-EXTENSION = ".parquet"
 _TypeCheck = Callable[[pa.DataType], bool]
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
@@ -87,32 +85,6 @@ def read_metadata(source: Source) -> FileMetaData:
     """
     with _open_file(source) as file:
         return file.metadata
-
-
-def list_files(source: Source) -> list[Source]:
-    """Return the Parquet files of a folder and its subfolders as sources, in the order of names.
-
-    Files and folders whose name begins with a dot or an underscore are left out.
-
-    Raises SourceError if there is none.
-    """
-    paths: list[str] = []
-    with convert_errors(source.title, SourceError):
-        for folder, subfolders, names in os.walk(source.name, onerror=_raise_error):
-            subfolders[:] = filter(_is_visible, subfolders)
-            stored = (name for name in names if name.lower().endswith(EXTENSION))
-            paths += [os.path.join(folder, name) for name in filter(_is_visible, stored)]
-    if not paths:
-        raise SourceError(f"{source.title}: has no {EXTENSION} files; name other files one by one")
-    return [replace(source, name=path, folder=source.name) for path in sorted(paths)]
-
-
-def _raise_error(error: OSError) -> None:
-    raise error
-
-
-def _is_visible(name: str) -> bool:
-    return not name.startswith((".", "_"))
 
 
 def check_types(sources: Iterable[Source]) -> None:

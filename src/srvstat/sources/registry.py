@@ -5,6 +5,7 @@ A package above this one adds its kinds when it is imported.
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from srvstat.contract.errors import MissingLibraryError
@@ -18,7 +19,7 @@ class Kind(NamedTuple):
     rows. `is_fixed` says that the observations are read without the options of a mapping.
     `uses_slugs` says that identifiers never have the contract's form, so that slugs of them are
     used. `is_whole` says that a source has the records of all its servers. `takes_query` says that
-    observations can be the rows of an SQL query.
+    observations can be the rows of an SQL query. `extra` installs the libraries of the kind.
     """
 
     extensions: tuple[str, ...] = ()
@@ -29,6 +30,7 @@ class Kind(NamedTuple):
     uses_slugs: bool = False
     is_whole: bool = False
     takes_query: bool = False
+    extra: str = "bulk"
 
 
 def _describe_module(module: str, *extensions: str, **others: Any) -> Kind:
@@ -61,9 +63,6 @@ KINDS: dict[str, Kind] = {
 TEXT_KINDS = ("csv", "ndjson")
 """The kinds that `--format` takes for standard input and for other extensions."""
 
-FOLDER_KIND = "parquet"
-"""The kind of the files in a folder."""
-
 SCHEMES: Mapping[str, str] = {
     "postgresql": "postgresql",
     "postgres": "postgresql",
@@ -75,8 +74,6 @@ EXTENSIONS: Mapping[str, str] = {
     extension: name for name, kind in KINDS.items() for extension in kind.extensions
 }
 """The kind of each file extension."""
-
-INSTALL_BULK = "run pip install 'srvstat[bulk]'"
 
 
 def load_reader(kind: str) -> Callable[..., Any]:
@@ -98,16 +95,27 @@ def load_record_reader(kind: str) -> Callable[..., Any]:
 def load_function(kind: str, name: str | None) -> Callable[..., Any]:
     """Return the function with a name such as `module:function`.
 
-    Raises MissingLibraryError for a library that the extra `bulk` installs.
+    Raises MissingLibraryError for a library that an extra installs.
     """
     assert name, f"{kind} has no such data"  # noqa: S101 - callers check what a kind has
     module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(load_module(kind, module, KINDS[kind].extra), function)
+    return found
+
+
+def load_module(user: str, module: str, extra: str) -> ModuleType:
+    """Import a module that needs a library, or a library.
+
+    `user` is what needs it, and `extra` the extra that installs it, for the message.
+
+    Raises MissingLibraryError.
+    """
     try:
-        found: Callable[..., Any] = getattr(import_module(module), function)
+        return import_module(module)
     except ImportError as error:
         if (error.name or "").startswith("srvstat"):
             raise
         # psycopg without libpq raises an error without a name.
         needed = f"needs the library {error.name}" if error.name else " ".join(str(error).split())
-        raise MissingLibraryError(f"{kind}: {needed}; {INSTALL_BULK}") from None
-    return found
+        remedy = f"run pip install 'srvstat[{extra}]'"
+        raise MissingLibraryError(f"{user}: {needed}; {remedy}") from None

@@ -1,6 +1,8 @@
 """An input: its name and kind, its text in blocks of lines, and its observations in batches."""
 
+import codecs
 import errno
+import glob
 import gzip
 import io
 import os
@@ -9,11 +11,11 @@ import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -21,13 +23,12 @@ from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.paths import convert_errors
 from srvstat.files.reading import STDIN, OnBytes, format_title, is_url, open_input
-from srvstat.sources import registry
+from srvstat.sources import recognition, registry
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.values import NO_COUNT, RowError, check_identifier, is_utf8
 
 # A process substitution such as <(zcat week.gz), or another descriptor that a shell opened.
 _DESCRIPTOR_NAME = re.compile("/dev/fd/[0-9]+|/proc/(self|[0-9]+)/fd/[0-9]+")
-_GZIP_MAGIC = b"\x1f\x8b"
 MAX_LINE_BYTES = 1 << 20
 """Longer lines are refused, so that an input can't exhaust memory."""
 BLOCK_BYTES = 1 << 17
@@ -76,9 +77,12 @@ class Source:
 
     @classmethod
     def from_name(cls, name: str, default: str | None, mapping: ColumnMapping = STRICT) -> Self:
-        """Return the source with a name, of the kind of its extension or of the default kind.
+        """Return the source with a name: of the default kind if any, else as its content says.
 
-        Raises UsageError if there is neither, MissingLibraryError.
+        An extension tells the kind of a file that is not regular, and of one that can't be read.
+
+        Raises UsageError if nothing tells the kind, SourceError if the content is of no kind that
+        can be read, MissingLibraryError.
         """
         title = format_title(name)
         found = default
@@ -88,11 +92,10 @@ class Source:
                 known = ", ".join(registry.SCHEMES)
                 raise UsageError(f"{title}: unknown kind of URL; use one of {known}")
         elif name != STDIN:
-            extension = os.path.splitext(name.lower().removesuffix(".gz"))[1]
-            is_folder = default is None and os.path.isdir(name)
-            found = registry.EXTENSIONS.get(
-                extension, registry.FOLDER_KIND if is_folder else default
-            )
+            stem = _strip_compression(name.lower())
+            found = registry.EXTENSIONS.get(os.path.splitext(stem)[1]) or default
+            if default is None:
+                found = _recognize(cls(name, found or "csv", mapping), found)
         if found is None:
             if name != STDIN:  # a missing folder has no format
                 with convert_errors(title, UsageError):
@@ -110,8 +113,8 @@ class Source:
     @property
     def server_id(self) -> str:
         """The identifier of all rows of a source without a column of identifiers."""
-        folder, name = os.path.split(self.title)
-        stem = name.removesuffix(".gz").rpartition(".")[0] or name
+        folder, name = os.path.split(os.path.abspath(self.title))
+        stem = os.path.splitext(_strip_compression(name))[0]
         found = (self.mapping.server or "{file}").replace("{file}", stem)
         return found.replace("{folder}", os.path.basename(folder))
 
@@ -214,13 +217,12 @@ class Source:
                     yield number, text
 
     @contextmanager
-    def _open(self) -> Iterator[io.BufferedIOBase]:
+    def _open(self) -> Iterator["_Text"]:
         with open_input(self.name, self.on_bytes, fills_buffer=True) as stored:
             buffered = io.BufferedReader(stored, BLOCK_BYTES)
-            is_gzip = buffered.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
-            yield gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
+            yield _Text(buffered, self.mapping.encoding)
 
-    def _read(self, stream: io.BufferedIOBase, line: int | None) -> bytes:
+    def _read(self, stream: "_Text", line: int | None) -> bytes:
         """Read as much as one call returns, so that all text before a truncation is used."""
         try:
             return stream.read1(BLOCK_BYTES)
@@ -228,9 +230,34 @@ class Source:
             reason = "the gzip data is cut off"
         except (zlib.error, gzip.BadGzipFile):
             reason = "the gzip data is damaged"
+        except _StreamError as error:
+            reason = str(error)
+        except UnicodeDecodeError:
+            raise self._build_encoding_error(line or 1) from None
         if line is None:
             raise SourceError(f"{self.title}: {reason}")
         raise self.build_error(line, f"{reason} here")
+
+    def read_head(self) -> tuple[bytes, bool]:
+        """Return the beginning of the bytes, decompressed, and whether they are compressed.
+
+        A defect after the first bytes is left to the reader.
+
+        Raises SourceError.
+        """
+        head = b""
+        with self._open() as stream:
+            while len(head) < recognition.HEAD_BYTES:
+                try:
+                    chunk = self._read(stream, None)
+                except SourceError:
+                    if head:
+                        break
+                    raise
+                if not chunk:
+                    break
+                head += chunk
+            return head, stream.is_compressed
 
     def _check_length(self, line: int, text: bytes) -> None:
         if len(text) > MAX_LINE_BYTES:
@@ -241,8 +268,131 @@ class Source:
             decoded = text.decode("utf-8")
         except UnicodeDecodeError as error:
             at = line + text.count(b"\n", 0, error.start)
-            raise self.build_error(at, "not UTF-8") from None
+            raise self._build_encoding_error(at) from None
         return TextBlock(line, decoded.removeprefix("\ufeff") if line == 1 else decoded)
+
+    def _build_encoding_error(self, line: int) -> "EncodingError":
+        encoding = self.mapping.encoding
+        reason = f"not {encoding}" if encoding else _NOT_UTF8
+        return EncodingError(self.build_error(line, reason).reason)
+
+
+_NOT_UTF8 = "not UTF-8; if it is Windows-1252, add --encoding cp1252"
+
+
+class EncodingError(SourceError):
+    """A text is not in the encoding of its mapping, or not UTF-8 without one."""
+
+
+class _StreamError(ValueError):
+    """Bytes can't be decompressed."""
+
+
+class _Zstd(io.RawIOBase):
+    """The bytes of frames of zstd, which follow each other."""
+
+    def __init__(self, stored: "io.BufferedReader[Any]") -> None:
+        self._stored = stored
+        self._library = registry.load_module("zstd", "zstandard", "files")
+        self._frame: Any = None
+        self._rest = self._text = b""
+
+    def readable(self) -> bool:
+        """Return True, as buffered readers require."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer with decompressed bytes, at least one; return 0 at the end."""
+        while not self._text:
+            # A frame of so many bytes has at most 32 MiB.
+            if not (stored := self._rest or self._stored.read(1024)):
+                if self._frame is not None:
+                    raise _StreamError("the zstd data is cut off")
+                return 0
+            if self._frame is None:
+                self._frame = self._library.ZstdDecompressor().decompressobj()
+            try:
+                self._text = self._frame.decompress(stored)
+            except self._library.ZstdError:
+                raise _StreamError("the zstd data is damaged") from None
+            self._rest = self._frame.unused_data
+            if self._frame.eof:
+                self._frame = None
+        count = min(len(buffer), len(self._text))
+        buffer[:count], self._text = self._text[:count], self._text[count:]
+        return count
+
+
+class _Text:
+    """The bytes of a text in UTF-8, whatever its encoding is; UTF-16 is recognized.
+
+    A malformed character becomes bytes that are not UTF-8.
+    """
+
+    def __init__(self, stored: "io.BufferedReader[Any]", encoding: str | None) -> None:
+        compression = recognition.find_compression(stored.peek(4))
+        self.is_compressed = compression is not None
+        self._stream: io.BufferedIOBase = stored
+        if compression == "gzip":
+            self._stream = gzip.GzipFile(fileobj=stored)
+        elif compression == "zstd":
+            self._stream = io.BufferedReader(_Zstd(stored), BLOCK_BYTES)
+        self._encoding = encoding
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._is_start = True
+
+    def read1(self, size: int) -> bytes:
+        """Return as much as one call reads, and nothing at the end.
+
+        Raises UnicodeDecodeError, and the errors of decompression.
+        """
+        while True:
+            data = self._stream.read1(size)
+            if self._is_start:
+                is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+                encoding = self._encoding or ("utf-16" if is_utf16 else None)
+                if encoding:
+                    self._decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")
+                self._is_start = False
+            if self._decoder is None:
+                return data
+            text = self._decoder.decode(data, final=not data)
+            if text or not data:
+                return text.encode("utf-8", "surrogatepass")
+
+
+def _strip_compression(name: str) -> str:
+    return name.removesuffix(".gz").removesuffix(".zst")
+
+
+def _recognize(source: Source, kind: str | None) -> str | None:
+    """Return the kind of a file by its content; `kind` is of its extension, if that tells one.
+
+    Raises SourceError.
+    """
+    try:
+        if not stat.S_ISREG(os.stat(source.name).st_mode):
+            return kind
+        head, is_compressed = source.read_head()
+    except (OSError, ValueError, SourceError):
+        if kind is None and os.path.isfile(source.name):
+            raise
+        return kind
+    try:
+        found = recognition.recognize(head, source.name, is_compressed=is_compressed)
+    except recognition.UnknownError as error:
+        if kind in registry.TEXT_KINDS or kind is None:
+            raise NoDataError(f"{source.title}: {error}") from None
+        return kind
+    if kind and (not head or (kind == "ndjson" and recognition.fits_ndjson(found, head))):
+        return kind
+    if found not in registry.KINDS:  # a package above this one adds its kinds when it is imported
+        raise NoDataError(f"{source.title}: {found}, which can't be read here")
+    return found
+
+
+class NoDataError(SourceError):
+    """A file is of no kind that can be read."""
 
 
 def list_stored_names(sources: Iterable[Source]) -> list[str]:
@@ -421,22 +571,96 @@ def check_sources(sources: Sequence[Source]) -> None:
                 os.stat(source.name)
                 if not os.access(source.name, os.R_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    in_folders = [source for source in sources if source.folder is not None]
-    for (kind, _), files in groupby(in_folders, key=attrgetter("kind", "folder")):
-        registry.load_function(kind, "srvstat.sources.parquet:check_types")(files)
+    for (kind, folder), files in groupby(sources, key=attrgetter("kind", "folder")):
+        if kind == "parquet" and folder is not None:
+            registry.load_function(kind, "srvstat.sources.parquet:check_types")(files)
 
 
-def split_folder(source: Source) -> list[Source]:
-    """Return the files of a folder as sources, and any other source as it is.
+def expand_name(
+    name: str, build: Callable[[str], Source], on_warning: Callable[[str], None]
+) -> list[Source]:
+    """Return the sources that a name means: a file, or the files of a folder or pattern.
+
+    `build` returns the source of a file. Files of a folder that are no data are left out, with a
+    warning; if there are Parquet files, these are the data.
+
+    Raises UsageError if no file matches a pattern, SourceError if a folder has no data.
+    """
+    if is_url(name) or name in {STDIN, IN_MEMORY}:
+        return [build(name)]
+    if os.path.isdir(name):
+        return _list_folder(name, build, on_warning)
+    if not glob.has_magic(name) or os.path.lexists(name):
+        return [build(name)]
+    found = [
+        source
+        for path in sorted(glob.glob(name, recursive=True))
+        for source in (
+            _list_folder(path, build, on_warning) if os.path.isdir(path) else [build(path)]
+        )
+    ]
+    if not found:
+        raise UsageError(f"{format_title(name)}: no file matches this pattern")
+    return found
+
+
+def _list_folder(
+    folder: str, build: Callable[[str], Source], on_warning: Callable[[str], None]
+) -> list[Source]:
+    title = format_title(folder)
+    found, others = [], []
+    paths = _list_paths(folder)
+    parquet = [path for path in paths if path.lower().endswith(".parquet")]
+    for path in paths:
+        if (parquet and path not in parquet) or not _may_be_data(path):
+            others.append(path)
+            continue
+        try:
+            found.append(replace(build(path), folder=folder))
+        except NoDataError:
+            others.append(path)
+    if not found:
+        raise SourceError(f"{title}: has no files of data; name a file")
+    if others:
+        names = ", ".join(os.path.basename(format_title(path)) for path in others[:_MAX_NAMES])
+        more = f" and {len(others) - _MAX_NAMES:,} more" if len(others) > _MAX_NAMES else ""
+        on_warning(f"{title}: {len(others):,} files are no data, left out: {names}{more}")
+    return found
+
+
+def _list_paths(folder: str) -> list[str]:
+    """Return the files below a folder that are not hidden, in the order of names.
 
     Raises SourceError.
     """
-    if source.kind != registry.FOLDER_KIND or not os.path.isdir(source.name):
-        return [source]
-    found: list[Source] = registry.load_function(
-        registry.FOLDER_KIND, "srvstat.sources.parquet:list_files"
-    )(source)
-    return found
+    paths: list[str] = []
+    with convert_errors(format_title(folder), SourceError):
+        for parent, subfolders, names in os.walk(folder, onerror=_raise_error):
+            subfolders[:] = filter(_is_visible, subfolders)
+            paths += [os.path.join(parent, name) for name in filter(_is_visible, names)]
+    return sorted(paths)
+
+
+def _raise_error(error: OSError) -> None:
+    raise error
+
+
+def _is_visible(name: str) -> bool:
+    return not name.startswith((".", "_"))
+
+
+def _may_be_data(path: str) -> bool:
+    """Return whether a file of a folder can be data by its name."""
+    name = os.path.basename(path).lower()
+    return not name.startswith("readme") and not name.endswith(_NO_DATA)
+
+
+_MAX_NAMES = 5
+_NO_DATA = (
+    *(".md", ".rst", ".html", ".css", ".js", ".py", ".sh", ".r", ".sql", ".toml", ".yaml", ".yml"),
+    *(".ini", ".cfg", ".lock", "servers.ndjson", "servers.json", "license", "license.txt"),
+)
+"""How the names of files end that describe, make or configure data."""
 
 
 TABLE = "observations"

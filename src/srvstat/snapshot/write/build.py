@@ -37,8 +37,8 @@ from srvstat.sources.source import (
     Source,
     check_sources,
     check_stdin_once,
+    expand_name,
     list_stored_names,
-    split_folder,
 )
 
 # sqlite-utils imports pandas if it is installed, which takes a second and 60 MiB. For Python, None
@@ -427,8 +427,11 @@ def build_shard(shard: Shard, report: Callable[[int], None]) -> rows.FileRow:
     Raises SourceError, OutputError.
     """
     sources: list[Source] = []
+    warnings: list[str] = []
     if os.path.isdir(shard.rows):
-        sources = split_folder(Source(shard.rows, "parquet", _MILLISECONDS))
+        sources = expand_name(
+            shard.rows, lambda name: Source(name, "parquet", _MILLISECONDS), warnings.append
+        )
     with convert_write_errors(shard.title), open(shard.path, "xb") as file:
         with open_draft(shard.title, shard.path) as connection:
             inputs = Inputs(
