@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
@@ -13,6 +14,7 @@ from srvstat.analysis.selection import NamedServers, Question, find_references
 from srvstat.cli import options
 from srvstat.cli.output import STDERR, Form, Outcome, report, show
 from srvstat.cli.process import allow_cleanup
+from srvstat.cli.proposals import Command, settle
 from srvstat.cli.sources import (
     RejectOptions,
     SourceOptions,
@@ -22,7 +24,7 @@ from srvstat.cli.sources import (
     save_mapping,
     show_build_progress,
 )
-from srvstat.contract.errors import SourceError
+from srvstat.contract.errors import SnapshotError, SourceError
 from srvstat.contract.requests import parse_range
 from srvstat.contract.windows import Window, find_window
 from srvstat.documents.document import encode_rows, import_pyarrow
@@ -31,13 +33,14 @@ from srvstat.files.writing import check_new_folder
 from srvstat.operations.answers import check_coverage
 from srvstat.render import summary
 from srvstat.render.text import format_count
-from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.rows import ServerRow
 from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.snapshot.write.copies import write_bundle, write_export
 from srvstat.snapshot.write.dry_run import draft_records, run_dry
 from srvstat.snapshot.write.intake import Inputs
 from srvstat.snapshot.write.update import update as update_snapshot
+from srvstat.sources.mapping import MappingOptions, build_options
 from srvstat.sources.servers import format_records
 
 
@@ -61,7 +64,9 @@ def build(
     """
     options.check_ending(output, *options.SNAPSHOT_ENDINGS)
     options.check_ending(rows.rejects, *options.NDJSON_ENDINGS)
-    parsed = parse_sources(sources, output, rows.rejects)
+    others = {**vars(rows), "as_of": as_of, "allow_empty": allow_empty, "overwrite": overwrite}
+    command = Command(("snapshot", "build", output), sources, others, "build it")
+    parsed = settle(parse_sources(sources, output, rows.rejects), command, quiet=quiet)
     inputs = replace(_add_limits(parsed.inputs, rows, as_of), allow_empty=allow_empty)
     if dry_run:
         return _show_dry_run(output, inputs, overwrite=overwrite, quiet=quiet)
@@ -92,7 +97,17 @@ def update(
     """
     options.check_ending(rows.rejects, *options.NDJSON_ENDINGS)
     # New records alone are an update, too.
-    parsed = parse_sources(sources, path, rows.rejects, needs_observations=sources.servers is None)
+    remembered = _read_remembered(path)
+    parsed = parse_sources(
+        sources,
+        *(path, rows.rejects),
+        needs_observations=sources.servers is None and sources.game is None,
+        remembered=remembered,
+    )
+    others = {**vars(rows), "as_of": as_of}
+    words = ("snapshot", "update", path)
+    command = Command(words, sources, others, "update it", path, remembered)
+    parsed = settle(parsed, command, quiet=quiet)
     inputs = _add_limits(parsed.inputs, rows, as_of)
     started = time.monotonic()
     with show_build_progress(inputs.observations, quiet=quiet) as progress:
@@ -100,6 +115,14 @@ def update(
         updated = update_snapshot(path, inputs, rejects=rows.rejects)
     lines = summary.format_update_summary(path, updated, time.monotonic() - started)
     return _finish(parsed, lines, updated.rows, quiet=quiet)
+
+
+def _read_remembered(path: str) -> MappingOptions:
+    """Return the options that a snapshot was built with. Raises SnapshotError."""
+    with closing(open_snapshot(path)) as snapshot:
+        return build_options(
+            snapshot.reading, lambda name, reason: SnapshotError(f"{path}: {name}: {reason}")
+        )
 
 
 def _add_limits(inputs: Inputs, rows: RejectOptions, as_of: str | None) -> Inputs:
@@ -122,7 +145,9 @@ def draft_servers(sources: Annotated[SourceOptions, Without("servers", "save_map
 
     Example: srvstat snapshot draft-servers --observations week.csv --game game_a > servers.ndjson
     """
-    inputs = parse_sources(sources, reads_servers=False).inputs
+    parsed = parse_sources(sources, reads_servers=False)
+    command = Command(("snapshot", "draft-servers"), sources, {}, "draft them")
+    inputs = settle(parsed, command, quiet=False).inputs
     draft = draft_records(inputs, lambda warning: report(f"warning: {warning}"))
     if draft.rejected:
         ignored = format_count(draft.rejected, "malformed row")
@@ -237,8 +262,7 @@ def _show_dry_run(output: str, inputs: Inputs, *, overwrite: bool, quiet: bool) 
 
 def _list_advice(found: DryRun, in_the_way: str | None) -> list[str]:
     """Return what helps against the reasons of rejected rows."""
-    remedies = (each.remedy for each in found.dropped if each.remedy)
-    advice = [remedy.text for remedy in remedies]
+    advice = [each.remedy for each in found.dropped if each.remedy]
     if found.max_rejected:
         kept = format_count(found.kept, "row")
         advice.append(f"add --max-rejected {found.max_rejected} to keep the other {kept}")

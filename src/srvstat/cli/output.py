@@ -120,12 +120,12 @@ def write(data: bytes) -> None:
             raise OutputError(f"standard output: {error.strerror}") from None
 
 
-def report(*lines: str) -> None:
-    """Write lines to standard error, escaped so that each stays one line.
+def report(*lines: str, end: str = "\n") -> None:
+    """Write lines to standard error, escaped so that each stays one line; `end` ends each.
 
     Ignores failures.
     """
-    text = "".join(f"{escape_text(line)}\n" for line in lines)
+    text = "".join(f"{escape_text(line)}{end}" for line in lines)
     if is_ascii_only():
         text = escape_non_ascii(text)
     # Not through sys.stderr: flushing its buffer would fail again and change the exit code to 120.

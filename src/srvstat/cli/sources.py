@@ -202,12 +202,13 @@ def parse_sources(
     *others: str | None,
     needs_observations: bool = True,
     reads_servers: bool = True,
-    name: str = "--observations",
+    name: str = "FILE",
+    remembered: MappingOptions | None = None,
 ) -> Sources:
     """Return the sources that the options name. `others` are files that the command also writes.
 
     Without `reads_servers`, there is no source of server records. `name` is that of the option or
-    argument that names observations.
+    argument that names observations. `remembered` options are used where none is given.
 
     Raises UsageError, and SourceError for the file of --mapping or a folder of sources.
     """
@@ -221,6 +222,8 @@ def parse_sources(
     if options.mapping is not None:
         _check_name(options.mapping)
         found = found.merge(read_mapping_file(options.mapping))
+    if remembered is not None:
+        found = found.merge(remembered)
     if options.save_mapping is not None:
         _check_mapping_target(options.save_mapping, others)
     uses_slugs = found.ids == "slug" or bool(found.from_ and registry.KINDS[found.from_].uses_slugs)
@@ -287,6 +290,10 @@ def _parse_mapping_options(options: SourceOptions) -> MappingOptions:
         "ids": options.ids,
         "game": options.game,
     }
+    if options.time_zone == "ZONE":
+        raise UsageError(
+            '--time-zone: "ZONE" stands for your time zone; write it, such as Europe/Berlin or UTC'
+        )
     given = {name: value for name, value in values.items() if value is not None}
     found = build_options(given, lambda name, reason: UsageError(f"--{name}: {reason}"))
     if found.from_ and registry.KINDS[found.from_].observations is None and options.servers is None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from operator import attrgetter
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import PlainSerializer
 
@@ -79,13 +79,6 @@ class UpdateSummary:
     root: str
 
 
-class Remedy(NamedTuple):
-    """What helps against a reason: an option and its value, or None, and a sentence."""
-
-    option: tuple[str, str] | None
-    text: str
-
-
 @dataclass(frozen=True, slots=True)
 class UnderstoodRow:
     """An observation as it was understood. `server_id` is None if it would not be kept."""
@@ -100,15 +93,14 @@ class UnderstoodRow:
 class DroppedRows:
     """The rows that would not be kept for one reason: their number, examples, and what helps.
 
-    An example is the place of a row and its text, which is empty if it is not known. The number is
-    0 if a source can't be read at all.
+    An example is the place of a row and its text, which is empty if it is not known.
     """
 
     reason: str
     rows: int
     is_rejected: bool
     examples: Sequence[tuple[str, str]]
-    remedy: Remedy | None = None
+    remedy: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +108,9 @@ class DryRun(RowCounts):
     """What a build would do; instants are Unix milliseconds.
 
     `rows` are the first ones. `intervals` has the number of servers for each usual interval in
-    milliseconds, the most frequent first. `dropped` begins with the commonest reason. `needs_game`
-    says that servers have no game, and `refusal` why the build would be refused although it would
-    keep rows; the limit `max_rejected` would admit them.
-
-    `command` is the command of the dry run, with the options that help against `obstacles`; it is
-    None if no option is missing. `advice` are sentences about them.
+    milliseconds, the most frequent first. `dropped` begins with the commonest reason. `refusal`
+    says why the build would be refused although it would keep rows; the limit `max_rejected` would
+    admit them. `advice` are sentences about what helps.
     """
 
     rows: Sequence[UnderstoodRow]
@@ -130,12 +119,9 @@ class DryRun(RowCounts):
     last_observed_at: int | None
     intervals: Sequence[tuple[int, int]]
     dropped: Sequence[DroppedRows]
-    needs_game: bool
-    obstacles: Sequence[DroppedRows] = ()
     advice: Sequence[str] = ()
     refusal: str | None = None
     max_rejected: str | None = None
-    command: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

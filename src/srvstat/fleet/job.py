@@ -496,7 +496,7 @@ def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None
         skipped=fleet.skipped,
         early=fleet.rows - resolved.rows,
         conflict=resolved.conflict,
-        remedy=remedy and remedy.text,
+        remedy=remedy,
         servers=len(fleet.records),
         observed=observed,
         withheld=fleet.withheld,

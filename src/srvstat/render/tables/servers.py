@@ -380,7 +380,6 @@ _MAX_INTERVALS = 4
 
 def render_dry_run(dry_run: snapshot.DryRun, screen: Screen) -> str:
     """Render what a build would do."""
-    obstacles = [[*_build_reason(obstacle, screen)] for obstacle in dry_run.obstacles]
     dropped = [[*_build_reason(reason, screen)] for reason in dry_run.dropped[:_MAX_REASONS]]
     others = len(dry_run.dropped) - _MAX_REASONS
     fields: Fields = [
@@ -393,19 +392,13 @@ def render_dry_run(dry_run: snapshot.DryRun, screen: Screen) -> str:
         ("completed", text.format_completed(dry_run.completed) or None),
         *(("warning", screen.escape(warning)) for warning in dry_run.warnings),
     ]
-    table = screen.render_blocks(
-        *obstacles,
-        [Text("With the options below:")] if obstacles else [],
+    return screen.render_blocks(
         [_build_rows(dry_run, screen)] if dry_run.rows else [],
         [build_fields_grid(fields, screen)],
         *dropped,
         [Text(text.format_count(others, "other reason"))] if others > 0 else [],
         [Text(sentence, "bold") for sentence in dry_run.advice],
     )
-    if dry_run.command is None:
-        return table
-    # Not wrapped, so that it can be copied.
-    return f"{table}  {screen.escape(dry_run.command).plain}\n"
 
 
 def _build_rows(dry_run: snapshot.DryRun, screen: Screen) -> Table:
@@ -436,8 +429,8 @@ def _format_intervals(dry_run: snapshot.DryRun) -> str:
 
 def _build_reason(dropped: snapshot.DroppedRows, screen: Screen) -> Iterator[RenderableType]:
     what = "rejected" if dropped.is_rejected else "skipped"
-    rows = f"{text.format_count(dropped.rows, 'row')} {what}: " if dropped.rows else ""
-    yield screen.escape(f"{rows}{dropped.reason}", "yellow")
+    rows = text.format_count(dropped.rows, "row")
+    yield screen.escape(f"{rows} {what}: {dropped.reason}", "yellow")
     for place, row in dropped.examples:
         example = screen.escape(f"{place}: " if row else place, "dim")
         yield Padding(example + screen.escape_cell(row), (0, 0, 0, 2))

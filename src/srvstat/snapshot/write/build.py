@@ -228,7 +228,7 @@ def finish_draft(
         rejected=intake.rejects.malformed,
         skipped=intake.skipped,
         first_reject=intake.rejects.describe_first(),
-        remedy=remedy and remedy.text,
+        remedy=remedy,
         servers=file_row.server_count,
         withheld=len(intake.roster.withheld),
         completed=count_completed(intake.roster.get_record(row.id) for row in stored.servers),

@@ -1,4 +1,4 @@
-"""Find out what a build would do with its sources, and which options and records it needs."""
+"""Find out what a build would do with its sources, and draft the records of their servers."""
 
 import re
 import sqlite3
@@ -37,7 +37,7 @@ class _Findings:
 
 
 def run_dry(inputs: Inputs) -> DryRun:
-    """Return what a build would do. A missing game is no error here.
+    """Return what a build would do.
 
     Raises SourceError, UsageError, and OutputError if temporary space runs out.
     """
@@ -56,7 +56,6 @@ def run_dry(inputs: Inputs) -> DryRun:
     except sqlite3.Error as error:  # pragma: no cover - a test limits another process
         raise OutputError(f"SQLite's temporary files: {error}") from None
     completed = count_completed(map(roster.get_record, findings.observed))
-    needs_game = inputs.game is None and (roster.is_open or completed.get("game"))
     return DryRun(
         rows=tuple(map(intake.describe_row, intake.first_rows)),
         read=intake.rows,
@@ -72,7 +71,6 @@ def run_dry(inputs: Inputs) -> DryRun:
         intervals=findings.intervals.most_common(),
         dropped=_group_reasons(reasons, examples),
         warnings=intake.warnings,
-        needs_game=bool(needs_game),
         refusal=excess and excess.reason,
         max_rejected=excess and excess.max_rejected,
     )

@@ -11,7 +11,6 @@ from typing import BinaryIO, NamedTuple
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
 from srvstat.contract.time import NO_TIME_ZONE, NOT_MILLISECONDS
-from srvstat.documents.snapshot import Remedy
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.writing import Stream, atomic_write, is_stream, open_stream
 from srvstat.snapshot.rows import ServerRow
@@ -22,49 +21,38 @@ from srvstat.sources.json import AS_INTEGER, OTHER_KEYS
 from srvstat.sources.mapping import NO_ZONE
 from srvstat.sources.registry import KINDS
 from srvstat.sources.servers import SlugError, make_slug
-from srvstat.sources.source import quote_identifier
 
 _MAX_LISTED = 3
 """More reasons would hide the commonest one."""
 
 
-_ZONE_REMEDY = Remedy(("--time-zone", "UTC"), "add --time-zone UTC if the times are in UTC")
+_ZONE_REMEDY = "add --time-zone UTC if the times are in UTC"
 
 _REMEDIES = {
-    values.LOOKS_LIKE_SECONDS: Remedy(
-        ("--time-unit", "s"), "add --time-unit s if the times are in seconds"
-    ),
-    values.BEFORE_2001: Remedy(
-        None, "declare the unit of such times with --time-unit s or --time-unit ms"
-    ),
-    values.LOOKS_LIKE_MILLISECONDS: Remedy(
-        ("--time-unit", "ms"), "give --time-unit ms instead if the times are in milliseconds"
-    ),
+    values.LOOKS_LIKE_SECONDS: "add --time-unit s if the times are in seconds",
+    values.BEFORE_2001: "declare the unit of such times with --time-unit s, ms or us",
+    values.LOOKS_LIKE_MILLISECONDS: "give --time-unit ms instead if the times are in milliseconds",
     NO_TIME_ZONE: _ZONE_REMEDY,
     NO_ZONE: _ZONE_REMEDY,
-    MALFORMED_REASON: Remedy(("--ids", "slug"), "add --ids slug to convert the identifiers"),
-    OTHER_KEYS: Remedy(None, "name other keys with --columns id=KEY,at=KEY,players=KEY"),
-    SKIP_REASONS[NOT_PUBLISHABLE]: Remedy(
-        None, "the servers file says that these servers are not publishable"
-    ),
-    AFTER_AS_OF: Remedy(None, "give a later time, or leave it out to use all observations"),
+    MALFORMED_REASON: "add --ids slug to convert the identifiers",
+    OTHER_KEYS: "name other keys with --columns id=KEY,at=KEY,players=KEY",
+    SKIP_REASONS[NOT_PUBLISHABLE]: "the servers file says that these servers are not publishable",
+    AFTER_AS_OF: "give a later time, or leave it out to use all observations",
 }
 """What helps, by a part of the reason's text."""
 
-_OTHER_FORMS = Remedy(
-    None, "add --columns id=serverId,at=observedAt,players=players to read such values"
-)
+_OTHER_FORMS = "add --columns id=serverId,at=observedAt,players=players to read such values"
 
-_COUNT_REMEDIES = (
-    (r"[1-9][0-9]{0,2}\.000", "remove the separators of thousands", "replace({}, '.', '')"),
-    (r"[0-9]{1,3}(,[0-9]{3})+", "remove the separators of thousands", "replace({}, ',', '')"),
-    (r"[0-9]+\.[0-9]+", "round the counts to whole numbers", "round({})"),
-)
-"""What helps against counts that no option reads, by their form: in the source, and in SQL."""
-
-_PROMQL = "use round(…) in the PromQL query"
+_COUNT_REMEDIES = {
+    r"[1-9][0-9]{0,2}(\.[0-9]{3})+": "add --thousands . if a point separates thousands",
+    r"[1-9][0-9]{0,2}(,[0-9]{3})+": "add --thousands , if a comma separates thousands",
+    r"[1-9][0-9]{0,2}( [0-9]{3})+": "add --thousands ' ' if a space separates thousands",
+    r"[0-9]+\.[0-9]+": "add --round to round averages, which are no counts",
+}
+"""What helps against counts, by their form."""
 
 _DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_OTHER_DATE = re.compile("[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}.*")
 
 
 def list_reasons(intake: Intake) -> list[Reason]:
@@ -82,12 +70,12 @@ def sort_reasons(reasons: Iterable[Reason]) -> list[Reason]:
     return sorted(reasons, key=lambda reason: (-reason.rows, reason.text))
 
 
-def find_remedy(reasons: Iterable[Reason]) -> Remedy | None:
+def find_remedy(reasons: Iterable[Reason]) -> str | None:
     """Return what helps against the commonest reason that has a remedy; None without one."""
     return next(_iter_remedies(reasons), None)
 
 
-def _iter_remedies(reasons: Iterable[Reason]) -> Iterator[Remedy]:
+def _iter_remedies(reasons: Iterable[Reason]) -> Iterator[str]:
     for reason in reasons:
         known = (remedy for part, remedy in _REMEDIES.items() if part in reason.text)
         of_value = reason.value is not None and _find_remedy_of_value(reason, reason.value.strip())
@@ -95,35 +83,32 @@ def _iter_remedies(reasons: Iterable[Reason]) -> Iterator[Remedy]:
             yield remedy
 
 
-def _find_remedy_of_value(reason: Reason, value: str) -> Remedy | None:
+def _find_remedy_of_value(reason: Reason, value: str) -> str | None:
     """Return what helps against a malformed value; None if that depends on the reason only."""
     if reason.text.startswith("players: "):
         return _find_remedy_of_count(reason, value)
     if reason.text == f"observedAt: {NOT_MILLISECONDS}" and _DATE.fullmatch(value):
         return _ZONE_REMEDY
+    if reason.text.startswith("observedAt: ") and _OTHER_DATE.fullmatch(value):
+        return "declare the form of such times with --time-format"
     if reason.text == MALFORMED_REASON and value:
         try:
             make_slug(value)
         except SlugError as error:
-            return Remedy(None, str(error))
+            return str(error)
     return None
 
 
-def _find_remedy_of_count(reason: Reason, value: str) -> Remedy | None:
+def _find_remedy_of_count(reason: Reason, value: str) -> str | None:
     if reason.text.endswith((values.DIGITS_ONLY, AS_INTEGER)):
         # A mapping reads more forms of a count, or of no count.
         with suppress(values.RowError):
             values.parse_count(value)
             return _OTHER_FORMS
-    for form, text, pattern in _COUNT_REMEDIES:
-        if re.fullmatch(form, value):
-            if reason.kind == "prometheus":
-                return Remedy(None, _PROMQL)
-            if reason.kind is not None and KINDS[reason.kind].is_fixed:
-                return Remedy(None, text)
-            function = pattern.format(quote_identifier(reason.column))
-            return Remedy(None, f"{text}, or use --query with {function}")
-    return None
+    if reason.kind is not None and KINDS[reason.kind].is_fixed:
+        return None
+    found = (remedy for form, remedy in _COUNT_REMEDIES.items() if re.fullmatch(form, value))
+    return next(found, None)
 
 
 def describe_reasons(reasons: Sequence[Reason], rejected: str = "rejected, ") -> str:
@@ -139,7 +124,7 @@ def describe_reasons(reasons: Sequence[Reason], rejected: str = "rejected, ") ->
         rows = sum(reason.rows for reason in others)
         what = "another reason" if len(others) == 1 else f"{len(others):,} other reasons"
         parts.append(f"{rows:,} for {what}")
-    parts += dict.fromkeys(remedy.text for remedy in _iter_remedies(listed))
+    parts += dict.fromkeys(_iter_remedies(listed))
     return "; ".join(parts)
 
 

@@ -1,0 +1,250 @@
+"""Complete the options that say how to read files: propose them, ask, or print the command."""
+
+import os
+import shlex
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import typer
+
+from srvstat.cli.output import STDERR, is_ascii_only, report
+from srvstat.cli.sources import SourceOptions, Sources
+from srvstat.contract import wire
+from srvstat.contract.errors import SourceError, UsageError
+from srvstat.contract.time import load_zone
+from srvstat.files.reading import STDIN, format_title, is_url
+from srvstat.sources.mapping import (
+    STRICT,
+    MappingOptions,
+    build_options,
+    format_columns,
+    list_options,
+    parse_columns,
+)
+from srvstat.sources.proposal import Proposal, Question, propose
+from srvstat.sources.registry import KINDS
+from srvstat.sources.source import Source
+
+_BLANKS = {"time-zone": "ZONE", "time-format": "FORMAT"}
+"""What a proposed command has in the place of a value that only a person knows; else NAME."""
+
+_COLUMN_OPTIONS = ("columns", "wide")
+_FLAGS = ("round", "hold")
+_LAYOUT = ("columns", "wide", "id", "table")
+"""The options that depend on the columns of a file, as attributes of MappingOptions."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that reads sources, for proposals of it.
+
+    `words` are those before the names of the sources, without `srvstat`. `others` are options by
+    the names of their parameters. `task` says what the command does. `remembered` are the options
+    of a mapping that need not be given, because the snapshot `path` has them.
+    """
+
+    words: Sequence[str]
+    sources: SourceOptions
+    others: Mapping[str, Any]
+    task: str
+    path: str = ""
+    remembered: MappingOptions = field(default_factory=MappingOptions)
+
+    def format(self, options: MappingOptions, blanks: Iterable[str] = ()) -> str:
+        """Return the command with the options of a mapping, and with blanks to fill in.
+
+        It has no secrets: no password of a URL, and no query.
+        """
+        given = self.sources
+        names = [*(given.files or ()), *(given.observations or ())]
+        known = list_options(self.remembered)
+        found = {
+            "servers": given.servers and _format_name(given.servers),
+            "format": given.format,
+            "query": given.query and "…",
+            "save_mapping": given.save_mapping,
+            **self.others,
+            **{
+                name: each
+                for name, each in list_options(options).items()
+                if each != known.get(name)
+            },
+            **{name: _BLANKS.get(name, "NAME") for name in blanks},
+        }
+        words = ["srvstat", *self.words, *map(_format_name, names)]
+        return " ".join([*map(_quote, words), *_format_options(found)])
+
+
+def _format_options(options: Mapping[str, Any]) -> Iterable[str]:
+    """Yield the options that are set, quoted for a shell."""
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        written = format_columns(value) if isinstance(value, Mapping) else value
+        if value:
+            yield option if value is True else f"{option} {_quote(written)}"
+
+
+def _format_name(name: str) -> str:
+    if name == STDIN:
+        return name
+    title = format_title(name)
+    return f"./{title}" if title.startswith("-") else title
+
+
+def _quote(word: str) -> str:
+    """Quote a word for a shell, with escapes for what would not be shown as it is."""
+    if word.isprintable() and (word.isascii() or not is_ascii_only()):
+        return shlex.quote(word)
+    escaped = "".join(
+        each
+        if each.isascii() and each.isprintable() and each not in "\\'"
+        else f"\\U{ord(each):08x}"
+        for each in word
+    )
+    return f"$'{escaped}'"
+
+
+def settle(sources: Sources, command: Command, *, quiet: bool) -> Sources:
+    """Complete the options of sources from their files.
+
+    What is not clear is asked on a terminal. Elsewhere, the proposal and the command to run are
+    reported, and typer.Exit is raised.
+
+    Raises SourceError if a file can't be read as the options say.
+    """
+    observations = sources.inputs.observations
+    samples = [source for source in observations if _has_sample(source)]
+    if not samples:
+        return _apply(sources, sources.options, command, sources.options)
+    given, answered = sources.options, list[Question]()
+    proposal = _propose(samples, given, command)
+    if proposal.questions or (proposal.options != given and not quiet):
+        report(*proposal.lines)
+    while questions := [each for each in proposal.questions if each not in answered]:
+        unclear = "; ".join(question.text for question in questions)
+        report(f"not clear from the file{'s' if len(observations) > 1 else ''}: {unclear}")
+        if quiet or not (os.isatty(0) and os.isatty(STDERR)):
+            raise _refuse(command, proposal.options, questions)
+        for question in questions:
+            answer = _ask(question)
+            if answer is None:
+                raise _refuse(command, proposal.options, questions)
+            given = answer.merge(given)
+        answered += questions
+        proposal = propose(samples, given)
+    if answered:
+        report("next time, this asks nothing:", f"  {command.format(proposal.options)}")
+    return _apply(sources, proposal.options, command, given)
+
+
+def _has_sample(source: Source) -> bool:
+    """Whether the first rows of a source can be read before all of them."""
+    kind = KINDS[source.kind]
+    if kind.sample is None or kind.is_fixed:
+        return False
+    if source.is_in_memory or is_url(source.name) or source.kind == "postgresql":
+        return True
+    with suppress(OSError, ValueError):
+        return source.name != STDIN and stat.S_ISREG(os.stat(source.name).st_mode)
+    return False
+
+
+def _propose(samples: Sequence[Source], given: MappingOptions, command: Command) -> Proposal:
+    """Propose options for the first time.
+
+    If remembered options don't fit the files, what the snapshot expects and a proposal without
+    these options are reported; only files of our own form are read at once.
+    """
+    try:
+        return propose(samples, given)
+    except SourceError as error:
+        known = {name: getattr(command.remembered, name) for name in _LAYOUT}
+        unfit = {name: value for name, value in known.items() if value == getattr(given, name)}
+        if not any(unfit.values()):
+            raise
+        unread = error.reason
+    empty = MappingOptions()
+    found = propose(samples, replace(given, **{name: getattr(empty, name) for name in unfit}))
+    if not found.questions and propose(samples, empty).options.build_mapping() is STRICT:
+        return Proposal([], empty, [])
+    expected = " ".join(_format_options(list_options(replace(empty, **unfit))))
+    report(f"{unread}; {command.path} was built with {expected}", *found.lines)
+    raise _refuse(command, found.options, found.questions)
+
+
+def _refuse(command: Command, options: MappingOptions, questions: Sequence[Question]) -> typer.Exit:
+    """Report the command to run, and return the end with the exit code of invalid usage."""
+    blanks = [question.option for question in questions if not question.choices]
+    report(f"nothing was written; {command.task} with", f"  {command.format(options, blanks)}")
+    return typer.Exit(2)
+
+
+def _apply(
+    sources: Sources, options: MappingOptions, command: Command, given: MappingOptions
+) -> Sources:
+    """Return sources that are read with some options, which the snapshot remembers.
+
+    An update changes what is remembered only to options that were given.
+    """
+    mapping = options.build_mapping()
+    observations = [
+        source if KINDS[source.kind].is_fixed else replace(source, mapping=mapping)
+        for source in sources.inputs.observations
+    ]
+    stored = given if command.path else options
+    reading = wire.encode(list_options(stored)).decode()
+    inputs = replace(sources.inputs, observations=observations, reading=reading)
+    return sources._replace(inputs=inputs, options=options)
+
+
+def _ask(question: Question) -> MappingOptions | None:
+    """Ask a person until the answer is valid; return it as an option, None at the end of input."""
+    default = _find_default(question)
+    if len(question.choices) > 1:
+        report(*(f"  {number}  {each}" for number, each in enumerate(question.choices, 1)))
+    while True:
+        report(f"{question.text}{default and f' [{default}]'}: ", end="")
+        line = os.read(0, 1 << 12)
+        if not line:
+            report("")
+            return None
+        answer = line.decode("utf-8", "replace").strip() or default
+        if answer.isdecimal() and 1 <= int(answer) <= len(question.choices) > 1:
+            answer = question.choices[int(answer) - 1]
+        try:
+            return _parse_answer(question.option, answer)
+        except UsageError as error:
+            report(error.reason)
+
+
+def _find_default(question: Question) -> str:
+    """Return the likeliest answer; for a time zone, the zone of this machine."""
+    if question.choices:
+        return question.choices[0]
+    if question.option == "time-zone":
+        local = os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]
+        for zone in (os.environ.get("TZ", ""), local):
+            with suppress(ValueError):
+                load_zone(zone)
+                return zone
+    return ""
+
+
+def _parse_answer(option: str, answer: str) -> MappingOptions:
+    """Return an answer as an option. Raises UsageError."""
+    value: Any = answer
+    try:
+        if option in _COLUMN_OPTIONS:
+            value = parse_columns(answer)
+        elif option in _FLAGS:
+            value = {"y": True, "yes": True, "n": False, "no": False}.get(answer.lower(), answer)
+    except ValueError as error:
+        raise UsageError(f"--{option}: {error}") from None
+    return build_options({option: value}, _build_error)
+
+
+def _build_error(name: str, reason: str) -> UsageError:
+    return UsageError(f"--{name}: {reason}")
