@@ -298,7 +298,7 @@ def test_a_wide_line_without_a_time_that_can_be_read_loses_all_its_counts(
     name: str, cli: Cli
 ) -> None:
     times = [f"2026-03-01T{at // 60:02}:{at % 60:02}:00Z" for at in range(190)]
-    times += [f"01.03.2026 {at}:00" for at in range(10)]
+    times += [f"soon {at}" for at in range(10)]
     columns = {f"s{number}": [*range(199), None] for number in range(40)}
     if name == "wide.csv":
         rows = zip(times, *columns.values(), strict=True)
@@ -313,8 +313,7 @@ def test_a_wide_line_without_a_time_that_can_be_read_loses_all_its_counts(
         assert ran.exit_code == 6
         # The last line has no counts, so it is one row.
         assert ran.stderr.startswith(f"error: {name}: 361 of 7,961 rows were rejected: 361 observe")
-        assert ', date: "01.03.2026 0:00"); declare the form of such times with ' in ran.stderr
-        assert "; --max-rejected 5% " in ran.stderr
+        assert ', date: "soon 0"); --max-rejected 5% ' in ran.stderr
 
 
 def test_an_update_that_loses_rows_leaves_the_snapshot_as_it_is(here: Path, cli: Cli) -> None:
@@ -462,7 +461,6 @@ ROWS = f"serverId,observedAt,players\na,{AS_OF},5\n"
 
 def write_files() -> None:
     Path("good.csv").write_text(ROWS)
-    Path("other.csv").write_text(f"AppID,Date,Players\na,{AS_OF},5\n")
     Path("bad.csv").write_text("serverId,observedAt,players\na,soon,5\n")
     Path("servers.ndjson").write_text('{"id":"a"}\n')
     Path("snapshot.db").write_text("no snapshot")
@@ -472,7 +470,6 @@ BUILD_COMMAND = ("snapshot", "build", "out.db")
 DRAFT_COMMAND = ("snapshot", "draft-servers")
 FLEET_COMMAND = ("fleet", "-o", "out.ndjson")
 MISSING = "missing.csv: No such file or directory"
-BAD_HEADER = "other.csv, line 1: must be the header serverId,observedAt,players, not the columns"
 GAME = "--game: missing"
 
 
@@ -484,7 +481,6 @@ GAME = "--game: missing"
         (("bad.csv", "missing.csv"), ("--strict",), MISSING, 6),
         (("missing.csv",), ("--servers", "servers.ndjson"), MISSING, 6),
         (("good.csv",), ("--servers", "missing.csv"), MISSING, 6),
-        (("other.csv",), (), BAD_HEADER, 6),
         (("good.csv",), (), GAME, 2),
         (("good.csv",), ("--servers", "servers.ndjson"), GAME, 2),
         (("bad.csv",), (), "no observation was kept: 1 rejected", 6),

@@ -13,26 +13,17 @@ import typer
 from srvstat.cli.output import STDERR, is_ascii_only, report
 from srvstat.cli.sources import SourceOptions, Sources
 from srvstat.contract import wire
-from srvstat.contract.errors import SourceError, UsageError
+from srvstat.contract.errors import SourceError
 from srvstat.contract.time import load_zone
 from srvstat.files.reading import STDIN, format_title, is_url
-from srvstat.sources.mapping import (
-    STRICT,
-    MappingOptions,
-    build_options,
-    format_columns,
-    list_options,
-    parse_columns,
-)
-from srvstat.sources.proposal import Proposal, Question, propose
+from srvstat.sources.mapping import STRICT, MappingOptions, format_columns, list_options
+from srvstat.sources.proposal import Proposal, Question, answer, propose
 from srvstat.sources.registry import KINDS
 from srvstat.sources.source import Source
 
 _BLANKS = {"time-zone": "ZONE", "time-format": "FORMAT"}
 """What a proposed command has in the place of a value that only a person knows; else NAME."""
 
-_COLUMN_OPTIONS = ("columns", "wide")
-_FLAGS = ("round", "hold")
 _LAYOUT = ("columns", "wide", "id", "table")
 """The options that depend on the columns of a file, as attributes of MappingOptions."""
 
@@ -129,10 +120,10 @@ def settle(sources: Sources, command: Command, *, quiet: bool) -> Sources:
         if quiet or not (os.isatty(0) and os.isatty(STDERR)):
             raise _refuse(command, proposal.options, questions)
         for question in questions:
-            answer = _ask(question)
-            if answer is None:
+            found = _ask(given, question)
+            if found is None:
                 raise _refuse(command, proposal.options, questions)
-            given = answer.merge(given)
+            given = found
         answered += questions
         proposal = propose(samples, given)
     if answered:
@@ -200,8 +191,8 @@ def _apply(
     return sources._replace(inputs=inputs, options=options)
 
 
-def _ask(question: Question) -> MappingOptions | None:
-    """Ask a person until the answer is valid; return it as an option, None at the end of input."""
+def _ask(given: MappingOptions, question: Question) -> MappingOptions | None:
+    """Ask until the answer is valid; return options with it, and None at the end of input."""
     default = _find_default(question)
     if len(question.choices) > 1:
         report(*(f"  {number}  {each}" for number, each in enumerate(question.choices, 1)))
@@ -211,13 +202,13 @@ def _ask(question: Question) -> MappingOptions | None:
         if not line:
             report("")
             return None
-        answer = line.decode("utf-8", "replace").strip() or default
-        if answer.isdecimal() and 1 <= int(answer) <= len(question.choices) > 1:
-            answer = question.choices[int(answer) - 1]
+        value = line.decode("utf-8", "replace").strip() or default
+        if value.isdecimal() and 1 <= int(value) <= len(question.choices) > 1:
+            value = question.choices[int(value) - 1]
         try:
-            return _parse_answer(question.option, answer)
-        except UsageError as error:
-            report(error.reason)
+            return answer(given, question, value)
+        except ValueError as error:
+            report(f"{wire.quote_value(value)}: {error}")
 
 
 def _find_default(question: Question) -> str:
@@ -231,20 +222,3 @@ def _find_default(question: Question) -> str:
                 load_zone(zone)
                 return zone
     return ""
-
-
-def _parse_answer(option: str, answer: str) -> MappingOptions:
-    """Return an answer as an option. Raises UsageError."""
-    value: Any = answer
-    try:
-        if option in _COLUMN_OPTIONS:
-            value = parse_columns(answer)
-        elif option in _FLAGS:
-            value = {"y": True, "yes": True, "n": False, "no": False}.get(answer.lower(), answer)
-    except ValueError as error:
-        raise UsageError(f"--{option}: {error}") from None
-    return build_options({option: value}, _build_error)
-
-
-def _build_error(name: str, reason: str) -> UsageError:
-    return UsageError(f"--{name}: {reason}")
