@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,17 +39,20 @@ from srvstat.sources.values import EMPTY, MAX_PLAYERS, RowError
 _NAMES = {
     "at": (
         *("observedat", "timestamp", "datetime", "time", "date", "at", "when", "polledat"),
-        *("recordedat", "createdat", "ts", "day", "month", "hour"),
+        *("recordedat", "createdat", "ts", "day", "month", "hour", "zeitpunkt", "zeit", "datum"),
+        *("tag", "fecha", "data", "dato", "datahora", "дата", "время", "时间", "日期", "日時"),
     ),
     "id": (
         *("serverid", "server", "servername", "id", "name", "appid", "gameid", "app", "game"),
         *("gamename", "gamemode", "mode", "instance", "ip", "host", "hostname", "address"),
         *("identifier", "key", "category", "title", "label", "room", "entityid", "channel"),
+        *("serveur", "servidor", "serwer", "сервер", "服务器", "サーバー", "サーバ", "series"),
     ),
     "players": (
         *("players", "playercount", "playersonline", "onlineplayers", "online", "avgplayers"),
         *("averageplayers", "currentplayers", "concurrentplayers", "current", "count", "value"),
-        *("users", "avg", "average", "mean", "total", "peakplayers", "peak", "n"),
+        *("users", "avg", "average", "mean", "peakplayers", "peak", "n", "state", "spieler"),
+        *("joueurs", "jugadores", "jogadores", "graczy", "игроки", "在线人数", "人数", "total"),
     ),
 }
 """What people name such columns, without capitals and signs, the likeliest first."""
@@ -56,11 +60,11 @@ _NAMES = {
 _SIGNS = re.compile(r"[\W_]+")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_a-zA-Z]+")
 _UNLIKELY = (
-    "max|maximum|slots?|capacity|limit|port|ping|latency|rank|uptime|tps|cpu|ram|mem|memory|version"
+    "max|maximum|slots?|capacity|limit|port|ping|latency|rank|uptime|tps|cpu|ram|mem|memory|version|min|minimum|lowest"
     "|year|gain|change|percent|lat|lon|bots|queue|row|index|table"
 )
 _METRICS = (
-    "players?|online|count|playercount|peak|avg|average|mean|min|minimum|median|users?|viewers"
+    "players?|online|count|playercount|peak|avg|average|mean|median|users?|viewers"
     "|twitch|current|value|concurrent|free|state"
 )
 _TOTALS = (
@@ -91,9 +95,11 @@ _MOST_FILES = 50
 _SAMPLE_BYTES = 1 << 18
 _FEW = 3
 """With fewer rows, a constant column tells nothing."""
-_MOST = 0.9
+_MOST = 0.6
 """The share of values that must have a form; the others are obstacles that are listed."""
 _HALF = 0.5
+_ALMOST_ALL = 0.99
+_UNKNOWN = 1000
 
 
 class Question(NamedTuple):
@@ -212,12 +218,15 @@ class _Column:
         """Whether no row has a value."""
         return not self.distinct
 
-    def rank(self, key: str) -> int:
+    def rank(self, key: str) -> float:
         """Return how well the name fits a field; lower is better."""
-        known = _NAMES[key]
-        if self.key in known:
-            return known.index(self.key)
-        return len(known) + (not {*self.words.split()} & {*known})
+        names = {**dict.fromkeys(self.words.split(), _HALF), self.key: 0.0}
+        ranks = (at + names[known] for at, known in enumerate(_NAMES[key]) if known in names)
+        return min(ranks, default=_UNKNOWN)
+
+    def is_named(self, key: str) -> bool:
+        """Return whether the whole name is usual for a field."""
+        return self.key in _NAMES[key]
 
     @property
     def example(self) -> str:
@@ -271,9 +280,8 @@ class _Search:
         names, columns, _ = self.table
         if not self.table.places:
             raise SourceError(f"{self.source.title}: has no rows below {list_names(names)}")
-        self.columns = {
-            name: _Column(name, column) for name, column in zip(names, columns, strict=True)
-        }
+        for name, column in zip(names, columns, strict=True):
+            self.columns.setdefault(name, _Column(name, column))
         self._check_given()
         times = self._choose_times()
         players = self._choose_columns(times)
@@ -344,21 +352,21 @@ class _Search:
 
     def _list_times(self) -> list[_Times]:
         """Return the possible columns of times, the likeliest first."""
-        found = [times for name in self.columns if (times := self._read_times((name,)))]
-        varying = [each for each in found if not self.columns[each.names[0]].is_constant]
-        found = varying or found
-        days = [each for each in found if not _HAS_CLOCK.search(self._join(each.names)[0])]
+        singles = [times for name in self.columns if (times := self._read_times((name,)))]
         clocks = [name for name, column in self.columns.items() if column.is_clock]
-        if len(days) == len(found) and clocks:
-            pairs = [
-                times
-                for each in days
-                for clock in clocks
-                if (times := self._read_times((*each.names, clock)))
-            ]
-            found = pairs or found
-        elif len(days) < len(found):
-            found = [each for each in found if each not in days]
+        found = []
+        for each in singles:
+            is_day = not _HAS_CLOCK.search(self._get_first(each.names))
+            pairs = [self._read_times((*each.names, clock)) for clock in clocks] if is_day else []
+            found += list(filter(None, pairs)) or [each]
+        rows = {each.names: self._join_rows(each.names) for each in found}
+        varying = [each for each in found if len({*rows[each.names]}) > 1]
+        # A column may repeat the date of another.
+        found = [
+            each
+            for each in varying or found
+            if not any(_is_part(rows[each.names], rows[other.names]) for other in varying)
+        ]
         return sorted(
             found, key=lambda each: (self.columns[each.names[0]].rank("at"), len(each.questions))
         )
@@ -384,19 +392,21 @@ class _Search:
         if any(self.columns[name].is_empty for name in names):
             return None
         first = self._get_first(names)
-        if not any(map(str.isdigit, first)) or len(first) < len("1 May 26"):
+        if not any(map(str.isdigit, first)) or len(first) < len("1.1.2026"):
             return None
         texts = self._join(names)
         few = texts[:: max(len(texts) // 200, 1)]
-        for options, note in self._list_readings(texts):
-            forms = {"time_zone": "UTC"} | options
-            if _measure(few[:5], forms) < _HALF or (share := _measure(few, forms)) < _MOST:
-                continue
-            questions = self._ask_order(texts, options) + self._ask_unit(few, options)
-            if _measure(few, options) < share:
-                questions.append(Question("time-zone", "the time zone"))
-            return _Times(names, options, questions, note)
-        return None
+        readings = [
+            (_measure(few, {"time_zone": "UTC"} | options), options, note)
+            for options, note in self._list_readings(texts)
+        ]
+        share, options, note = max(readings, key=itemgetter(0))
+        if share < _MOST:
+            return None
+        questions = self._ask_order(texts, options) + self._ask_unit(few, options)
+        if _measure(few, options) < share:
+            questions.append(Question("time-zone", "the time zone"))
+        return _Times(names, options, questions, note)
 
     def _get_first(self, names: Sequence[str]) -> str:
         return " ".join(self.columns[name].example for name in names)
@@ -482,7 +492,8 @@ class _Search:
             self.notes[server.name] = "server"
         elif self.given.id is None:
             self._ask_id(times)
-        players = self._choose_players([each for each in numbers if each is not server])
+        fixed = [each for each in numbers if server is not None and _is_fixed(each, server)]
+        players = self._choose_players([each for each in numbers if each is not server], fixed)
         self.notes[players.name] = "players"
         self.found["columns"] = {**columns, "players": players.name}
         return [players]
@@ -496,27 +507,23 @@ class _Search:
         if self.given.id is not None:
             return None
         rows = self._join_rows(times.names)
-        is_repeated = len({*rows}) < len(rows)
-        found = [each for each in texts if not each.is_constant or len(texts) == 1]
-        named = [each for each in found if each.rank("id") <= len(_NAMES["id"])]
-        if not is_repeated and not named and self._is_wide(numbers):
-            return None
-        if not found and is_repeated and len(numbers) > 1:
-            found = [
-                each
-                for each in numbers
-                if len(each.distinct) < len(rows) and _is_unique(each.texts, rows)
-            ]
-            found = found and [min(found, key=lambda each: (each.rank("id"), len(each.distinct)))]
-            is_clear = False
-        else:
-            is_clear = len(found) == 1 and not (found[0].is_constant and not named)
+        is_repeated = len({*rows}) < _ALMOST_ALL * len(rows)
+        found = [each for each in texts if not each.is_constant]
+        if is_repeated and not any(_is_key(each, rows) for each in found):
+            keys = [each for each in numbers if _is_key(each, rows)]
+            keys = [each for each in keys if len(each.distinct) < len(rows)]
+            found += sorted(keys, key=lambda each: (each.rank("id"), len(each.distinct)))[:1]
+        found = found or [each for each in texts if each.is_named("id")]
         if not found:
             return None
-        found.sort(key=lambda each: (not _is_unique(each.texts, rows), each.rank("id")))
-        if not is_clear:
+        if not is_repeated and self._is_wide(numbers) and not any(map(_is_id, found)):
+            return None
+        found.sort(key=lambda each: (not _is_key(each, rows), each.rank("id")))
+        (best, *others) = found
+        # Without repeated times, the text may be a status or a map.
+        if others or best.is_number or not _is_key(best, rows) or not (is_repeated or _is_id(best)):
             self._ask_column("id", "names the server", found)
-        return found[0]
+        return best
 
     def _join_rows(self, names: Sequence[str]) -> list[str]:
         return [
@@ -545,7 +552,7 @@ class _Search:
             if not self.given.wide:
                 others |= {each.name for each in rest if _IS_TOTAL.fullmatch(each.words)}
         servers = [each for each in rest if each.name not in others]
-        self.notes |= {each.name: "one server each" for each in servers}
+        self.notes |= {each.name: _ONE_EACH for each in servers}
         names = [each.name for each in rest if each.name in others]
         self.found["wide"] = {"at": at} | ({"except": "+".join(names)} if names else {})
         self.found["columns"] = {}
@@ -557,30 +564,28 @@ class _Search:
             self.of_columns.append(Question("wide", text, [format_columns(self.found["wide"])]))
         return servers
 
-    def _choose_players(self, numbers: Sequence[_Column]) -> _Column:
-        """Return the column of counts.
+    def _choose_players(self, numbers: Sequence[_Column], fixed: Sequence[_Column]) -> _Column:
+        """Return the column of counts; those that are fixed for each server are unlikely.
 
         Raises SourceError if there is none.
         """
         if given := self.given.columns.get("players"):
             return self.columns[given]
-        likely = [
-            each for each in numbers if not each.is_constant and not _IS_UNLIKELY.search(each.words)
-        ] or [*numbers]
+        varying = [each for each in numbers if not each.is_constant and each not in fixed]
+        likely = [each for each in varying if not _IS_UNLIKELY.search(each.words)]
+        likely = likely or varying or [*numbers]
         if not likely:
             raise SourceError(
                 f"{self.source.title}: no column of counts was found among"
                 f" {list_names([*self.columns])}"
             )
         likely.sort(key=lambda each: each.rank("players"))
-        is_named = likely[0].rank("players") <= len(_NAMES["players"])
-        if len(likely) > 1 or (len(numbers) > 1 and not is_named):
-            self._ask_column(
-                "players",
-                "has the counts",
-                likely + [each for each in numbers if each not in likely],
-            )
-        return likely[0]
+        best = likely[0]
+        is_odd = len(numbers) > 1 and best.rank("players") == _UNKNOWN
+        if len(likely) > 1 or is_odd or _IS_UNLIKELY.search(best.words):
+            others = [each for each in numbers if each not in likely]
+            self._ask_column("players", "has the counts", likely + others)
+        return best
 
     def _ask_id(self, times: _Times) -> None:
         """Propose an identifier for files of one server each, or of one server."""
@@ -626,36 +631,31 @@ class _Search:
         if thousands is None and not self.given.round:
             thousands = self._find_thousands(odd)
         mapping = ColumnMapping(thousands=thousands)
-        fraction = next((text for text in odd if not _can_read(mapping, text)), None)
+        fraction = next((text for text in odd if _read_count(mapping, text) is None), None)
         rounding = ColumnMapping(thousands=thousands, rounds=True)
-        if fraction and not self.given.round and _can_read(rounding, fraction):
+        if fraction and not self.given.round and _read_count(rounding, fraction) is not None:
             self.found["round"] = True
             text = f"whether to round {fraction}: averages are not counts"
             self.of_values.append(Question("round", text, ("yes",)))
 
     def _find_thousands(self, texts: Sequence[str]) -> str | None:
         """Return the separator of thousands, if any, and ask if there are two readings."""
-        readings = {}
+        readings: dict[tuple[int | None, ...], str | None] = {}
         for each in (None, *THOUSANDS):
             mapping = ColumnMapping(thousands=each, rounds=True)
-            readings[each] = [_can_read(mapping, text) for text in texts]
-        best = max(sum(value is not None for value in found) for found in readings.values())
-        if not best:
-            return None
-        likely = {
-            each: found
-            for each, found in readings.items()
-            if sum(value is not None for value in found) == best
-        }
-        ranked = sorted(likely, key=lambda each: -sum(filter(None, likely[each])))
-        if all(likely[each] == likely[ranked[0]] for each in ranked):
-            chosen = next(iter(likely))
-        else:
-            chosen = ranked[0]
-            example = next(text for text in texts if re.search(r"[0-9][.,][0-9]{3}\Z", text))
-            text = f"whether {example} is a fraction or has a separator of thousands"
-            choices = [each or "round" for each in ranked]
-            self.of_values.append(Question("thousands", text, choices))
+            readings.setdefault(tuple(_read_count(mapping, text) for text in texts), each)
+        least = min(reading.count(None) for reading in readings)
+        likely = sorted(
+            (reading for reading in readings if reading.count(None) == least),
+            key=lambda reading: -sum(filter(None, reading)),
+        )
+        chosen = readings[likely[0]]
+        if len(likely) > 1:
+            differing = zip(texts, likely[0], likely[1], strict=True)
+            text, first, second = next(each for each in differing if each[1] != each[2])
+            choices = [readings[reading] or "round" for reading in likely]
+            question = f"whether {text} is {first:,} or a fraction near {second:,}"
+            self.of_values.append(Question("thousands", question, choices))
         if chosen is not None:
             self.found["thousands"] = chosen
         return chosen
@@ -736,15 +736,33 @@ def _count_breaks(days: Sequence[tuple[str, int, int]]) -> int:
     return sum(abs(second - first) > _FEW for first, second in pairwise(numbers))
 
 
-def _can_read(mapping: ColumnMapping, text: str) -> int | None:
+def _read_count(mapping: ColumnMapping, text: str) -> int | None:
     try:
         return mapping.parse_count(text)
     except RowError:
         return None
 
 
-def _is_unique(texts: Sequence[str], rows: Sequence[str]) -> bool:
-    return len({*zip(texts, rows, strict=True)}) >= 0.99 * len(rows)
+def _is_id(column: _Column) -> bool:
+    return column.is_named("id")
+
+
+def _is_key(column: _Column, times: Sequence[str]) -> bool:
+    """Return whether hardly any two rows have the same value and the same time."""
+    return len({*zip(column.texts, times, strict=True)}) >= _ALMOST_ALL * len(times)
+
+
+def _is_part(texts: Sequence[str], others: Sequence[str]) -> bool:
+    """Return whether each text is a part of another one's text, and a shorter one."""
+    pairs = zip(texts, others, strict=True)
+    return all(text in other and len(text) < len(other) for text, other in pairs)
+
+
+def _is_fixed(column: _Column, server: _Column) -> bool:
+    """Return whether each server has one number, while it has several rows."""
+    servers = len({*server.texts})
+    pairs = len({*zip(server.texts, column.texts, strict=True)})
+    return pairs == servers < len(server.texts)
 
 
 def _join_or(texts: Sequence[str]) -> str:
@@ -766,32 +784,29 @@ def _describe_rejects(source: Source, batch: Batch) -> Iterable[str]:
 
 _MOST_LINES = 12
 _ROOM = 36
+_LEAST_ROOM = 17
+_ONE_EACH = "one server each"
 
 
 def _format_columns(columns: Mapping[str, _Column], notes: Mapping[str, str]) -> list[str]:
     """Return a line for each column, and one for all servers of a wide file."""
-    servers = [name for name in columns if notes.get(name) == "one server each"]
-    single = [name for name in columns if name not in servers]
-    shown = single[:_MOST_LINES]
+    servers = [name for name in columns if notes.get(name) == _ONE_EACH]
+    single = [name for name in columns if name and name not in servers]
+    shown = sorted(single, key=lambda name: name not in notes)[:_MOST_LINES]
     width = max((_count_cells(_cut(name)) for name in shown), default=0)
-    rows = [
-        (_pad(_cut(name), width) + " ", columns[name].example, notes.get(name, "not used"))
-        for name in shown
-    ]
+    lines = []
+    for name in filter({*shown}.__contains__, single):
+        text = f"  {_pad(_cut(name), width)} {_cut(columns[name].example)}"
+        note = notes.get(name, "not used")
+        lines.append(f"{_pad(text, width + 3 + _LEAST_ROOM)} → {note}" if note else text.rstrip())
+    if len(single) > len(shown):
+        lines.append(f"  and {len(single) - len(shown):,} more columns, not used")
     if servers:
-        values = ", ".join(columns[name].example or '""' for name in servers[:_FEW])
+        values = [columns[name].example or '""' for name in servers[:_FEW]]
         names = ", ".join(servers)
         if _count_cells(names) > _ROOM:
             names = f"{_cut(names)} ({len(servers):,} columns)"
-        rows.append((f"{names}   ", values, "one server each"))
-    lines = []
-    for name, example, note in rows:
-        text = f"  {name}{_pad(_cut(example), 0 if name.endswith('   ') else 17)}"
-        lines.append(
-            f"{text}{'  ' if name.endswith('   ') else ''} → {note}" if note else text.rstrip()
-        )
-    if len(single) > len(shown):
-        lines.append(f"  and {len(single) - len(shown):,} more columns, not used")
+        lines.append(f"  {_cut(names)}   {_cut(', '.join(values))}   → {_ONE_EACH}")
     return lines
 
 
