@@ -32,7 +32,7 @@ from srvstat.sources.mapping import (
     list_options,
     parse_columns,
 )
-from srvstat.sources.source import Batch, Source
+from srvstat.sources.source import Batch, EncodingError, Source
 from srvstat.sources.table import Sample, Table, convert_table, find_columns
 from srvstat.sources.values import EMPTY, MAX_PLAYERS, RowError
 
@@ -92,6 +92,9 @@ _MONTHS = 12
 _MOST_CELLS = 400_000
 _MOST_SAMPLE_BYTES = 1 << 21
 _MOST_FILES = 50
+_MOST_HEADS = 8
+_ENCODINGS = ("cp1252", "shift_jis", "gb18030", "cp1251", "cp1250")
+_KANA = re.compile("[\u3040-\u30ff]")
 _SAMPLE_BYTES = 1 << 18
 _FEW = 3
 """With fewer rows, a constant column tells nothing."""
@@ -111,6 +114,9 @@ class Question(NamedTuple):
     option: str
     text: str
     choices: Sequence[str] = ()
+
+
+_ZONE = Question("time-zone", "the time zone")
 
 
 class Proposal(NamedTuple):
@@ -151,13 +157,38 @@ def propose(sources: Sequence[Source], options: MappingOptions) -> Proposal:
 
     Raises SourceError if a source can't be read, or has no times or counts.
     """
-    sampled = [source for source in sources if registry.KINDS[source.kind].sample]
+    mapping = options.build_mapping()
+    sampled = [
+        replace(source, mapping=mapping) for source in sources if registry.KINDS[source.kind].sample
+    ]
     if not sampled:
         return Proposal([], options, [])
-    samples = [(source, _read_sample(source)) for source in _choose(sampled)]
-    if options.build_mapping().is_strict and all(_is_ours(*each) for each in samples):
+    chosen = _choose(sampled)
+    try:
+        samples = [(source, _read_sample(source)) for source in chosen]
+    except EncodingError:
+        if options.encoding is not None:
+            raise
+        return _propose_encoding(sources, chosen, options)
+    if mapping.is_strict and all(_is_ours(*each) for each in samples):
         return Proposal([], options, [])
     return _Search(sampled, samples, options).propose()
+
+
+def _propose_encoding(
+    sources: Sequence[Source], chosen: Sequence[Source], options: MappingOptions
+) -> Proposal:
+    """Return a proposal that begins with the question for the encoding."""
+    head = b"".join(source.read_head()[0] for source in chosen[:_MOST_HEADS])
+    texts = {name: head.decode(name, "ignore") for name in _ENCODINGS}
+    found = [name for name, text in texts.items() if len(text.encode(name)) > len(head) - 2]
+    # Without kana, a text is hardly Japanese.
+    found.sort(key=lambda name: (name == "shift_jis") != bool(_KANA.search(texts[name])))
+    proposal = propose(sources, replace(options, encoding=found[0]))
+    question = Question("encoding", "the encoding of the text", found)
+    questions = [*proposal.questions, question]
+    questions.sort(key=lambda each: each.option not in ("columns", "wide", "id", "encoding"))
+    return proposal._replace(questions=questions)
 
 
 def _choose(sources: Sequence[Source]) -> list[Source]:
@@ -277,8 +308,8 @@ class _Search:
 
         Raises SourceError.
         """
-        names, columns, _ = self.table
-        if not self.table.places:
+        names, columns, places = self.table
+        if not places or not names:
             raise SourceError(f"{self.source.title}: has no rows below {list_names(names)}")
         for name, column in zip(names, columns, strict=True):
             self.columns.setdefault(name, _Column(name, column))
@@ -385,7 +416,8 @@ class _Search:
     def _ask_format(self, names: tuple[str, ...]) -> _Times:
         example = wire.quote_value(self._join(names)[:1])
         question = Question("time-format", f"the format of the times, such as {example}")
-        return _Times(names, {}, [question], "time")
+        questions = [question, *([] if self.given.time_zone else [_ZONE])]
+        return _Times(names, {}, questions, "time")
 
     def _read_times(self, names: tuple[str, ...]) -> _Times | None:
         """Return how to read the times in one or two columns; None if they have none."""
@@ -405,7 +437,7 @@ class _Search:
             return None
         questions = self._ask_order(texts, options) + self._ask_unit(few, options)
         if _measure(few, options) < share:
-            questions.append(Question("time-zone", "the time zone"))
+            questions.append(_ZONE)
         return _Times(names, options, questions, note)
 
     def _get_first(self, names: Sequence[str]) -> str:
@@ -452,7 +484,11 @@ class _Search:
         at = ColumnMapping(time_unit=unit).parse_time(texts[0])
         day = np.datetime64(at, "ms").astype("datetime64[D]")
         return [
-            Question("time-unit", f"the unit of the times: {texts[0]} is {day} in {unit}", (unit,))
+            Question(
+                "time-unit",
+                f"the unit of the times: {texts[0]} is {day} in {_UNITS[unit]}",
+                (unit,),
+            )
         ]
 
     def _settle_times(self, times: _Times) -> None:
@@ -687,14 +723,41 @@ class _Search:
         batch = convert_table(source, self.table)
         kept, rejected = len(batch.players), batch.count_rejected()
         lines = [*_describe_rejects(source, batch)]
-        if not kept and not any(each.option == "time-format" for each in self.of_values):
+        is_open = any(each.option == "time-format" for each in self.of_values)
+        if not kept and not is_open:
             reason = lines[0].strip() if lines else "all counts are empty"
             raise SourceError(f"{source.title}: no count of the first rows can be kept; {reason}")
-        summary = (
-            f"  would keep {kept:,} of {kept + rejected:,} counts of {len(batch.names):,}"
-            f" {'server' if len(batch.names) == 1 else 'servers'} ({len(self.table.places):,} rows)"
+        if repeated := kept - len(
+            {*zip(batch.codes.tolist(), batch.instants.tolist(), strict=True)}
+        ):
+            lines.append(f"  {_format_counts(repeated)} of a server at a time that it has already")
+        if kept and not options.hold and _has_changes_only(batch):
+            lines.append("  most cells are empty: if the file has changes only, add --hold")
+        rows = (
+            f"{'' if self.samples[0][1].is_whole else 'the first '}{len(self.table.places):,} rows"
         )
-        return [*lines, summary]
+        servers = f"{len(batch.names):,} server{'' if len(batch.names) == 1 else 's'}"
+        lines.append(
+            f"  would keep {kept:,} of {_format_counts(kept + rejected)} of {servers} ({rows})"
+        )
+        return lines
+
+
+def _has_changes_only(batch: Batch) -> bool:
+    """Return whether times are regular, while most servers have no count at most of them."""
+    times = np.unique(batch.instants)
+    steps = np.diff(times)
+    if len(steps) < _FEW or len(batch.players) > _HALF * len(times) * len(batch.names):
+        return False
+    is_regular = np.mean(steps == np.median(steps)) > _HALF
+    order = np.lexsort((batch.instants, batch.codes))
+    is_same = np.diff(batch.codes[order]) == 0
+    own = np.diff(batch.instants[order])[is_same]
+    return bool(is_regular and len(np.unique(own)) > 1)
+
+
+def _format_counts(number: int) -> str:
+    return f"{number:,} count{'' if number == 1 else 's'}"
 
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds"}
@@ -778,8 +841,7 @@ def _describe_rejects(source: Source, batch: Batch) -> Iterable[str]:
         place = source.format_place(reject.place).removeprefix(f"{source.title}, ")
         firsts.setdefault(reject.reason, f"{wire.quote_value(value)} in {place}")
     for reason, number in numbers.most_common():
-        what = "count" if number == 1 else "counts"
-        yield f"  {number:,} {what} rejected, such as {firsts[reason]}: {reason}"
+        yield f"  {_format_counts(number)} rejected, such as {firsts[reason]}: {reason}"
 
 
 _MOST_LINES = 12
@@ -794,11 +856,13 @@ def _format_columns(columns: Mapping[str, _Column], notes: Mapping[str, str]) ->
     single = [name for name in columns if name and name not in servers]
     shown = sorted(single, key=lambda name: name not in notes)[:_MOST_LINES]
     width = max((_count_cells(_cut(name)) for name in shown), default=0)
+    rooms = [_count_cells(_cut(columns[name].example)) for name in shown]
+    room = width + 3 + max(rooms + [_LEAST_ROOM])
     lines = []
     for name in filter({*shown}.__contains__, single):
         text = f"  {_pad(_cut(name), width)} {_cut(columns[name].example)}"
         note = notes.get(name, "not used")
-        lines.append(f"{_pad(text, width + 3 + _LEAST_ROOM)} → {note}" if note else text.rstrip())
+        lines.append(f"{_pad(text, room)} → {note}" if note else text.rstrip())
     if len(single) > len(shown):
         lines.append(f"  and {len(single) - len(shown):,} more columns, not used")
     if servers:
