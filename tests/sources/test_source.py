@@ -9,18 +9,29 @@ import sys
 import termios
 import threading
 import time
+import zipfile
 import zlib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
 
 from conftest import AS_OF, Cli, Ran, csv, ndjson, server
+from sources.readings import read_table
 from srvstat.contract.errors import SourceError, UsageError
+from srvstat.sources import registry
+from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.registry import KINDS, Kind
-from srvstat.sources.source import MAX_LINE_BYTES, Source, check_stdin_once
+from srvstat.sources.source import (
+    MAX_LINE_BYTES,
+    EncodingError,
+    Source,
+    check_stdin_once,
+    expand_name,
+)
 from support.snapshots import COMMAND
 
 Lines = list[tuple[int, str]]
@@ -430,3 +441,210 @@ def test_a_reader_is_loaded_with_the_first_source_of_its_kind() -> None:
 
     assert not readers & before
     assert readers & after == {"srvstat.sources.csv"}
+
+
+def read_counts(name: str | Path, **options: Any) -> list[tuple[str, int, int]]:
+    """Return the observations of a recognized file as (server, minutes since AS_OF, players)."""
+    source = Source.from_name(str(name), None, ColumnMapping(**options))
+    return [(name, (at - AS_OF) // 60_000, count) for _, name, at, count in read_table(source).kept]
+
+
+def name_files(path: Path, *names: str) -> None:
+    for name in names:
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(CSV)
+
+
+def expand(name: str) -> tuple[list[str], list[str]]:
+    """Return the names of the files that a name means, and the warnings."""
+    warnings: list[str] = []
+    found = expand_name(name, lambda each: Source.from_name(each, None), warnings.append)
+    return [os.path.normpath(source.name) for source in found], warnings
+
+
+def test_a_folder_means_its_files_of_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name_files(tmp_path, "a/b.csv", "a/a.txt", "a/c/d", "a/.x.csv", "a/_y/z.csv", "a/README.txt")
+    (tmp_path / "a/logo").write_bytes(b"\x89PNG")
+
+    assert expand("a") == (
+        ["a/a.txt", "a/b.csv", "a/c/d"],
+        ["a: 2 files are no data, left out: README.txt, logo"],
+    )
+    assert expand("a/*.csv") == (["a/b.csv"], [])
+    assert expand("a/**/d") == (["a/c/d"], [])
+    with pytest.raises(UsageError, match=r"a/\*\.dat: no file matches this pattern"):
+        expand("a/*.dat")
+    (tmp_path / "b*").mkdir()
+    with pytest.raises(SourceError, match=r"b\*: has no files of data"):
+        expand("b*")
+
+
+def test_the_name_of_a_file_or_folder_can_be_the_server() -> None:
+    wanted = {"{file}": "2026", "{folder}": "lobby", "{folder}-{file}": "lobby-2026", "x": "x"}
+
+    for name, expected in wanted.items():
+        mapping = ColumnMapping(id=None, server=name)
+        assert Source("lobby/2026.csv.zst", "csv", mapping).server_id == expected
+        assert Source("../x/lobby/2026.", "csv", mapping).server_id == expected
+
+
+ENCODED = "Zeit;Süd\n2026-03-01T12:00Z;4\n2026-03-01T12:05Z;5\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "cp1252", "utf-16-be", "latin-1", "utf-8-sig"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, pack_zstd])
+def test_text_has_the_encoding_that_is_declared_or_that_its_mark_says(
+    encoding: str, pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_bytes(pack(ENCODED.encode(encoding)))
+    given = None if encoding in {"utf-16", "utf-8-sig"} else encoding
+
+    found = read_counts(tmp_path / "a", at="Zeit", is_wide=True, encoding=given)
+
+    assert [(name, count) for name, _, count in found] == [("Süd", 4), ("Süd", 5)]
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "line"),
+    [
+        (b"a\n\xe9\n", None, 2),
+        (b"a\n\n\x81\n", "cp1252", 3),
+        (b"a\n\x81\xff\n", "shift_jis", 2),
+        ("a\n".encode("utf-16") + b"\x00", None, 2),
+    ],
+)
+def test_text_in_another_encoding_is_refused(
+    data: bytes, encoding: str | None, line: int, tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_bytes(data)
+    source = Source(str(tmp_path / "a"), "csv", ColumnMapping(encoding=encoding))
+
+    with pytest.raises(EncodingError, match=f", line {line}: not {encoding or 'UTF-8'}"):
+        list(source.read_lines())
+
+
+def test_zstd_is_read_a_frame_at_a_time_and_refused_if_it_is_damaged(
+    refusal: Callable[[bytes], str], lines: Callable[[bytes], Lines]
+) -> None:
+    packed = pack_zstd(TEXT)
+    assert lines(packed + pack_zstd(b"last")) == [*lines(TEXT), (60_001, "last")]
+
+    assert re.fullmatch(r"line \d+: the zstd data is cut off here", refusal(packed[:-9]))
+    assert refusal(pack_zstd(b"a\n") + b"b\n") == "line 2: the zstd data is damaged here"
+
+
+def write_workbook(path: Path, **sheets: str) -> None:
+    """Write an .xlsx file; the text of a sheet has a row a line, and its cells `B2=t text`.
+
+    The type of a cell is t for text, n for a number, d for a date, or e for an error.
+    """
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006/relationships"
+    parts = {
+        "_rels/.rels": f'<Relationships xmlns="{package}"><Relationship Id="w"'
+        f' Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/styles.xml": f'<styleSheet xmlns="{main}"><cellXfs><xf numFmtId="0"/>'
+        '<xf numFmtId="22"/></cellXfs></styleSheet>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets>'
+        + "".join(f'<sheet name="{name}" sheetId="1" r:id="{name}"/>' for name in sheets)
+        + "</sheets></workbook>",
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}">'
+        + "".join(
+            f'<Relationship Id="{name}" Type="{office}/{kind}" Target="{name}.xml"/>'
+            for name, kind in [("styles", "styles"), *((name, "worksheet") for name in sheets)]
+        )
+        + "</Relationships>",
+    }
+    for sheet, text in sheets.items():
+        rows = re.sub(r"(\w+)=t ([^ \n]*)", r'<c r="\1" t="str"><v>\2</v></c>', text)
+        rows = re.sub(r"(\w+)=n ([^ \n]*)", r'<c r="\1"><v>\2</v></c>', rows)
+        rows = re.sub(r"(\w+)=d ([^ \n]*)", r'<c r="\1" s="1"><v>\2</v></c>', rows)
+        rows = re.sub(r"(\w+)=e ([^ \n]*)", r'<c r="\1" t="e"><v>\2</v></c>', rows)
+        lines = "".join(f"<row>{row}</row>" for row in rows.split("\n"))
+        parts[f"xl/{sheet}.xml"] = (
+            f'<worksheet xmlns="{main}"><sheetData>{lines}</sheetData></worksheet>'
+        )
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+SHEET = """B2=t Counts
+B3=t Time C3=t Lobby D3=t Süd
+B5=d 46082.5 C5=n 41 D5=n 7
+B6=d 46082.503472222222 C6=n 42 D6=e #N/A
+B7=d 46083 C7=n 4.0E1 D7=t 1"""
+
+
+def test_a_sheet_of_a_workbook_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.data"
+    write_workbook(path, Notes="A1=t x", Data=SHEET)
+    options: dict[str, Any] = {"at": "Time", "is_wide": True, "time_zone": "UTC"}
+
+    source = Source.from_name(str(path), None, ColumnMapping(**options))
+    sample = registry.load_function("xlsx", KINDS["xlsx"].sample)(source)
+
+    assert read_counts(path, **options) == [
+        ("Lobby", 0, 41), ("Süd", 0, 7), ("Lobby", 5, 42), ("Lobby", 720, 40), ("Süd", 720, 1),
+    ]  # fmt: skip
+    assert (sample.form, sample.is_whole) == ("Excel, sheet Data", True)
+    assert sample.table.columns[0] == ("2026-03-01 12:00:00", "2026-03-01 12:05:00", "2026-03-02")
+    assert list(sample.table.places) == [5, 6, 7]
+
+    write_workbook(path, One=SHEET, Two=SHEET)
+    with pytest.raises(UsageError, match='name one of its sheets with --table: "One", "Two"'):
+        read_counts(path, **options)
+    assert len(read_counts(path, table="Two", **options)) == 5
+
+
+@pytest.mark.parametrize(
+    "sheets",
+    [{"Data": f"{SHEET}\nXFD1048576=n 1"}, {"Data": SHEET, "more": 'uniqueCount="4294967290"'}],
+    ids=["cells", "texts"],
+)
+def test_a_workbook_that_would_fill_the_memory_is_refused(
+    sheets: dict[str, str], tmp_path: Path
+) -> None:
+    write_workbook(tmp_path / "a.xlsx", **sheets)
+    with pytest.raises(SourceError, match="too large; save the sheet as CSV"):
+        read_counts(tmp_path / "a.xlsx", at="Time", is_wide=True)
+
+
+ARCHIVE = """<rra><cf>{}</cf><pdp_per_row>{}</pdp_per_row>
+<cdp_prep><ds><value>1</value></ds></cdp_prep>
+<database>{}</database></rra>"""
+DUMP = f"""<?xml version="1.0"?>
+<!DOCTYPE rrd SYSTEM "https://oss.oetiker.ch/rrdtool/rrdtool.dtd">
+<rrd><version>0003</version><step>300</step><lastupdate> {AS_OF // 1000 + 420} </lastupdate>
+<ds><name> lobby </name></ds><ds><name> süd </name></ds>
+{ARCHIVE.format("MAX", 1, "<row><v>9</v><v>9</v></row>")}
+{ARCHIVE.format("AVERAGE", 12, "<row><v>5.05e+01</v><v>U</v></row>")}
+{
+    ARCHIVE.format(
+        "AVERAGE",
+        1,
+        '''<!-- 2026-03-01 12:00:00 UTC / 1772366400 -->
+<row><v>4.1000000000e+01</v><v>NaN</v></row>
+<!-- 2026-03-01 12:05:00 UTC / 1772366700 --> <row><v> 42 </v><v>0.0000000000e+00</v></row>''',
+    )
+}
+</rrd>
+"""
+
+
+def test_the_finest_averages_of_a_dump_of_rrdtool_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(DUMP)
+    options: dict[str, Any] = {"at": "time", "is_wide": True}
+
+    assert read_counts(path, **options) == [("lobby", 0, 41), ("lobby", 5, 42), ("süd", 5, 0)]
+    assert read_counts(path, table="MAX/300", **options) == [("lobby", 5, 9), ("süd", 5, 9)]
+    assert read_counts(path, table="AVERAGE/3600", rounds=True, **options) == [("lobby", 0, 51)]
+    with pytest.raises(UsageError, match="--table: MAX/300, AVERAGE/3600, AVERAGE/300"):
+        read_counts(path, table="LAST/60", **options)
+    for cut in (len(DUMP) - 10, DUMP.index("<rra>"), 60):
+        path.write_text(DUMP[:cut])
+        with pytest.raises(SourceError, match="dump of RRDtool"):
+            read_table(Source(str(path), "rrd", ColumnMapping(**options)))

@@ -48,6 +48,8 @@ KINDS: dict[str, Kind] = {
     "parquet": _describe_module("parquet", ".parquet"),
     "duckdb": _describe_module("duckdb", ".duckdb", takes_query=True),
     "postgresql": _describe_module("postgresql", takes_query=True),
+    "rrd": _describe_module("rrd"),
+    "xlsx": _describe_module("sheets", extra="files"),
     "minetrack": Kind(
         (),
         "srvstat.sources.trackers:read_minetrack",

@@ -1,0 +1,157 @@
+"""Read observations from a sheet of an Excel workbook (.xlsx)."""
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from itertools import islice
+from typing import IO, Any
+
+from python_calamine import (
+    CalamineError,
+    CalamineSheet,
+    CalamineWorkbook,
+    SheetTypeEnum,
+    SheetVisibleEnum,
+)
+
+from srvstat.contract.errors import SourceError, UsageError
+from srvstat.files.paths import convert_errors
+from srvstat.sources.mapping import list_names
+from srvstat.sources.source import BLOCK_BYTES, Batch, Source
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_tables
+
+_MAX_BYTES = 1 << 30
+_MAX_CELLS = 1 << 25
+"""The bytes that a workbook may have decompressed, and the cells of a sheet."""
+
+_WIDE = re.compile(rb"""\br\s*=\s*["'][A-Z]{2}""")
+_CELL = re.compile(rb"""\br\s*=\s*["']([A-Z]{1,3})([0-9]{1,7})["']""")
+_COUNT = re.compile(rb"""ount\s*=\s*["']([0-9]+)""")
+"""The name of a cell, such as B12, in a column after Z or in any, and a number of texts."""
+
+
+def read(source: Source) -> Iterator[Batch]:
+    """Read the rows of a sheet: that of the mapping's table, else the only one with rows.
+
+    Raises SourceError if the workbook can't be read, UsageError if the sheet is not clear.
+    """
+    return convert_tables(source, _read_tables(source, _open_sheet(source)))
+
+
+def read_sample(source: Source) -> Sample:
+    """Return the first rows of a sheet.
+
+    Raises SourceError and UsageError as `read`.
+    """
+    sheet = _open_sheet(source)
+    table = next(_read_tables(source, sheet))
+    return Sample(f"Excel, sheet {sheet.name}", table, is_whole=sheet.height <= SAMPLE_ROWS)
+
+
+def _open_sheet(source: Source) -> CalamineSheet:
+    source.check_regular()
+    try:
+        with convert_errors(source.title, SourceError), open(source.name, "rb") as file:
+            _check_size(source, file)
+            file.seek(0)
+            workbook = CalamineWorkbook.from_filelike(file)
+            return _choose_sheet(source, workbook)
+    except (CalamineError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        reason = " ".join(str(error).split())
+        raise SourceError(f"{source.title}: can't be read as .xlsx: {reason}") from None
+
+
+def _check_size(source: Source, file: IO[bytes]) -> None:
+    """Check what a workbook has decompressed, and where its cells are.
+
+    The library holds a sheet in memory as a rectangle, however few cells it has, and ends the
+    process if it is too large. The sizes that the archive states can be wrong.
+
+    Raises SourceError.
+    """
+    total = 0
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            last_row = last_column = 0
+            rest = b""
+            for part in _decompress(file, member):
+                total += len(part)
+                text = rest + part
+                counts = map(int, _COUNT.findall(text))  # it allocates what the file states
+                if _WIDE.search(text):  # all rows of 26 columns are few enough
+                    for column, row in _CELL.findall(text):
+                        last_row = max(last_row, int(row))
+                        last_column = max(last_column, _number_column(column))
+                cells = max(last_row * last_column, *counts, 0)
+                if total > _MAX_BYTES or cells > _MAX_CELLS:
+                    raise SourceError(f"{source.title}: too large; save the sheet as CSV")
+                rest = text[-64:]
+
+
+def _number_column(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + letter - ord("A") + 1
+    return number
+
+
+def _decompress(file: IO[bytes], member: zipfile.ZipInfo) -> Iterator[bytes]:
+    """Yield the content of a member in parts, which may be longer than the archive states."""
+    file.seek(member.header_offset)
+    header = file.read(30)
+    file.seek(int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little"), 1)
+    left = member.compress_size
+    decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
+    while left > 0 and (data := file.read(min(left, BLOCK_BYTES))):
+        left -= len(data)
+        if member.compress_type == zipfile.ZIP_STORED:
+            yield data
+            continue
+        while data:
+            yield decompressor.decompress(data, 1 << 20)
+            data = decompressor.unconsumed_tail
+
+
+def _choose_sheet(source: Source, workbook: CalamineWorkbook) -> CalamineSheet:
+    wanted = source.mapping.table
+    sheets = [
+        workbook.get_sheet_by_name(sheet.name)
+        for sheet in workbook.sheets_metadata
+        if sheet.typ == SheetTypeEnum.WorkSheet
+        and (sheet.visible == SheetVisibleEnum.Visible if wanted is None else wanted == sheet.name)
+    ]
+    if wanted is None:
+        sheets = [sheet for sheet in sheets if sheet.height > 1]
+    if len(sheets) != 1:
+        names = list_names([sheet.name for sheet in sheets] or workbook.sheet_names)
+        raise UsageError(f"{source.title}: name one of its sheets with --table: {names}")
+    return sheets[0]
+
+
+def _read_tables(source: Source, sheet: CalamineSheet) -> Iterator[Table]:
+    """Read the rows of a sheet; their places are the numbers that Excel shows.
+
+    The header is the first row with two values, because a title may precede it.
+
+    Raises SourceError if there is none.
+    """
+    rows = ((at, [*map(_format_cell, row)]) for at, row in enumerate(sheet.iter_rows(), 1))
+    used = ((at, row) for at, row in rows if any(row))
+    header = next((row for _, row in used if sum(map(bool, row)) > 1), None)
+    if header is None:
+        raise SourceError(f"{source.title}: sheet {sheet.name} has no columns")
+    names = [name.strip() for name in header]
+    while True:
+        chunk = list(islice(used, SAMPLE_ROWS))
+        columns = list(zip(*(row for _, row in chunk), strict=True)) or [()] * len(names)
+        yield Table(names, columns, [at for at, _ in chunk])
+        if len(chunk) < SAMPLE_ROWS:
+            return
+
+
+def _format_cell(value: Any) -> str:
+    """Return the text of a cell; midnight is a date alone, as a column of clock times needs it."""
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() else repr(value)
+    return str(value)
