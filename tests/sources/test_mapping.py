@@ -1,11 +1,12 @@
-"""Read one table in many forms: long or wide, CSV or NDJSON, with any delimiter and quotes."""
+"""Read one table in many forms: long or wide, CSV or NDJSON, and propose how to read it."""
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 from hypothesis import example, given
@@ -17,14 +18,18 @@ from srvstat.contract.time import format_instant
 from srvstat.sources.mapping import (
     COLUMNS,
     STRICT,
+    THOUSANDS,
     ColumnMapping,
     MappingOptions,
+    format_columns,
     format_mapping_file,
+    list_options,
     parse_columns,
     read_mapping_file,
 )
+from srvstat.sources.proposal import Proposal, Question, answer, propose
 from srvstat.sources.source import Source, read_batches
-from srvstat.sources.values import NO_COUNT
+from srvstat.sources.values import NO_COUNT, NOT_AN_INSTANT
 
 LONG = ColumnMapping(id="name", at="time", players="online")
 WIDE = ColumnMapping(at="time", is_wide=True)
@@ -212,13 +217,13 @@ def test_a_column_without_a_name_is_no_server(tmp_path: Path) -> None:
 
 def test_a_bad_cell_rejects_only_itself_and_a_bad_time_its_row(read_csv: ReadCsv) -> None:
     time = "1700000000000"
-    found = read_csv(f"time,a,b\n{time},12.5,7\nyesterday,1,2\n{time},1\n", WIDE)
+    found = read_csv(f"time,a,b\n{time},twelve,7\nyesterday,1,2\n{time},1\n", WIDE)
     rule = "must be a whole number from 0 to 9007199254740991"
 
     assert found.kept == [(2, "b", FIRST, 7)]
     assert found.rejects == [
-        (2, f"players: {rule}", f"a,{time},12.5"),
-        (3, "observedAt: not a Unix time and not YYYY-MM-DD HH:MM:SS", "yesterday,1,2"),
+        (2, f"players: {rule}", f"a,{time},twelve"),
+        (3, f"observedAt: {NOT_AN_INSTANT}", "yesterday,1,2"),
         (4, "must have 3 fields, not 2", f"{time},1"),
     ]
 
@@ -317,11 +322,19 @@ OPTIONS = st.builds(
     ids=st.sampled_from([None, "slug"]),
     game=st.sampled_from([None, "game_b"]),
 )
-WIDE_OPTIONS = st.builds(MappingOptions, wide=ANY_NAMES, time_zone=st.sampled_from([None, "UTC"]))
+WIDE_OPTIONS = st.builds(
+    MappingOptions,
+    wide=st.fixed_dictionaries({"at": ANY_NAMES}, optional={"except": ANY_NAMES}),
+    id=st.none() | ANY_NAMES,
+    thousands=st.sampled_from([None, *THOUSANDS]),
+    time_format=st.sampled_from([None, "day-first", "%d. %B"]),
+    round=st.sampled_from([None, True]),
+    hold=st.sampled_from([None, True]),
+)
 
 
 @given(options=OPTIONS | WIDE_OPTIONS)
-@example(options=MappingOptions(wide='a "b" \x00\x7f\\'))
+@example(options=MappingOptions(wide={"at": 'a "b" \x00\x7f\\'}))
 def test_a_written_file_is_read_as_it_was(
     options: MappingOptions, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -364,10 +377,12 @@ def test_the_first_options_win() -> None:
 
     assert merged == MappingOptions(columns={"id": "a", "at": "c"}, time_zone="UTC", game="game_b")
     assert merged.build_mapping() == ColumnMapping(id="a", at="c", time_zone="UTC")
-    wide = MappingOptions(wide="date").merge(saved)
-    assert wide == MappingOptions(wide="date", time_zone="UTC", game="game_a")
-    assert wide.build_mapping() == ColumnMapping(at="date", is_wide=True, time_zone="UTC")
-    assert MappingOptions(columns={"id": "z"}).merge(wide).wide is None
+    wide = MappingOptions(wide={"at": "date", "except": "sum+x"}).merge(saved)
+    assert (wide.columns, wide.time_zone, wide.game) == ({}, "UTC", "game_a")
+    assert wide.build_mapping() == ColumnMapping(
+        at="date", is_wide=True, others=("sum", "x"), time_zone="UTC"
+    )
+    assert MappingOptions(columns={"id": "z"}).merge(wide).wide == {}
 
 
 def test_options_without_a_mapping_are_strict() -> None:
@@ -382,11 +397,13 @@ def test_options_without_a_mapping_are_strict() -> None:
         ('columns.name = "a"', 'line 1: columns: "name" is not one of id, at, players'),
         ('columns.id = "a"\ncolumns.at = "a"', "line 1: columns: two fields can't have the same"),
         ("columns = 5", "line 1: columns: must be a table with some of the keys"),
-        ('wide = { id = "a" }', "line 1: wide: takes at=NAME only"),
+        ('wide = { id = "a" }', "line 1: wide: takes at=NAME, the column of times"),
         ('\nwide.at = "a"\ncolumns.at = "b"', "line 2: wide: can't be combined with columns"),
         ('time-zone = "Mars"', 'line 1: time-zone: no time zone "Mars"; use UTC or a name'),
         ("time-zone = 1", "line 1: time-zone: must be the name of a time zone"),
-        ('time-unit = "us"', 'line 1: time-unit: "us" is not one of s, ms'),
+        ('time-unit = "m"', 'line 1: time-unit: "m" is not one of s, ms, us'),
+        ('encoding = "x"', 'line 1: encoding: "x" is not an encoding, such as cp1252'),
+        ("round = 1", "line 1: round: must be true or false"),
         ("game = []", "line 1: game: [] is not one of game_a, game_b"),
         ('ids = "slug"\nzone = "UTC"', "line 2: zone: unknown; the options are from, columns,"),
         ("ids = slug", "line 1: not TOML at column 7: Invalid value"),
@@ -404,3 +421,350 @@ def test_a_file_that_is_not_a_mapping_is_refused_with_its_line(
         read_mapping_file(str(path))
 
     assert caught.value.reason.removeprefix(str(path))[2:].startswith(reason)
+
+
+ZONE = ("time-zone", ())
+
+Questions = Sequence[tuple[str, Sequence[str]]]
+
+
+def propose_files(
+    folder: Path, files: Mapping[str, str], options: MappingOptions | None = None
+) -> Proposal:
+    """Write files, and propose how to read them."""
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(data, encoding="utf-8")
+    sources = [Source(str(folder / name), "csv") for name in files]
+    return propose(sources, options or MappingOptions())
+
+
+def list_found(proposal: Proposal) -> dict[str, Any]:
+    """Return the options, with columns as the command line writes them."""
+    options = list_options(proposal.options)
+    return {
+        name: format_columns(value) if isinstance(value, Mapping) else value
+        for name, value in options.items()
+    }
+
+
+def list_questions(proposal: Proposal) -> Questions:
+    """Return the options that are asked for, and their likely values."""
+    return [(each.option, tuple(each.choices)) for each in proposal.questions]
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "questions"),
+    [
+        # What is clear.
+        ("serverId,observedAt,players\na,b,c\n", {}, []),
+        (
+            "when;map name;online;max\n2026-01-05T00:00Z;a b;1;9\n2026-01-05T00:00Z;c;2;9\n",
+            {"columns": "id=map name,at=when,players=online"},
+            [],
+        ),
+        (
+            "host,ts,n\nhub,1767571200000,1.0\nhub,1767571500000,\n",
+            {"columns": "id=host,at=ts,players=n"},
+            [],
+        ),
+        # Which column.
+        (
+            "t,map,n\n2026-01-05T00:00Z,dust,1\n2026-01-05T00:05Z,nuke,2\n",
+            {"columns": "id=map,at=t,players=n"},
+            [("columns", ("id=map",))],
+        ),
+        (
+            "t,zone,server,n\n2026-01-05,eu,a,1\n2026-01-05,eu,b,2\n2026-01-05,us,c,2\n",
+            {"columns": "id=server,at=t,players=n"},
+            [("columns", ("id=server", "id=zone")), ZONE],
+        ),
+        (
+            "t,app,n\n2026-01-05T00:00Z,7,1\n2026-01-05T00:00Z,8,2\n2026-01-06T00:00Z,7,3\n",
+            {"columns": "id=app,at=t,players=n"},
+            [("columns", ("id=app",))],
+        ),
+        (
+            "t,server,peak,players\n2026-01-05T00:00Z,a,3,1\n2026-01-05T00:00Z,b,4,2\n",
+            {"columns": "id=server,at=t,players=players"},
+            [("columns", ("players=players", "players=peak"))],
+        ),
+        (
+            "t,server,ping\n2026-01-05T00:00Z,a,3\n2026-01-05T00:00Z,b,4\n",
+            {"columns": "id=server,at=t,players=ping"},
+            [("columns", ("players=ping",))],
+        ),
+        (
+            "from,at,server,n\n20260105,20260106,a,3\n20260106,20260107,a,4\n",
+            {"columns": "id=server,at=at,players=n"},
+            [("columns", ("at=at", "at=from")), ZONE],
+        ),
+        (
+            "t,n\n2026-01-05T00:00Z,1\n2026-01-05T00:05Z,2\n",
+            {"columns": "at=t,players=n", "id": "players"},
+            [("id", ("players",))],
+        ),
+        # Wide.
+        (
+            "t,eu,us\n2026-01-05T00:00Z,1,2\n2026-01-05T00:05Z,,3\n",
+            {"wide": "at=t"},
+            [("wide", ("at=t",))],
+        ),
+        (
+            "t,eu,us,Total,note\n2026-01-05 00:00,1,2,3,\n2026-01-05 00:05,1,3,4,wipe\n",
+            {"wide": "at=t,except=Total+note"},
+            [("wide", ("at=t,except=Total+note",)), ZONE],
+        ),
+        (
+            "Datum;Uhrzeit;Lobby EU;Süd\n05.01.2026;00:00;69;37\n05.01.2026;00:15;70;\n",
+            {"wide": "at=Datum+Uhrzeit", "time-format": "day-first"},
+            [ZONE],
+        ),
+        # Times.
+        (
+            "t,server,n\n1767571200,a,1\n1767571200,b,1\n",
+            {"columns": "id=server,at=t,players=n", "time-unit": "s"},
+            [("time-unit", ("s",))],
+        ),
+        (
+            "t,server,n\n1767571200000000,a,1\n1767571200000000,b,1\n",
+            {"columns": "id=server,at=t,players=n", "time-unit": "us"},
+            [("time-unit", ("us",))],
+        ),
+        (
+            "t,server,n\n20260105,a,1\n20260105,b,1\n",
+            {"columns": "id=server,at=t,players=n"},
+            [ZONE],
+        ),
+        (
+            "t,server,n\n05/01/2026,a,1\n06/01/2026,a,1\n",
+            {"columns": "id=server,at=t,players=n", "time-format": "day-first"},
+            [("time-format", ("day-first", "month-first")), ZONE],
+        ),
+        (
+            "t,server,n\n01/05/2026,a,1\n01/06/2026,a,1\n",
+            {"columns": "id=server,at=t,players=n", "time-format": "month-first"},
+            [("time-format", ("month-first", "day-first")), ZONE],
+        ),
+        (
+            "t,server,n\n12/05/2026,a,1\n12/13/2026,a,1\n",
+            {"columns": "id=server,at=t,players=n", "time-format": "month-first"},
+            [ZONE],
+        ),
+        (
+            "time,server,n\n3rd of May,a,1\n4th of May,a,1\n",
+            {"columns": "id=server,at=time,players=n"},
+            [("time-format", ()), ZONE],
+        ),
+        # Counts.
+        (
+            't,server,n\n2026-01-05T00:00Z,a,"1,942"\n2026-01-05T00:00Z,b,7\n',
+            {"columns": "id=server,at=t,players=n", "thousands": ","},
+            [("thousands", (",", "."))],
+        ),
+        (
+            't,server,n\n2026-01-05T00:00Z,a,"1,942"\n2026-01-05T00:00Z,b,"1,000,007"\n',
+            {"columns": "id=server,at=t,players=n", "thousands": ","},
+            [],
+        ),
+        (
+            "t;server;n\n2026-01-05T00:00Z;a;1.942\n2026-01-05T00:00Z;b;7\n",
+            {"columns": "id=server,at=t,players=n", "thousands": "."},
+            [("thousands", (".", "round"))],
+        ),
+        (
+            "t;server;n\n2026-01-05T00:00Z;a;1.942\n2026-01-05T00:00Z;b;7.5\n",
+            {"columns": "id=server,at=t,players=n", "round": True},
+            [("round", ("yes",))],
+        ),
+        (
+            "t;server;n\n2026-01-05T00:00Z;a;1\u202f942\n2026-01-05T00:00Z;b;7\n",
+            {"columns": "id=server,at=t,players=n", "thousands": " "},
+            [],
+        ),
+    ],
+)
+def test_what_is_not_clear_is_a_question(
+    data: str, options: dict[str, Any], questions: Questions, tmp_path: Path
+) -> None:
+    proposal = propose_files(tmp_path, {"players.csv": data})
+
+    assert (list_found(proposal), list_questions(proposal)) == (options, questions)
+    # Nothing is asked twice.
+    complete = replace(proposal.options, time_zone="UTC")
+    if options and ("time-format", ()) not in questions:
+        assert propose_files(tmp_path, {"players.csv": data}, complete).questions == []
+
+
+@pytest.mark.parametrize(
+    ("files", "choice"),
+    [
+        (["lobby.csv", "pvp.csv"], "{file}"),
+        (["lobby/players.csv", "pvp/players.csv"], "{folder}"),
+        (["lobby-1.csv", "lobby-2.csv"], "lobby"),
+    ],
+)
+def test_several_files_without_identifiers_are_servers_or_parts_of_one(
+    files: list[str], choice: str, tmp_path: Path
+) -> None:
+    days = {name: f"t,n\n2026-01-{5 + day:02}T00:00Z,1\n" for day, name in enumerate(files)}
+
+    assert list_questions(propose_files(tmp_path, days)) == [("id", (choice,))]
+    # At the same times, files are of different servers.
+    same = dict.fromkeys(files, "t,n\n2026-01-05T00:00Z,1\n2026-01-05T00:05Z,1\n")
+    others = {"lobby": "{file}"}
+    assert list_questions(propose_files(tmp_path, same)) == [("id", (others.get(choice, choice),))]
+
+
+def test_each_file_tells_the_order_of_day_and_month(tmp_path: Path) -> None:
+    files = {
+        f"{day}.csv": f"t,server,n\n{day:02}/01/2026,a,1\n{day:02}/01/2026,b,1\n" for day in (5, 13)
+    }
+
+    assert list_questions(propose_files(tmp_path, files)) == [ZONE]
+
+
+def test_a_proposal_describes_the_file_and_every_obstacle(tmp_path: Path) -> None:
+    rows = ["05.01.2026;00:00;69;37;n/a", "05.01.2026;00:15;wipe;;12", "?;00:30;1;2;3"]
+    proposal = propose_files(
+        tmp_path, {"export.csv": "\n".join(["Datum;Uhrzeit;Lobby EU;Süd;大厅", *rows, ""])}
+    )
+
+    rule = "players: must be a whole number from 0 to 9007199254740991"
+    lines = [re.sub("line [0-9]|the first ", "", line) for line in proposal.lines[1:]]
+    assert lines == [
+        "  Datum   05.01.2026        → time, day first, with Uhrzeit",
+        "  Uhrzeit 00:00",
+        "  Lobby EU, Süd, 大厅   69, 37, 12   → one server each",
+        f'  3 counts rejected, such as "? 00:30" in : observedAt: {NOT_AN_INSTANT}',
+        f'  1 count rejected, such as "wipe" in : {rule}',
+        "  would keep 3 of 7 counts of 3 servers (3 rows)",
+    ]
+
+
+def test_a_file_that_may_have_changes_only_is_not_held_unseen(tmp_path: Path) -> None:
+    rows = [
+        f"2026-01-05T00:{minute:02}Z,{minute if minute % 3 == 0 else ''},,"
+        f"{7 if minute == 14 else ''}"
+        for minute in range(20)
+    ]
+    proposal = propose_files(tmp_path, {"p.csv": "\n".join(["t,a,b,c", *rows, ""])})
+
+    assert "  most cells are empty: if the file has changes only, add --hold" in proposal.lines
+    assert proposal.options.hold is None
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "reason"),
+    [
+        ("t,server,map\n2026-01-05T00:00Z,a,b\n", {}, "no column of counts was found among"),
+        ("server,n\na,1\n", {}, "no column of times was found among"),
+        ("t,server,n\n", {}, 'has no rows below "t", "server", "n"'),
+        ("t,server,n\n2026-01-05T00:00Z,a,\n", {}, "no column of counts was found among"),
+        (
+            "t,server,n\n2026-01-05T00:00Z,a,1\n",
+            {"columns": {"players": "m"}},
+            'no column "m"; the columns are "t", "server", "n"; players may be "n"',
+        ),
+        ("t,a,b\n1767571200000,1,2\n", {"wide": {"at": "t", "except": "sum"}}, "except: no col"),
+        (
+            "t,server,n\nx 5,a,1\n",
+            {"columns": {"at": "t"}, "time_format": "%d.%m."},
+            '--time-format %d.%m. does not read "x 5" in "t"',
+        ),
+    ],
+)
+def test_a_file_without_counts_or_given_columns_is_refused(
+    data: str, options: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SourceError) as caught:
+        propose_files(tmp_path, {"players.csv": data}, MappingOptions(**options))
+
+    assert caught.value.reason.removeprefix(f"{tmp_path}/players.csv: ").startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "found"),
+    [
+        ("columns", "players=b", {"columns": "at=t,players=b"}),
+        ("wide", "at=t,except=a+b", {"wide": "at=t,except=a+b"}),
+        ("thousands", ".", {"columns": "at=t", "thousands": "."}),
+        ("thousands", "round", {"columns": "at=t", "round": True}),
+        ("round", "yes", {"columns": "at=t", "round": True}),
+        ("round", "no", "averages can't be kept as they are; answer yes to round them"),
+        ("time-zone", "Mars", 'no time zone "Mars"'),
+        ("columns", "b", "can't be read from"),
+    ],
+)
+def test_an_answer_completes_the_options(
+    option: str, value: str, found: dict[str, Any] | str
+) -> None:
+    question = Question(option, "")
+    given = MappingOptions(columns={"at": "t"})
+    if isinstance(found, str):
+        with pytest.raises(ValueError, match=re.escape(found)):
+            answer(given, question, value)
+        return
+
+    options = answer(given, question, value)
+
+    assert list_found(Proposal([], options, [])) == found
+
+
+DAYS = st.lists(st.dates(date(2026, 1, 1), date(2026, 6, 1)), min_size=1, max_size=5, unique=True)
+
+
+@given(
+    days=DAYS,
+    names=st.lists(st.sampled_from(["Süd", "eu_1", "異環", "a b"]), min_size=1, unique=True),
+    counts=st.lists(st.integers(0, 3_000_000), min_size=20, max_size=20),
+    form=st.sampled_from(["{0:%d/%m/%Y}", "{0:%m/%d/%Y}", "{0:%d.%m.%Y}", "{0:%Y-%m-%d}"]),
+    separator=st.sampled_from(["", ",", "."]),
+    is_wide=st.booleans(),
+)
+def test_a_proposal_reads_what_was_written_or_asks(  # noqa: PLR0913, PLR0917 - drawn
+    days: list[date],
+    names: list[str],
+    counts: list[int],
+    form: str,
+    separator: str,
+    is_wide: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "written.csv"
+    cells = dict(zip(((day, name) for day in days for name in names), counts, strict=False))
+    written = {cell: f"{count:,}".replace(",", separator) for cell, count in cells.items()}
+    if is_wide:
+        rows = [["when", *names]]
+        rows += [[form.format(day), *(written[day, name] for name in names)] for day in days]
+    else:
+        rows = [["when", "server", "n"]]
+        rows += [[form.format(day), name, text] for (day, name), text in written.items()]
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+
+    proposal = propose([Source(str(path), "csv")], MappingOptions())
+
+    asked = {each.option for each in proposal.questions}
+    assert "time-zone" in asked
+    truth = {"%d/": "day-first", "%m/": "month-first"}.get(form[3:6])
+    if truth and all(day.day <= 12 for day in days):
+        assert "time-format" in asked
+    elif truth:
+        assert proposal.options.time_format == truth
+    options = replace(
+        proposal.options,
+        time_zone="UTC",
+        time_format=truth or proposal.options.time_format,
+        thousands=separator or None,
+    )
+    if "thousands" not in asked:
+        assert proposal.options.thousands in {None, separator}
+        assert not proposal.options.round
+    found = read_table(Source(str(path), "csv", options.build_mapping()))
+    expected = {(name, str(day), count) for (day, name), count in cells.items()}
+    if is_wide == bool(proposal.options.wide):
+        assert {
+            (name, format_instant(at)[:10], count) for _, name, at, count in found.kept
+        } == expected
+    else:
+        assert asked & {"id", "columns", "wide"}

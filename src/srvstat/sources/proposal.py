@@ -376,9 +376,7 @@ class _Search:
                 f" {list_names([*self.columns])}; name it with --columns at=NAME"
             )
         if len(found) > 1:
-            choices = [format_columns({"at": "+".join(each.names)}) for each in found]
-            text = f"which column has the times: {_join_or(choices)}"
-            self.of_columns.append(Question("columns", text, choices))
+            self._ask_column("at", "has the times", ["+".join(each.names) for each in found])
         return found[0]
 
     def _list_times(self) -> list[_Times]:
@@ -414,7 +412,17 @@ class _Search:
         return [text for text in texts if text.lower() not in EMPTY]
 
     def _ask_format(self, names: tuple[str, ...]) -> _Times:
-        example = wire.quote_value(self._join(names)[:1])
+        """Return the times of columns in an unknown form, with the question for it.
+
+        Raises SourceError if the given form does not read them.
+        """
+        example = wire.quote_value(next(iter(self._join(names)), ""))
+        for option in ("time-format", "time-unit"):
+            if given := list_options(self.given).get(option):
+                raise SourceError(
+                    f"{self.source.title}: --{option} {given} does not read {example} in"
+                    f" {list_names(names)}"
+                )
         question = Question("time-format", f"the format of the times, such as {example}")
         questions = [question, *([] if self.given.time_zone else [_ZONE])]
         return _Times(names, {}, questions, "time")
@@ -503,11 +511,10 @@ class _Search:
 
     def _choose_columns(self, times: _Times) -> list[_Column]:
         """Return the columns of counts, and note the options that name columns."""
-        rest = [column for name, column in self.columns.items() if name and name not in times.names]
         rest = [
             column
-            for column in rest
-            if column.is_number or column.is_empty or not self._read_times((column.name,))
+            for name, column in self.columns.items()
+            if name and name not in times.names and not self._read_times((name,))
         ]
         at = "+".join(times.names)
         if self.given.wide:
@@ -558,7 +565,7 @@ class _Search:
         (best, *others) = found
         # Without repeated times, the text may be a status or a map.
         if others or best.is_number or not _is_key(best, rows) or not (is_repeated or _is_id(best)):
-            self._ask_column("id", "names the server", found)
+            self._ask_column("id", "names the server", [each.name for each in found])
         return best
 
     def _join_rows(self, names: Sequence[str]) -> list[str]:
@@ -566,9 +573,9 @@ class _Search:
             " ".join(row) for row in zip(*(self.columns[each].texts for each in names), strict=True)
         ]
 
-    def _ask_column(self, key: str, what: str, columns: Sequence[_Column]) -> None:
-        choices = [format_columns({key: each.name}) for each in columns]
-        text = f"which column {what}: {_join_or([each.name for each in columns])}"
+    def _ask_column(self, key: str, what: str, names: Sequence[str]) -> None:
+        text = f"which column {what}: {_join_or(names)}"
+        choices = [format_columns({key: name}) for name in names]
         self.of_columns.append(Question("columns", text, choices))
 
     def _is_wide(self, numbers: Sequence[_Column]) -> bool:
@@ -620,7 +627,8 @@ class _Search:
         is_odd = len(numbers) > 1 and best.rank("players") == _UNKNOWN
         if len(likely) > 1 or is_odd or _IS_UNLIKELY.search(best.words):
             others = [each for each in numbers if each not in likely]
-            self._ask_column("players", "has the counts", likely + others)
+            names = [each.name for each in (*likely, *others)]
+            self._ask_column("players", "has the counts", names)
         return best
 
     def _ask_id(self, times: _Times) -> None:
@@ -731,7 +739,9 @@ class _Search:
             {*zip(batch.codes.tolist(), batch.instants.tolist(), strict=True)}
         ):
             lines.append(f"  {_format_counts(repeated)} of a server at a time that it has already")
-        if kept and not options.hold and _has_changes_only(batch):
+        cells = len(self.table.places) * sum(each == _ONE_EACH for each in self.notes.values())
+        is_empty = kept + rejected < _HALF * cells if cells else _has_changes_only(batch)
+        if is_empty and not options.hold:
             lines.append("  most cells are empty: if the file has changes only, add --hold")
         rows = (
             f"{'' if self.samples[0][1].is_whole else 'the first '}{len(self.table.places):,} rows"
@@ -857,7 +867,7 @@ def _format_columns(columns: Mapping[str, _Column], notes: Mapping[str, str]) ->
     shown = sorted(single, key=lambda name: name not in notes)[:_MOST_LINES]
     width = max((_count_cells(_cut(name)) for name in shown), default=0)
     rooms = [_count_cells(_cut(columns[name].example)) for name in shown]
-    room = width + 3 + max(rooms + [_LEAST_ROOM])
+    room = width + 3 + max([*rooms, _LEAST_ROOM])
     lines = []
     for name in filter({*shown}.__contains__, single):
         text = f"  {_pad(_cut(name), width)} {_cut(columns[name].example)}"
