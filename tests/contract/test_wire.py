@@ -294,7 +294,7 @@ def test_the_position_of_an_error_is_a_line_and_a_column() -> None:
 
 def test_numbers_can_keep_their_text() -> None:
     text = b'{"a":[12.0,1e5,-0,9007199254740993],"b":"12"}'
-    decoded = wire.decode(text, keep_numbers=True)
+    decoded = wire.decode(text, convert_number=wire.EncodedJson)
 
     assert wire.encode(decoded) == text
     assert repr(decoded["a"]) == "[12.0, 1e5, -0, 9007199254740993]"

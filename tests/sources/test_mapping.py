@@ -228,35 +228,6 @@ def test_a_bad_cell_rejects_only_itself_and_a_bad_time_its_row(read_csv: ReadCsv
     ]
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("[]", "must be an object"),
-        ('{"name":"a","time":5}', 'has no key "online"'),
-        ('{"name":null,"time":5,"online":1}', "serverId: must be a string or an integer"),
-        ('{"name":"a","time":[5],"online":1}', "observedAt: must be a number or a string"),
-        ('{"name":"a","time":5,"online":true}', "players: must be a number or a string"),
-    ],
-)
-def test_an_object_without_the_wanted_keys_is_rejected(
-    line: str, reason: str, tmp_path: Path
-) -> None:
-    good = '{"name":7,"time":"1700000000000","online":"5","other":[]}'
-    found = read(tmp_path / "rows.ndjson", f"{line}\n{good}\n", LONG)
-
-    assert found.kept == [(2, "7", FIRST, 5)]
-    assert found.rejects == [(1, reason, line)]
-
-
-@pytest.mark.parametrize("value", ["true", "[null]", '{"x":1e999}'])
-def test_a_value_that_is_no_count_rejects_only_itself(value: str, tmp_path: Path) -> None:
-    line = f'{{"time":"1700000000000","a":5,"b":{value}}}\n'
-    found = read(tmp_path / "wide.ndjson", line, WIDE)
-
-    assert found.kept == [(1, "a", FIRST, 5)]
-    assert [(place, text[:16]) for place, _, text in found.rejects] == [(1, "b,1700000000000,")]
-
-
 # Many of them have a form that is not plain, or are invalid.
 WRITTEN_TIMES = (
     st.integers(0, 253_402_300_800).map(str)

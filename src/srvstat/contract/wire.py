@@ -22,8 +22,8 @@ class JsonError(ValueError):
     """The text is not acceptable JSON. The message is one line with the place and the reason."""
 
 
-def decode(data: bytes, *, keep_numbers: bool = False) -> Any:
-    """Decode one JSON value. With `keep_numbers`, each number is EncodedJson with its own text.
+def decode(data: bytes, *, convert_number: Callable[[str], Any] | None = None) -> Any:
+    """Decode one JSON value. `convert_number` is called with the text of each number.
 
     Besides invalid JSON, rejects a byte order mark, invalid UTF-8, a repeated key at any depth, NaN
     and Infinity, and anything but JSON white space after the value.
@@ -34,20 +34,20 @@ def decode(data: bytes, *, keep_numbers: bool = False) -> Any:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise JsonError(f"not UTF-8 at byte {error.start + 1}") from None
-    return decode_text(text, keep_numbers=keep_numbers)
+    return decode_text(text, convert_number=convert_number)
 
 
-def decode_text(text: str, *, keep_numbers: bool = False) -> Any:
+def decode_text(text: str, *, convert_number: Callable[[str], Any] | None = None) -> Any:
     """Decode one JSON value from text, by the rules of `decode`.
 
     Raises JsonError.
     """
     if text.startswith("\ufeff"):
         raise JsonError("starts with a byte order mark")
-    from json import JSONDecodeError  # noqa: PLC0415 - see _get_decoder
+    from json import JSONDecodeError  # noqa: PLC0415 - see get_decoder
 
     try:
-        return _get_decoder(keep_numbers).decode(text)
+        return get_decoder(convert_number).decode(text)
     except JSONDecodeError as error:
         line = f"line {error.lineno}, " if "\n" in text else ""
         raise JsonError(f"not JSON at {line}column {error.colno}: {error.msg}") from None
@@ -78,14 +78,18 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 @cache
-def _get_decoder(keep_numbers: bool) -> "JSONDecoder":
+def get_decoder(convert_number: Callable[[str], Any] | None) -> "JSONDecoder":
+    """Return the decoder of `decode`, which can convert the text of each number.
+
+    It raises JSONDecodeError or, for what is no JSON though Python reads it, JsonError.
+    """
     # Most commands decode no JSON and start faster without the import.
     from json import JSONDecoder  # noqa: PLC0415
 
     return JSONDecoder(
         object_pairs_hook=_build_object,
-        parse_int=EncodedJson if keep_numbers else _parse_integer,
-        parse_float=EncodedJson if keep_numbers else None,
+        parse_int=convert_number or _parse_integer,
+        parse_float=convert_number,
         parse_constant=_reject_constant,
     )
 
@@ -213,7 +217,7 @@ def _escape_character(character: str) -> str:
 
 def quote_value(value: Any) -> str:
     """Return a value as JSON for a message, cut after 60 characters."""
-    from json import dumps  # noqa: PLC0415 - see _get_decoder
+    from json import dumps  # noqa: PLC0415 - see get_decoder
 
     text = dumps(value, ensure_ascii=False, default=str)  # TOML has dates, JSON does not
     # A lone surrogate can't be printed.

@@ -44,6 +44,11 @@ KINDS: dict[str, Kind] = {
     "ndjson": _describe_module(
         "json", ".ndjson", ".jsonl", records="srvstat.sources.servers:read_records"
     ),
+    "json": Kind(
+        (".json",),
+        "srvstat.sources.json:read_document",
+        sample="srvstat.sources.json:read_document_sample",
+    ),
     "cfx": Kind(records="srvstat.sources.trackers:read_cfx_records"),
     "parquet": _describe_module("parquet", ".parquet"),
     "duckdb": _describe_module("duckdb", ".duckdb", takes_query=True),

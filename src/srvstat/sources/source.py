@@ -273,11 +273,11 @@ class Source:
 
     def _build_encoding_error(self, line: int) -> "EncodingError":
         encoding = self.mapping.encoding
-        reason = f"not {encoding}" if encoding else _NOT_UTF8
+        reason = f"not {encoding}" if encoding else NOT_UTF8
         return EncodingError(self.build_error(line, reason).reason)
 
 
-_NOT_UTF8 = "not UTF-8; if it is Windows-1252, add --encoding cp1252"
+NOT_UTF8 = "not UTF-8; if it is Windows-1252, add --encoding cp1252"
 
 
 class EncodingError(SourceError):

@@ -39,7 +39,9 @@ def compare_bodies(
     if recorded == recomputed:
         return []
     try:
-        theirs, ours = (wire.decode(body, keep_numbers=True) for body in (recorded, recomputed))
+        theirs, ours = (
+            wire.decode(body, convert_number=wire.EncodedJson) for body in (recorded, recomputed)
+        )
         wire.encode(theirs)
     except (wire.JsonError, UnicodeEncodeError, RecursionError):
         # Ours has no lone surrogates either, and is never nested that deeply.

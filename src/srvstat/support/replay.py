@@ -476,7 +476,7 @@ class KeyHider:
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, wire.EncodedJson) and self.hide(value.text) != value.text:
-            decoded = wire.decode_text(value.text, keep_numbers=True)
+            decoded = wire.decode_text(value.text, convert_number=wire.EncodedJson)
             return wire.encode_once(self._hide_parts(decoded))
         return value
 

@@ -1,0 +1,431 @@
+"""Turn decoded JSON of any form into rows of text.
+
+A row has the scalars of an object by their paths, such as `stats.online.now`, or those of an array
+by their positions, from 1. An array, or an object that is used as a map, has a row for each of its
+values; the scalars around it are columns, too, and so is the key, as `key` or `time`. An object can
+also have several such tables: rows are of the one that has the wanted columns, else of the one that
+looks most like times and counts.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from srvstat.contract.time import InstantError
+from srvstat.contract.windows import DAY_MS
+from srvstat.contract.wire import quote_value
+from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.values import RowError
+
+Row = dict[str, str]
+
+_PROBE = 20
+_MAX_POSITIONS = 4
+"""A longer array of scalars in an object, such as the names of players, is no column."""
+_MAX_KEYS = 200
+
+_TIME = re.compile(
+    r"(?:19|2[0-9])[0-9]{2}(?P<sign>[-/.]?)(?:0?[1-9]|1[0-2])(?P=sign)(?:0?[1-9]|[12][0-9]|3[01])(?![0-9]).*"
+    r"|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4}(?![0-9]).*|[A-Z][a-z]{2,8},? [A-Z0-9].*[0-9]{4}.*"
+    r"|[12][0-9]{9}(?:[0-9]{3}|[0-9]{6})?(?:\.[0-9]*)?"
+)
+_NUMBER = re.compile(r"-?[0-9]+(?:[.,' ][0-9]+)*(?:[eE][-+]?[0-9]+)?")
+_COUNT_NAMES = {"players", "playercount", "online", "count", "users", "value", "current", "n"}
+_WRAPPERS = {
+    *("data", "result", "results", "response", "records", "rows", "items", "series", "values"),
+    *("points", "datapoints", "history", "list", "entries", "payload", "body", "content", "hits"),
+    *("players", "counts", "observations", "samples", "metrics", "stats", "servers", "games"),
+    *("hourly", "daily", "chart", "frames", "meta", "metadata", "info", "d"),
+}
+"""Keys that name what is in them, and no server."""
+
+_STARTS, _STEPS = ("start", "from", "begin", "pointStart"), ("step", "interval", "pointInterval")
+_STEP = re.compile(r"([1-9][0-9]*) ?(ms|s|sec|m|min|h|d)?")
+_UNITS = {"ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": DAY_MS}
+_LONGEST_STEP = 31 * DAY_MS // 1000
+
+
+class FlattenError(ValueError):
+    """A value has no rows that could be right."""
+
+
+def find_items(document: Any) -> Sequence[Any]:
+    """Return the values of a document that have rows: of an array, of a map, or the document."""
+    if isinstance(document, list):
+        return name_fields(document)
+    return (isinstance(document, dict) and _list_map(document)) or [document]
+
+
+def name_fields(items: Sequence[Any]) -> Sequence[Any]:
+    """Return items of an array; if the first one is an array of names, the others as objects.
+
+    Home Assistant names the entity of a history in its first state only.
+    """
+    first, second = [*items[:2], None, None][:2]
+    if isinstance(first, dict) and "entity_id" in first:
+        return [
+            {"entity_id": first["entity_id"], **item} if isinstance(item, dict) else item
+            for item in items
+        ]
+    if not _is_row(first) or not _is_row(second) or len(first) != len(second):
+        return items
+    if any(not name or _is_time(name) or _NUMBER.fullmatch(name) for name in first):
+        return items
+    if not any(_is_time(value) or _NUMBER.fullmatch(value or "") for value in second):
+        return items
+    return [
+        dict(zip(first, item, strict=False)) if _is_row(item) else item
+        for item in items[1:]
+        if item != first
+    ]
+
+
+def expand(
+    items: Sequence[Any], mapping: ColumnMapping, wanted: Collection[str] | None = None
+) -> list[tuple[int, Row]]:
+    """Return the rows of items, each with the position of its item.
+
+    Without wanted columns, the rows are a sample.
+
+    Raises FlattenError.
+    """
+    found = [_flatten(item, mapping) for item in items]
+    if wanted is None and any(
+        "key" in each[0] for _, parts in found for each in parts.values() if each
+    ):
+        mapping = replace(mapping, id="key")
+        found = [_flatten(item, mapping) for item in items]
+    paths = dict.fromkeys(path for _, parts in found for path in parts)
+    if not paths:
+        return [*enumerate(row for row, _ in found)]
+    own = {name for row, _ in found for name in row}
+    missing = None if wanted is None else {*wanted} - own
+    chosen = _choose_parts(found, [*paths], mapping, missing)
+    rows: list[tuple[int, Row]] = []
+    for at, (row, parts) in enumerate(found):
+        known = [path for path in chosen if path in parts]
+        if not known:
+            rows.append((at, row))
+        for path in known:
+            outer = {name: text for name, text in row.items() if not _is_below(name, path)}
+            if len(chosen) > 1:
+                outer["key"] = path
+            for _, inner in expand(parts[path], mapping, _strip(missing, path)):
+                renamed = {_rename(name, own, path): inner[name] for name in inner}
+                rows.append((at, outer | renamed))
+    return rows
+
+
+def find_row(value: Any, mapping: ColumnMapping) -> Row | None:
+    """Return the only row of a value; None if there is a table in it.
+
+    Raises FlattenError.
+    """
+    row, parts = _flatten(value, mapping)
+    return None if parts else row
+
+
+class _Flat(NamedTuple):
+    """The columns of a row, and the items of the tables in it, by their paths."""
+
+    row: Row
+    parts: dict[str, Sequence[Any]]
+
+
+def _flatten(item: Any, mapping: ColumnMapping) -> _Flat:
+    found = _Flat({}, {})
+    if isinstance(item, dict):
+        _add_object(found, item, "", mapping)
+    elif isinstance(item, list) and not _is_row(item):
+        found.parts[""] = name_fields(item)
+    else:
+        for position, value in enumerate(item if isinstance(item, list) else [item], 1):
+            found.row[str(position)] = _format(value)
+    return found
+
+
+def _add_object(found: _Flat, value: Mapping[str, Any], path: str, mapping: ColumnMapping) -> None:
+    """Add the members of an object to a row and its parts. A key with a point beats a path."""
+    columns = _list_columns(value, mapping)
+    if columns:
+        found.parts[path] = columns.items
+    for key, member in value.items():
+        name = f"{path}.{key}" if path and key else path or key
+        if columns and key in columns.keys:
+            continue
+        if isinstance(member, dict):
+            items = _list_map(member, 1 if "key" in mapping.names else 2) if member else []
+            if items is not None:
+                found.parts[name] = items
+            if not items or ("time" not in items[0] and len(items) <= _MAX_KEYS):
+                _add_object(found, member, name, mapping)
+        elif isinstance(member, list) and (not _is_row(member) or not member):
+            found.parts[name] = name_fields(member)
+        elif isinstance(member, list):
+            named = {f"{name}.{at}": _format(each) for at, each in enumerate(member, 1)}
+            found.row.update(named if len(member) <= _MAX_POSITIONS else {})
+        elif not path or name not in found.row:
+            found.row[name] = _format(member)
+
+
+def _list_map(value: Mapping[str, Any], least: int = 1) -> Sequence[Any] | None:
+    """Return the members of a map as objects with their key; None for an object that is no map.
+
+    A map has the same in all of its members, or times as keys. `least` is how many members show
+    that.
+    """
+    values = [*value.values()]
+    if not values:
+        return None
+    if all(map(_is_time, value)):
+        return [
+            {"time": key, "": each if _is_container(each) else {"value": each}}
+            for key, each in value.items()
+        ]
+    kinds = {type(each) for each in values}
+    if kinds not in ({dict}, {list}) or not _WRAPPERS.isdisjoint(map(str.casefold, value)):
+        return None
+    if kinds == {list}:
+        is_map = not any(map(_is_row, values)) and len(values) >= least
+    else:
+        is_map = all(all(map(_is_time, each)) and each for each in values) or (
+            len(values) >= least
+            and bool(set.intersection(*map(set, values)))
+            and _find_indexed(value) == {}
+        )
+    name = "key2" if any("key" in each for each in values) else "key"
+    return [{name: key, "": each} for key, each in value.items()] if is_map else None
+
+
+class _Columns(NamedTuple):
+    """The rows of an object that has a table of its own, and the keys of that table."""
+
+    items: Sequence[Any]
+    keys: Collection[str]
+
+
+def _list_columns(value: Mapping[str, Any], mapping: ColumnMapping) -> _Columns | None:
+    """Return the rows of an object with names of columns and rows, or with columns as arrays.
+
+    Raises FlattenError.
+    """
+    for names_key, rows_key in (
+        (names, rows) for names in ("columns",) for rows in ("values", "rows", "data")
+    ):
+        names, rows = value.get(names_key), value.get(rows_key)
+        if isinstance(names, list) and isinstance(rows, list) and names and all(map(_is_row, rows)):
+            texts = [_name_column(each) for each in names]
+            index = value.get("index")
+            if isinstance(index, list) and len(index) == len(rows):
+                texts, rows = (
+                    ["index", *texts],
+                    [[at, *row] for at, row in zip(index, rows, strict=True)],
+                )
+            items = [dict(zip(texts, row, strict=False)) for row in rows]
+            return _Columns(items, {names_key, rows_key, "index"})
+    lists = {key: each for key, each in value.items() if _is_row(each) and each}
+    lists |= _find_indexed(value)
+    start, step = (
+        next((key for key in keys if key in value and not _is_container(value[key])), None)
+        for keys in (_STARTS, _STEPS)
+    )
+    if start is not None and step is not None:
+        return _list_steps(value, lists, start, step, mapping)
+    times = [key for key, each in lists.items() if _is_time(each[0])]
+    if not times or len(lists) < 2:  # noqa: PLR2004 - times and counts
+        return None
+    _check_lengths(lists, times[0])
+    return _Columns(_transpose(lists), {*lists})
+
+
+def _list_steps(
+    value: Mapping[str, Any],
+    lists: dict[str, Sequence[Any]],
+    start: str,
+    step: str,
+    mapping: ColumnMapping,
+) -> _Columns | None:
+    """Return the rows of counts in equal steps from a start."""
+    keys = {start, step, *lists}
+    for key, each in value.items():
+        if isinstance(each, dict) and each and all(map(_is_row, each.values())):
+            lists, keys = {**lists, **each}, {*keys, key}
+        elif isinstance(each, list) and each and all(isinstance(one, dict) for one in each):
+            return _Columns(
+                [{start: value[start], step: value[step], **one} for one in each],
+                {start, step, key},
+            )
+    if not lists:
+        return None
+    count = _check_lengths(lists, next(iter(lists)))
+    times = _list_times(_format(value[start]), _format(value[step]), count, mapping)
+    return _Columns(_transpose({"time": times, **lists}), keys)
+
+
+def _list_times(start: str, step: str, count: int, mapping: ColumnMapping) -> list[str]:
+    """Return so many times in steps from a start, in the forms that a mapping reads.
+
+    Raises FlattenError for a step that is no length of time, or whose unit is not known.
+    """
+    match = _STEP.fullmatch(step)
+    if match is None:
+        raise FlattenError(
+            f"the step {quote_value(step)} is not a number of seconds, or such as 5m"
+        )
+    number, unit = int(match[1]), mapping.time_unit
+    if start.isdigit() and not _is_date(start):
+        if unit is None:
+            unit = "s" if len(start) <= 11 else "ms" if len(start) <= 14 else "us"  # noqa: PLR2004
+        scale = {"s": 1000, "ms": 1, "us": 1}[unit]
+        if match[2]:
+            number = number * _UNITS[match[2]] * (1000 if unit == "us" else 1) // scale
+        return [str(int(start) + number * at) for at in range(count)]
+    if match[2] is None and unit is None:
+        # No number of milliseconds that is whole seconds divides the seconds of a day.
+        if (DAY_MS // 1000) % number and (number % (DAY_MS // 1000) or number > _LONGEST_STEP):
+            raise FlattenError(f"the step {step} can be seconds or milliseconds; add --time-unit")
+        unit = "s"
+    number = number * (_UNITS[match[2]] if match[2] else 1000 if unit == "s" else 1)
+    with suppress(RowError):
+        first = mapping.parse_time(start)
+        return [_format_instant(first + number * at, mapping) for at in range(count)]
+    # Without their zone, the local times of a sample.
+    try:
+        first = ColumnMapping(time_zone="UTC", time_format=mapping.time_format).parse_time(start)
+    except (RowError, InstantError) as error:
+        raise FlattenError(f"the start {quote_value(start)}: {error}") from None
+    local = datetime.fromtimestamp(0, UTC).replace(tzinfo=None) + timedelta(milliseconds=first)
+    return [str(local + timedelta(milliseconds=number * at)) for at in range(count)]
+
+
+def _format_instant(instant: int, mapping: ColumnMapping) -> str:
+    """Return an instant as a number in the unit of a mapping."""
+    if mapping.time_unit == "s":
+        return f"{instant // 1000}.{instant % 1000:03}"
+    return str(instant * (1000 if mapping.time_unit == "us" else 1))
+
+
+def _check_lengths(lists: Mapping[str, Sequence[Any]], first: str) -> int:
+    """Return the length of some arrays.
+
+    Raises FlattenError if they differ.
+    """
+    for key, each in lists.items():
+        if len(each) != len(lists[first]):
+            raise FlattenError(
+                f"{quote_value(first)} has {len(lists[first]):,} values, but {quote_value(key)} has"
+                f" {len(each):,}"
+            )
+    return len(lists[first])
+
+
+def _transpose(lists: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+
+
+def _find_indexed(value: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+    """Return the columns that pandas writes as objects with the numbers of rows as keys."""
+    return {
+        key: [*each.values()]
+        for key, each in value.items()
+        if isinstance(each, dict) and each and [*each] == [*map(str, range(len(each)))]
+    }
+
+
+def _choose_parts(
+    found: Sequence[_Flat],
+    paths: Sequence[str],
+    mapping: ColumnMapping,
+    missing: Collection[str] | None,
+) -> list[str]:
+    """Return the paths of the tables to read: one, and those with the same columns."""
+    if missing is not None and not missing:
+        return []
+    own = [row for row, _ in found[:_PROBE]]
+    names = {name for row in own for name in row}
+    has_time, has_number = _look(own)
+    probes: dict[str, list[Row]] = {}
+    scores: dict[str, tuple[int, int]] = {}
+    for path in paths:
+        parts = [parts[path] for _, parts in found if parts.get(path)][:_PROBE]
+        below = _strip(missing, path)
+        rows = [row for part in parts for _, row in expand(part[:_PROBE], mapping, below)]
+        probes[path] = rows
+        inner = {name for row in rows for name in row}
+        size = sum(map(len, parts))
+        if missing is not None:
+            score = len({_rename(name, names, path) for name in inner} & {*missing})
+        else:
+            times, numbers = _look(rows)
+            is_count = any(name.lower().rpartition(".")[2] in _COUNT_NAMES for name in inner)
+            score = 3 * (times and numbers) + 2 * (numbers and (not has_number or is_count))
+            score = score if score or has_time else 1
+        scores[path] = score, size
+    best = max(paths, key=lambda path: scores[path])
+    if not scores[best][0]:
+        return []
+    columns = {name for row in probes[best] for name in row}
+    return [
+        path
+        for path in paths
+        if path == best or (columns and {name for row in probes[path] for name in row} == columns)
+    ]
+
+
+def _look(rows: Sequence[Row]) -> tuple[bool, bool]:
+    """Return whether some rows have a time, and whether they have another number."""
+    values = [value for row in rows for value in row.values()]
+    times = [value for value in values if _is_time(value)]
+    return bool(times), any(_NUMBER.fullmatch(value) and not _is_time(value) for value in values)
+
+
+def _rename(name: str, outer: Collection[str], path: str) -> str:
+    """Return the name of a column of a table in a row that has other columns."""
+    if name not in outer or _is_below(name, path):
+        return name
+    return f"{path}.{name}" if path else f"{name}2"
+
+
+def _strip(names: Collection[str] | None, path: str) -> Collection[str] | None:
+    """Return the names that the columns of a table may have before they were renamed."""
+    if names is None:
+        return None
+    return {*names, *(name.removeprefix(f"{path}.").removesuffix("2") for name in names)}
+
+
+def _is_below(name: str, path: str) -> bool:
+    return bool(path) and name.startswith(f"{path}.")
+
+
+def _name_column(value: Any) -> str:
+    """Return the name of a column, which Grafana writes as an object with its text."""
+    return (
+        _format(value.get("text", value.get("name"))) if isinstance(value, dict) else _format(value)
+    )
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, dict | list)
+
+
+def _is_row(value: Any) -> bool:
+    """Return whether a value is an array of scalars."""
+    return isinstance(value, list) and not any(map(_is_container, value))
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None
+
+
+def _is_date(digits: str) -> bool:
+    return len(digits) == len("YYYYMMDD") and _is_time(digits)
+
+
+def _format(value: Any) -> str:
+    """Return the text of a scalar; numbers are text already."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else str(value).lower()
