@@ -145,6 +145,7 @@ def build_in(
     directory: Path,
     servers: Iterable[dict[str, Any]],
     observations: Iterable[tuple[str, int | str, int | str]],
+    *options: str,
 ) -> Path:
     """Build a snapshot in a directory, for a fixture that tests share."""
     (directory / "servers.ndjson").write_bytes(ndjson(servers))
@@ -154,7 +155,7 @@ def build_in(
         f"--servers={directory}/servers.ndjson",
         f"--observations={directory}/observations.csv",
     ]
-    assert main(["snapshot", "build", str(path), *sources, "--quiet"]) == 0
+    assert main(["snapshot", "build", str(path), *sources, "--quiet", *options]) == 0
     return path
 
 

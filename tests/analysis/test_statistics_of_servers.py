@@ -3,12 +3,14 @@
 import json
 import random
 import tempfile
-from contextlib import closing
+from contextlib import ExitStack, closing
 from fractions import Fraction
-from itertools import combinations
+from functools import partial
+from itertools import combinations, product
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, get_args
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -17,13 +19,17 @@ from hypothesis import strategies as st
 
 from analysis.definitions import HOUR, Rows, compute_change_naively, compute_figures, series
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
-from srvstat.analysis.growth import compute_median_slope
+from srvstat.analysis.growth import compute_growth, compute_median_slope
+from srvstat.analysis.history import AGGREGATES, aggregate_history
+from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
+from srvstat.analysis.questions import divide_window, parse_step
 from srvstat.analysis.selection import FilterOptions, MatchingServers, Question
+from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.contract.errors import UsageError
 from srvstat.contract.time import format_instant, parse_instant
 from srvstat.contract.windows import BEFORE_ALL, Window
-from srvstat.documents.analysis import TopKey
+from srvstat.documents.analysis import GrowthStepName, TopKey
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 
 KEYS: tuple[TopKey, ...] = get_args(TopKey)
@@ -231,3 +237,130 @@ def test_millions_of_slopes_are_ranked() -> None:
         counts = [280 + at * at % 97 for at in range(1_500)]
         points = [Average(at, mean * counts[at], counts[at]) for at, mean in enumerate(means)]
         assert compute_trend(points) == slope
+
+
+class Polls(NamedTuple):
+    """Polls without gaps up to an interval before AS_OF, and which of those that repeat a count.
+
+    `kept` are the numbers of repeated polls that a collector of changes wrote all the same.
+    """
+
+    interval: int
+    counts: dict[str, list[int]]
+    kept: set[int]
+
+    def list_rows(self, *, only_changes: bool) -> list[tuple[str, int, int]]:
+        """Return the observations of a collector of polls or of changes."""
+        rows = []
+        for name, counts in self.counts.items():
+            start = AS_OF - self.interval * len(counts)
+            for number, count in enumerate(counts):
+                is_change = number == 0 or counts[number - 1] != count
+                if is_change or not only_changes or number in self.kept:
+                    rows.append((name, start + number * self.interval, count))
+        return rows
+
+
+@st.composite
+def polls(draw: st.DrawFn) -> Polls:
+    interval = draw(st.sampled_from([10 * HOUR // 60, HOUR // 2, HOUR]))
+    values = draw(st.sampled_from([st.integers(0, 2), st.integers(0, 2**53 - 1)]))
+    runs = st.lists(st.tuples(values, st.integers(2, 80)), min_size=1, max_size=8)
+    counts = {}
+    for name in "ab":
+        found = [count for count, length in draw(runs) for _ in range(length)]
+        per_hour = HOUR // interval
+        counts[name] = found[len(found) % per_hour :] or [found[0]] * 2 * per_hour
+    return Polls(interval, counts, draw(st.sets(st.integers(0, 200), max_size=5)))
+
+
+OBSERVED = {
+    *("root", "sampleCount", "sampleCounts", "growth", "previousGrowth", "firstPlayers"),
+    *("lastPlayers", "peakLastAt", "lowestLastAt", "lastObservedAt", "usualIntervalSeconds"),
+}
+"""What is a figure of observations, not of the counts that last between them."""
+
+
+def drop(value: Any, names: set[str]) -> Any:
+    if isinstance(value, list):
+        return [drop(one, names) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: drop(one, names) for name, one in value.items() if name not in names}
+
+
+def list_answers(
+    snapshot: SnapshotFile, window: Window, zone: str, *, names: set[str]
+) -> list[Any]:
+    """Return the answers of all questions, without some of their fields."""
+    servers = MatchingServers(snapshot, FilterOptions())
+    question = Question(snapshot, servers, window, ZoneInfo(zone))
+    keys = {*KEYS} - {"growth", "samples"}
+    if window.start == BEFORE_ALL:
+        figures = FigureOptions([".25", ".9"], 1)
+        keys -= {"change"}
+    else:
+        figures = FigureOptions([".5"], 0, "previous")
+    documents = [
+        compute_stats(question, figures),
+        *(rank_servers(question, key, 2, figures) for key in sorted(keys)),
+        *(compute_growth(question, step) for step in get_args(GrowthStepName)),
+        list_servers(snapshot, FilterOptions()),
+    ]
+    answers = [drop(json.loads(one.to_json()), names) for one in documents]
+    for step, aggregate, is_sum in product(("1h", "6h", "day"), AGGREGATES, (False, True)):
+        steps = divide_window(question, parse_step(step))
+        columns, rows = aggregate_history(question, steps, aggregate, is_sum=is_sum).to_rows()
+        titles = [column.name for column in columns]
+        answers += [drop(dict(zip(titles, row, strict=True)), names) for row in rows]
+    return answers
+
+
+def list_pictures(snapshot: SnapshotFile, window: Window, zone: str) -> list[Any]:
+    """Return the data of all pictures, as of changes or of all polls."""
+    question = Question(snapshot, [*snapshot.iter_servers()], window, ZoneInfo(zone))
+    compute = (compute_peak_hours, compute_distribution, lambda one: compute_timeline(one, 500))
+    return [drop(json.loads(each(question).to_json()), OBSERVED) for each in compute]
+
+
+def list_cells(snapshot: SnapshotFile) -> list[tuple[float | None, float | None]]:
+    """Return the average and the median of each hour of the week of each server."""
+    found = compute_peak_hours(ask(snapshot, (None, AS_OF))).servers
+    return [(cell.average_players, cell.median_players) for one in found for cell in one.cells]
+
+
+@pytest.mark.slow
+@settings(max_examples=few_examples())
+@given(polled=polls(), data=st.data())
+def test_changes_that_are_held_say_as_much_as_all_polls(polled: Polls, data: st.DataObject) -> None:
+    records = [server(name, players={"current": 1}) for name in polled.counts]
+    built = {}
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+        for name in ("changes", "held", "polls"):
+            rows = polled.list_rows(only_changes=name == "changes")
+            folder = Path(directory, name)
+            folder.mkdir()
+            options = [f"--as-of={AS_OF}", *([] if name == "polls" else ["--hold"])]
+            path = str(build_in(folder, records, rows, *options))
+            built[name] = stack.enter_context(closing(open_file(path)))
+            built[name].is_held = name != "polls"
+        start = data.draw(
+            st.integers(AS_OF - 10 * DAY, AS_OF + DAY)
+            | st.sampled_from([AS_OF - HOUR, AS_OF - DAY])
+        )
+        length = data.draw(st.integers(1, 5 * DAY) | st.sampled_from([HOUR, DAY, 7 * DAY]))
+        every = Window(BEFORE_ALL, AS_OF)
+        for asked in (Window(start, start + length), every):
+            for answer in (partial(list_answers, names=OBSERVED), list_pictures):
+                changes, held = (
+                    answer(built[name], asked, "Asia/Kathmandu") for name in ("changes", "held")
+                )
+                assert changes == held
+        # Regular polls weigh as much as the time between them.
+        changes, polls = (
+            list_answers(built[name], every, "UTC", names=OBSERVED | {"hold"})
+            for name in ("changes", "polls")
+        )
+        assert changes == polls
+        for shown, cell in zip(*map(list_cells, (built["changes"], built["polls"])), strict=True):
+            assert cell in (shown, (None, None))

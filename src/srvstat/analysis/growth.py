@@ -13,11 +13,12 @@ from srvstat.analysis import questions
 from srvstat.analysis.selection import Question, build_window_part, get_name
 from srvstat.analysis.statistics import compare_averages, compare_with_earlier, find_earlier
 from srvstat.contract import stats
-from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, find_ranks, sum_groups
+from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, find_ranks
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
 from srvstat.snapshot.read.observations import WindowFigures
+from srvstat.snapshot.rows import ServerRow
 
 _HALF_MS_PER_WEEK = 2 * 7 * DAY_MS
 
@@ -60,9 +61,8 @@ def _iter_servers(
     snapshot, servers, window, _ = question
     for server in servers:
         found, before, change = compare_with_earlier(snapshot, server, window, earlier)
-        lasting = questions.read_lasting(snapshot, server, found)
-        by_day = _add_up(found, lasting, days)
-        by_step = by_day if steps is days else _add_up(found, lasting, steps)
+        by_day = _add_up(question, server, found, days)
+        by_step = by_day if steps is days else _add_up(question, server, found, steps)
         yield ServerGrowth(
             **get_name(server)._asdict(),
             sample_count=found.count,
@@ -82,59 +82,64 @@ def _iter_servers(
 class _StepTotals(NamedTuple):
     """The totals of steps, and the share of each that observations cover.
 
-    The first and the last count of a step without observations have no meaning.
+    An average is a sum divided by its weight. The first and the last count of a step without
+    observations have no meaning.
     """
 
     steps: questions.Steps
-    counts: Numbers
+    samples: Numbers
     sums: Exact
+    weights: Numbers
     firsts: Numbers
     lasts: Numbers
     shares: Doubles
 
 
-def _add_up(figures: WindowFigures, lasting: Numbers, steps: questions.Steps) -> _StepTotals:
+def _add_up(
+    question: Question, server: ServerRow, figures: WindowFigures, steps: questions.Steps
+) -> _StepTotals:
+    counts = questions.count_steps(question.snapshot, server, figures, steps)
     instants, players = figures.observations
     positions = steps.locate(instants)
     padded = np.append(players, 0)
     return _StepTotals(
         steps,
-        np.diff(positions),
-        sum_groups(players, positions),
+        counts.samples,
+        *counts.sum_players(),
         padded[positions[:-1]],
         padded[positions[1:] - 1],
-        questions.compute_shares(lasting, figures.usual_interval, steps),
+        counts.shares,
     )
 
 
 def _iter_steps(totals: _StepTotals) -> Iterator[GrowthStepPart]:
     earlier: tuple[int, int] | None = None
     columns = (column.tolist() for column in totals[1:])
-    for (start, end), count, total, first, last, share in zip(
+    for (start, end), count, total, weight, first, last, share in zip(
         totals.steps.iter_times(), *columns, strict=True
     ):
         is_partial = share < WHOLE_SHARE
         average = change = None
         growth = GrowthPart(None, None)
-        if count:
-            average = total / count
+        if weight:
+            average = total / weight
             if earlier and not is_partial:
-                change = compare_averages(*earlier, total, count)
-            if count > 1:
-                growth = GrowthPart(*stats.compute_growth(first, last))
+                change = compare_averages(*earlier, total, weight)
+        if count > 1:
+            growth = GrowthPart(*stats.compute_growth(first, last))
         yield GrowthStepPart(start, end, is_partial, share, count, average, change, growth)
-        earlier = None if is_partial or not count else (total, count)
+        earlier = None if is_partial or not weight else (total, weight)
 
 
 def _compute_trend(days: _StepTotals) -> float | None:
     """Return the median slope of the averages of whole days, in players a week."""
-    is_used = (days.shares >= WHOLE_SHARE) & (days.counts > 0)
+    is_used = (days.shares >= WHOLE_SHARE) & (days.weights > 0)
     if is_used.sum() < _LEAST_DAYS:
         return None
     edges = days.steps.edges
     # The sum of its ends is twice the midpoint of a day, which may be a half.
     positions = (edges[:-1] + edges[1:])[is_used]
-    slope = compute_median_slope(positions, days.sums[is_used], days.counts[is_used])
+    slope = compute_median_slope(positions, days.sums[is_used], days.weights[is_used])
     return float(slope * _HALF_MS_PER_WEEK)
 
 

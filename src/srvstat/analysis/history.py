@@ -13,9 +13,16 @@ import numpy as np
 
 from srvstat.analysis import questions
 from srvstat.analysis.parameters import check_choice
-from srvstat.analysis.questions import Step, Steps
+from srvstat.analysis.questions import Step, StepCounts, Steps
 from srvstat.analysis.selection import Question, get_name
-from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, sort_groups, sum_groups
+from srvstat.contract.arrays import (
+    Doubles,
+    Exact,
+    Numbers,
+    compute_double_medians,
+    divide,
+    sort_groups,
+)
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.windows import DAY_MS
 from srvstat.documents.analysis import (
@@ -145,9 +152,9 @@ class _StepColumns(NamedTuple):
 def _aggregate_steps(
     snapshot: Snapshot, server: ServerRow, steps: Steps, aggregate: Aggregate
 ) -> _StepColumns:
-    players, edges, shares = _observe_steps(snapshot, server, steps)
-    values = aggregate_groups(players, edges, aggregate)
-    return _StepColumns(np.diff(edges), np.ones_like(edges[1:]), values, shares)
+    counts = _observe_steps(snapshot, server, steps)
+    values = aggregate_steps(counts, aggregate)
+    return _StepColumns(counts.samples, np.ones_like(counts.samples), values, counts.shares)
 
 
 def _sum_steps(
@@ -161,26 +168,26 @@ def _sum_steps(
     least = np.full(steps.step_count, np.inf)
     totals, common = np.array([[0], [1]], object).repeat(steps.step_count, 1)
     for server in servers:
-        players, edges, shares = _observe_steps(snapshot, server, steps)
-        numerators, denominators = _compute_quotients(players, edges, aggregate)
-        counts += np.diff(edges)
+        observed_steps = _observe_steps(snapshot, server, steps)
+        numerators, denominators = _compute_quotients(observed_steps, aggregate)
+        counts += observed_steps.samples
         part = denominators > 0
         observed += part
         multiples = np.lcm(common[part], denominators[part])
         totals[part] *= multiples // common[part]
         totals[part] += multiples // denominators[part] * numerators[part]
         common[part] = multiples
-        expected = _find_expected(server, steps)
-        least[expected] = np.minimum(least[expected], shares[expected])
+        until = snapshot.as_of if snapshot.is_held else server.last_observed_at
+        expected = _find_expected(server.first_observed_at, until, steps)
+        least[expected] = np.minimum(least[expected], observed_steps.shares[expected])
     totals /= common
     totals[observed == 0] = None
     least[np.isinf(least)] = 0
     return _StepColumns(counts, observed, totals, least)
 
 
-def _find_expected(server: ServerRow, steps: Steps) -> slice:
-    """Return the steps between the first and the last observation of a server."""
-    first, last = server.first_observed_at, server.last_observed_at
+def _find_expected(first: int | None, last: int | None, steps: Steps) -> slice:
+    """Return the steps between the first and the last count of a server."""
     if first is None or last is None or first > steps.window.end:
         return slice(0)
     # The last step includes the end of the window, where another one may begin.
@@ -188,23 +195,14 @@ def _find_expected(server: ServerRow, steps: Steps) -> slice:
     return slice(min(max(before, 1), steps.step_count) - 1, min(after, steps.step_count))
 
 
-def _observe_steps(
-    snapshot: Snapshot, server: ServerRow, steps: Steps
-) -> tuple[Numbers, Numbers, Doubles]:
-    """Return players, edges so that step `i` has `players[edges[i] : edges[i + 1]]`, and shares."""
+def _observe_steps(snapshot: Snapshot, server: ServerRow, steps: Steps) -> StepCounts:
     figures = compute_figures(snapshot, server, steps.window)
-    instants, players = figures.observations
-    lasting = questions.read_lasting(snapshot, server, figures)
-    shares = questions.compute_shares(lasting, figures.usual_interval, steps)
-    return players, steps.locate(instants), shares
+    return questions.count_steps(snapshot, server, figures, steps)
 
 
-def aggregate_groups(players: Numbers, edges: Numbers, aggregate: Aggregate) -> Exact:
-    """Return the aggregate of each group `players[edges[i] : edges[i + 1]]`, None of an empty one.
-
-    The groups contain all players.
-    """
-    quotients = _compute_quotients(players, edges, aggregate)
+def aggregate_steps(counts: StepCounts, aggregate: Aggregate) -> Exact:
+    """Return the aggregate of each step, None of one without a count."""
+    quotients = _compute_quotients(counts, aggregate)
     is_filled = quotients[1] > 0
     numerators, denominators = (each[is_filled] for each in quotients)
     values = np.full(len(is_filled), None, object)
@@ -214,18 +212,21 @@ def aggregate_groups(players: Numbers, edges: Numbers, aggregate: Aggregate) -> 
     return values
 
 
-def _compute_quotients(
-    players: Numbers, edges: Numbers, aggregate: Aggregate
-) -> tuple[Exact, Numbers]:
-    """Return the exact aggregates of groups: numerators, and denominators, 0 of an empty group."""
+def _compute_quotients(observed: StepCounts, aggregate: Aggregate) -> tuple[Exact, Numbers]:
+    """Return the exact aggregates of steps: numerators, and denominators, 0 of an empty step."""
+    players, edges = observed.players, observed.edges
     starts, counts = edges[:-1], np.diff(edges)
     ones = (counts > 0).astype(np.int64)
     padded = np.append(players, 0)  # so that each edge is a position
     match aggregate:
         case "mean":
-            return sum_groups(players, edges), counts
+            return observed.sum_players()
         case "median":
             groups = np.repeat(np.arange(len(counts)), counts)
+            if observed.weights is not None:
+                weighted = groups, players, observed.weights, len(counts)
+                totals, doubles = compute_double_medians(*weighted)
+                return doubles, 2 * (totals > 0)
             ranked = np.append(sort_groups(groups, players), 0)
             return ranked[starts + (counts - 1) // 2] + ranked[starts + counts // 2], 2 * ones
         case "max":
@@ -264,7 +265,7 @@ def describe_observations(question: Question, query: HistoryQuery) -> Iterator[H
         )
         has_omitted |= table.omitted_count > 0
         yield table
-    yield HistoryNotes(query, snapshot.as_of, has_omitted)
+    yield HistoryNotes(query, snapshot.as_of, has_omitted, hold=snapshot.is_held)
 
 
 def _list_shown(count: int) -> tuple[range, range]:
@@ -289,7 +290,8 @@ def describe_steps(question: Question, steps: Steps, query: HistoryQuery) -> Ite
         table = StepTable(query, names, first, last, steps.step_count)
         has_partial |= table.has_partial
         yield table
-    yield HistoryNotes(query, snapshot.as_of, steps.step_count > 2 * _SHOWN, has_partial)
+    has_omitted = steps.step_count > 2 * _SHOWN
+    yield HistoryNotes(query, snapshot.as_of, has_omitted, has_partial, snapshot.is_held)
 
 
 def _list_lines(

@@ -36,16 +36,22 @@ class Series(WindowFigures):
     """Observations of a window, and the facts about their server that rules need.
 
     `maximum` comes from the server's record, and is 0 if it has none. `zone` defines the hours of
-    the day.
+    the day. Counts that are held were not polled.
     """
 
     zone: ZoneInfo
     maximum: int = 0
+    is_held: bool = False
 
     @property
     def double_interval(self) -> int:
         """Twice the usual interval, which can have a half; needs two observations."""
         return int(2 * (self.usual_interval or 0))
+
+    def require_polls(self) -> None:
+        """Raise _NotEvaluatedError if counts are held."""
+        if self.is_held:
+            raise _NotEvaluatedError("needs regular polls, but the snapshot holds counts")
 
     @cached_property
     def _positive(self) -> Numbers:
@@ -83,7 +89,7 @@ def check_integrity(question: Question) -> parts.Integrity:
 
     def check(server: ServerRow) -> tuple[parts.AnyRule, ...]:
         observations = read_observations(snapshot, server, known)
-        return check_series(Series(observations, known, zone, server.players_max))
+        return check_series(Series(observations, known, zone, server.players_max, snapshot.is_held))
 
     return parts.Integrity(
         **question.describe(),
@@ -106,13 +112,21 @@ _CHECKS: list[Callable[[Series], parts.AnyRule]] = []
 
 
 def _define_rule(
-    part: Callable[..., parts.AnyRule], threshold: Part | None, *causes: str
+    part: Callable[..., parts.AnyRule],
+    threshold: Part | None,
+    *causes: str,
+    needs_polls: bool = True,
 ) -> Callable[[_Find], _Find]:
-    """Make a rule of a function that finds evidence: with a threshold, and innocent causes."""
+    """Make a rule of a function that finds evidence: with a threshold, and innocent causes.
+
+    A rule that counts observations, or the time between them, needs polls.
+    """
 
     def decorate(find: _Find) -> _Find:
         def check(series: Series) -> parts.AnyRule:
             try:
+                if needs_polls:
+                    series.require_polls()
                 found, reason = find(series), None
             except _NotEvaluatedError as error:
                 found, reason = _Finding(None, is_suspect=False), str(error)
@@ -374,6 +388,7 @@ def check_daily_cycle(series: Series) -> _Finding:
     parts.MaximumThreshold(observations=1),
     "The maximum of the record was changed after these observations.",
     "The count includes players in a queue, or of several servers.",
+    needs_polls=False,
 )
 def check_maximum(series: Series) -> _Finding:
     """Find the counts above the maximum of the record."""

@@ -8,16 +8,14 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from srvstat.analysis import questions
-from srvstat.analysis.history import WITHIN_DAY, aggregate_groups
+from srvstat.analysis.history import WITHIN_DAY, aggregate_steps
 from srvstat.analysis.questions import HOUR_MS, Steps
 from srvstat.analysis.selection import Question, build_window_part, get_name
-from srvstat.contract.arrays import Numbers, sort_groups, sum_groups
+from srvstat.contract.arrays import Numbers, compute_double_medians, multiply, sum_groups
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.stats import find_middle_ranks
 from srvstat.documents import analysis as documents
 from srvstat.documents.document import GapPart
-from srvstat.snapshot.blocks import Observations
-from srvstat.snapshot.read.observations import WindowFigures, compute_figures, read_observations
+from srvstat.snapshot.read.observations import HeldFigures, WindowFigures, compute_figures
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 
@@ -62,29 +60,30 @@ def _describe_timeline(
     snapshot: Snapshot, server: ServerRow, steps: Steps
 ) -> documents.ServerTimeline:
     figures = compute_figures(snapshot, server, steps.window)
-    instants, players = figures.observations
-    edges = steps.locate(instants)
-    lasting = questions.read_lasting(snapshot, server, figures)
-    shares = questions.compute_shares(lasting, figures.usual_interval, steps)
+    counts = questions.count_steps(snapshot, server, figures, steps)
     return documents.ServerTimeline(
         **get_name(server)._asdict(),
-        sample_counts=tuple(np.diff(edges).tolist()),
-        averages=tuple(aggregate_groups(players, edges, "mean").tolist()),
-        lowest=tuple(aggregate_groups(players, edges, "min").tolist()),
-        peak=tuple(aggregate_groups(players, edges, "max").tolist()),
-        observed_shares=tuple(shares.tolist()),
-        gaps=tuple(_find_gaps(snapshot, server, figures, lasting)),
+        sample_counts=tuple(counts.samples.tolist()),
+        averages=tuple(aggregate_steps(counts, "mean").tolist()),
+        lowest=tuple(aggregate_steps(counts, "min").tolist()),
+        peak=tuple(aggregate_steps(counts, "max").tolist()),
+        observed_shares=tuple(counts.shares.tolist()),
+        gaps=tuple(_find_gaps(snapshot, server, figures)),
     )
 
 
-def _find_gaps(
-    snapshot: Snapshot, server: ServerRow, figures: WindowFigures, lasting: Numbers
-) -> Iterator[GapPart]:
+def _find_gaps(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Iterator[GapPart]:
     """Yield the gaps of a window: more than three usual intervals without an observation.
 
     An observation lasts as long as that. With the 1.5 intervals of an explanation, each missed poll
-    would interrupt a line.
+    would interrupt a line. Where counts are held, only the time before the first one is a gap.
     """
+    if isinstance(figures, HeldFigures):
+        first = int(figures.held.instants[0]) if len(figures.held.instants) else figures.until
+        if figures.window.first < first:
+            yield GapPart(from_=figures.window.start, to=first)
+        return
+    lasting = questions.read_lasting(snapshot, server, figures)
     start, end = figures.window.start, min(figures.window.end, snapshot.as_of)
     longest = 3 * (figures.usual_interval or 0)
     edges = np.append(lasting, end)
@@ -120,6 +119,7 @@ def compute_distribution(question: Question, most_bins: int = MOST_BINS) -> docu
     return documents.Distribution(
         as_of=snapshot.as_of,
         root=snapshot.root,
+        hold=snapshot.is_held,
         window=build_window_part(window),
         first_players=first,
         bin_players=width,
@@ -139,7 +139,10 @@ def _choose_width(lowest: int, peak: int, most_bins: int) -> int:
 def _describe_distribution(
     server: ServerRow, figures: WindowFigures, edges: Numbers
 ) -> documents.ServerDistribution:
-    below = np.sort(figures.observations.players).searchsorted(edges)
+    order = figures.counts.players.argsort()
+    places = figures.counts.players[order].searchsorted(edges)
+    is_held = isinstance(figures, HeldFigures)
+    counts = sum_groups(figures.durations[order] // 2, places) if is_held else np.diff(places)
     return documents.ServerDistribution(
         **get_name(server)._asdict(),
         sample_count=figures.count,
@@ -148,12 +151,12 @@ def _describe_distribution(
         median_players=figures.median,
         upper_quartile=figures.find_quantile(Fraction(3, 4)),
         peak_players=figures.peak and figures.peak.players,
-        counts=tuple(np.diff(below).tolist()),
+        counts=tuple(counts.tolist()),
     )
 
 
 MIN_OBSERVATIONS = 4
-"""The observations from which an hour of the week has figures."""
+"""The observations from which an hour of the week has figures; held counts need a whole hour."""
 
 
 def compute_peak_hours(question: Question) -> documents.PeakHours:
@@ -165,34 +168,40 @@ def compute_peak_hours(question: Question) -> documents.PeakHours:
     return documents.PeakHours(
         **question.describe(),
         servers=tuple(
-            _describe_server(server, read_observations(snapshot, server, window), zone)
+            _describe_server(server, compute_figures(snapshot, server, window), zone)
             for server in servers
         ),
     )
 
 
 def _describe_server(
-    server: ServerRow, observations: Observations, zone: ZoneInfo
+    server: ServerRow, figures: WindowFigures, zone: ZoneInfo
 ) -> documents.ServerPeakHours:
-    hours = questions.find_hours_of_week(observations.instants, zone)
-    ranked = sort_groups(hours, observations.players)
-    counts = np.bincount(hours, minlength=questions.WEEK_HOURS)
-    starts = counts.cumsum() - counts
-    sums = sum_groups(ranked, np.append(starts, len(ranked)))
-    columns = counts.tolist(), starts.tolist(), sums.tolist()
+    hours = questions.find_hours_of_week(figures.observations.instants, zone)
+    sizes = np.bincount(hours, minlength=questions.WEEK_HOURS)
+    least, players, lengths = MIN_OBSERVATIONS, figures.observations.players, None
+    if isinstance(figures, HeldFigures) and len(figures.held.instants):
+        first, step = int(figures.held.instants[0]), questions.parse_step("1h")
+        edges = questions.list_step_edges(first, figures.until, step, zone)
+        (instants, players), lengths = figures.split(edges)
+        least, hours = HOUR_MS, questions.find_hours_of_week(instants, zone)
+    weights, doubles = compute_double_medians(hours, players, lengths, questions.WEEK_HOURS)
+    products = players if lengths is None else multiply(players, lengths)
+    edges = np.append(0, np.bincount(hours, minlength=questions.WEEK_HOURS).cumsum())
+    sums = sum_groups(products[hours.argsort(kind="stable")], edges)
     cells: list[documents.HourCellPart] = []
     averages: dict[documents.HourPart, Fraction] = {}
-    for number, (size, start, total) in enumerate(zip(*columns, strict=True)):
+    columns = sizes.tolist(), weights.tolist(), sums.tolist(), doubles.tolist()
+    for number, (size, weight, total, double) in enumerate(zip(*columns, strict=True)):
         hour = documents.HourPart(number // 24 + 1, number % 24)
         mean = median = None
-        if size >= MIN_OBSERVATIONS:
-            averages[hour] = Fraction(total, size)
-            lower, upper = (ranked.item(start + rank) for rank in find_middle_ranks(size))
-            mean, median = total / size, (lower + upper) / 2
+        if weight >= least:
+            averages[hour] = Fraction(total, weight)
+            mean, median = total / weight, double / 2
         cells.append(documents.HourCellPart(hour.weekday, hour.hour, size, mean, median))
     return documents.ServerPeakHours(
         **get_name(server)._asdict(),
-        sample_count=len(ranked),
+        sample_count=figures.count,
         # Of equal averages, both take the first.
         busiest=max(averages, key=averages.__getitem__, default=None),
         quietest=min(averages, key=averages.__getitem__, default=None),

@@ -22,13 +22,13 @@ import numpy as np
 from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.selection import Question
 from srvstat.contract import wire
-from srvstat.contract.arrays import Doubles, Numbers
+from srvstat.contract.arrays import Doubles, Exact, Numbers, multiply, sum_groups
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.time import LATEST, InstantError, format_instant, load_zone, parse_instant
 from srvstat.contract.windows import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
 from srvstat.operations.answers import check_coverage, find_whole_window
-from srvstat.snapshot.read.observations import WindowFigures, read_observations
+from srvstat.snapshot.read.observations import HeldFigures, WindowFigures, read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ForgedRowError, ServerRow
 
@@ -425,6 +425,47 @@ def _find_first_instant(question: Question) -> int:
     return first
 
 
+class StepCounts(NamedTuple):
+    """The counts of a server in steps: step `i` has those from `edges[i]` to `edges[i + 1]`.
+
+    `samples` is the number of observations of each step, and `shares` the part of its calendar
+    length that observations cover. `weights` has how long each count is held, in milliseconds; it
+    is None if all weigh the same.
+    """
+
+    players: Numbers
+    edges: Numbers
+    samples: Numbers
+    shares: Doubles
+    weights: Numbers | None = None
+
+    def sum_players(self) -> tuple[Exact, Numbers]:
+        """Return the sum of each step and the weight of its counts, whose quotient is the mean."""
+        if self.weights is None:
+            return sum_groups(self.players, self.edges), self.samples
+        totals = sum_groups(multiply(self.players, self.weights), self.edges)
+        return totals, sum_groups(self.weights, self.edges)
+
+
+def count_steps(
+    snapshot: Snapshot, server: ServerRow, figures: WindowFigures, steps: Steps
+) -> StepCounts:
+    """Return the counts of a window by step.
+
+    Raises SnapshotError.
+    """
+    instants, players = figures.observations
+    edges = steps.locate(instants)
+    if not isinstance(figures, HeldFigures) or not steps.step_count:
+        lasting = read_lasting(snapshot, server, figures)
+        shares = _compute_shares(lasting, figures.usual_interval, steps)
+        return StepCounts(players, edges, np.diff(edges), shares)
+    parts, lengths = figures.split(steps.edges)
+    held = steps.locate(parts.instants)
+    shares = sum_groups(lengths, held) / np.diff(steps.edges)
+    return StepCounts(parts.players, held, np.diff(edges), shares, lengths)
+
+
 def read_lasting(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Numbers:
     """Return the instants of a window, and before them an observation that lasts into it, if any.
 
@@ -440,7 +481,7 @@ def read_lasting(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) 
     return np.append(read_observations(snapshot, server, before).instants[-1:], instants)
 
 
-def compute_shares(lasting: Numbers, usual_interval: float | None, steps: Steps) -> Doubles:
+def _compute_shares(lasting: Numbers, usual_interval: float | None, steps: Steps) -> Doubles:
     """Return the part of each step's calendar length that observations cover, from 0 to 1.
 
     `lasting` are the instants that `read_lasting` returns. The time outside of the window is not

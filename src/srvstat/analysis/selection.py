@@ -70,9 +70,10 @@ class FilterOptions:
     def _words(self) -> list[str]:
         return " ".join(self.text or ()).casefold().split()
 
-    def matches(self, server: ServerRow, as_of: int) -> bool:
-        """Check whether a server has all properties in a snapshot as of an instant."""
-        is_offline = bool(server.offline) or is_silent(server.last_observed_at, as_of)
+    def matches(self, server: ServerRow, snapshot: Snapshot) -> bool:
+        """Check whether a server of a snapshot has all properties."""
+        last, as_of = server.last_observed_at, snapshot.as_of
+        is_offline = bool(server.offline) or is_silent(last, as_of, hold=snapshot.is_held)
         return (
             self.offline in {None, is_offline}
             and (self.game is None or server.game.casefold() == self.game.casefold())
@@ -131,7 +132,7 @@ class MatchingServers:
     def __iter__(self) -> Iterator[ServerRow]:
         with self.snapshot.convert_decode_errors("the servers"):
             for server in self.snapshot.iter_servers():
-                if self.wanted.matches(server, self.snapshot.as_of):
+                if self.wanted.matches(server, self.snapshot):
                     yield server
 
 
@@ -153,6 +154,7 @@ class Question(NamedTuple):
         return {
             "as_of": self.snapshot.as_of,
             "root": self.snapshot.root,
+            "hold": self.snapshot.is_held,
             "time_zone": self.zone.key,
             "window": build_window_part(self.window),
         }

@@ -19,7 +19,12 @@ from srvstat.documents.document import remove_color_codes
 from srvstat.documents.snapshot import ListedServer, Servers, ServerTable, SnapshotInfo, SortKey
 from srvstat.operations.answers import compare, resolve_servers
 from srvstat.snapshot.read.file import read_texts
-from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_last_observed_at
+from srvstat.snapshot.read.observations import (
+    HeldFigures,
+    WindowFigures,
+    compute_figures,
+    find_last_observed_at,
+)
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 
@@ -31,7 +36,7 @@ _SORT_VALUES: dict[SortKey, Callable[[Snapshot, ServerRow], Any]] = {
     "observations": lambda _, server: -server.observation_count,
     "last-seen": lambda _, server: _negate(server.last_observed_at),
     "coverage": lambda snapshot, one: _negate(_find_coverage(_compute_figures(snapshot, one))),
-    "current": lambda snapshot, server: _negate(find_current(server, snapshot.as_of)),
+    "current": lambda snapshot, server: _negate(find_current(server, snapshot)),
 }
 
 
@@ -63,7 +68,13 @@ def list_servers(
             # Only of these servers, the observations are read.
             chosen = nsmallest(limit, rank_matches())
             listed = [describe_listed(snapshot, server) for _, server in chosen]
-    return Servers(as_of=snapshot.as_of, root=snapshot.root, matched=matched, servers=(*listed,))
+    return Servers(
+        as_of=snapshot.as_of,
+        root=snapshot.root,
+        hold=snapshot.is_held,
+        matched=matched,
+        servers=(*listed,),
+    )
 
 
 def describe_listed(snapshot: Snapshot, server: ServerRow) -> ListedServer:
@@ -101,7 +112,8 @@ def _compute_figures(snapshot: Snapshot, server: ServerRow) -> WindowFigures:
 
 
 def _find_coverage(figures: WindowFigures) -> float | None:
-    return None if figures.usual_interval is None else figures.coverage
+    has_coverage = figures.usual_interval is not None or isinstance(figures, HeldFigures)
+    return figures.coverage if has_coverage else None
 
 
 def _negate(value: float | None) -> float | None:
@@ -126,7 +138,7 @@ def describe_snapshot(
             games[server.game] += 1
             fallbacks += server.current_is_fallback
             completed.update(read_texts(server.completed))
-            if wanted.matches(server, snapshot.as_of):
+            if wanted.matches(server, snapshot):
                 matched += 1
                 if limit is None or matched <= limit:
                     listed.append(describe_listed(snapshot, server))
@@ -204,7 +216,8 @@ def describe_comparison(
         _describe_compared(snapshot, server, result, steps, span)
         for result, server in zip(response.data, servers, strict=True)
     )
-    return Comparison(response, compared, window, snapshot.as_of, step.name, span)
+    held = snapshot.is_held
+    return Comparison(response, compared, window, snapshot.as_of, step.name, span, held)
 
 
 def _describe_compared(
@@ -214,6 +227,9 @@ def _describe_compared(
     figures = compute_figures(snapshot, server, window)
     # Collectors have different intervals, so an expected number of observations would be a guess.
     observed = np.unique((window.end - figures.observations.instants) // span)
+    if isinstance(figures, HeldFigures):
+        edges = np.arange(window.start, window.end, span)
+        observed = np.unique((window.end - figures.split(edges)[0].instants - 1).clip(0) // span)
     return ComparedServer(
         result,
         server.hostname,

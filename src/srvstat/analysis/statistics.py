@@ -18,7 +18,12 @@ from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents import analysis as documents
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, is_silent
 from srvstat.operations.answers import check_coverage
-from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_last_observed_at
+from srvstat.snapshot.read.observations import (
+    Extreme,
+    WindowFigures,
+    compute_figures,
+    find_last_observed_at,
+)
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.read.statistics import compute_window_statistics, compute_window_totals
 from srvstat.snapshot.rows import ServerRow
@@ -49,7 +54,7 @@ def compare_with_earlier(
     before = compute_figures(snapshot, server, earlier)
     if min(before.coverage or 0, after.coverage or 0) < LEAST_COVERAGE:
         return after, before, None
-    return after, before, compare_averages(before.total, before.count, after.total, after.count)
+    return after, before, compare_averages(*before.quotient, *after.quotient)
 
 
 def compare_averages(total: int, count: int, later_total: int, later_count: int) -> ChangePart:
@@ -234,18 +239,26 @@ def _find_values(
         changes = (compare_with_earlier(snapshot, one, window, earlier)[2] for one in servers)
         return [None if change is None else change.players for change in changes]
     if by == "current":
-        return [find_current(server, snapshot.as_of) for server in servers]
+        return [find_current(server, snapshot) for server in servers]
+    if snapshot.is_held and by in {"average", "median", "peak", "lowest"}:
+        return [_find_value(compute_figures(snapshot, one, window), by) for one in servers]
     if by in {"average", "samples"}:
         totals = compute_window_totals(snapshot, servers, window)
         if by == "samples":
             return [count for count, _ in totals]
         return [total / count if count else None for count, total in totals]
     statistics = compute_window_statistics(snapshot, servers, window)
-    if by == "growth":
-        return [one.growth.players for one in statistics]
-    return [getattr(one, by) for one in statistics]
+    return [one.growth.players if by == "growth" else getattr(one, by) for one in statistics]
 
 
-def find_current(server: ServerRow, as_of: int) -> int | None:
+def _find_value(figures: WindowFigures, by: documents.TopKey) -> float | None:
+    if by == "average":
+        return figures.mean
+    found = getattr(figures, by)
+    return found.players if isinstance(found, Extreme) else found
+
+
+def find_current(server: ServerRow, snapshot: Snapshot) -> int | None:
     """Return the current count of a server; None if it is silent, and so not online."""
-    return None if is_silent(server.last_observed_at, as_of) else server.players_current
+    is_unknown = is_silent(server.last_observed_at, snapshot.as_of, hold=snapshot.is_held)
+    return None if is_unknown else server.players_current

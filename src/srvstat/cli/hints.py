@@ -137,7 +137,7 @@ def _search_servers(
             if is_named and len(named) < _MAX_SUGGESTED:
                 named.append(server)
             is_open = len(text) >= _LEAST_SEARCHED and len(matching) < _MAX_SUGGESTED
-            if is_open and wanted.matches(server, snapshot.as_of):
+            if is_open and wanted.matches(server, snapshot):
                 matching.append(server)
             name = remove_color_codes(server.hostname).casefold()
             compared += len(name)

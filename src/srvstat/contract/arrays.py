@@ -61,16 +61,37 @@ def sort_groups(groups: Numbers, values: Numbers) -> Numbers:
     return ranked.astype(np.int64) & ((1 << bits) - 1)
 
 
-def compute_double_medians(groups: Numbers, values: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the number of values in each group from 0 on, and twice their median.
+def compute_double_medians(
+    groups: Numbers, values: Numbers, weights: Numbers | None = None, number: int = 0
+) -> tuple[Numbers, Numbers]:
+    """Return the weight of each group from 0 on, at least `number` of them, and twice the median.
 
-    The values are from 0 to 2^53 - 1. The median of an empty group is undefined.
+    A value counts as often as it weighs, by default once. The values are from 0 to 2^53 - 1. The
+    median of a group without weight is undefined.
     """
-    counts, ranked = np.bincount(groups), sort_groups(groups, values)
-    ends = np.cumsum(counts)
+    counts = np.bincount(groups, minlength=number)
+    if weights is None:
+        ranked, places = sort_groups(groups, values), None
+    else:
+        order = np.lexsort((values, groups))
+        ranked, places = values[order], weights[order].cumsum()
+        counts = sum_groups(weights[order], np.append(0, counts.cumsum()))
+    ends = counts.cumsum()
     lower, upper = ends - counts // 2 - 1, ends - counts + counts // 2
+    if places is not None:
+        lower, upper = (places.searchsorted(rank, "right") for rank in (lower, upper))
+    if not len(ranked):
+        return counts, np.zeros_like(counts)
     doubles: Numbers = ranked.take(lower, mode="clip") + ranked.take(upper, mode="clip")
     return counts, doubles
+
+
+def multiply(factors: Numbers, others: Numbers) -> Exact:
+    """Return exact products of numbers that are not negative."""
+    if int(factors.max(initial=0)) * int(others.max(initial=0)) < 1 << 63:
+        return factors * others
+    products: Exact = factors.astype(object) * others
+    return products
 
 
 def divide(numerators: Exact, denominators: Exact) -> Exact:

@@ -13,6 +13,7 @@ from srvstat.documents.document import (
     WHOLE_SHARE,
     ChangePart,
     Column,
+    CountsDocument,
     GapPart,
     GrowthPart,
     Instant,
@@ -21,7 +22,6 @@ from srvstat.documents.document import (
     Rows,
     ServerName,
     ServerPart,
-    SnapshotDocument,
     WindowPart,
     build_rows,
     derive_columns,
@@ -57,7 +57,8 @@ class FiguresPart:
     last one until the end of the window, and each at most three usual intervals. The usual interval
     is None for fewer than two observations. `coverage` is the share of the window in which an
     observation lasts; a window of all observations begins with the first one. `above` is None
-    unless asked for.
+    unless asked for. With `hold`, each count lasts until the next one, the last one until `as_of`,
+    and there is no usual interval.
     """
 
     average_players: float | None
@@ -111,7 +112,7 @@ NamedServer = ServerPart | ServerName | ServerStatistics
 """A server of any document."""
 
 
-class _Statistics(SnapshotDocument, RowDocument):
+class _Statistics(CountsDocument, RowDocument):
     """`previous_window` is None unless its figures were asked for.
 
     `time_zone` is that of the question. Tables show their times in it.
@@ -207,7 +208,7 @@ class ServerGrowth(ServerPart):
     steps: tuple[GrowthStepPart, ...]
 
 
-class GrowthDocument(SnapshotDocument, RowDocument):
+class GrowthDocument(CountsDocument, RowDocument):
     """The growth of servers by step.
 
     `previous_window` is the window of equal length before. It is None, and so is each
@@ -277,7 +278,7 @@ class ServerPeakHours(ServerPart):
         return self.cells[24 * (hour.weekday - 1) + hour.hour]
 
 
-class PeakHours(SnapshotDocument, RowDocument):
+class PeakHours(CountsDocument, RowDocument):
     """The players of servers in each hour of the week, on the clock of a time zone."""
 
     long_field = "servers"
@@ -296,7 +297,7 @@ class ServerDistribution(ServerPart):
     """One server; `counts` has the number of observations of each bin.
 
     The quartiles are quantiles after Hyndman and Fan's definition 2. Without observations, all
-    figures are None.
+    figures are None. With `hold`, `counts` has milliseconds.
     """
 
     sample_count: int
@@ -308,7 +309,7 @@ class ServerDistribution(ServerPart):
     counts: tuple[int, ...]
 
 
-class Distribution(SnapshotDocument):
+class Distribution(CountsDocument):
     """The observations of servers by their number of players, in bins that all servers share.
 
     Bin `i` has the counts from `first_players + i * bin_players` up to, but not including,
@@ -348,7 +349,7 @@ class ServerTimeline(ServerPart):
     gaps: tuple[GapPart, ...]
 
 
-class Timeline(SnapshotDocument):
+class Timeline(CountsDocument):
     """The players of servers in steps of a time zone.
 
     A step includes its start and excludes its end; the last step also includes the end of the
@@ -508,6 +509,7 @@ class HistoryNotes:
     as_of: int
     has_omitted: bool
     has_partial: bool = False
+    hold: bool = False
 
 
 HistoryPart = ObservationTable | StepTable | HistoryNotes
@@ -535,7 +537,7 @@ class Comparison:
     """An answer of Compare Servers and its context; instants are Unix milliseconds.
 
     `cell_step` is the name of the steps of `ComparedServer.cells`, such as `6h`, in UTC. A span is
-    an hour of a 24h window and a day of any other.
+    an hour of a 24h window and a day of any other. With `hold`, counts last in the cells only.
     """
 
     response: CompareResponse
@@ -544,6 +546,7 @@ class Comparison:
     snapshot_as_of: int
     cell_step: str
     span_ms: int
+    hold: bool = False
 
     @property
     def span_count(self) -> int:
@@ -551,7 +554,7 @@ class Comparison:
         return (self.window.end - self.window.start) // self.span_ms
 
 
-class Report(SnapshotDocument):
+class Report(CountsDocument):
     """The documents of a report, about the same servers in the same order, and the same window.
 
     `program` is the name and version of the program, and `command` the command that repeats the

@@ -11,7 +11,7 @@ from operator import attrgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 from srvstat.contract import wire
@@ -166,13 +166,25 @@ class SnapshotDocument(Document):
     root: str
 
 
-def is_silent(last_observed_at: int | None, as_of: int) -> bool:
+class CountsDocument(SnapshotDocument):
+    """A document of figures of counts. With `hold`, each count lasts until the next one.
+
+    Averages, medians and quantiles are then weighted by time, also by a count from before the
+    window. `hold` is left out where it is false.
+    """
+
+    hold: bool = Field(default=False, exclude_if=lambda held: not held)
+
+
+def is_silent(last_observed_at: int | None, as_of: int, *, hold: bool = False) -> bool:
     """Return whether a server has no observation in the last day of a snapshot.
+
+    Where counts are held, the last one lasts.
 
     The current count of its record is then as old as its last observation, or older: a person who
     reads it among the counts of other servers would take it for one of today.
     """
-    return last_observed_at is None or as_of - last_observed_at > DAY_MS
+    return last_observed_at is None or (as_of - last_observed_at > DAY_MS and not hold)
 
 
 def remove_color_codes(text: str) -> str:

@@ -8,6 +8,7 @@ from pydantic import Field
 from srvstat.contract import wire
 from srvstat.documents.document import (
     Column,
+    CountsDocument,
     GapPart,
     Instant,
     Part,
@@ -15,7 +16,6 @@ from srvstat.documents.document import (
     Rows,
     ServerName,
     ServerPart,
-    SnapshotDocument,
     WindowPart,
     name_member,
 )
@@ -251,7 +251,7 @@ class ServerIntegrity(ServerPart):
     rules: tuple[AnyRule, ...]
 
 
-class Integrity(SnapshotDocument, RowDocument):
+class Integrity(CountsDocument, RowDocument):
     """What rules found about the player counts of servers in a window.
 
     A result is an observation about numbers. It proves nothing, and it is not a probability.

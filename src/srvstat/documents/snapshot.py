@@ -16,6 +16,7 @@ from srvstat.contract.models import Members, Sha256, WholeNumber
 from srvstat.contract.responses import ServerDetail
 from srvstat.contract.windows import Range
 from srvstat.documents.document import (
+    CountsDocument,
     Instant,
     Part,
     RowDocument,
@@ -279,7 +280,7 @@ class ListedServer:
     completed: tuple[str, ...]
 
 
-class Servers(SnapshotDocument, RowDocument):
+class Servers(CountsDocument, RowDocument):
     """The `matched` servers, or the first of them."""
 
     long_field = "servers"

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from srvstat.contract.windows import Range
 from srvstat.documents.document import (
+    CountsDocument,
     Document,
     GapPart,
     Instant,
@@ -178,7 +179,7 @@ class BuildCounts(Part):
     rejected: int
 
 
-class Explanation(SnapshotDocument):
+class Explanation(CountsDocument):
     """The operands of an answer, and the answer: a JSON value whose text is the API's bytes.
 
     `range` is None for Get Server. `program_version` is that of srvstat. `covered_from` is the

@@ -14,14 +14,19 @@ from srvstat.render.screen import Screen
 
 
 def format_current(
-    players: int, last_observed_at: int | None, as_of: int, zone: ZoneInfo = text.UTC
+    players: int,
+    last_observed_at: int | None,
+    as_of: int,
+    zone: ZoneInfo = text.UTC,
+    *,
+    hold: bool = False,
 ) -> Text:
     """Format a current count; of a silent server, say instead when it was last observed.
 
     The record of a silent server often still has its last count. Among the counts of other servers
     it would read as if these players were online.
     """
-    if not is_silent(last_observed_at, as_of):
+    if not is_silent(last_observed_at, as_of, hold=hold):
         return Text(f"{players:,}")
     return Text(format_last_seen(last_observed_at, as_of, zone), "dim")
 
@@ -73,6 +78,9 @@ def name_first_last(screen: Screen) -> str:
     """Return the heading of the first and the last count."""
     return f"first {screen.arrow} last"
 
+
+HELD = ("held", "each count lasts until the next one; averages are weighted by time")
+"""The note on figures of a snapshot that was built with `--hold`."""
 
 FIRST_LAST_MEANING = "the API's growth: two moments, mostly at different times of day"
 """The note on the first and the last count."""

@@ -68,6 +68,7 @@ def _explain(
     return Explanation(
         as_of=window.end,
         root=snapshot.root,
+        hold=snapshot.is_held,
         snapshot_as_of=snapshot.as_of,
         covered_from=snapshot.covered_from,
         program_version=__version__,
@@ -91,9 +92,11 @@ def _explain_figures(
     Raises SnapshotError if they are not the statistics of the window's observations.
     """
     last = _find_last_in_snapshot(snapshot, server)
-    figures = _read_figures(snapshot, server, window, last, statistics)
+    lasting = _read_figures(snapshot, server, window, last, statistics)
+    # The API's figures are of observations, also where counts are held.
+    figures = WindowFigures(lasting.observations, window)
     players, peak, lowest = figures.observations.players, figures.peak, figures.lowest
-    usual, length = figures.usual_interval, None if start is None else window.end - start
+    usual, length = lasting.usual_interval, None if start is None else window.end - start
     edges = np.append(figures.observations.instants, window.end)
     edges = edges if start is None else np.insert(edges, 0, start)
     gaps = [] if usual is None else find_gaps(edges, usual)
@@ -118,10 +121,10 @@ def _explain_figures(
         ),
         usual_interval_seconds=None if usual is None else usual / 1000,
         expected_count=2 * length // int(2 * usual) if length and usual else None,
-        coverage=figures.coverage if length and usual else None,
+        coverage=lasting.coverage if length and (usual or snapshot.is_held) else None,
         gap_count=len(gaps),
         gaps=tuple(GapPart(from_=first, to=last) for first, last in gaps[:_MAX_GAPS]),
-        time_weighted_average=figures.weighted_mean,
+        time_weighted_average=lasting.weighted_mean,
         has_uneven_intervals=usual is not None and has_uneven_intervals(figures),
     )
 

@@ -109,7 +109,7 @@ def _list_quantiles(part: analysis.FiguresPart | analysis.ServerStatistics) -> I
 
 
 def _describe_previous(before: analysis.FiguresPart) -> str:
-    if not before.sample_count:
+    if before.average_players is None:
         return "no observation in the previous window"
     quantiles = "".join(f", {one}" for one in _list_quantiles(before))
     return (
@@ -143,7 +143,9 @@ def _list_fields(document: analysis.Stats | analysis.Top, screen: Screen) -> Fie
     if window.to != document.as_of:
         yield "current", f"from the server record, as of {text.format_clock(document.as_of, zone)}"
     yield from figures.list_change_fields(document.servers, window, screen)
-    if any(server.coverage for server in document.servers):
+    if document.hold:
+        yield figures.HELD
+    elif any(server.coverage for server in document.servers):
         meaning = "the share of the window in which observations last"
         yield "covered", f"{meaning}: each until the next one, at most three usual intervals"
     if any(server.peak_players is not None for server in document.servers):
@@ -176,10 +178,11 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     cells = [figures.join_cells(figures.list_growth_cells(one.steps), length) for one in servers]
     notes = []
     for one, drawn in zip(servers, cells, strict=True):
-        drawing = [figures.draw_averages(drawn, screen)] if one.sample_count else []
+        has_average = one.average_players is not None
+        drawing = [figures.draw_averages(drawn, screen)] if has_average else []
         notes.append([*drawing, *_list_growth_notes(one, document.step)])
     lines = _build_lines(servers, columns, notes, screen)
-    is_single = len(servers) == 1 and servers[0].sample_count > 0
+    is_single = len(servers) == 1 and servers[0].average_players is not None
     steps = list(_list_steps(servers[0], document, screen)) if is_single else []
     zone, step = ZoneInfo(document.time_zone), document.step
     named = zip((one.server_id for one in servers), cells, strict=True)
@@ -202,8 +205,8 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
 
 def _list_growth_notes(server: analysis.ServerGrowth, step: str) -> Iterator[str]:
     yield text.format_count(server.sample_count, "observation")
-    empty = sum(not one.sample_count for one in server.steps)
-    if server.sample_count and empty:
+    empty = sum(one.average_players is None for one in server.steps)
+    if server.average_players is not None and empty:
         yield f"{empty:,} of {text.format_count(len(server.steps), step)} empty"
 
 
@@ -236,7 +239,7 @@ def _list_steps(
 
 
 def _is_part(step: analysis.GrowthStepPart) -> bool:
-    return step.is_partial and step.sample_count > 0
+    return step.is_partial and step.average_players is not None
 
 
 _LABEL_WIDTH = 5
@@ -425,7 +428,7 @@ def _build_step_grid(
 
 def _count_observations(line: analysis.StepLine, query: analysis.HistoryQuery) -> Text:
     (cell,) = line.cells
-    if not cell.observations:
+    if cell.players is None:
         return Text(f"gap of {text.format_span_length(line.end - line.start)}")
     return Text(f"{cell.servers if query.is_sum else cell.observations:,}")
 
@@ -452,7 +455,7 @@ def _iter_lines(
 
 
 def _is_observed(line: analysis.StepLine) -> bool:
-    return any(cell.observations for cell in line.cells)
+    return any(cell.players is not None for cell in line.cells)
 
 
 def _format_players(cell: analysis.StepCell, query: analysis.HistoryQuery) -> Text:
@@ -482,8 +485,9 @@ def render_notes(notes: analysis.HistoryNotes, screen: Screen) -> str:
         fields.append(("players", players))
         if notes.has_partial:
             fields.append(figures.describe_partial(query.step))
-    else:
+    elif not notes.hold:
         fields.append(("gap", "more than 1.5 usual intervals between two observations"))
+    fields += [figures.HELD] if notes.hold else []
     if notes.has_omitted:
         fields.append(("rows", "the first and the last; --format csv prints all"))
     return screen.render(build_fields_grid(fields, screen))

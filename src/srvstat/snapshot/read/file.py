@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, Self, cast
 
@@ -110,6 +110,11 @@ class SnapshotBase:
             if not isinstance(found, dict):
                 raise rows.ForgedRowError("not an object")
             return found
+
+    @cached_property
+    def is_held(self) -> bool:
+        """Whether a count lasts until the next one: the sources were read with `--hold`."""
+        return self.reading.get("hold") is True
 
     @property
     def root(self) -> str:

@@ -69,6 +69,11 @@ class WindowFigures:
     window: Window
 
     @property
+    def counts(self) -> Observations:
+        """The counts that figures are made of: the observations."""
+        return self.observations
+
+    @property
     def count(self) -> int:
         """The number of observations."""
         return len(self.observations.players)
@@ -79,9 +84,15 @@ class WindowFigures:
         return sum_exactly(self.observations.players)
 
     @property
+    def quotient(self) -> tuple[int, int]:
+        """The mean of the players as a sum and a number; both are 0 without one."""
+        return self.total, self.count
+
+    @property
     def mean(self) -> float | None:
         """The mean of the players."""
-        return self.total / self.count if self.count else None
+        total, weight = self.quotient
+        return total / weight if weight else None
 
     @property
     def median(self) -> float | None:
@@ -116,15 +127,17 @@ class WindowFigures:
     @property
     def peak(self) -> Extreme | None:
         """The greatest count."""
-        return self._find(int(self.observations.players.max())) if self.count else None
+        players = self.counts.players
+        return self._find(int(players.max())) if len(players) else None
 
     @property
     def lowest(self) -> Extreme | None:
         """The least count."""
-        return self._find(int(self.observations.players.min())) if self.count else None
+        players = self.counts.players
+        return self._find(int(players.min())) if len(players) else None
 
     def _find(self, players: int) -> Extreme:
-        instants = self.observations.instants[self.observations.players == players]
+        instants = self.counts.instants[self.counts.players == players]
         return Extreme(players, int(instants[0]), int(instants[-1]))
 
     @cached_property
@@ -156,7 +169,7 @@ class WindowFigures:
     def weighted_mean(self) -> float | None:
         """The mean of the players, weighted by durations; the plain mean if none lasts."""
         weight = int(self.durations.sum())
-        total = dot_exactly(self.durations, self.observations.players)
+        total = dot_exactly(self.durations, self.counts.players)
         return total / weight if weight else self.mean
 
     @property
@@ -167,13 +180,73 @@ class WindowFigures:
         """
         start, end = self.window
         if start == BEFORE_ALL:
-            start = int(self.observations.instants[0]) if self.count else end
+            start = int(self.counts.instants[0]) if len(self.counts.instants) else end
         return int(self.durations.sum()) / (2 * (end - start)) if start < end else None
 
     def sum_durations_above(self, players: int) -> int | None:
         """Return how long observations of more players last, in half milliseconds."""
-        lasted = self.durations[self.observations.players > players].sum()
-        return int(lasted) if self.count else None
+        above = self.counts.players > players
+        return int(self.durations[above].sum()) if len(above) else None
+
+
+@dataclass(frozen=True)
+class HeldFigures(WindowFigures):
+    """The figures of a window in which each count lasts until the next one.
+
+    `held` are the observations of the window and, at its start, the count that lasts into it. The
+    last one is held until `until`. Averages and quantiles are weighted by time. `count`, `total`,
+    `growth`, the first and the last are those of the observations. There is no usual interval: the
+    distance between changes is not one of polls.
+    """
+
+    held: Observations
+    until: int
+
+    @property
+    def counts(self) -> Observations:
+        """The counts that figures are made of: those that are held."""
+        return self.held
+
+    @property
+    def usual_interval(self) -> None:
+        """None."""
+
+    @cached_property
+    def durations(self) -> Numbers:
+        """How long each count is held, in half milliseconds."""
+        return 2 * np.diff(self.held.instants, append=self.until)
+
+    @property
+    def quotient(self) -> tuple[int, int]:
+        """The mean of the players, weighted by durations; the plain mean if none lasts."""
+        weight = int(self.durations.sum())
+        return (
+            (dot_exactly(self.durations, self.held.players), weight) if weight else super().quotient
+        )
+
+    def find_quantile(self, quantile: Fraction) -> float | None:
+        """Return a quantile of the players, in which each half millisecond counts once."""
+        weight = int(self.durations.sum())
+        if not weight:
+            return super().find_quantile(quantile)
+        order = self.held.players.argsort(kind="stable")
+        ends = self.durations[order].cumsum()
+        found = ends.searchsorted(find_quantile_ranks(weight, quantile), "right")
+        lower, upper = self.held.players[order[found]].tolist()
+        return float(lower + upper) / 2
+
+    def split(self, edges: Numbers) -> tuple[Observations, Numbers]:
+        """Divide the counts at ascending instants, and return how long each part lasts.
+
+        The first edge is at or before all observations of the window.
+        """
+        instants, players = self.held
+        if not len(instants):
+            return self.held, instants
+        instants = instants.clip(edges[0])
+        starts = np.union1d(instants, edges[(edges > instants[0]) & (edges < self.until)])
+        parts = Observations(starts, players[instants.searchsorted(starts, "right") - 1])
+        return parts, np.diff(starts, append=max(self.until, int(starts[-1])))
 
 
 def find_gaps(instants: Numbers, interval: float) -> list[tuple[int, int]]:
@@ -193,7 +266,21 @@ def compute_figures(snapshot: Snapshot, server: ServerRow, window: Window) -> Wi
 
     Raises SnapshotError.
     """
-    return WindowFigures(read_observations(snapshot, server, window), window)
+    if not snapshot.is_held:
+        return WindowFigures(read_observations(snapshot, server, window), window)
+    with snapshot.convert_decode_errors(server.title):
+        ends = read_block_ends(server)
+    block = bisect_right(ends, window.start)
+    # The block before the window ends with the count that is held into it, at the latest.
+    early = Window(ends[block - 1] - 1 if block else BEFORE_ALL, window.end)
+    instants, players = read_observations(snapshot, server, early)
+    inside, until = window.locate(instants), min(window.end, snapshot.as_of)
+    has_held = inside.start > 0 and window.start < until
+    lasting = slice(inside.start - has_held, inside.stop)
+    held = Observations(instants[lasting].clip(window.start), players[lasting])
+    last = int(held.instants[-1]) if len(held.instants) else until
+    own = Observations(instants[inside], players[inside])
+    return HeldFigures(own, window, held, max(until, last))
 
 
 def find_last_observed_at(snapshot: Snapshot, server: ServerRow, until: int) -> int | None:
