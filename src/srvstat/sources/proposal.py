@@ -669,15 +669,22 @@ class _Search:
 
     def _settle_counts(self, players: Sequence[_Column]) -> None:
         """Find the separators of thousands and whether counts must be rounded."""
-        texts = {text for each in players for text in self._join((each.name,))}
+        names = {each.name for each in players}
+        texts = {text for each in players for text in each.distinct}
+        for _, sample in self.samples[1:]:
+            columns = zip(sample.table.names, sample.table.columns, strict=True)
+            texts |= {text.strip() for name, column in columns if name in names for text in column}
         odd = sorted(text for text in texts if not text.isdigit() and _is_number(text))
         thousands = self.given.thousands
-        if thousands is None and not self.given.round:
+        if thousands is None:
             thousands = self._find_thousands(odd)
-        mapping = ColumnMapping(thousands=thousands)
-        fraction = next((text for text in odd if _read_count(mapping, text) is None), None)
-        rounding = ColumnMapping(thousands=thousands, rounds=True)
-        if fraction and not self.given.round and _read_count(rounding, fraction) is not None:
+        whole, rounded = (ColumnMapping(thousands=thousands, rounds=each) for each in (False, True))
+        fractions = (
+            text
+            for text in odd
+            if _read_count(whole, text) is None and _read_count(rounded, text) is not None
+        )
+        if not self.given.round and (fraction := next(fractions, None)):
             self.found["round"] = True
             text = f"whether to round {fraction}: averages are not counts"
             self.of_values.append(Question("round", text, ("yes",)))
@@ -693,6 +700,8 @@ class _Search:
             (reading for reading in readings if reading.count(None) == least),
             key=lambda reading: -sum(filter(None, reading)),
         )
+        if self.given.round and None in map(readings.get, likely):
+            return None
         chosen = readings[likely[0]]
         if len(likely) > 1:
             differing = zip(texts, likely[0], likely[1], strict=True)
@@ -712,7 +721,9 @@ class _Search:
         size = f"{'' if sample.is_whole else 'more than '}{rows:,} rows"
         lines = [f"{self.source.title}: {sample.form}, {size}, {len(sample.table.names):,} columns"]
         if len(self.sources) > 1:
-            lines.append(f"and {len(self.sources) - 1:,} more files")
+            looked = len(self.samples) - 1
+            some = f", of which {looked:,} were looked at" if looked < len(self.sources) - 1 else ""
+            lines.append(f"and {len(self.sources) - 1:,} more files{some}")
         return lines
 
     def _describe_columns(self) -> list[str]:
@@ -877,7 +888,7 @@ def _format_columns(columns: Mapping[str, _Column], notes: Mapping[str, str]) ->
         lines.append(f"  and {len(single) - len(shown):,} more columns, not used")
     if servers:
         values = [columns[name].example or '""' for name in servers[:_FEW]]
-        names = ", ".join(servers)
+        names = ", ".join(servers[:_ROOM])
         if _count_cells(names) > _ROOM:
             names = f"{_cut(names)} ({len(servers):,} columns)"
         lines.append(f"  {_cut(names)}   {_cut(', '.join(values))}   → {_ONE_EACH}")
@@ -886,6 +897,7 @@ def _format_columns(columns: Mapping[str, _Column], notes: Mapping[str, str]) ->
 
 def _cut(text: str) -> str:
     """Return a text that fits into a line, with control characters as escapes."""
+    text = text[: 2 * _ROOM]
     text = text if text.isprintable() else wire.quote_value(text)[1:-1]
     while _count_cells(text) > _ROOM:
         text = text[: -2 if text.endswith("…") else -1] + "…"
