@@ -82,6 +82,7 @@ _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+|[1-9][0-9]{0,2}(?:[.,' \u00a0\u202f\u2019][0-9]{3})+)(?:[.,][0-9]+)?"
     r"(?:[eE][+-]?[0-9]+)?"
 )
+_SHARE = re.compile(r"[+-]?[0-9.,]+ ?(?:%|/ ?[0-9.,]+ ?%?)")
 _UNIX = re.compile(r"[0-9]{8,16}(?:\.[0-9]*)?")
 _CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?: ?[AaPp]\.?[Mm]\.?)?")
 _PARTS = re.compile(r"(?:[^\W\d]+,? )?([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})\b")
@@ -238,6 +239,14 @@ class _Column:
     def is_clock(self) -> bool:
         """Whether the column has clock times without dates."""
         return bool(self.distinct) and all(map(_CLOCK.fullmatch, self.distinct))
+
+    @cached_property
+    def is_text(self) -> bool:
+        """Whether the column may have identifiers, and no clock times or shares."""
+        shares = sum(map(bool, map(_SHARE.fullmatch, self.distinct)))
+        return not (
+            self.is_empty or self.is_number or self.is_clock or 2 * shares > len(self.distinct)
+        )
 
     @cached_property
     def is_constant(self) -> bool:
@@ -482,7 +491,7 @@ class _Search:
         if any(int(part[3]) > _MONTHS for part in parts):
             return []
         other = "month-first" if found == "day-first" else "day-first"
-        text = f"the order of day and month: {parts[0][0]}"
+        text = f"day or month first in {parts[0][0]}"
         return [Question("time-format", text, (found, other))]
 
     def _ask_unit(self, texts: Sequence[str], options: Mapping[str, Any]) -> list[Question]:
@@ -520,7 +529,7 @@ class _Search:
         if self.given.wide:
             return self._take_wide(at, rest)
         numbers = [column for column in rest if column.is_number]
-        texts = [column for column in rest if not column.is_number and not column.is_empty]
+        texts = [column for column in rest if column.is_text]
         if not numbers:
             raise SourceError(
                 f"{self.source.title}: no column of counts was found among"
@@ -718,12 +727,13 @@ class _Search:
     def _describe_sources(self) -> list[str]:
         _, sample = self.samples[0]
         rows = len(sample.table.places)
-        size = f"{'' if sample.is_whole else 'more than '}{rows:,} rows"
-        lines = [f"{self.source.title}: {sample.form}, {size}, {len(sample.table.names):,} columns"]
+        size = f"{'' if sample.is_whole else 'more than '}{_format_number(rows, 'row')}"
+        width = _format_number(len(sample.table.names), "column")
+        lines = [f"{self.source.title}: {sample.form}, {size}, {width}"]
         if len(self.sources) > 1:
             looked = len(self.samples) - 1
             some = f", of which {looked:,} were looked at" if looked < len(self.sources) - 1 else ""
-            lines.append(f"and {len(self.sources) - 1:,} more files{some}")
+            lines.append(f"and {_format_number(len(self.sources) - 1, 'more file')}{some}")
         return lines
 
     def _describe_columns(self) -> list[str]:
@@ -749,7 +759,9 @@ class _Search:
         if repeated := kept - len(
             {*zip(batch.codes.tolist(), batch.instants.tolist(), strict=True)}
         ):
-            lines.append(f"  {_format_counts(repeated)} of a server at a time that it has already")
+            lines.append(
+                f"  {_format_number(repeated, 'count')} of a server at a time that it has already"
+            )
         cells = len(self.table.places) * sum(each == _ONE_EACH for each in self.notes.values())
         is_empty = kept + rejected < _HALF * cells if cells else _has_changes_only(batch)
         if is_empty and not options.hold:
@@ -757,10 +769,9 @@ class _Search:
         rows = (
             f"{'' if self.samples[0][1].is_whole else 'the first '}{len(self.table.places):,} rows"
         )
-        servers = f"{len(batch.names):,} server{'' if len(batch.names) == 1 else 's'}"
-        lines.append(
-            f"  would keep {kept:,} of {_format_counts(kept + rejected)} of {servers} ({rows})"
-        )
+        servers = _format_number(len(batch.names), "server")
+        counts = _format_number(kept + rejected, "count")
+        lines.append(f"  would keep {kept:,} of {counts} of {servers} ({rows})")
         return lines
 
 
@@ -777,8 +788,8 @@ def _has_changes_only(batch: Batch) -> bool:
     return bool(is_regular and len(np.unique(own)) > 1)
 
 
-def _format_counts(number: int) -> str:
-    return f"{number:,} count{'' if number == 1 else 's'}"
+def _format_number(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds"}
@@ -862,11 +873,12 @@ def _describe_rejects(source: Source, batch: Batch) -> Iterable[str]:
         place = source.format_place(reject.place).removeprefix(f"{source.title}, ")
         firsts.setdefault(reject.reason, f"{wire.quote_value(value)} in {place}")
     for reason, number in numbers.most_common():
-        yield f"  {_format_counts(number)} rejected, such as {firsts[reason]}: {reason}"
+        yield f"  {_format_number(number, 'count')} rejected, such as {firsts[reason]}: {reason}"
 
 
 _MOST_LINES = 12
 _ROOM = 36
+_WIDTH = 50
 _LEAST_ROOM = 17
 _ONE_EACH = "one server each"
 
@@ -887,19 +899,18 @@ def _format_columns(columns: Mapping[str, _Column], notes: Mapping[str, str]) ->
     if len(single) > len(shown):
         lines.append(f"  and {len(single) - len(shown):,} more columns, not used")
     if servers:
-        values = [columns[name].example or '""' for name in servers[:_FEW]]
-        names = ", ".join(servers[:_ROOM])
-        if _count_cells(names) > _ROOM:
-            names = f"{_cut(names)} ({len(servers):,} columns)"
-        lines.append(f"  {_cut(names)}   {_cut(', '.join(values))}   → {_ONE_EACH}")
+        values = _cut(", ".join(columns[name].example or '""' for name in servers[:_FEW]))
+        names = _cut(", ".join(servers), _WIDTH - _count_cells(values))
+        number = f" ({len(servers):,} columns)" if names.endswith("…") else ""
+        lines.append(f"  {names}{number}   {values}   → {_ONE_EACH}")
     return lines
 
 
-def _cut(text: str) -> str:
+def _cut(text: str, room: int = _ROOM) -> str:
     """Return a text that fits into a line, with control characters as escapes."""
-    text = text[: 2 * _ROOM]
+    text = text[: 2 * room]
     text = text if text.isprintable() else wire.quote_value(text)[1:-1]
-    while _count_cells(text) > _ROOM:
+    while _count_cells(text) > room:
         text = text[: -2 if text.endswith("…") else -1] + "…"
     return text
 
