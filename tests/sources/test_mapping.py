@@ -442,8 +442,8 @@ def list_questions(proposal: Proposal) -> Questions:
         # Which column.
         (
             "t,map,n\n2026-01-05T00:00Z,dust,1\n2026-01-05T00:05Z,nuke,2\n",
-            {"columns": "at=t,players=n", "id": "players"},
-            [("columns", ("--id players", "id=map"))],
+            {"columns": "id=map,at=t,players=n"},
+            [("columns", ("id=map",))],
         ),
         (
             "t,zone,server,n\n2026-01-05,eu,a,1\n2026-01-05,eu,b,2\n2026-01-05,us,c,2\n",
@@ -659,7 +659,6 @@ def test_a_file_without_counts_or_given_columns_is_refused(
     [
         ("columns", "players=b", {"columns": "at=t,players=b"}),
         ("wide", "at=t,except=a+b", {"wide": "at=t,except=a+b"}),
-        ("columns", "--id pvp", {"columns": "at=t", "id": "pvp"}),
         ("thousands", ".", {"columns": "at=t", "thousands": "."}),
         ("thousands", "round", {"columns": "at=t", "round": True}),
         ("round", "yes", {"columns": "at=t", "round": True}),

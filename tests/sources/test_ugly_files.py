@@ -146,6 +146,11 @@ def make_bytes(digits: str, target: str) -> None:
     Path(target).write_bytes(bytes.fromhex(digits))
 
 
+def make_corner(target: str) -> None:
+    """Write a sheet with a cell so far away that it has 17 billion cells in memory."""
+    write_workbook(target, b'<sheetData><row><c r="XFD1048576"><v>1</v></c></row></sheetData>')
+
+
 def make_zeros(target: str) -> None:
     """Write a gigabyte of zeros as a megabyte of gzip data."""
     Path(target).write_bytes(gzip.compress(bytes(1 << 20)) * 1000)
@@ -176,7 +181,7 @@ def make_xlsx(source: str, target: str) -> None:
     """Write a workbook with a sheet: instants are dates of Excel, and digits are numbers."""
     lines = Path(source).read_text(encoding="utf-8").splitlines()
     rows = "".join(f"<row>{''.join(map(format_cell, line.split(',')))}</row>" for line in lines)
-    write_workbook(target, [f"<sheetData>{rows}</sheetData>".encode()])
+    write_workbook(target, f"<sheetData>{rows}</sheetData>".encode())
 
 
 def format_cell(text: str) -> str:
@@ -209,16 +214,16 @@ _WORKBOOK = {
 }
 
 
-def write_workbook(target: str, parts: Sequence[bytes]) -> None:
-    """Write a workbook of Excel whose only sheet has these parts of XML."""
+def write_workbook(target: str, sheet: bytes) -> None:
+    """Write a workbook of Excel with a sheet."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in _WORKBOOK.items():
             archive.writestr(name, text)
-        with archive.open("xl/worksheets/sheet1.xml", "w") as sheet:
-            sheet.write(f'<worksheet xmlns="{_NAMESPACE}/spreadsheetml/2006/main">'.encode())
-            for part in parts:
-                sheet.write(part)
-            sheet.write(b"</worksheet>")
+        archive.writestr(
+            "xl/worksheets/sheet1.xml",
+            b'<worksheet xmlns="%b/spreadsheetml/2006/main">%b</worksheet>'
+            % (_NAMESPACE.encode(), sheet),
+        )
 
 
 MAKERS: Mapping[str, Callable[..., None]] = {
@@ -231,7 +236,7 @@ MAKERS: Mapping[str, Callable[..., None]] = {
     "zip": make_archive,
     "bytes": make_bytes,
     "zeros": make_zeros,
-    "spaces": lambda target: write_workbook(target, [b" " * (1 << 20)] * 256),
+    "corner": make_corner,
     "line": make_line,
     "columns": make_columns,
     "damage": damage,

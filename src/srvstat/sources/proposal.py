@@ -61,7 +61,7 @@ _SIGNS = re.compile(r"[\W_]+")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_a-zA-Z]+")
 _UNLIKELY = (
     "max|maximum|slots?|capacity|limit|port|ping|latency|rank|uptime|tps|cpu|ram|mem|memory|version|min|minimum|lowest"
-    "|year|gain|change|percent|lat|lon|bots|queue|row|index|table|ns"
+    "|year|gain|change|percent|lat|lon|bots|queue|row|index|table"
 )
 _METRICS = (
     "players?|online|count|playercount|peak|avg|average|mean|median|users?|viewers"
@@ -144,9 +144,7 @@ def answer(options: MappingOptions, question: Question, value: str) -> MappingOp
 
     found: Any = value
     name = question.option
-    if value.startswith("--id "):
-        name, found = "id", value.removeprefix("--id ")
-    elif name in ("columns", "wide"):
+    if name in ("columns", "wide"):
         found = parse_columns(value)
     elif name == "round" or (name, value) == ("thousands", "round"):
         if value.casefold() not in ("round", "yes", "y"):
@@ -252,8 +250,8 @@ class _Column:
 
     @cached_property
     def is_constant(self) -> bool:
-        """Whether several rows have one value."""
-        return len(self.texts) >= _FEW and len(self.distinct) == 1
+        """Whether all of several rows have the same value."""
+        return len(self.texts) >= _FEW and len({*self.texts}) == 1
 
     @property
     def is_empty(self) -> bool:
@@ -401,17 +399,15 @@ class _Search:
             found += list(filter(None, pairs)) or [each]
         rows = {each.names: self._join_rows(each.names) for each in found}
         varying = [each for each in found if len({*rows[each.names]}) > 1]
-        found = sorted(
-            varying or found,
-            key=lambda each: (self.columns[each.names[0]].rank("at"), len(each.questions)),
-        )
-        # A column may repeat another one, or the date of it.
-        return [
+        # A column may repeat the date of another.
+        found = [
             each
-            for at, each in enumerate(found)
-            if not any(_is_part(rows[each.names], rows[other.names]) for other in found)
-            and rows[each.names] not in [rows[other.names] for other in found[:at]]
+            for each in varying or found
+            if not any(_is_part(rows[each.names], rows[other.names]) for other in varying)
         ]
+        return sorted(
+            found, key=lambda each: (self.columns[each.names[0]].rank("at"), len(each.questions))
+        )
 
     def _join(self, names: Sequence[str]) -> list[str]:
         """Return the different texts of one or two columns in all samples, but empty ones."""
@@ -540,17 +536,14 @@ class _Search:
                 f" {list_names([*self.columns])}"
             )
         server = self._choose_server(times, texts, numbers)
-        has_id = self.given.id is not None or "id" in self.found
-        if server is None and not has_id and self._is_wide(numbers):
+        if server is None and self.given.id is None and self._is_wide(numbers):
             return self._take_wide(at, rest)
         columns = {"at": at}
         if server is not None:
             columns = {"id": server.name} | columns
             self.notes[server.name] = "server"
-        elif not has_id:
-            choice, text = self._propose_id(times)
-            self.found["id"] = choice
-            self.of_columns.append(Question("id", text, (choice,)))
+        elif self.given.id is None:
+            self._ask_id(times)
         fixed = [each for each in numbers if server is not None and _is_fixed(each, server)]
         players = self._choose_players([each for each in numbers if each is not server], fixed)
         self.notes[players.name] = "players"
@@ -579,19 +572,9 @@ class _Search:
             return None
         found.sort(key=lambda each: (not _is_key(each, rows), each.rank("id")))
         (best, *others) = found
-        is_sure = is_repeated or _is_id(best)
-        # Otherwise, the text may be a status or a map of one server.
-        choices = [format_columns({"id": each.name}) for each in found]
-        if not is_sure:
-            series = f"--id {self._propose_id(times)[0]}"
-            is_few = len(best.distinct) < _FEW or len(best.distinct) > _HALF * len(rows)
-            choices.insert(0 if is_few else len(choices), series)
-        if others or best.is_number or not _is_key(best, rows) or not is_sure:
-            text = f"which column names the server: {_join_or([each.name for each in found])}"
-            self.of_columns.append(Question("columns", text, choices))
-        if choices[0].startswith("--id "):
-            self.found["id"] = choices[0].removeprefix("--id ")
-            return None
+        # Without repeated times, the text may be a status or a map.
+        if others or best.is_number or not _is_key(best, rows) or not (is_repeated or _is_id(best)):
+            self._ask_column("id", "names the server", [each.name for each in found])
         return best
 
     def _join_rows(self, names: Sequence[str]) -> list[str]:
@@ -652,13 +635,13 @@ class _Search:
         best = likely[0]
         is_odd = len(numbers) > 1 and best.rank("players") == _UNKNOWN
         if len(likely) > 1 or is_odd or _IS_UNLIKELY.search(best.words):
-            others = [each for each in varying if each not in likely]
+            others = [each for each in numbers if each not in likely]
             names = [each.name for each in (*likely, *others)]
             self._ask_column("players", "has the counts", names)
         return best
 
-    def _propose_id(self, times: _Times) -> tuple[str, str]:
-        """Return the likely server of files without identifiers, and words for a question."""
+    def _ask_id(self, times: _Times) -> None:
+        """Propose an identifier for files of one server each, or of one server."""
         stems = [
             os.path.basename(replace(source, mapping=ColumnMapping()).server_id)
             for source in self.sources
@@ -673,7 +656,8 @@ class _Search:
             elif len(parts) == 1 and not self._has_overlap(times):
                 choice = re.sub(r"[\W_0-9]+\Z", "", stems[0]) or folders[0] or "server"
                 text = "the name of the server, whose parts the files seem to be"
-        return choice, text
+        self.found["id"] = choice
+        self.of_columns.append(Question("id", text, (choice,)))
 
     def _has_overlap(self, times: _Times) -> bool:
         """Return whether the times of the samples overlap, so that they are of several servers."""
@@ -902,7 +886,7 @@ _ONE_EACH = "one server each"
 def _format_columns(columns: Mapping[str, _Column], notes: Mapping[str, str]) -> list[str]:
     """Return a line for each column, and one for all servers of a wide file."""
     servers = [name for name in columns if notes.get(name) == _ONE_EACH]
-    single = [name for name in columns if name and name not in servers]
+    single = [name for name in columns if name and notes.get(name) != _ONE_EACH]
     shown = sorted(single, key=lambda name: name not in notes)[:_MOST_LINES]
     width = max((_count_cells(_cut(name)) for name in shown), default=0)
     rooms = [_count_cells(_cut(columns[name].example)) for name in shown]
