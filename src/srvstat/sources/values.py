@@ -81,7 +81,7 @@ _CLOCK = re.compile(
     re.IGNORECASE,
 )
 _COMPACT = re.compile(
-    r"(?P<year>(?:19|20)[0-9]{2})(?P<month>[0-9]{2})(?P<day>[0-9]{2})[T ]?"
+    r"(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})[T ]?"
     rf"(?P<hour>[0-9]{{2}})(?P<minute>[0-9]{{2}})(?:(?P<second>[0-9]{{2}})"
     rf"(?:\.(?P<fraction>[0-9]+))?)?{_ZONE}"
 )
@@ -252,8 +252,9 @@ def parse_time(text: str, forms: Forms = _NO_FORMS) -> int:
     if forms.time_format not in {None, DAY_FIRST, MONTH_FIRST}:
         return _parse_declared(text, str(forms.time_format), forms.time_zone)
     if number := _NUMBER.fullmatch(text):
-        is_compact = forms.time_unit is None and _COMPACT.fullmatch(text)
-        if not is_compact:
+        # As milliseconds, these are before 2001 or after 2500.
+        is_compact = text.startswith(("19", "20")) and _COMPACT.fullmatch(text)
+        if forms.time_unit or not is_compact:
             return _convert_number(number[1], number[2] or "", forms)
     form = find_time_form(text, forms)
     parts = {name: text[slice(*span)] for name, span in form.spans.items()}
@@ -301,7 +302,7 @@ def parse_count(text: str, forms: Forms = _NO_FORMS) -> int | None:
     Raises RowError.
     """
     text = text.strip()
-    if match := _compile_count(forms.thousands).fullmatch(text):
+    if match := compile_count(forms.thousands).fullmatch(text):
         digits, fraction = _NO_DIGIT.sub("", match["whole"]), (match["fraction"] or "").rstrip("0")
         if forms.thousands is None and not forms.rounds and _THOUSANDS.fullmatch(text):
             raise RowError(f"players: {LOOKS_LIKE_THOUSANDS}", text)
@@ -324,7 +325,7 @@ def parse_count(text: str, forms: Forms = _NO_FORMS) -> int | None:
 
 
 @lru_cache
-def _compile_count(thousands: str | None) -> re.Pattern[str]:
+def compile_count(thousands: str | None) -> re.Pattern[str]:
     """Return the form of a count with a character between thousands, or without one."""
     grouped = ""
     if thousands is not None:
@@ -389,16 +390,27 @@ def _parse_local(written: str, zone: str | None) -> int:
 
 
 def convert_local_times(local_times: Numbers, zone: str) -> Numbers:
-    """Return the instants of local times of a zone; see `convert_local_time`.
+    """Return the instants of local times from 1970 to 9999, negative where they are invalid.
 
-    Raises InstantError if one of them is invalid.
+    See `convert_local_time`.
     """
-    days, of_row = np.unique(local_times // DAY_MS, return_inverse=True)
-    offsets = [_find_offset_of_day(day, zone) for day in days.tolist()]
-    # On the first and the last day, an instant can be outside the years.
-    if None in offsets or not 0 < days[0] <= days[-1] < time.LATEST // DAY_MS:
-        return np.array([convert_local_time(at, zone) for at in local_times.tolist()])
-    return np.subtract(local_times, np.array(offsets, np.int64)[of_row])
+    days = local_times // DAY_MS
+    first = int(days.min(initial=0))
+    used = np.flatnonzero(np.bincount(days - first))
+    offsets = np.zeros(int(used.max(initial=0)) + 1, np.int64)
+    changing = []
+    for day in used.tolist():
+        offset = _find_offset_of_day(first + day, zone)
+        offsets[day] = offset or 0
+        if offset is None:
+            changing.append(first + day)
+    found = local_times - offsets[days - first]
+    for row in np.flatnonzero(np.isin(days, changing)) if changing else ():
+        try:
+            found[row] = convert_local_time(int(local_times[row]), zone)
+        except time.InstantError:
+            found[row] = -1
+    return found
 
 
 def convert_local_time(at: int, zone: str) -> int:
