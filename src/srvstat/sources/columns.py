@@ -35,7 +35,7 @@ from srvstat.sources.values import (
     find_time_form,
 )
 
-NO_COUNT, MALFORMED = -1, -2
+EMPTY_COUNT, MALFORMED = -1, -2
 """What stands for an empty count, and for a malformed one; a malformed instant is negative, too."""
 
 Words = npt.NDArray[np.uint64]
@@ -92,7 +92,8 @@ class Column(NamedTuple):
         if joined.count("\n") >= max(len(texts), 1):
             joined = "\n".join(text.replace("\n", "\1") for text in texts)
         data = Data(joined.encode("utf-8", "surrogatepass") + b"\n")
-        ends = np.flatnonzero(data.array == ord("\n"))[len(MARGIN) - 1 : -len(MARGIN)]
+        ends = np.flatnonzero(data.array == ord("\n"))[len(MARGIN) - 1 :]
+        ends = ends[: len(texts) + 1]
         return cls(data, ends[:-1] + 1, ends[1:])
 
     def take(self, rows: Numbers | Flags) -> "Column":
@@ -270,18 +271,18 @@ def _find_first_days() -> Numbers:
 
 
 def parse_counts(column: Column, mapping: ColumnMapping) -> Numbers:
-    """Return the player counts of a column, NO_COUNT where empty and MALFORMED where malformed."""
+    """Return the player counts of a column, or EMPTY_COUNT, or MALFORMED."""
     counts = column.parse_digits()
     counts[(counts < 0) | (counts > MAX_PLAYERS)] = MALFORMED
     if mapping.is_strict:
         return counts
-    counts[column.starts == column.ends] = NO_COUNT
+    counts[column.starts == column.ends] = EMPTY_COUNT
     for shape in _iter_shapes([column], np.flatnonzero(counts == MALFORMED)):
         counts[shape.rows] = _read_counts(shape, mapping)
 
     def parse(text: str) -> int:
         count = mapping.parse_count(text)
-        return NO_COUNT if count is None else count
+        return EMPTY_COUNT if count is None else count
 
     _parse_alone([column], counts, parse)
     return counts
@@ -292,7 +293,7 @@ def _read_counts(shape: _Shape, mapping: ColumnMapping) -> Numbers:
     malformed: Numbers = np.full(len(shape.rows), MALFORMED)
     text = shape.text.strip()
     if text.lower() in EMPTY:
-        return malformed - MALFORMED + NO_COUNT
+        return malformed - MALFORMED + EMPTY_COUNT
     match = compile_count(mapping.thousands).fullmatch(text)
     if match is None or not shape.text.isascii():
         return malformed

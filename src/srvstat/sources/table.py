@@ -9,9 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from srvstat.contract.errors import SourceError
-from srvstat.sources.mapping import describe_missing, describe_repeated
-from srvstat.sources.source import Batch, Reject, Source
+from srvstat.sources.columns import EMPTY_COUNT, MALFORMED, Column, parse_counts, parse_times
+from srvstat.sources.mapping import ColumnMapping, describe_missing, describe_repeated
+from srvstat.sources.source import Batch, Reject, Source, renumber
 from srvstat.sources.values import NO_COUNT, RowError
 
 SAMPLE_ROWS = 10_000
@@ -58,42 +61,63 @@ def convert_table(source: Source, table: Table) -> Batch:
     """
     mapping = source.mapping
     find_columns(source, table)
-    found: list[tuple[str, int, int, int]] = []
-    rejects: list[Reject] = []
-    without_count = 0
     columns = dict(zip(table.names, table.columns, strict=True))
     at = mapping.find_times(table.names)
-    servers = [
-        name
-        for name in table.names
-        if name and mapping.is_wide and name not in at and name not in mapping.others
-    ]
-    for row, place in enumerate(table.places):
-        observed_at = " ".join(columns[name][row] for name in at)
-        if mapping.is_wide:
-            cells = [(name, columns[name][row]) for name in servers]
-        else:
-            server_id = source.server_id if mapping.id is None else columns[mapping.id][row]
-            cells = [(server_id, columns[mapping.players][row])]
-        text = ",".join(column[row] for column in table.columns)
+    servers = [mapping.players]
+    if mapping.is_wide:
+        servers = [name for name in table.names if name and name not in {*at, *mapping.others}]
+    instants = parse_times([Column.from_texts(columns[name]) for name in at], mapping)
+    cells = [text for name in servers for text in columns[name]]
+    counts = parse_counts(Column.from_texts(cells), mapping).reshape(len(servers), -1).T
+    is_timed = (instants >= 0)[:, np.newaxis]
+    rows, columns_at = np.nonzero(is_timed & (counts >= 0))
+    names, codes = servers, columns_at
+    if not mapping.is_wide:
+        ids = [source.server_id] if mapping.id is None else columns[mapping.id]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(ids))}
+        names = [name.strip() for name in numbers]
+        if mapping.id is not None:
+            codes = np.array([numbers[name] for name in ids], np.int64)[rows]
+    used, codes = renumber(codes)
+    malformed = np.flatnonzero((instants < 0) | (counts == MALFORMED).any(axis=1))
+    skipped = 0 if mapping.is_wide else int((is_timed & (counts == EMPTY_COUNT)).sum())
+    return Batch(
+        [names[code] for code in used],
+        codes,
+        instants[rows],
+        counts[rows, columns_at],
+        np.array(table.places, np.int64)[rows],
+        [
+            reject
+            for row in malformed.tolist()
+            for reject in _explain_row(
+                mapping,
+                table.places[row],
+                " ".join(columns[name][row] for name in at),
+                [(name, columns[name][row]) for name in servers],
+                ",".join(column[row] for column in table.columns),
+            )
+        ],
+        {NO_COUNT: skipped} if skipped else {},
+    )
+
+
+def _explain_row(
+    mapping: ColumnMapping, place: int, at: str, cells: Sequence[tuple[str, str]], text: str
+) -> Iterator[Reject]:
+    """Yield why a row is malformed: its time, or each of its counts that is."""
+    try:
+        mapping.parse_time(at)
+    except RowError as error:
+        lost = sum(bool(written.strip()) for _, written in cells) or 1
+        yield Reject(place, str(error), text, error.value, rows=lost)
+        return
+    for name, written in cells:
         try:
-            instant = mapping.parse_time(observed_at)
+            mapping.parse_count(written)
         except RowError as error:
-            lost = sum(bool(written.strip()) for _, written in cells) or 1
-            rejects.append(Reject(place, str(error), text, error.value, rows=lost))
-            continue
-        for server_id, written in cells:
-            try:
-                count = mapping.parse_count(written)
-            except RowError as error:
-                column = server_id if mapping.is_wide else None
-                rejects.append(Reject(place, str(error), text, error.value, column))
-                continue
-            if count is not None:
-                found.append((server_id, instant, count, place))
-            elif not mapping.is_wide:
-                without_count += 1
-    return Batch.from_rows(found, rejects, {NO_COUNT: without_count} if without_count else {})
+            column = name if mapping.is_wide else None
+            yield Reject(place, str(error), text, error.value, column)
 
 
 def find_columns(source: Source, table: Table) -> list[str]:
