@@ -90,8 +90,8 @@ _HAS_CLOCK = re.compile(r"[0-9]:[0-9]|[0-9] ?[AaPp]\.?[Mm]\b|T[0-9]{4}|^[0-9]{9,
 _EARLIEST, _LATEST = 631_152_000_000, 4_102_444_800_000  # 1990 and 2100
 _MONTHS = 12
 
-_MOST_CELLS = 400_000
-_MOST_SAMPLE_BYTES = 1 << 21
+_MOST_CELLS, _OTHER_CELLS = 100_000, 4_000
+_MOST_SAMPLE_BYTES = 1 << 20
 _MOST_FILES = 50
 _MOST_HEADS = 8
 _ENCODINGS = ("cp1252", "shift_jis", "gb18030", "cp1251", "cp1250")
@@ -166,7 +166,9 @@ def propose(sources: Sequence[Source], options: MappingOptions) -> Proposal:
         return Proposal([], options, [])
     chosen = _choose(sampled)
     try:
-        samples = [(source, _read_sample(source)) for source in chosen]
+        first, *others = chosen
+        samples = [(first, _read_sample(first, _MOST_CELLS))]
+        samples += [(source, _read_sample(source, _OTHER_CELLS)) for source in others]
     except EncodingError:
         if options.encoding is not None:
             raise
@@ -201,15 +203,24 @@ def _choose(sources: Sequence[Source]) -> list[Source]:
     return [sources[0], *(rest[at * len(rest) // number] for at in range(number))]
 
 
-def _read_sample(source: Source) -> Sample:
+def _read_sample(source: Source, cells: int) -> Sample:
+    """Return the first rows of a source, with a number of cells or a few more."""
     kind = registry.KINDS[source.kind]
     sample: Sample = registry.load_function(source.kind, kind.sample)(source)
     names, columns, places = sample.table
-    most = max(_MOST_CELLS // max(len(names), 1), 10)
+    most = max(cells // max(len(names), 1), 10)
     if len(places) <= most:
         return sample
     table = Table(names, [column[:most] for column in columns], places[:most])
     return sample._replace(table=table, is_whole=False)
+
+
+def _join_rows(table: Table, names: Sequence[str]) -> list[str]:
+    """Return the texts of one or two columns, if the table has them."""
+    if not {*names} <= {*table.names}:
+        return []
+    columns = [table.columns[table.names.index(name)] for name in names]
+    return [" ".join(map(str.strip, row)).strip() for row in zip(*columns, strict=True)]
 
 
 def _is_ours(source: Source, sample: Sample) -> bool:
@@ -397,7 +408,7 @@ class _Search:
             is_day = not _HAS_CLOCK.search(self._get_first(each.names))
             pairs = [self._read_times((*each.names, clock)) for clock in clocks] if is_day else []
             found += list(filter(None, pairs)) or [each]
-        rows = {each.names: self._join_rows(each.names) for each in found}
+        rows = {each.names: _join_rows(self.table, each.names) for each in found}
         varying = [each for each in found if len({*rows[each.names]}) > 1]
         # A column may repeat the date of another.
         found = [
@@ -413,11 +424,7 @@ class _Search:
         """Return the different texts of one or two columns in all samples, but empty ones."""
         texts: dict[str, None] = {}
         for _, sample in self.samples:
-            table = sample.table
-            if {*names} <= {*table.names}:
-                columns = [table.columns[table.names.index(name)] for name in names]
-                rows = zip(*columns, strict=True)
-                texts |= dict.fromkeys(" ".join(map(str.strip, row)).strip() for row in rows)
+            texts |= dict.fromkeys(_join_rows(sample.table, names))
         return [text for text in texts if text.lower() not in EMPTY]
 
     def _ask_format(self, names: tuple[str, ...]) -> _Times:
@@ -558,7 +565,7 @@ class _Search:
             return self.columns[given]
         if self.given.id is not None:
             return None
-        rows = self._join_rows(times.names)
+        rows = _join_rows(self.table, times.names)
         is_repeated = len({*rows}) < _ALMOST_ALL * len(rows)
         found = [each for each in texts if not each.is_constant]
         if is_repeated and not any(_is_key(each, rows) for each in found):
@@ -576,11 +583,6 @@ class _Search:
         if others or best.is_number or not _is_key(best, rows) or not (is_repeated or _is_id(best)):
             self._ask_column("id", "names the server", [each.name for each in found])
         return best
-
-    def _join_rows(self, names: Sequence[str]) -> list[str]:
-        return [
-            " ".join(row) for row in zip(*(self.columns[each].texts for each in names), strict=True)
-        ]
 
     def _ask_column(self, key: str, what: str, names: Sequence[str]) -> None:
         text = f"which column {what}: {_join_or(names)}"
@@ -653,26 +655,24 @@ class _Search:
             parts = {_SIGNS.sub("", re.sub("[0-9]", "", stem)) for stem in stems}
             if len({*stems}) == 1 or (len({*folders}) > 1 and len({*stems}) < len(stems)):
                 choice, text = "{folder}", "the server of each file: its folder's name"
-            elif len(parts) == 1 and not self._has_overlap(times):
+            elif len(parts) == 1 and all(self._is_part(times, stem) for stem in stems):
                 choice = re.sub(r"[\W_0-9]+\Z", "", stems[0]) or folders[0] or "server"
                 text = "the name of the server, whose parts the files seem to be"
         self.found["id"] = choice
         self.of_columns.append(Question("id", text, (choice,)))
 
-    def _has_overlap(self, times: _Times) -> bool:
-        """Return whether the times of the samples overlap, so that they are of several servers."""
+    def _is_part(self, times: _Times, stem: str) -> bool:
+        """Return whether files with such names may have parts of one series."""
+        is_whole = all(sample.is_whole for _, sample in self.samples)
+        if not is_whole and not re.search("[0-9]{4}", stem):
+            return False
+        forms = ColumnMapping(**{"time_zone": "UTC"} | dict(times.options))
         spans = []
         for _, sample in self.samples:
-            table = sample.table
-            columns = [table.columns[table.names.index(name)] for name in times.names]
-            forms = ColumnMapping(**{"time_zone": "UTC"} | dict(times.options))
-            instants = []
-            for row in zip(*columns, strict=True):
-                with suppress(RowError):
-                    instants.append(forms.parse_time(" ".join(row)))
-            if instants:
-                spans.append((min(instants), max(instants)))
-        return any(first[1] > second[0] for first, second in pairwise(sorted(spans)))
+            rows = _join_rows(sample.table, times.names)
+            with suppress(RowError):
+                spans.append(sorted(forms.parse_time(row) for row in (rows[0], rows[-1])))
+        return all(first[1] <= second[0] for first, second in pairwise(sorted(spans)))
 
     # Counts
 
