@@ -567,7 +567,7 @@ class _Search:
             return None
         rows = _join_rows(self.table, times.names)
         is_repeated = len({*rows}) < _ALMOST_ALL * len(rows)
-        found = [each for each in texts if not each.is_constant]
+        found = [each for each in texts if not self._is_constant(each, numbers)]
         if is_repeated and not any(_is_key(each, rows) for each in found):
             keys = [each for each in numbers if _is_key(each, rows)]
             keys = [each for each in keys if len(each.distinct) < len(rows)]
@@ -583,6 +583,12 @@ class _Search:
         if others or best.is_number or not _is_key(best, rows) or not (is_repeated or _is_id(best)):
             self._ask_column("id", "names the server", [each.name for each in found])
         return best
+
+    def _is_constant(self, column: _Column, numbers: Sequence[_Column]) -> bool:
+        """Return whether a column is the same in all rows with a count, as the type of a record."""
+        count = min(numbers, key=lambda each: each.rank("players"))
+        rows = zip(column.texts, count.texts, strict=True)
+        return _Column(column.name, [text for text, number in rows if number.strip()]).is_constant
 
     def _ask_column(self, key: str, what: str, names: Sequence[str]) -> None:
         text = f"which column {what}: {_join_or(names)}"
@@ -625,7 +631,8 @@ class _Search:
         """
         if given := self.given.columns.get("players"):
             return self.columns[given]
-        varying = [each for each in numbers if not each.is_constant and each not in fixed]
+        constant = [each for each in numbers if each.is_constant]
+        varying = [each for each in numbers if each not in (*constant, *fixed)]
         likely = [each for each in varying if not _IS_UNLIKELY.search(each.words)]
         likely = likely or varying or [*numbers]
         if not likely:
@@ -637,7 +644,7 @@ class _Search:
         best = likely[0]
         is_odd = len(numbers) > 1 and best.rank("players") == _UNKNOWN
         if len(likely) > 1 or is_odd or _IS_UNLIKELY.search(best.words):
-            others = [each for each in numbers if each not in likely]
+            others = [each for each in numbers if each not in (*likely, *constant)]
             names = [each.name for each in (*likely, *others)]
             self._ask_column("players", "has the counts", names)
         return best
@@ -716,7 +723,7 @@ class _Search:
             differing = zip(texts, likely[0], likely[1], strict=True)
             text, first, second = next(each for each in differing if each[1] != each[2])
             choices = [readings[reading] or "round" for reading in likely]
-            question = f"whether {text} is {first:,} or a fraction near {second:,}"
+            question = f"whether {text} is {first} or about {second}"
             self.of_values.append(Question("thousands", question, choices))
         if chosen is not None:
             self.found["thousands"] = chosen
