@@ -575,7 +575,7 @@ class _Search:
         found = found or [each for each in texts if each.is_named("id")]
         if not found and not self.samples[0][1].is_whole:
             # Rows in order of servers begin with many of one.
-            found = texts or [each for each in numbers if each.is_constant and _is_id(each)]
+            found = [*texts] or [each for each in numbers if each.is_constant and _is_id(each)]
         if not found:
             return None
         if not is_repeated and self._is_wide(numbers) and not any(map(_is_id, found)):
