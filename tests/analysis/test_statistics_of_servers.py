@@ -18,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from analysis.definitions import HOUR, Rows, compute_change_naively, compute_figures, series
-from conftest import AS_OF, DAY, Build, build_in, few_examples, server
+from conftest import AS_OF, DAY, Build, Cli, build_in, few_examples, server
 from srvstat.analysis.growth import compute_growth, compute_median_slope
 from srvstat.analysis.history import AGGREGATES, aggregate_history
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
@@ -343,7 +343,6 @@ def test_changes_that_are_held_say_as_much_as_all_polls(polled: Polls, data: st.
             options = [f"--as-of={AS_OF}", *([] if name == "polls" else ["--hold"])]
             path = str(build_in(folder, records, rows, *options))
             built[name] = stack.enter_context(closing(open_file(path)))
-            built[name].is_held = name != "polls"
         start = data.draw(
             st.integers(AS_OF - 10 * DAY, AS_OF + DAY)
             | st.sampled_from([AS_OF - HOUR, AS_OF - DAY])
@@ -364,3 +363,42 @@ def test_changes_that_are_held_say_as_much_as_all_polls(polled: Polls, data: st.
         assert changes == polls
         for shown, cell in zip(*map(list_cells, (built["changes"], built["polls"])), strict=True):
             assert cell in (shown, (None, None))
+
+
+CHANGES = f"""serverId,observedAt,players
+a,{AS_OF - 40 * DAY},10
+a,{AS_OF - 20 * DAY},20
+b,{AS_OF - 18 * HOUR},4
+"""
+
+
+def test_a_held_count_is_a_figure_of_windows_without_an_observation(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("changes.csv").write_text(CHANGES)
+    options = ("--hold", "--game=game_a", f"--as-of={AS_OF}")
+    assert cli("snapshot", "build", "whole.db", "changes.csv", *options).exit_code == 0
+    wrote = cli("snapshot", "bundle", "a", "b", "--range=7d", "-o", "bundle.db", "-s", "whole.db")
+    assert wrote.exit_code == 0, wrote.stderr
+
+    for path in ("whole.db", "bundle.db"):
+        stats = cli("stats", "a", "b", "--range=1d", "--above=3", "-s", path).json
+        assert stats["hold"] is True
+        figures = [
+            (one["sampleCount"], one["averagePlayers"], one["coverage"], one["above"]["hours"])
+            for one in stats["servers"]
+        ]
+        assert figures == [(0, 20, 1, 24), (1, 4, 0.75, 18)]
+        table = cli("history", "a", "b", "--sum", "--step=12h", "--range=1d", "--table", "-s", path)
+        lines = table.stdout.decode().splitlines()
+        assert [line.split()[4:] for line in lines[3:5]] == [["*24.00", "2"], ["24.00", "2"]]
+        assert lines[-1].startswith("held     each count lasts until the next one")
+        assert table.stderr == ""
+    compared = cli("compare", "a", "b", "--range=7d", "-s", "whole.db", "--table").stdout.decode()
+    assert "the figures are the API's, of observations" in compared
+    rules = cli("integrity", "a", "-s", "whole.db").json["servers"][0]["rules"]
+    assert {one["reason"] for one in rules} == {
+        "needs regular polls, but the snapshot holds counts",
+        "the record has no maximum",
+    }

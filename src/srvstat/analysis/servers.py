@@ -190,6 +190,7 @@ def describe_server(
         snapshot.covered_from,
         server.source_id,
         read_texts(server.completed),
+        snapshot.is_held,
     )
 
 

@@ -235,7 +235,8 @@ def history(
             most = output.count_chart_values(screen)
             chart = compute_step_chart(question, query, step, most)
             # The rows of a table would move the chart off the screen.
-            notes = HistoryNotes(chart.query, question.snapshot.as_of, has_omitted=False)
+            asked = question.snapshot
+            notes = HistoryNotes(chart.query, asked.as_of, has_omitted=False, hold=asked.is_held)
             return show(notes, chosen, chart=chart, screen=screen)
         if step is None:
             tables = describe_observations(question, query)
@@ -349,7 +350,8 @@ def report_missing_data(
     if first is None or last is None:
         report("note: the snapshot has no observation")
         return
-    if window.end < first or last < window.first:
+    is_held = snapshot.is_held
+    if window.end < first or (last < window.first and not is_held):
         span = format_span(first, last, clock)
         report(f"note: no observation in the window; the snapshot has {span}")
         return
@@ -359,6 +361,12 @@ def report_missing_data(
     named = list(servers)
     counts = compute_window_totals(snapshot, named, window)
     empty = [server for server, (count, _) in zip(named, counts, strict=True) if not count]
+    if is_held:
+        empty = [
+            one
+            for one in empty
+            if one.first_observed_at is None or one.first_observed_at > window.end
+        ]
     for server in empty[:_MAX_LISTED]:
         first, last = server.first_observed_at, server.last_observed_at
         if first is None or last is None:

@@ -379,3 +379,4 @@ class ServerTable:
     covered_from: int | None
     source_id: str | None
     completed: tuple[str, ...]
+    hold: bool

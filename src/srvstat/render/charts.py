@@ -354,7 +354,7 @@ def _list_blank_notes(columns: Iterable[Cells], blank: str, screen: Screen) -> I
 
 def _render_distribution(document: analysis.Distribution, screen: Screen) -> str:
     """Render a histogram of the observations of each server, and below it its quartiles."""
-    if not any(server.sample_count for server in document.servers):
+    if all(server.median_players is None for server in document.servers):
         return _render_nothing("no observation", screen)
     frame = _choose_frame([partial(_merge_bins, one) for one in document.servers], screen, unit="%")
     panels = [
@@ -362,8 +362,9 @@ def _render_distribution(document: analysis.Distribution, screen: Screen) -> str
         for server, rows in zip(document.servers, _draw_rows(frame, screen), strict=True)
     ]
     players = text.format_count(document.bin_players * frame.merged, "player")
+    unit = "time" if document.hold else "observations"
     note = (
-        f"share of observations by number of players, each column {players};"
+        f"share of {unit} by number of players, each column {players};"
         " the line below is from the lowest to the peak, ━ between the quartiles, ┃ at the median"
     )
     return _render_panels(panels, frame, _iter_player_ticks(document, frame), [note], screen)
@@ -372,7 +373,7 @@ def _render_distribution(document: analysis.Distribution, screen: Screen) -> str
 def _merge_bins(server: analysis.ServerDistribution, length: int) -> list[analysis.StepCell]:
     """Return the share of each column in percent; None for 0, which is drawn as nothing."""
     sums = [sum(server.counts[at : at + length]) for at in range(0, len(server.counts), length)]
-    shares = [100 * count / server.sample_count if count else None for count in sums]
+    shares = [100 * count / sum(sums) if count else None for count in sums]
     return [analysis.StepCell(1, 1, share, 1) for share in shares]
 
 
@@ -425,9 +426,9 @@ _LEAST_STEPS_BETWEEN = 3
 
 def _render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     """Render the average of each step, of several where they do not fit, and the trend."""
-    if not any(one.sample_count for one in document.servers):
+    if all(one.average_players is None for one in document.servers):
         return _render_nothing("no observation", screen)
-    steps = (figures.list_growth_cells(server.steps) for server in document.servers)
+    steps = (figures.list_growth_cells(document, server) for server in document.servers)
     mergers = [partial(figures.join_cells, cells) for cells in steps]
     frame = _choose_frame(mergers, screen, has_gaps=True)
     trends = [
@@ -444,7 +445,7 @@ def _render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
 
 
 def _describe_trend(server: analysis.ServerGrowth) -> str:
-    if not server.sample_count:
+    if server.average_players is None:
         return "no observation"
     trend = figures.format_trend(server.players_per_week, server.average_players, server.coverage)
     return "" if trend == text.NOTHING else f"trend {trend}"
@@ -503,7 +504,10 @@ _MIN_DAY_WIDTH = 8
 def _render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
     """Render the average of each hour of the week, of several where they do not fit."""
     hours = [
-        [analysis.StepCell(one.sample_count, 1, one.average_players, 1) for one in server.cells]
+        [
+            analysis.StepCell(1 if document.hold else one.sample_count, 1, one.average_players, 1)
+            for one in server.cells
+        ]
         for server in document.servers
     ]
     frame = _choose_frame([partial(figures.join_cells, one) for one in hours], screen, period=24)
@@ -516,7 +520,7 @@ def _render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
     each = figures.describe_step("hour", frame.merged)
     notes = [
         f"average players, each column {each} of the week on the clock of {document.time_zone}",
-        *_list_blank_notes(frame.columns, "fewer than 4 observations an hour", screen),
+        *_list_blank_notes(frame.columns, f"an hour {figures.name_few(document)}", screen),
     ]
     return _render_panels(panels, frame, _iter_day_ticks(frame), notes, screen)
 

@@ -38,9 +38,9 @@ def format_last_seen(last_observed_at: int | None, as_of: int, zone: ZoneInfo = 
     return f"last seen {text.format_day(last_observed_at, as_of, zone)}"
 
 
-def describe_silence(last_observed_at: int | None, as_of: int) -> str:
+def describe_silence(last_observed_at: int | None, as_of: int, *, hold: bool) -> str:
     """Say after a count when a silent server was last observed; nothing of another server."""
-    if not is_silent(last_observed_at, as_of):
+    if not is_silent(last_observed_at, as_of, hold=hold):
         return ""
     return f", {format_last_seen(last_observed_at, as_of)}"
 
@@ -274,18 +274,27 @@ def describe_partial(step: str) -> tuple[str, str]:
     return PARTIAL, f"part of {describe_step(step)}: less than 90% of it was observed"
 
 
+def name_few(document: analysis.PeakHours) -> str:
+    """Return of which hours of the week no average is shown."""
+    return "held for less than an hour" if document.hold else "with fewer than 4 observations"
+
+
 def describe_shortage(server: analysis.ServerPeakHours) -> str:
     """Say why a server has no averages."""
     observations = text.format_count(server.sample_count, "observation")
     return f"{observations}, fewer than 4 in each hour of the week"
 
 
-def list_growth_cells(steps: Iterable[analysis.GrowthStepPart]) -> list[analysis.StepCell]:
-    """Return the averages of the steps of a growth as cells."""
-    return [
-        analysis.StepCell(one.sample_count, 1, one.average_players, one.observed_share)
-        for one in steps
-    ]
+def list_growth_cells(
+    growth: analysis.GrowthDocument, server: analysis.ServerGrowth
+) -> list[analysis.StepCell]:
+    """Return the averages of the steps of a growth as cells, whose counts are their weights."""
+    cells = []
+    for one in server.steps:
+        held = round(one.observed_share * (one.to - one.from_))
+        weight = held if growth.hold else one.sample_count
+        cells.append(analysis.StepCell(weight, 1, one.average_players, one.observed_share))
+    return cells
 
 
 def join_cells(cells: Sequence[analysis.StepCell], length: int) -> list[analysis.StepCell]:

@@ -65,7 +65,8 @@ def _draw_panels(
         names = svg.name_servers(document.servers) if len(document.servers) > 1 else [""]
         for name, server in zip(names, document.servers, strict=True):
             shown = svg.fit_text(name, width, svg.BOLD)
-            yield shown, draw_heat_map(server, choose_size(server, width))
+            size = choose_size(server, width)
+            yield shown, draw_heat_map(server, size, few=figures.name_few(document))
     elif isinstance(document, analysis.Timeline):
         yield "", draw_timeline(document, choose_size(document, width), zone)
     elif isinstance(document, analysis.Distribution):
@@ -103,12 +104,7 @@ def _place_panel(sheet: Element, name: str, panel: Element, top: float) -> float
 
 
 _PLAYER_LABEL_WIDTH = 64
-_DISTRIBUTION_NOTES = (
-    "share of observations by players",
-    "each row on its own scale",
-    "line: median",
-    "strip: middle half",
-)
+_DISTRIBUTION_NOTES = ("each row on its own scale", "line: median", "strip: middle half")
 _STRIP = 9
 """The height below the bars, with the line between the quartiles."""
 
@@ -123,7 +119,8 @@ def draw_distribution(distribution: analysis.Distribution, size: svg.Size) -> El
     title = "How often servers had how many players"
     words = ("; ".join(_list_figures(server)) for server in servers)
     picture, names = svg.create_picture_of("distribution", size, title, servers, words)
-    top = svg.draw_notes(picture, _DISTRIBUTION_NOTES, size)
+    unit = "time" if distribution.hold else "observations"
+    top = svg.draw_notes(picture, [f"share of {unit} by players", *_DISTRIBUTION_NOTES], size)
     area = svg.Box(svg.MARGIN, top, size.width - svg.MARGIN, size.height - svg.BELOW)
     # A count is drawn in the middle of its place, as wide as a bar of one count.
     low = distribution.first_players
@@ -156,7 +153,7 @@ def _draw_bins(
     svg.add_line(group, "axis", (box.left, box.bottom), (box.right, box.bottom))
     highest = max(server.counts, default=0)
     total = sum(server.counts)
-    observations = text.format_count(total, "observation")
+    whole = "the time" if distribution.hold else text.format_count(total, "observation")
     space = 1 if box.width / max(len(server.counts), 1) > 4 else 0  # noqa: PLR2004 - in pixels
     for number, count in enumerate(server.counts):
         if count:
@@ -165,7 +162,7 @@ def _draw_bins(
             left, right = across.place(first - 0.5), across.place(after - 0.5)
             height = max(count / highest * box.height, 0.5)
             bar = (left, box.bottom - height, right - left - space, height)
-            share = f"{text.format_share(count / total)} of {observations}"
+            share = f"{text.format_share(count / total)} of {whole}"
             tooltip = f"{format_bin(first, distribution.bin_players)} players: {share}"
             svg.add_rectangle(group, "bar", bar, tooltip)
 
@@ -213,7 +210,7 @@ def draw_growth(growth: analysis.GrowthDocument, size: svg.Size) -> Element:
     top = svg.draw_notes(picture, list(_list_growth_notes(growth)), size)
     area = svg.Box(0, top, size.width - svg.MARGIN, size.height - svg.BELOW)
     rows = svg.divide_rows(area, len(names))
-    cells = (figures.list_growth_cells(server.steps) for server in growth.servers)
+    cells = (figures.list_growth_cells(growth, server) for server in growth.servers)
     height = rows[0].height - svg.HEADING
     ticks = [svg.choose_player_ticks(figures.find_highest(one), height) for one in cells]
     left = max(map(svg.measure_ticks, ticks))
@@ -243,7 +240,7 @@ def _list_growth_notes(growth: analysis.GrowthDocument) -> Iterator[str]:
     yield f"players, average of each {growth.step}"
     yield f"in {growth.time_zone}"
     steps = [step for server in growth.servers for step in server.steps]
-    if any(step.is_partial and step.sample_count for step in steps):
+    if any(step.is_partial and step.average_players is not None for step in steps):
         yield f"pale: less than {WHOLE_SHARE:.0%} observed"
     if any(map(figures.find_trend_line, growth.servers)):
         yield "dashed: trend of whole days"
@@ -325,12 +322,16 @@ _LEAST_HOUR = 20
 
 
 def draw_heat_map(
-    server: analysis.ServerPeakHours, size: svg.Size, *, is_well_observed: bool = True
+    server: analysis.ServerPeakHours,
+    size: svg.Size,
+    *,
+    few: str = "with fewer than 4 observations",
+    is_well_observed: bool = True,
 ) -> Element:
     """Draw a cell for each hour of the week, from Monday 0:00, with a scale below.
 
-    The hours are on the clock of the document. Cells without an average are outlines. The busiest
-    hour has a frame and is named, if the window is well observed.
+    The hours are on the clock of the document. Cells without an average are outlines, which `few`
+    explains. The busiest hour has a frame and is named, if the window is well observed.
     """
     busiest = find_busiest(server) if is_well_observed else None
     (name,) = svg.name_servers([server])
@@ -362,7 +363,7 @@ def draw_heat_map(
         if lines > 1:
             x, y = _LEFT, y + _KEY_HEIGHT
         svg.add_rectangle(picture, "empty", (x, y - 10, _KEY_BOX - 2, 11))
-        svg.add_text(picture, "unit", (x + _KEY_BOX + 4, y), "fewer than 4 observations")
+        svg.add_text(picture, "unit", (x + _KEY_BOX + 4, y), few.removeprefix("with "))
     return picture
 
 

@@ -36,7 +36,7 @@ def summarize(report: analysis.Report, labels: html.Labels) -> list[html.Childre
     No sentence compares servers or windows, or names a busiest hour or a longest gap, of which less
     than 80 % was observed.
     """
-    if not any(server.sample_count for server in report.stats.servers):
+    if not any(map(_is_observed, report.stats.servers)):
         return [["There are no observations in this window."]]
     summary = _Summary(report, labels)
     statements = [
@@ -47,6 +47,10 @@ def summarize(report: analysis.Report, labels: html.Labels) -> list[html.Childre
         [summary.describe_integrity()],
     ]
     return [_join_sentences(sentences) for sentences in statements if any(sentences)]
+
+
+def _is_observed(server: analysis.ServerStatistics) -> bool:
+    return server.average_players is not None
 
 
 def _join_sentences(sentences: Iterable[html.Children]) -> html.Children:
@@ -64,7 +68,7 @@ class _Summary:
         self.labels = labels
         self.servers = servers = report.stats.servers
         self.is_single = len(servers) == 1
-        self.observed = [at for at, one in enumerate(servers) if one.sample_count]
+        self.observed = [at for at, one in enumerate(servers) if _is_observed(one)]
         # Only these can be compared.
         coverages = (one.coverage or 0 for one in servers)
         self.covered = [at for at, share in enumerate(coverages) if share >= LEAST_COVERAGE]
@@ -184,7 +188,7 @@ class _Summary:
 
     def describe_gap(self) -> html.Children:
         """Name the longest gap between observations of servers of which enough was observed."""
-        if not self.covered:
+        if not self.covered or self.report.hold:
             return []
         is_complete = self.covered == self.observed
         gaps = [(gap, at) for at in self.covered for gap in self.iter_inner_gaps(at)]
@@ -323,12 +327,13 @@ def _build_headline(report: analysis.Report, labels: html.Labels) -> Iterator[El
 
 def _build_sections(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
     """Yield the sections. Without any observation, there are no pictures."""
-    is_observed = any(server.sample_count for server in report.stats.servers)
+    definitions = _DEFINITIONS | (_HELD_DEFINITIONS if report.hold else {})
+    is_observed = any(map(_is_observed, report.stats.servers))
     yield html.build_section("summary", "Summary", html.build_list(summarize(report, labels)))
     for name, title, has_pictures, list_parts in _SECTIONS:
         if is_observed or not has_pictures:
             yield html.build_section(name, title, *list_parts(report, labels))
-    yield html.build_section("definitions", "Definitions", html.build_fields(_DEFINITIONS))
+    yield html.build_section("definitions", "Definitions", html.build_fields(definitions))
 
 
 _UNSAFE = re.compile(r"[^ -~]|[<>&]")
@@ -342,6 +347,8 @@ def _encode_data(timeline: analysis.Timeline) -> str:
     """
     document = timeline.model_dump()
     for server in document["servers"]:
+        if timeline.hold:
+            continue
         averages = zip(server.pop("averages"), server["sampleCounts"], strict=True)
         # A total is an integer, so a rounded average is enough to find it.
         server["totals"] = [None if one is None else round(one * count) for one, count in averages]
@@ -402,7 +409,7 @@ def _list_rows(stats: analysis.Stats, labels: html.Labels) -> Iterator[html.Chil
 
 def _build_current(server: analysis.ServerStatistics, stats: analysis.Stats) -> html.Child:
     last = server.last_observed_at
-    if is_silent(last, stats.as_of):
+    if is_silent(last, stats.as_of, hold=stats.hold):
         return figures.format_last_seen(last, stats.as_of, ZoneInfo(stats.time_zone))
     return html.build_whole(server.current_players)
 
@@ -468,24 +475,25 @@ def _list_hours(report: analysis.Report, labels: html.Labels) -> Iterator[Elemen
     document = report.peak_hours
     yield html.build_note(
         "The average number of players in each hour of the week, on the clock of"
-        f" {document.time_zone}. An hour with fewer than 4 observations is empty. Each map has"
+        f" {document.time_zone}. An hour {figures.name_few(document)} is empty. Each map has"
         " its own scale."
     )
     servers = zip(document.servers, labels.names, report.stats.servers, strict=True)
-    maps = (_build_map(server, name, one.coverage or 0) for server, name, one in servers)
+    few = figures.name_few(document)
+    maps = (_build_map(server, name, few, one.coverage or 0) for server, name, one in servers)
     yield html.build("div", *maps, class_="maps")
 
 
-def _build_map(server: analysis.ServerPeakHours, title: str, coverage: float) -> Element:
+def _build_map(server: analysis.ServerPeakHours, title: str, few: str, coverage: float) -> Element:
     heading = html.build("h3", html.build("bdi", title))
     if server.busiest is None or server.quietest is None:
-        few = f"{figures.describe_shortage(server)}; use a longer window."
-        return html.build("div", heading, html.build("p", few), class_="map")
+        shortage = f"{figures.describe_shortage(server)}; use a longer window."
+        return html.build("div", heading, html.build("p", shortage), class_="map")
     is_well_observed = coverage >= LEAST_COVERAGE
     extremes: list[html.Child] = []
     if not is_well_observed:
-        few = f"{text.format_share(coverage)} of the window was observed"
-        extremes = [f"Only {few}, so no hour is named the busiest."]
+        share = f"{text.format_share(coverage)} of the window was observed"
+        extremes = [f"Only {share}, so no hour is named the busiest."]
     elif pictures.find_busiest(server) is not None:
         for name, hour in (("Busiest", server.busiest), (" Quietest", server.quietest)):
             words = f"{name}: {text.format_hour(hour.weekday, hour.hour)}, average "
@@ -495,7 +503,8 @@ def _build_map(server: analysis.ServerPeakHours, title: str, coverage: float) ->
     else:
         extremes = ["No hour is busier than another."]
     # Wide pages have two maps in a row, so that one size is enough.
-    drawing = pictures.draw_heat_map(server, Size(400, 220), is_well_observed=is_well_observed)
+    size = Size(400, 220)
+    drawing = pictures.draw_heat_map(server, size, few=few, is_well_observed=is_well_observed)
     picture = html.build("div", drawing, class_="drawing")
     averages = [html.build_median(cell.average_players) for cell in server.cells]
     rows: Iterator[html.Children] = ([f"{hour:02}:00", *averages[hour::24]] for hour in range(24))
@@ -629,6 +638,11 @@ def _list_integrity(report: analysis.Report, labels: html.Labels) -> Iterator[El
         yield html.build_details("Why rules were not evaluated", table, class_="printed")
 
 
+_HELD_COVERAGE = (
+    "Each count lasts until the next one, so that only the time before the first one is a gap. The"
+    " coverage is the share of the window in which counts last."
+)
+
 _MAX_GAPS = 20
 """The most gaps listed for a server."""
 
@@ -654,8 +668,10 @@ def _list_coverage(report: analysis.Report, labels: html.Labels) -> Iterator[Ele
     headers: html.Children = ("Server", "Observations", "Coverage", "Gaps", "In gaps")
     yield html.build_table("Observations of the servers", headers, rows)
     yield html.build_note(
-        "An observation lasts until the next one, at most three usual intervals; the coverage is"
-        " the share of the window in which observations last. A gap is a longer time without"
+        _HELD_COVERAGE
+        if report.hold
+        else "An observation lasts until the next one, at most three usual intervals; the coverage"
+        " is the share of the window in which observations last. A gap is a longer time without"
         " observations: from one to the next, or to an edge of the window. It says nothing about"
         " whether the server was up. The integrity rule also counts shorter gaps, of more than 1.5"
         " usual intervals."
@@ -709,6 +725,13 @@ _DEFINITIONS = {
     text.NOTHING: "No value, because there are too few observations.",
 }
 """The meaning of words."""
+
+_HELD_DEFINITIONS = {
+    "Average": "The mean of the counts, weighted by time: each lasts until the next one.",
+    "Quantile": "The count that was not exceeded for a share of the time.",
+    "Usual interval": "The distance between polls, which a collector of changes does not have.",
+}
+"""What words mean where counts are held."""
 
 
 _SECTIONS = (

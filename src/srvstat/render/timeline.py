@@ -108,7 +108,7 @@ def merge_steps(timeline: Timeline, server: ServerTimeline, step: str) -> list[P
         # The first and the last day, say, can lack hours that are not in the window.
         if is_merged and (steps is groups[0] or steps is groups[-1]):
             length = max(length, clock.measure(first))
-        merged = _merge(server, steps, edges, length)
+        merged = _merge(server, steps, edges, length, hold=timeline.hold)
         if merged is not None:
             points.append(Point(max(first, start), min(last, end), *merged))
     return points
@@ -133,11 +133,15 @@ def find_scale(points: Sequence[Point]) -> Sequence[Point]:
 
 
 def _merge(
-    server: ServerTimeline, steps: range, edges: Sequence[int], length: int
+    server: ServerTimeline, steps: range, edges: Sequence[int], length: int, *, hold: bool
 ) -> tuple[float, int, int, float] | None:
-    """Return the average, lowest, peak and observed share of steps; None without observations."""
+    """Return the average, lowest, peak and observed share of steps; None without a count."""
     at = slice(steps.start, steps.stop)
-    counts = server.sample_counts[at]
+    lengths = (edges[step + 1] - edges[step] for step in steps)
+    shares = zip(server.observed_shares[at], lengths, strict=True)
+    # A step is observed for a whole number of half milliseconds.
+    observed = [round(2 * share * length) for share, length in shares]
+    counts = observed if hold else server.sample_counts[at]
     count = sum(counts)
     if not count:
         return None
@@ -145,15 +149,11 @@ def _merge(
     # recovered if it has fewer than 52 bits.
     averages = zip(server.averages[at], counts, strict=True)
     total = sum(round(average * number) for average, number in averages if average is not None)
-    lengths = (edges[step + 1] - edges[step] for step in steps)
-    shares = zip(server.observed_shares[at], lengths, strict=True)
-    # A step is observed for a whole number of half milliseconds.
-    observed = sum(round(2 * share * length) for share, length in shares)
     return (
         server.averages[steps.start] or 0.0 if len(steps) == 1 else total / count,
         min(value for value in server.lowest[at] if value is not None),
         max(value for value in server.peak[at] if value is not None),
-        observed / (2 * length),
+        sum(observed) / (2 * length),
     )
 
 
@@ -256,7 +256,7 @@ def draw_timeline(timeline: Timeline, size: svg.Size, zone: ZoneInfo) -> Element
     zone. Partial steps are pale, lines to and from them are dashed, and they do not determine the
     axis. A gap interrupts the line, and is shaded where no server has observations.
     """
-    words = map(_describe_server, timeline.servers)
+    words = (_describe_server(timeline, server) for server in timeline.servers)
     title = "Players over time"
     picture, names = svg.create_picture_of("timeline", size, title, timeline.servers, words)
     beside = _measure_keys(names, size.width)
@@ -354,16 +354,14 @@ def _measure_keys(names: Sequence[str], width: int) -> float:
     return min(max(map(svg.measure_key, names)) + svg.MARGIN, width * _MOST_FOR_LABELS)
 
 
-def _describe_server(server: ServerTimeline) -> str:
-    lowest = [value for value in server.lowest if value is not None]
-    peaks = [value for value in server.peak if value is not None]
-    if not lowest or not peaks:
+def _describe_server(timeline: Timeline, server: ServerTimeline) -> str:
+    edges = timeline.list_edges()
+    merged = _merge(server, range(len(edges) - 1), edges, 1, hold=timeline.hold)
+    if merged is None:
         return "no observation"
-    count = sum(server.sample_counts)
-    averages = zip(server.averages, server.sample_counts, strict=True)
-    total = sum((average or 0) * steps for average, steps in averages)
+    average, lowest, peak, _ = merged
     return (
-        f"average {text.format_median(total / count)}, lowest {min(lowest):,},"
-        f" peak {max(peaks):,}, {text.format_count(count, 'observation')},"
+        f"average {text.format_median(average)}, lowest {lowest:,}, peak {peak:,},"
+        f" {text.format_count(sum(server.sample_counts), 'observation')},"
         f" {text.format_count(len(server.gaps), 'gap')}"
     )

@@ -37,7 +37,9 @@ def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str
     first_last, pairs = figures.name_first_last(screen), _list_first_last(servers, screen)
     columns: dict[str, Sequence[str | Text]] = {
         "current": [
-            figures.format_current(one.current_players, one.last_observed_at, document.as_of, zone)
+            figures.format_current(
+                one.current_players, one.last_observed_at, document.as_of, zone, hold=document.hold
+            )
             for one in servers
         ],
         "average": [text.format_average(one.average_players) for one in servers],
@@ -175,7 +177,9 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     }
     # A mark stands for one step or several.
     length = max(-(-len(servers[0].steps) // _MAX_MARKS), 1)
-    cells = [figures.join_cells(figures.list_growth_cells(one.steps), length) for one in servers]
+    cells = [
+        figures.join_cells(figures.list_growth_cells(document, one), length) for one in servers
+    ]
     notes = []
     for one, drawn in zip(servers, cells, strict=True):
         has_average = one.average_players is not None
@@ -195,6 +199,7 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
             "trend",
             "the median change between two whole days, in players a week; flat is below 1% a week",
         ),
+        *([figures.HELD] if document.hold else []),
         *([figures.describe_partial(step)] if has_partial else []),
         ("marks", marks if scale else None),
         ("scale", scale),
@@ -250,8 +255,10 @@ _STYLES = ("dim", "blue", "cyan", "yellow", "red")
 def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
     """Render a heat map for each server, and below them notes."""
     servers, window, zone = document.servers, document.window, ZoneInfo(document.time_zone)
-    maps = [[*_build_title(one, screen), *_build_map(one, screen)] for one in servers]
+    few = figures.name_few(document)
+    maps = [[*_build_title(one, screen), *_build_map(one, few, screen)] for one in servers]
     fields = _list_window(window.from_, window.to, document.as_of, zone)
+    fields += [figures.HELD] if document.hold else []
     return screen.render_blocks(*maps, [build_fields_grid(fields, screen)])
 
 
@@ -259,7 +266,9 @@ def _build_title(server: analysis.NamedServer, screen: Screen) -> Iterator[Text]
     return escape_server(screen, server).build_card_head(screen.width)
 
 
-def _build_map(server: analysis.ServerPeakHours, screen: Screen) -> Iterator[RenderableType]:
+def _build_map(
+    server: analysis.ServerPeakHours, few: str, screen: Screen
+) -> Iterator[RenderableType]:
     averages = [cell.average_players for cell in server.cells]
     known = [average for average in averages if average is not None]
     if server.busiest is None or server.quietest is None:
@@ -276,8 +285,8 @@ def _build_map(server: analysis.ServerPeakHours, screen: Screen) -> Iterator[Ren
             ("quietest", _describe_cell(server.get_cell(server.quietest))),
         ]
     if len(known) < len(averages):
-        few = f"{len(averages) - len(known)} of {len(averages)} hours"
-        fields.append(("blank", f"{few}, with fewer than 4 observations"))
+        blank = f"{len(averages) - len(known)} of {len(averages)} hours"
+        fields.append(("blank", f"{blank}, {few}"))
     yield build_fields_grid(fields, screen)
 
 

@@ -71,7 +71,9 @@ def render_comparison(comparison: Comparison, screen: Screen) -> str:
 def _build_row(server: ComparedServer, comparison: Comparison, screen: Screen) -> _ComparedRow:
     result, as_of = server.result, comparison.snapshot_as_of
     shown = (
-        figures.format_current(result.currentPlayers, server.last_observed_at, as_of),
+        figures.format_current(
+            result.currentPlayers, server.last_observed_at, as_of, hold=comparison.hold
+        ),
         text.format_average(result.averagePlayers),
         text.format_median(result.medianPlayers),
         text.format_whole(result.peakPlayers),
@@ -189,6 +191,8 @@ def _list_notes(comparison: Comparison, screen: Screen) -> Iterator[tuple[str, s
         record = f"from the server record, as of {text.format_time(comparison.snapshot_as_of)}"
         yield "current", record
     yield figures.name_first_last(screen), figures.FIRST_LAST_MEANING
+    if comparison.hold:
+        yield "held", "the figures are the API's, of observations; stats weights counts by time"
     drawn = [(server.result.serverId, server.cells) for server in comparison.servers]
     step = figures.describe_step(comparison.cell_step)
     marks, scale = figures.describe_drawings(drawn, step, screen)
@@ -216,22 +220,25 @@ def render_servers(found: snapshot.Servers, screen: Screen) -> str:
     if shown < found.matched:
         matched += f", the first {shown:,} listed; --limit lists more"
     fields = [("matched", matched), ("as of", text.format_time(found.as_of))]
-    fields += _NOTES if found.servers else ()
-    lines = _list_servers(found.servers, found.as_of, screen)
+    if found.servers:
+        fields += [_NOTES[1], figures.HELD] if found.hold else _NOTES
+    lines = _list_servers(found.servers, found.as_of, screen, hold=found.hold)
     return screen.render_blocks(lines, [build_fields_grid(fields, screen)])
 
 
 def _list_servers(
-    servers: Iterable[snapshot.ListedServer], as_of: int, screen: Screen
+    servers: Iterable[snapshot.ListedServer], as_of: int, screen: Screen, *, hold: bool
 ) -> list[RenderableType]:
-    rows = [_build_cells(server, as_of, screen) for server in servers]
+    rows = [_build_cells(server, as_of, screen, hold=hold) for server in servers]
     return build_server_table(_LIST_HEADERS, rows, screen)
 
 
-def _build_cells(server: snapshot.ListedServer, as_of: int, screen: Screen) -> ServerCells:
+def _build_cells(
+    server: snapshot.ListedServer, as_of: int, screen: Screen, *, hold: bool
+) -> ServerCells:
     interval, coverage = server.usual_interval_seconds, server.coverage
     shown = (
-        figures.format_current(server.current_players, server.last_observed_at, as_of),
+        figures.format_current(server.current_players, server.last_observed_at, as_of, hold=hold),
         f"{server.sample_count:,}",
         text.NOTHING if interval is None else text.format_interval(interval),
         text.NOTHING if coverage is None else text.format_share(coverage),
@@ -295,7 +302,8 @@ def _format_players(detail: snapshot.ServerTable) -> str:
     shown = f"{players.current:,} of {players.max:,}"
     if detail.as_of != detail.snapshot_as_of:
         shown += ", as of the snapshot"
-    shown += figures.describe_silence(detail.last_in_snapshot_at, detail.snapshot_as_of)
+    last, as_of = detail.last_in_snapshot_at, detail.snapshot_as_of
+    shown += figures.describe_silence(last, as_of, hold=detail.hold)
     if detail.current_is_fallback:
         shown += " (fallback: the last observation, or 0 without one)"
     return shown
@@ -355,7 +363,11 @@ def render_info(info: snapshot.SnapshotInfo, screen: Screen) -> str:
         ("not kept", f"{info.repeated:,} repeated, {conflicting}, {info.rejected:,} rejected"),
     ]
     grid = build_fields_grid(fields, screen)
-    return screen.render_blocks([grid], _list_servers(info.identifiers, info.as_of, screen), notes)
+    return screen.render_blocks(
+        [grid],
+        _list_servers(info.identifiers, info.as_of, screen, hold=info.reading.get("hold") is True),
+        notes,
+    )
 
 
 def _format_options(options: Mapping[str, Any]) -> str:

@@ -387,7 +387,10 @@ def render_explanation(explanation: support.Explanation, screen: Screen) -> str:
         describe, results = _describe_record, [data]
     blocks = [_wrap(_summarize(explanation, screen), screen)]
     for server, result in zip(explanation.servers, results, strict=True):
-        lines = *describe(server, result, explanation), *_describe_distances(server)
+        lines = (
+            *describe(server, result, explanation),
+            *_describe_distances(server, hold=explanation.hold),
+        )
         named = (_name_server(server, screen), *lines)
         blocks.append("".join(_wrap(line, screen, _INDENT) for line in named))
     origin = _describe_origin(explanation)
@@ -428,11 +431,12 @@ def _name_server(server: support.ServerExplanation, screen: Screen) -> str:
     return f"{hostname} (id {identifiers[0]}, cfxId {identifiers[1]})".lstrip()
 
 
-def _describe_current(server: support.ServerExplanation, as_of: int) -> str:
-    last = server.last_in_snapshot
+def _describe_current(server: support.ServerExplanation, explanation: support.Explanation) -> str:
+    last, as_of = server.last_in_snapshot, explanation.snapshot_as_of
     count = f"{server.current_players:,}"
     if not server.current_is_fallback:
-        silence = describe_silence(None if last is None else last.observed_at, as_of)
+        last_at = None if last is None else last.observed_at
+        silence = describe_silence(last_at, as_of, hold=explanation.hold)
         return f"{count}{silence}, from the server record; it is not an observation"
     missing = "the server record has no current count"
     if last is None:
@@ -445,7 +449,7 @@ def _describe_figures(
     server: support.ServerExplanation, result: Mapping[str, Any], explanation: support.Explanation
 ) -> Iterator[str]:
     """Yield the lines about the figures of Compare Servers."""
-    yield f"current: {_describe_current(server, explanation.snapshot_as_of)}"
+    yield f"current: {_describe_current(server, explanation)}"
     peak, lowest = server.peak, server.lowest
     yield _describe_observations(server)
     if peak is None or lowest is None:
@@ -532,7 +536,7 @@ def _describe_record(
     server: support.ServerExplanation, result: Mapping[str, Any], explanation: support.Explanation
 ) -> Iterator[str]:
     """Yield the lines about the fields of Get Server that observations can stand in for."""
-    yield f"current: {_describe_current(server, explanation.snapshot_as_of)}"
+    yield f"current: {_describe_current(server, explanation)}"
     last = server.last_in_snapshot
     for name, which, at in (
         ("firstSeenAt", "first", server.first_in_snapshot_at),
@@ -552,8 +556,11 @@ def _describe_record(
     yield _describe_observations(server)
 
 
-def _describe_distances(server: support.ServerExplanation) -> Iterator[str]:
+def _describe_distances(server: support.ServerExplanation, *, hold: bool) -> Iterator[str]:
     """Yield the lines about the distances between observations."""
+    if hold:
+        yield "usual interval: none, because each count lasts until the next one"
+        return
     if server.usual_interval_seconds is None:
         yield "usual interval: unknown, because it takes two observations"
         return

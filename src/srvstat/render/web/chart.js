@@ -143,7 +143,7 @@ globalThis.srvstatChart = (() => {
 
     /* Format the interval of a bin, and say if all that is shown is part of it only. */
     formatBin(bin) {
-      const shown = bin.figures.filter(({ observations }, n) => this.shown[n] && observations);
+      const shown = bin.figures.filter(({ average }, n) => this.shown[n] && average !== null);
       const isPartial = shown.length && shown.every((figures) => figures.isPartial);
       return isPartial ? `${this.format(bin)}, part of ${this.picture.stepName}` : this.format(bin);
     }
@@ -160,7 +160,7 @@ globalThis.srvstatChart = (() => {
       this.root.dataset.to = new Date(to).toISOString();
       this.rows.forEach(({ row, part, cells }, n) => {
         const figures = bin ? bin.figures[n] : this.steps.merge(n, bins[0].first, bins.at(-1).last);
-        const isPartial = bin && figures.observations && figures.isPartial;
+        const isPartial = bin && figures.average !== null && figures.isPartial;
         row.className = isPartial ? 'partial' : '';
         part.textContent = isPartial ? `part of ${stepName}` : '';
         const texts = formatFigures(figures);
@@ -179,7 +179,7 @@ globalThis.srvstatChart = (() => {
         const { average, lowest, peak, observations } = formatFigures(figures);
         const name = this.picture.hasBand ? '' : `${this.names[n]}: `;
         const noun = figures.observations === 1 ? 'observation' : 'observations';
-        return figures.observations
+        return figures.average !== null
           ? `${name}${figures.isPartial ? `${part}, ` : ''}average ${average}, ${lowest} to ${peak}, ${observations} ${noun}`
           : `${name}no ${noun}`;
       };

@@ -8,7 +8,7 @@
   /* The page has totals, which are shorter than averages and give them exactly. */
   function readTimeline() {
     const timeline = JSON.parse(data.textContent);
-    for (const server of timeline.servers) {
+    for (const server of timeline.hold ? [] : timeline.servers) {
       server.averages = server.totals.map((total, step) => (
         total === null ? null : total / server.sampleCounts[step]));
     }

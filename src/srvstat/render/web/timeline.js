@@ -254,20 +254,22 @@ globalThis.srvstatTimeline = (() => {
        are a part of a calendar step of so many milliseconds. */
     function merge(n, first, last, length = edges[last] - edges[first]) {
       const server = servers[n];
-      let [observations, players, lowest, peak, observed] = [0, 0, null, null, 0];
+      let [observations, weights, players, lowest, peak, observed] = [0, 0, 0, null, null, 0];
       for (let step = first; step < last; step += 1) {
         // A step is observed for a whole number of half milliseconds.
-        observed += Math.round(2 * server.observedShares[step] * (edges[step + 1] - edges[step]));
-        const sampleCount = server.sampleCounts[step];
-        if (sampleCount) {
-          observations += sampleCount;
+        const held = Math.round(2 * server.observedShares[step] * (edges[step + 1] - edges[step]));
+        observed += held;
+        observations += server.sampleCounts[step];
+        const weight = timeline.hold ? held : server.sampleCounts[step];
+        if (weight) {
+          weights += weight;
           // Players are integers, so their sum in a step is one, too.
-          players += Math.round(server.averages[step] * sampleCount);
+          players += Math.round(server.averages[step] * weight);
           lowest = lowest === null ? server.lowest[step] : Math.min(lowest, server.lowest[step]);
           peak = peak === null ? server.peak[step] : Math.max(peak, server.peak[step]);
         }
       }
-      const average = observations ? players / observations : null;
+      const average = weights ? players / weights : null;
       const observedShare = observed / (2 * length);
       return { observations, average, lowest, peak, observedShare, isPartial: observedShare < WHOLE_SHARE };
     }
@@ -337,7 +339,7 @@ globalThis.srvstatTimeline = (() => {
       const bins = divided.get(step).filter(({ from, to }) => from < view.to && to > view.from);
       const points = servers.map((_, n) => {
         const own = bins.map(({ from, to, figures }) => ({ from, to, figures: figures[n] }))
-          .filter(({ figures }) => figures.observations);
+          .filter(({ figures }) => figures.average !== null);
         return own.map((point, at) => (
           { ...point, joint: at ? joinPoints(own[at - 1], point, gaps[n]) : null }));
       });

@@ -16,7 +16,11 @@ from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import STDIN
 from srvstat.files.writing import atomic_folder, atomic_write, check_name, write_file
 from srvstat.snapshot.blocks import derive
-from srvstat.snapshot.read.observations import iter_observations, read_observations
+from srvstat.snapshot.read.observations import (
+    find_last_observed_at,
+    iter_observations,
+    read_observations,
+)
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.rows import ServerRow
 from srvstat.snapshot.write import build
@@ -66,7 +70,7 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
             for number, server in enumerate(chosen, 1):
                 # The digests of a forged file match, whatever its values are.
                 parent.get_detail(server)
-                observations = read_observations(parent, server, window)
+                observations = read_observations(parent, server, _extend(parent, server, window))
                 row = derive(server._replace(server=number), observations, put)
                 rows.append(_redact(row) if redact else row)
             file_row = build.store_servers(connection, rows, file_row)
@@ -83,6 +87,12 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
         root=file_row.root.hex(),
         parent_root=parent.root,
     )
+
+
+def _extend(parent: Snapshot, server: ServerRow, window: Window) -> Window:
+    """Return a window from the observation before it on, if its count is held into the window."""
+    before = find_last_observed_at(parent, server, window.start) if parent.is_held else None
+    return window if before is None else Window.from_first(before, window.end)
 
 
 def _redact_reading(parent: Snapshot) -> str:
