@@ -16,6 +16,7 @@ from srvstat.contract.errors import SourceError, UsageError
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.servers import PartialRecord
 from srvstat.sources.source import Source, read_batches
+from srvstat.sources.trackers import read_prometheus_sample
 from srvstat.sources.trackers import read_cfx_records
 
 REAL = SHARED_DATA / "minetrack" / "database_copy_1-8-2021.sql"
@@ -295,6 +296,19 @@ def test_the_only_label_names_the_server_and_answers_can_follow_each_other(tmp_p
     assert by_metric.rows == {1: ("players", AS_OF, 5)}
 
 
+def test_a_series_without_labels_is_of_the_server_that_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(build_answer(build_series({}, [SECONDS, "5.5"])))
+    mapping = ColumnMapping(id=None, server="{file}", at="time", players="value", rounds=True)
+
+    assert read_rows(path, "prometheus", mapping).rows == {1: ("a", AS_OF, 6)}
+    sample = read_prometheus_sample(Source(str(path), "prometheus"))
+    assert sample.table[:2] == (["time", "value"], [("2026-03-01T12:00:00.000Z",), ("5.5",)])
+    path.write_bytes(build_answer(*[build_series({}, [SECONDS, "5"])] * 2))
+    with pytest.raises(SourceError, match='series 2: the server is "a", as in series 1'):
+        read_rows(path, "prometheus", mapping)
+
+
 def test_a_sample_is_a_whole_number_or_is_skipped_or_rejected(tmp_path: Path) -> None:
     values = ["5", "5.0", "1.2e1", "+3", "NaN", "5.5", "-1", "+Inf", "1e99", "x", 5]
     samples = [[SECONDS + at, value] for at, value in enumerate(values)]
@@ -363,7 +377,7 @@ def test_a_warning_of_prometheus_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_a_mapping_names_a_label_only(mapping: ColumnMapping, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--from prometheus: takes --columns id=LABEL only"):
+    with pytest.raises(UsageError, match="--from prometheus: takes --columns id=LABEL, --id and"):
         read_rows(tmp_path / "a.json", "prometheus", mapping)
 
 

@@ -63,7 +63,11 @@ KINDS: dict[str, Kind] = {
         uses_slugs=True,
     ),
     "battlemetrics": Kind((), "srvstat.sources.trackers:read_battlemetrics", is_fixed=True),
-    "prometheus": Kind((), "srvstat.sources.trackers:read_prometheus"),
+    "prometheus": Kind(
+        (),
+        "srvstat.sources.trackers:read_prometheus",
+        sample="srvstat.sources.trackers:read_prometheus_sample",
+    ),
 }
 """The kinds by the names that `--from` takes. Each module is imported on first use."""
 

@@ -381,9 +381,9 @@ def _recognize(source: Source, kind: str | None) -> str | None:
     try:
         found = recognition.recognize(head, source.name, is_compressed=is_compressed)
     except recognition.UnknownError as error:
-        if kind in registry.TEXT_KINDS or kind is None:
-            raise NoDataError(f"{source.title}: {error}") from None
-        return kind
+        if kind in {"parquet", "duckdb"}:  # its reader says what is wrong with it
+            return kind
+        raise NoDataError(f"{source.title}: {error}") from None
     if kind and (not head or (kind == "ndjson" and recognition.fits_ndjson(found, head))):
         return kind
     if found not in registry.KINDS:  # a package above this one adds its kinds when it is imported

@@ -19,16 +19,17 @@ A JSON file can have several responses, one after the other.
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from decimal import ROUND_DOWN, Context, Decimal
-from itertools import chain
+from dataclasses import replace
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from itertools import chain, islice
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.contract.time import LATEST, YEAR_2001
+from srvstat.contract.time import LATEST, YEAR_2001, format_instant
 from srvstat.files import json_stream
 from srvstat.files.json_stream import Problem
 from srvstat.files.paths import convert_errors, identify_file
@@ -38,6 +39,7 @@ from srvstat.sources.json import Point, collect_batches, read_events
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.servers import FieldError, PartialRecord, get_field, require_field
 from srvstat.sources.source import Batch, Reject, Source
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table
 from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS, NO_COUNT, RowError
 
 FAILED_PING = "failed ping"
@@ -269,6 +271,7 @@ HISTOGRAM = "native histogram"
 _Sample = Point | Reject | str
 
 _METRIC_NAME = "__name__"
+_SAMPLE_TIME, _SAMPLE_VALUE = "time", "value"
 _ARRAY = json_stream.array_of(None)
 _SAMPLE_KEYS = ("value", "values", "histogram", "histograms")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?")
@@ -283,15 +286,33 @@ def read_prometheus(source: Source) -> Iterator[Batch]:
     Prometheus reports, or if no label names the server of each series; UsageError if the mapping
     has more than the label.
     """
-    if source.mapping not in (STRICT, ColumnMapping(id=source.mapping.id)):
+    mapping = source.mapping
+    known = ColumnMapping(id=mapping.id, server=mapping.server, rounds=mapping.rounds)
+    named = replace(known, at=_SAMPLE_TIME, players=_SAMPLE_VALUE)
+    if mapping not in (STRICT, known, named):
         raise UsageError(
-            "--from prometheus: takes --columns id=LABEL only; leave out --wide, --time-zone,"
-            " --time-unit and other columns"
+            "--from prometheus: takes --columns id=LABEL, --id and --round only; leave out --wide,"
+            " --time-zone, --time-unit and other columns"
         )
-    return collect_batches(_read_prometheus_answers(source))
+    return collect_batches(_read_prometheus_answers(source, _Series))
 
 
-def _read_prometheus_answers(source: Source) -> Iterator[_Sample]:
+def read_prometheus_sample(source: Source) -> Sample:
+    """Return the first samples of a source, with a column for each label.
+
+    Raises SourceError as `read_prometheus`.
+    """
+    found = islice(_read_prometheus_answers(source, _LabeledSeries), SAMPLE_ROWS)
+    samples = [each for each in found if each[1]]
+    labels = sorted({label for of, _, _ in samples for label in of})
+    names = [*labels, _SAMPLE_TIME, _SAMPLE_VALUE]
+    rows = [[*(of.get(label, "") for label in labels), *rest] for of, *rest in samples]
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    table = Table(names, columns, range(1, len(rows) + 1))
+    return Sample("Prometheus", table, is_whole=len(rows) < SAMPLE_ROWS)
+
+
+def _read_prometheus_answers(source: Source, series: "type[_Series]") -> Iterator[Any]:
     events = read_events(source)
     for event, _ in events:
         if event != "start_map":
@@ -299,7 +320,7 @@ def _read_prometheus_answers(source: Source) -> Iterator[_Sample]:
         has_result, message = False, None
         for key in json_stream.read_keys(events):
             if key == "data":
-                has_result = yield from _read_data(source, events)
+                has_result = yield from _read_data(source, events, series)
             elif key == "error":
                 message = json_stream.read_value(events, None)
             elif key == "warnings":
@@ -313,7 +334,9 @@ def _read_prometheus_answers(source: Source) -> Iterator[_Sample]:
             raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
 
 
-def _read_data(source: Source, events: json_stream.Events) -> Generator[_Sample, None, bool]:
+def _read_data(
+    source: Source, events: json_stream.Events, series: "type[_Series]"
+) -> Generator[Any, None, bool]:
     """Yield the samples of an answer's `data`; return whether it has a `result`."""
     if next(events)[0] != "start_map":
         raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
@@ -329,16 +352,8 @@ def _read_data(source: Source, events: json_stream.Events) -> Generator[_Sample,
         for number, item in enumerate(json_stream.read_items(events), 1):
             if next(item)[0] != "start_map":
                 raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
-            yield from _read_series(_Series(source, number, numbers), item)
+            yield from _read_series(series(source, number, numbers), item)
     return has_result
-
-
-class LabelError(SourceError):
-    """No label of a series names its server; `labels` are the names of its labels."""
-
-    def __init__(self, reason: str, labels: Sequence[str]) -> None:
-        super().__init__(reason)
-        self.labels = labels
 
 
 class _Series(NamedTuple):
@@ -350,31 +365,54 @@ class _Series(NamedTuple):
 
     def find_server_id(self, labels: Mapping[str, Any]) -> str:
         """Return the label that names the server, by default the only one."""
-        wanted = self.source.mapping.id or _LENIENT.names[0]
+        wanted = self.source.mapping.id
+        if wanted is None:
+            return self._check_first("the server", self.source.server_id)
         names = sorted(labels.keys() - {_METRIC_NAME})
         if wanted not in labels and wanted == STRICT.id and len(names) == 1:
             wanted = names[0]
         if wanted not in labels:
             listed = f"its labels are {', '.join(names)}" if names else "it has no labels"
             reason = f"no label {wanted}; {listed}; --columns id=LABEL names that of the server"
-            raise LabelError(self.build_error(reason).reason, names)
+            raise self.build_error(reason)
         server_id = labels[wanted]
         if not isinstance(server_id, str):
             raise self.build_error(f"the label {wanted} must be a string")
+        return self._check_first(wanted, server_id)
+
+    def _check_first(self, what: str, server_id: str) -> str:
         first = self.numbers.setdefault(server_id, self.number)
         if first != self.number:
             raise self.build_error(
-                f"{wanted} is {wire.quote_value(server_id)}, as in series {first}; name another"
+                f"{what} is {wire.quote_value(server_id)}, as in series {first}; name another"
                 " label with --columns id=LABEL, or add the series up in the query"
             )
         return server_id
+
+    def build_sample(self, key: str, server: Any, sample: Any) -> Any:
+        """Return the observation of a sample, a reject, or the reason to skip it."""
+        return _build_sample(key, server, sample, rounds=self.source.mapping.rounds)
 
     def build_error(self, reason: str) -> SourceError:
         """Return the error for a series that makes the source unusable."""
         return SourceError(f"{self.source.title}, series {self.number}: {reason}")
 
 
-def _read_series(series: _Series, events: json_stream.Events) -> Iterator[_Sample]:
+class _LabeledSeries(_Series):
+    """A series whose samples have all its labels."""
+
+    def find_server_id(self, labels: Mapping[str, Any]) -> Any:
+        return {name: str(value) for name, value in labels.items() if name != _METRIC_NAME}
+
+    def build_sample(self, key: str, server: Any, sample: Any) -> Any:
+        is_pair = isinstance(sample, list) and len(sample) == len(("time", "value"))
+        at, value = sample if is_pair else (None, "")
+        point = _build_sample(key, "", [at, "0"], rounds=True)
+        text = format_instant(point.instant) if isinstance(point, Point) else ""
+        return server, text, "" if value == "NaN" else str(value)
+
+
+def _read_series(series: _Series, events: json_stream.Events) -> Iterator[Any]:
     server_id = None
     for key in json_stream.read_keys(events):
         if key == "metric":
@@ -389,15 +427,15 @@ def _read_series(series: _Series, events: json_stream.Events) -> Iterator[_Sampl
         elif server_id is None:
             raise series.build_error("must begin with `metric`")
         elif key in ("value", "histogram"):
-            yield _build_sample(key, server_id, json_stream.read_value(events, _ARRAY))
+            yield series.build_sample(key, server_id, json_stream.read_value(events, _ARRAY))
         elif next(events)[0] == "start_array":
             for item in json_stream.read_items(events):
-                yield _build_sample(key, server_id, json_stream.read_value(item, _ARRAY))
+                yield series.build_sample(key, server_id, json_stream.read_value(item, _ARRAY))
         else:
             raise series.build_error(f"`{key}` must be an array")
 
 
-def _build_sample(key: str, server_id: str, sample: Any) -> _Sample:
+def _build_sample(key: str, server_id: str, sample: Any, *, rounds: bool) -> _Sample:
     """Return the point of a sample: Unix seconds as a number, and the value as text."""
     if key.startswith("histogram"):
         return HISTOGRAM
@@ -413,19 +451,22 @@ def _build_sample(key: str, server_id: str, sample: Any) -> _Sample:
         return Reject(0, reason, text, str(seconds))
     if value == "NaN":
         return NOT_A_NUMBER
-    players = _parse_count(value)
+    players = _parse_count(value, rounds=rounds)
     if players is None:
         return Reject(0, f"players: {COUNT_RULE}", text, str(value), "value")
     return Point(server_id, int(milliseconds), players)
 
 
-def _parse_count(value: Any) -> int | None:
-    """Return the whole number that a text is, such as `12`, `12.0` or `1.2e1`; else None."""
+def _parse_count(value: Any, *, rounds: bool) -> int | None:
+    """Return the whole number that a text is, such as `12`, `12.0` or `1.2e1`; else None.
+
+    `rounds` rounds fractions.
+    """
     if not isinstance(value, str) or not _NUMBER.fullmatch(value):
         return None
     number = Decimal(value)
-    is_whole = number == number.to_integral_value()
-    return int(number) if is_whole and 0 <= number <= MAX_PLAYERS else None
+    whole = number.to_integral_value(ROUND_HALF_UP)
+    return int(whole) if (rounds or whole == number) and 0 <= number <= MAX_PLAYERS else None
 
 
 def _report_warnings(source: Source, warnings: Any) -> None:
