@@ -31,6 +31,7 @@ PLAIN = ColumnMapping()
 SECONDS = ColumnMapping(time_unit="s")
 MILLISECONDS = ColumnMapping(time_unit="ms")
 MICROSECONDS = ColumnMapping(time_unit="us")
+NANOSECONDS = ColumnMapping(time_unit="ns")
 UTC_TIMES = ColumnMapping(time_zone="UTC")
 DAY_FIRST = ColumnMapping(time_zone="UTC", time_format="day-first")
 MONTH_FIRST = ColumnMapping(time_zone="UTC", time_format="month-first")
@@ -65,6 +66,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
         (PLAIN, "Tue Mar  4 23:00:00 UTC 2025"),
         (PLAIN, "Wed, 05 Mar 2025 00:00:00 +0100"),
         (MICROSECONDS, "1741129200000999"),
+        (NANOSECONDS, "1741129200000999999"),
         (UTC_TIMES, "20250304230000"),
         (UTC_TIMES, "202503042300"),
         (UTC_TIMES, "20250304 23:00"),
@@ -134,7 +136,7 @@ LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like millisecon
         (UTC_TIMES, "04.03.2025 00:00 23:00", NO_TIME),
         (UTC_TIMES, "2025-03-04 13:00 PM", "no such time of day (hours 1 to 12 before AM and PM)"),
         (UTC_TIMES, "20251304230000", "no such day in the calendar"),
-        (MICROSECONDS, "1741129200000", "before 2001 as microseconds"),
+        (MICROSECONDS, "1741129200000", "before 2001 in the unit of --time-unit"),
         (DECLARED, "2025-03-04T23:00:00Z", "not in the form of --time-format"),
         (WITH_OFFSET, "00:00+0100 01011970", OUTSIDE),
         (PLAIN, "", NO_TIME),

@@ -26,6 +26,7 @@ from srvstat.sources.values import (
     MAX_PLAYERS,
     MONTH_FIRST,
     NOON,
+    PER_MILLISECOND,
     SECONDS,
     RowError,
     TimeForm,
@@ -220,7 +221,7 @@ def _parse_numbers(column: Column, mapping: ColumnMapping) -> Numbers:
     elif unit == "ms":
         is_instant = (values <= LATEST) & ((values < SECONDS.start) | (values >= SECONDS.stop))
     else:
-        values //= 1000
+        values //= PER_MILLISECOND[unit]
         is_instant = (values >= YEAR_2001) & (values <= LATEST)
     return np.where(is_instant & (values >= 0), values, MALFORMED)
 

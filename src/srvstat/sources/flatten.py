@@ -18,7 +18,7 @@ from srvstat.contract.time import InstantError
 from srvstat.contract.windows import DAY_MS
 from srvstat.contract.wire import quote_value
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.values import RowError
+from srvstat.sources.values import PER_MILLISECOND, RowError
 
 Row = dict[str, str]
 
@@ -278,10 +278,10 @@ def _list_times(start: str, step: str, count: int, mapping: ColumnMapping) -> li
     number, unit = int(match[1]), mapping.time_unit
     if start.isdigit() and not _is_date(start):
         if unit is None:
-            unit = "s" if len(start) <= 11 else "ms" if len(start) <= 14 else "us"  # noqa: PLR2004
-        scale = {"s": 1000, "ms": 1, "us": 1}[unit]
+            unit = ("s", "ms", "us", "ns")[min(max(len(start) - 9, 0) // 3, 3)]
         if match[2]:
-            number = number * _UNITS[match[2]] * (1000 if unit == "us" else 1) // scale
+            number = number * _UNITS[match[2]] * PER_MILLISECOND.get(unit or "ms", 1)
+            number //= 1000 if unit == "s" else 1
         return [str(int(start) + number * at) for at in range(count)]
     if match[2] is None and unit is None:
         # No number of milliseconds that is whole seconds divides the seconds of a day.
@@ -305,7 +305,7 @@ def _format_instant(instant: int, mapping: ColumnMapping) -> str:
     """Return an instant as a number in the unit of a mapping."""
     if mapping.time_unit == "s":
         return f"{instant // 1000}.{instant % 1000:03}"
-    return str(instant * (1000 if mapping.time_unit == "us" else 1))
+    return str(instant * PER_MILLISECOND.get(mapping.time_unit or "ms", 1))
 
 
 def _check_lengths(lists: Mapping[str, Sequence[Any]], first: str) -> int:

@@ -83,7 +83,7 @@ _NUMBER = re.compile(
     r"(?:[eE][+-]?[0-9]+)?"
 )
 _SHARE = re.compile(r"[+-]?[0-9.,]+ ?(?:%|/ ?[0-9.,]+ ?%?)")
-_UNIX = re.compile(r"[0-9]{8,16}(?:\.[0-9]*)?")
+_UNIX = re.compile(r"[0-9]{8,19}(?:\.[0-9]*)?")
 _CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?: ?[AaPp]\.?[Mm]\.?)?")
 _PARTS = re.compile(r"(?:[^\W\d]+,? )?([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})\b")
 _HAS_CLOCK = re.compile(r"[0-9]:[0-9]|[0-9] ?[AaPp]\.?[Mm]\b|T[0-9]{4}|^[0-9]{9,}")
@@ -479,9 +479,9 @@ class _Search:
         if self.given.time_unit:
             return [(given, f"time in Unix {_UNITS[self.given.time_unit]}")]
         if _UNIX.fullmatch(texts[0]):
-            units = [(given | {"time_unit": unit}, f"time in Unix {_UNITS[unit]}") for unit in "s"]
-            units += [(given | {"time_unit": "us"}, f"time in Unix {_UNITS['us']}")]
-            return [(given, "time"), *units]
+            units = [unit for unit in _UNITS if unit != "ms"]
+            read = [(given | {"time_unit": unit}, f"time in Unix {_UNITS[unit]}") for unit in units]
+            return [(given, "time"), *read]
         if _PARTS.match(texts[0]):
             forms = _order_forms(texts)
             return [(given | {"time_format": form}, _describe_format(form)) for form in forms]
@@ -802,7 +802,7 @@ def _format_number(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-_UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds"}
+_UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
 
 def _describe_format(form: str) -> str:

@@ -16,7 +16,9 @@ from srvstat.contract.arrays import Numbers
 from srvstat.contract.windows import DAY_MS
 from srvstat.contract.wire import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH, MAX_SAFE_INTEGER
 
-TimeUnit = Literal["s", "ms", "us"]
+TimeUnit = Literal["s", "ms", "us", "ns"]
+PER_MILLISECOND = {"us": 1_000, "ns": 1_000_000}
+"""The units that are shorter than a millisecond."""
 
 MAX_PLAYERS = MAX_SAFE_INTEGER
 """The largest player count accepted."""
@@ -31,7 +33,7 @@ NO_COUNT = "without a player count"
 """The reason to skip a row whose count is empty or null: it is no observation."""
 
 BEFORE_2001 = "before 2001 as milliseconds"
-BEFORE_2001_AS_MICROSECONDS = "before 2001 as microseconds; give --time-unit s or --time-unit ms"
+BEFORE_2001_IN_UNIT = "before 2001 in the unit of --time-unit; give a longer unit, such as s"
 LOOKS_LIKE_SECONDS = f"{BEFORE_2001}, so it looks like seconds"
 LOOKS_LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like milliseconds"
 NOT_AN_INSTANT = "not a time in a known form; name its form with --time-format"
@@ -344,10 +346,10 @@ def _convert_number(digits: str, fraction: str, forms: Forms) -> int:
         if len(digits) <= len(str(time.LATEST)) and int(digits) > time.LATEST // 1000:
             raise time.InstantError(LOOKS_LIKE_MILLISECONDS)
         return time.parse_instant(digits + f"{fraction}000"[:3])
-    if unit == "us":
-        at = time.parse_instant(digits[:-3] or "0")
+    if parts := PER_MILLISECOND.get(unit):
+        at = time.parse_instant(digits[: 1 - len(str(parts))] or "0")
         if at < time.YEAR_2001:
-            raise time.InstantError(BEFORE_2001_AS_MICROSECONDS)
+            raise time.InstantError(BEFORE_2001_IN_UNIT)
         return at
     at = time.parse_instant(digits)
     # A column in milliseconds may have seconds among them, which would be in 1970.
