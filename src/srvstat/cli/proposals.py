@@ -115,15 +115,15 @@ def settle(sources: Sources, command: Command, *, quiet: bool) -> Sources:
     if proposal.questions or (proposal.options != given and not quiet):
         report(*proposal.lines)
     while questions := [each for each in proposal.questions if each not in answered]:
-        unclear = "; ".join(question.text for question in questions)
-        report(f"not clear from the file{'s' if len(observations) > 1 else ''}: {unclear}")
         if quiet or not (os.isatty(0) and os.isatty(STDERR)):
+            unclear = "; ".join(question.text for question in questions)
+            report(f"not clear from the file{'s' if len(observations) > 1 else ''}: {unclear}")
             raise _refuse(command, proposal.options, questions)
-        for question in questions:
-            found = _ask(given, question)
-            if found is None:
-                raise _refuse(command, proposal.options, questions)
-            given = found
+        try:
+            given = _ask_all(proposal, questions, given)
+        except EOFError:
+            report("")
+            raise _refuse(command, proposal.options, questions) from None
         answered += questions
         proposal = propose(samples, given)
     if answered:
@@ -191,24 +191,45 @@ def _apply(
     return sources._replace(inputs=inputs, options=options)
 
 
-def _ask(given: MappingOptions, question: Question) -> MappingOptions | None:
-    """Ask until the answer is valid; return options with it, and None at the end of input."""
-    default = _find_default(question)
+def _ask_all(
+    proposal: Proposal, questions: Sequence[Question], given: MappingOptions
+) -> MappingOptions:
+    """Return options with the answers to questions.
+
+    Unless a person chooses other columns, all that the proposal shows counts as given.
+
+    Raises EOFError.
+    """
+    answers = [(question, _ask(question)) for question in questions]
+    is_changed = any(
+        question.option in _LAYOUT and value != question.choices[0] for question, value in answers
+    )
+    options = given if is_changed else proposal.options
+    for question, value in answers:
+        options = answer(options, question, value)
+    return options
+
+
+def _ask(question: Question) -> str:
+    """Ask until the answer is valid. Raises EOFError."""
+    text, default = question.text, _find_default(question)
     if len(question.choices) > 1:
-        report(*(f"  {number}  {each}" for number, each in enumerate(question.choices, 1)))
+        report(text, *(f"  {number}  {each}" for number, each in enumerate(question.choices, 1)))
+        text = "answer"
     while True:
-        report(f"{question.text}{default and f' [{default}]'}: ", end="")
+        report(f"{text}{default and f' [{default}]'}: ", end="")
         line = os.read(0, 1 << 12)
         if not line:
-            report("")
-            return None
+            raise EOFError
         value = line.decode("utf-8", "replace").strip() or default
         if value.isdecimal() and 1 <= int(value) <= len(question.choices) > 1:
             value = question.choices[int(value) - 1]
         try:
-            return answer(given, question, value)
+            answer(MappingOptions(), question, value)
         except ValueError as error:
             report(f"{wire.quote_value(value)}: {error}")
+        else:
+            return value
 
 
 def _find_default(question: Question) -> str:
