@@ -106,8 +106,7 @@ def settle(sources: Sources, command: Command, *, quiet: bool) -> Sources:
 
     Raises SourceError if a file can't be read as the options say.
     """
-    observations = sources.inputs.observations
-    samples = [source for source in observations if _has_sample(source)]
+    samples = [source for source in sources.inputs.observations if _has_sample(source)]
     if not samples:
         return _apply(sources, sources.options, command, sources.options)
     given, answered = sources.options, list[Question]()
@@ -116,8 +115,6 @@ def settle(sources: Sources, command: Command, *, quiet: bool) -> Sources:
         report(*proposal.lines)
     while questions := [each for each in proposal.questions if each not in answered]:
         if quiet or not (os.isatty(0) and os.isatty(STDERR)):
-            unclear = "; ".join(question.text for question in questions)
-            report(f"not clear from the file{'s' if len(observations) > 1 else ''}: {unclear}")
             raise _refuse(command, proposal.options, questions)
         try:
             given = _ask_all(proposal, questions, given)
@@ -168,6 +165,8 @@ def _propose(samples: Sequence[Source], given: MappingOptions, command: Command)
 
 def _refuse(command: Command, options: MappingOptions, questions: Sequence[Question]) -> typer.Exit:
     """Report the command to run, and return the end with the exit code of invalid usage."""
+    if questions:
+        report(f"not clear from the file: {'; '.join(each.text for each in questions)}")
     blanks = [question.option for question in questions if not question.choices]
     report(f"nothing was written; {command.task} with", f"  {command.format(options, blanks)}")
     return typer.Exit(2)
