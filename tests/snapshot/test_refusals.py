@@ -441,19 +441,15 @@ def test_a_remedy_reads_values_in_another_form(row: str, remedy: str, cli: Cli) 
 
 
 def test_a_source_without_columns_names_the_field_of_a_value(cli: Cli) -> None:
-    series = {"metric": {"server": "hub"}, "values": [[1772359200, "5.5"], [1772362800, "6"]]}
-    Path("p.json").write_text(json.dumps({"data": {"result": [series]}}))
     points = [
         {"attributes": {"timestamp": f"2026-03-01T1{hour}:00:00Z", "value": count}}
         for hour, count in enumerate((5.5, 6))
     ]
     Path("1.json").write_text(json.dumps({"data": points}))
 
-    for kind, name in (("prometheus", "p.json"), ("battlemetrics", "1.json")):
-        source = [f"--from={kind}", f"--observations={name}"]
+    ran = cli(*QUIET_BUILD, "1.json", "--from=battlemetrics", "--as-of=2026-03-01T09:00Z")
 
-        alone = cli(*QUIET_BUILD, *source, "--as-of=2026-03-01T09:00Z").stderr
-        assert f'(first: {name}, row 1, value: "5.5"); ' in alone
+    assert '(first: 1.json, row 1, value: "5.5"); ' in ran.stderr
 
 
 ROWS = f"serverId,observedAt,players\na,{AS_OF},5\n"
