@@ -442,8 +442,8 @@ def list_questions(proposal: Proposal) -> Questions:
         # Which column.
         (
             "t,map,n\n2026-01-05T00:00Z,dust,1\n2026-01-05T00:05Z,nuke,2\n",
-            {"columns": "id=map,at=t,players=n"},
-            [("columns", ("id=map",))],
+            {"columns": "at=t,players=n", "id": "players"},
+            [("columns", ("--id players", "id=map"))],
         ),
         (
             "t,zone,server,n\n2026-01-05,eu,a,1\n2026-01-05,eu,b,2\n2026-01-05,us,c,2\n",
@@ -628,16 +628,20 @@ def test_a_file_that_may_have_changes_only_is_not_held_unseen(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("data", "options", "reason"),
     [
-        ("t,server,map\n2026-01-05T00:00Z,a,b\n", {}, "no column of counts was found among"),
-        ("server,n\na,1\n", {}, "no column of times was found among"),
+        ("t,server,map\n2026-01-05T00:00Z,a,b\n", {}, "no column has counts; the columns are"),
+        ("server,n\na,1\n", {}, "no column has times; the columns are"),
         ("t,server,n\n", {}, 'has no rows below "t", "server", "n"'),
-        ("t,server,n\n2026-01-05T00:00Z,a,\n", {}, "no column of counts was found among"),
+        ("t,server,n\n2026-01-05T00:00Z,a,\n", {}, "no column has counts; the columns are"),
         (
             "t,server,n\n2026-01-05T00:00Z,a,1\n",
             {"columns": {"players": "m"}},
             'no column "m"; the columns are "t", "server", "n"; players may be "n"',
         ),
-        ("t,a,b\n1767571200000,1,2\n", {"wide": {"at": "t", "except": "sum"}}, "except: no col"),
+        (
+            "t,a,b\n1767571200000,1,2\n",
+            {"wide": {"at": "t", "except": "sum"}},
+            'no column "sum"; the columns are',
+        ),
         (
             "t,server,n\nx 5,a,1\n",
             {"columns": {"at": "t"}, "time_format": "%d.%m."},
@@ -659,6 +663,7 @@ def test_a_file_without_counts_or_given_columns_is_refused(
     [
         ("columns", "players=b", {"columns": "at=t,players=b"}),
         ("wide", "at=t,except=a+b", {"wide": "at=t,except=a+b"}),
+        ("columns", "--id pvp", {"columns": "at=t", "id": "pvp"}),
         ("thousands", ".", {"columns": "at=t", "thousands": "."}),
         ("thousands", "round", {"columns": "at=t", "round": True}),
         ("round", "yes", {"columns": "at=t", "round": True}),
