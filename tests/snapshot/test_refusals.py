@@ -421,7 +421,6 @@ IN_ANOTHER_FORM = [
         for value in ('"5"', "1.0")
     ),
     ("a,2026-03-01,4", "add --time-zone UTC if the times are in UTC"),
-    (f"Pokémon,{TIME},4", "give it an id in a servers file, with this sourceId"),
 ]
 
 
@@ -466,7 +465,6 @@ BUILD_COMMAND = ("snapshot", "build", "out.db")
 DRAFT_COMMAND = ("snapshot", "draft-servers")
 FLEET_COMMAND = ("fleet", "-o", "out.ndjson")
 MISSING = "missing.csv: No such file or directory"
-GAME = "--game: missing"
 
 
 @pytest.mark.parametrize(
@@ -477,8 +475,6 @@ GAME = "--game: missing"
         (("bad.csv", "missing.csv"), ("--strict",), MISSING, 6),
         (("missing.csv",), ("--servers", "servers.ndjson"), MISSING, 6),
         (("good.csv",), ("--servers", "missing.csv"), MISSING, 6),
-        (("good.csv",), (), GAME, 2),
-        (("good.csv",), ("--servers", "servers.ndjson"), GAME, 2),
         (("bad.csv",), (), "no observation was kept: 1 rejected", 6),
     ],
 )

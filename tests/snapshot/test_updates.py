@@ -6,6 +6,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from conftest import AS_OF, DAY, Build, Cli, csv, few_examples, ndjson, server
 from snapshot.observed import Observed, draw_fleets
 from srvstat import open_snapshot
 from srvstat.cli.app import main
+from srvstat.cli.sources import SourceOptions, parse_sources
 from srvstat.snapshot.rows import BLOCK_SIZE, BLOCKS_PER_SERVER
-from support.snapshots import change, forge, parse_summary, read_root
+from srvstat.snapshot.write.build import build
+from support.snapshots import change, forge, parse_summary, read_observations, read_root
 
 Row = tuple[str, int, int]
 
@@ -202,16 +205,73 @@ def test_a_server_with_a_record_needs_no_observation(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("empty_directory")
-def test_the_id_is_no_second_identifier_of_a_server_found_by_its_slug(cli: Cli) -> None:
+def test_an_identifier_that_is_the_id_of_another_one_is_not_joined_unseen(cli: Cli) -> None:
     write(["MAIN_LOBBY"], ["main-lobby"])
-    assert cli(*BUILD, "out.db", *GAME, *SLUGS).exit_code == 0
+    assert cli(*BUILD, "out.db").exit_code == 0
 
-    ran = cli(*UPDATE, *NEW, *SLUGS)
-    built = cli(*BUILD, "all.db", *NEW, *GAME, *SLUGS)
+    ran = cli(*UPDATE, *NEW)
 
-    assert (ran.exit_code, ran.stderr) == (built.exit_code, built.stderr) == (6, ran.stderr)
-    Path("servers.ndjson").write_bytes(ndjson([server("main-lobby", sourceId="MAIN_LOBBY")]))
-    assert cli(*UPDATE, *NEW, *SLUGS, *SERVERS).exit_code == 0
+    assert (ran.exit_code, "serverId: the id that another identifier got; " in ran.stderr) == (
+        6,
+        True,
+    )
+    joined = server("main-lobby", sourceId=["MAIN_LOBBY", "main-lobby"])
+    Path("servers.ndjson").write_bytes(ndjson([joined]))
+    assert cli(*UPDATE, *SERVERS).exit_code == 0
+    assert cli(*UPDATE, *NEW).exit_code == 0
+    assert read_observations("out.db") == [("main-lobby", 5, 1), ("main-lobby", 6, 2)]
+
+
+MISSING_GAME = (
+    "server b-c: its record has no game, which the response of Get Server needs; add it with"
+    " srvstat snapshot update out.db --game game_a or --game game_b"
+)
+
+
+@pytest.mark.usefixtures("empty_directory")
+def test_new_servers_are_added_without_an_option_and_a_game_later(cli: Cli) -> None:
+    write(["a", "b c"], ["a", "d e", "異環"])
+    assert cli(*BUILD, "out.db").exit_code == 0
+    assert cli(*BUILD, "all.db", *NEW).exit_code == 0
+
+    ran = cli(*UPDATE, *NEW)
+
+    assert parse_summary(ran)["servers"] == "4 (2 added)"
+    assert read_content("out.db") == read_content("all.db")
+    listed = cli("servers", "-s", "out.db", "--json").json["servers"]
+    assert [one["game"] for one in listed] == [None] * 4
+    missing = cli("get", "b-c", "-s", "out.db")
+    assert (missing.exit_code, missing.stdout, missing.stderr) == (
+        2,
+        b"",
+        f"error: {MISSING_GAME}\n",
+    )
+
+    assert cli(*UPDATE, *GAME).exit_code == 0
+    assert cli("get", "b-c", "-s", "out.db").json["data"]["game"] == "game_a"
+    assert cli(*BUILD, "all.db", *NEW, *GAME).exit_code == 0
+    assert read_content("out.db") == read_content("all.db")
+
+
+@pytest.mark.usefixtures("empty_directory")
+def test_an_update_keeps_how_the_snapshot_was_read(cli: Cli) -> None:
+    write(["a"], ["a"])
+    Path("old.csv").write_text(f"when,name,count\n{AS_OF},a,5\n")
+    columns = {"id": "name", "at": "when", "players": "count"}
+    given = ",".join(f"{key}={name}" for key, name in columns.items())
+    inputs = parse_sources(SourceOptions(observations=["old.csv"], columns=given, hold=True))
+    reading = {"columns": columns, "hold": True}
+    build("out.db", replace(inputs.inputs, reading=json.dumps(reading)))
+
+    assert cli(*UPDATE, *NEW).exit_code == 0
+
+    assert cli("snapshot", "info", "out.db").json["reading"] == reading
+    shown = cli("snapshot", "info", "out.db", "--table").stdout.decode()
+    assert "\nread with     --columns id=name,at=when,players=count --hold\n" in shown
+    bundle = ["snapshot", "bundle", "a", "-s", "out.db", "-o"]
+    assert cli(*bundle, "whole.db").exit_code == cli(*bundle, "cut.db", "--redact").exit_code == 0
+    assert cli("snapshot", "info", "whole.db").json["reading"] == reading
+    assert cli("snapshot", "info", "cut.db").json["reading"] == {"hold": True}
 
 
 BUILD_WEEK = ["snapshot", "build", "--servers", "servers.ndjson", "--observations", "week.csv"]

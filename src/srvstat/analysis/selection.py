@@ -14,6 +14,7 @@ from srvstat.contract.requests import NAMESPACES, ServerReference, build_server_
 from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.document import ServerName, WindowPart, is_silent, remove_color_codes
 from srvstat.operations.answers import NotInBundleError, build_unknown_error
+from srvstat.snapshot.read.file import list_source_ids
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 
@@ -350,7 +351,7 @@ def _has_words(server: ServerRow, words: Iterable[str]) -> bool:
     # A word has no white space, so it is never found across two of the joined texts. It is found
     # with color codes, and as it is shown, without them.
     titles = (server.hostname, server.project_name)
-    others = (server.id, server.cfx_id, server.source_id or "", server.project_description)
+    others = (server.id, server.cfx_id, *list_source_ids(server), server.project_description)
     texts = (*others, *titles, *map(remove_color_codes, titles), *_read_tags(server))
     searched = "\n".join(texts).casefold()
     return all(word in searched for word in words)

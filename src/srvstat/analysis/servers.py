@@ -88,7 +88,7 @@ def describe_listed(snapshot: Snapshot, server: ServerRow) -> ListedServer:
         server.id,
         server.cfx_id,
         server.hostname,
-        server.game,
+        server.game or None,
         server.region,
         bool(server.offline),
         server.players_current,
@@ -98,6 +98,7 @@ def describe_listed(snapshot: Snapshot, server: ServerRow) -> ListedServer:
         interval and interval / 1000,
         _find_coverage(figures),
         server.source_id,
+        read_texts(server.other_source_ids),
         tuple(read_texts(server.completed)),
     )
 
@@ -135,7 +136,7 @@ def describe_snapshot(
     listed: list[ListedServer] = []
     with snapshot.convert_decode_errors("the servers"):
         for server in snapshot.iter_servers():
-            games[server.game] += 1
+            games.update(filter(None, [server.game]))
             fallbacks += server.current_is_fallback
             completed.update(read_texts(server.completed))
             if wanted.matches(server, snapshot):
@@ -147,7 +148,7 @@ def describe_snapshot(
         as_of=snapshot.as_of,
         first_observed_at=row.first_observed_at,
         last_observed_at=row.last_observed_at,
-        servers=games.total(),
+        servers=row.server_count,
         observations=row.observation_count,
         root=snapshot.root,
         parent_root=snapshot.parent_root,
@@ -189,6 +190,7 @@ def describe_server(
         bool(server.current_is_fallback),
         snapshot.covered_from,
         server.source_id,
+        read_texts(server.other_source_ids),
         read_texts(server.completed),
         snapshot.is_held,
     )

@@ -52,7 +52,7 @@ class BuildSummary(RowCounts):
 
     `skipped` has a count for each reason. `first_reject` is the place of the first row in the
     rejects, with the reason, and `remedy` a sentence on how to keep rejected rows, if anything
-    helps.
+    helps. `converted` has the identifier of each new server whose id is another text.
     """
 
     rejected: int
@@ -63,6 +63,7 @@ class BuildSummary(RowCounts):
     as_of: int
     first_observed_at: int | None
     last_observed_at: int | None
+    converted: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,12 @@ class UpdateSummary:
     """What an update did: the rows of its sources, and the changes to the snapshot.
 
     `rows` describes the new rows, but its servers, fallbacks and instants describe the snapshot.
-    `added` and `removed` count servers. `observations` counts all of the snapshot.
+    `added_ids` has the hostname of each added server by its id, `removed` counts servers, and
+    `observations` counts all of the snapshot.
     """
 
     rows: BuildSummary
-    added: int
+    added_ids: Mapping[str, str]
     removed: int
     observations: int
     root: str
@@ -267,7 +269,7 @@ class ListedServer:
     id: str
     cfx_id: str
     hostname: str
-    game: str
+    game: str | None
     region: str
     offline: bool
     current_players: int
@@ -277,6 +279,7 @@ class ListedServer:
     usual_interval_seconds: float | None
     coverage: float | None
     source_id: str | None
+    other_source_ids: tuple[str, ...]
     completed: tuple[str, ...]
 
 
@@ -303,7 +306,7 @@ class DescribedServer:
 
     id: str
     cfx_id: str
-    game: str
+    game: str | None
     hostname: str
     observations: int
     first_observed_at: Instant | None
@@ -311,12 +314,13 @@ class DescribedServer:
     usual_interval_seconds: float | None
     coverage: float | None
     source_id: str | None
+    other_source_ids: tuple[str, ...]
     completed: tuple[str, ...]
 
 
 _read_described = attrgetter(
     *("id", "cfx_id", "game", "hostname", "sample_count", "first_observed_at", "last_observed_at"),
-    *("usual_interval_seconds", "coverage", "source_id", "completed"),
+    *("usual_interval_seconds", "coverage", "source_id", "other_source_ids", "completed"),
 )
 
 
@@ -378,5 +382,6 @@ class ServerTable:
     current_is_fallback: bool
     covered_from: int | None
     source_id: str | None
+    other_source_ids: tuple[str, ...]
     completed: tuple[str, ...]
     hold: bool

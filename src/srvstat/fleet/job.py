@@ -314,7 +314,6 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
         job = Job(sources, request.as_of, request.conflicts)
         opened = open_engine(job, memory=request.memory, threads=request.threads, progress=progress)
         with opened as engine:
-            roster.check_game()  # before all rows are read, but after their columns
             fleet = survey_fleet(engine, job, roster, request.max_rejected)
             summary = None
             if request.output and results:
@@ -403,6 +402,7 @@ def survey_fleet(
         raise refusals.RowsRejectedError(refusals.describe_no_observation(listed, roster))
     _check_rejected(job.sources, remarks.rows, rejects, limit)
     # One that no record names needs an observation.
+    roster.name_servers(lasts)
     ids = sorted(roster.iter_ids(lasts))
     numbers = {roster.server_keys[server_id]: number for number, server_id in enumerate(ids)}
     records = [roster.get_record(server_id) for server_id in ids]

@@ -34,7 +34,7 @@ from pyspark.sql.types import DataType, IntegralType, StringType, StructType, Ti
 from srvstat.contract import time
 from srvstat.contract.errors import EngineError, SourceError, SrvstatError, UsageError
 from srvstat.contract.requests import parse_range
-from srvstat.contract.responses import GAMES, GrowthFields, ServerResult
+from srvstat.contract.responses import GrowthFields, ServerResult
 from srvstat.contract.stats import Growth, compute_growth, compute_histogram_statistics
 from srvstat.contract.time import LATEST
 from srvstat.contract.windows import DAYS, DEFAULT_RANGE, Range, find_window
@@ -325,7 +325,7 @@ def _run(options: Namespace) -> None:
         check_destination(options.output, overwrite=options.overwrite)
     records = None if options.servers is None else Source(options.servers, "ndjson")
     # The results have no game, so any game completes a record.
-    roster = read_roster(records, uses_slugs=False, game=GAMES[0])
+    roster = read_roster(records, uses_slugs=False, game=None)
     _warn(*roster.warnings)
     session = SparkSession.builder.appName("srvstat").getOrCreate()
     rows = _read_all(session, options.sources)
@@ -522,6 +522,7 @@ def _check(
 
 def _list_servers(roster: Roster, survey: _Survey) -> list[tuple[Any, ...]]:
     """Return the publishable servers; one that no record names needs an observation."""
+    roster.name_servers(survey.last_of)
     records = map(roster.get_record, roster.iter_ids(survey.last_of))
     return [
         (record.id, record.cfx_id, record.source_id, (record.players_current,))

@@ -20,7 +20,7 @@ def format_build_summary(output: str, summary: snapshot.BuildSummary, seconds: f
 
 def format_update_summary(path: str, summary: snapshot.UpdateSummary, seconds: float) -> list[str]:
     """Return the summary of an update as lines; `seconds` is the time that it took."""
-    counts = {"added": summary.added, "removed": summary.removed}
+    counts = {"added": len(summary.added_ids), "removed": summary.removed}
     changes = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     fields = [
         ("servers", f"{summary.rows.servers:,}{f' ({changes})' if changes else ''}"),

@@ -6,14 +6,15 @@ answered with SERVER_NOT_FOUND.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from hashlib import sha256
 from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from srvstat.contract import wire
-from srvstat.contract.errors import SourceError, UsageError
+from srvstat.contract.errors import SourceError
 from srvstat.contract.responses import GAMES, Players, ServerDetail
 from srvstat.contract.time import format_instant, parse_instant
 from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
@@ -24,43 +25,64 @@ from srvstat.sources.values import COUNT_RULE, IDENTIFIER, IDENTIFIER_RULE, MAX_
 MAX_SOURCE_ID_LENGTH = 512
 """The most characters of a server's identifier in its source."""
 
+SOURCE_ID_RULE = f"must be 1 to {MAX_SOURCE_ID_LENGTH} characters of Unicode without U+0000"
+
 _OTHERS = re.compile("[^a-z0-9]+")
+_HASH_DIGITS = (0, 6, 16, 64)
+"""The hexadecimal digits of a hash in an id, the next ones if ids would be equal."""
+_LEAST_DIGITS = 8
+"""The digits after an identifier of which nothing is left, such as signs only."""
 
 
 _COMPLETED = {"cfxId": "cfx_id", "game": "game", "hostname": "hostname"}
 """The attributes of the fields that a build completes if a record lacks them."""
 
 
-class SlugError(ValueError):
-    """An identifier has no slug. The message names it."""
-
-
 def make_slug(identifier: str) -> str:
-    """Return an identifier in lower case, with a hyphen for each run of other characters.
+    """Return an identifier in ASCII and lower case, with a hyphen for each run of other characters.
 
-    Only ASCII letters and digits are kept, so a letter or digit of another script is an error: two
-    identifiers could differ in nothing else. There is no hyphen at the ends.
-
-    Raises SlugError for such a letter, and for a slug that is empty or too long.
+    There is no hyphen at the ends. Nothing may be left.
     """
-    if "\x00" in identifier or not is_utf8(identifier):
-        raise SlugError(_describe(identifier, "is not Unicode text without U+0000"))
-    if any(character.isalnum() and not character.isascii() for character in identifier):
-        raise SlugError(_describe(identifier, "has a letter or digit that is not ASCII"))
-    slug = _OTHERS.sub("-", identifier.lower()).strip("-")
-    if not slug:
-        raise SlugError(_describe(identifier, "has no letter or digit"))
-    for text, most in ((slug, MAX_IDENTIFIER_LENGTH), (identifier, MAX_SOURCE_ID_LENGTH)):
-        if len(text) > most:
-            raise SlugError(_describe(identifier, f"is too long, with more than {most} characters"))
-    return slug
+    if not identifier.isascii():
+        from anyascii import anyascii  # noqa: PLC0415 - few sources need it
+
+        identifier = anyascii(identifier)
+    return _cut_slug(_OTHERS.sub("-", identifier.lower()), "")
 
 
-def _describe(identifier: str, problem: str) -> str:
-    return (
-        f"{wire.quote_value(identifier)} {problem}, so --ids slug can't convert it; give it"
-        " an id in a servers file, with this sourceId"
-    )
+def _cut_slug(slug: str, suffix: str) -> str:
+    return slug[: MAX_IDENTIFIER_LENGTH - len(suffix)].strip("-") + suffix
+
+
+def choose_ids(
+    identifiers: Collection[str], used: Container[str], *, converts_all: bool
+) -> dict[str, str]:
+    """Return an id for each identifier of servers: itself, if the contract allows it, or a slug.
+
+    Unless `converts_all`, in which case all are slugs. Slugs that would be equal, or equal to an
+    identifier or a `used` text, get a hash, so that no id depends on the order of identifiers.
+    """
+    ids, slugs = dict[str, str](), dict[str, str]()
+    for identifier in identifiers:
+        is_allowed = not converts_all and IDENTIFIER.fullmatch(identifier)
+        slug = identifier if is_allowed else make_slug(identifier)
+        (ids if slug == identifier and slug not in used else slugs)[identifier] = slug
+    for digits in _HASH_DIGITS:
+        made = {name: _add_hash(slug, name, digits) for name, slug in slugs.items()}
+        given, taken = Counter(made.values()), set(ids.values())
+        ids |= {
+            name: made_id
+            for name, made_id in made.items()
+            if given[made_id] == 1 and made_id not in taken and made_id not in used
+        }
+        slugs = {name: slug for name, slug in slugs.items() if name not in ids}
+    return ids
+
+
+def _add_hash(slug: str, identifier: str, digits: int) -> str:
+    digits = digits if slug else max(digits, _LEAST_DIGITS)
+    suffix = f"-{sha256(identifier.encode()).hexdigest()[:digits]}" if digits else ""
+    return _cut_slug(slug or "server", suffix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,20 +132,20 @@ class ServerRecord(PartialRecord):
 
 
 def complete_record(record: PartialRecord, game: str | None) -> ServerRecord:
-    """Return a record with the values that it lacks, and their names in `completed`.
+    """Return a record that has an id with the values that it lacks, and their names in `completed`.
 
-    The id is the slug of the source's identifier, the cfxId is the id, and the hostname is the
-    identifier as the source writes it.
-
-    `game` is the one of a record without any. Raises SlugError.
+    The cfxId is the id, the hostname is the identifier as the source writes it, and the game is
+    `game`; without one, it is empty.
     """
-    server_id = make_slug(record.source_id or "") if record.id is None else record.id
-    made = {"cfx_id": server_id, "game": game, "hostname": record.source_id or server_id}
+    assert record.id, "no id"  # noqa: S101 - complete_records gives one
+    made = {"cfx_id": record.id, "game": game, "hostname": record.source_id or record.id}
     values = {field.name: getattr(record, field.name) for field in fields(record)}
-    added = {key for key, attribute in _COMPLETED.items() if values[attribute] is None}
-    values |= {_COMPLETED[key]: made[_COMPLETED[key]] for key in added}
-    values |= {"id": server_id, "completed": tuple(sorted({*record.completed, *added}))}
-    if record.source_id == server_id:
+    values["game"] = record.game or None
+    lacking = {key: name for key, name in _COMPLETED.items() if values[name] is None}
+    added = {key for key, name in lacking.items() if made[name] is not None}
+    values |= {name: made[name] or "" for name in lacking.values()}
+    values["completed"] = tuple(sorted({*record.completed, *added}))
+    if record.source_ids == (record.id,):
         values["source_id"] = None
     return ServerRecord(**values)
 
@@ -133,21 +155,18 @@ def complete_records(
 ) -> list[ServerRecord]:
     """Return the records of a source with the values that they lack. Equal ones count once.
 
-    Raises UsageError if a game is missing, and SourceError for an identifier that two servers have,
-    which a completed value may cause.
+    The id of a record without one is a slug.
+
+    Raises SourceError for an identifier that two servers have, which a completed value may cause.
     """
     given = list(records)
-    unnamed = sum(record.game is None for record in given)
-    if unnamed and game is None:
-        servers = "1 server has" if unnamed == 1 else f"{unnamed:,} servers have"
-        raise UsageError(
-            f"--game: missing, but {servers} no game in {title}; add --game"
-            f" {' or --game '.join(GAMES)}"
-        )
-    try:
-        completed = dict.fromkeys(complete_record(record, game) for record in given)
-    except SlugError as error:
-        raise SourceError(f"{title}: {error}") from None
+    used = {record.id for record in given if record.id}
+    unnamed = {record.source_id: None for record in given if not record.id and record.source_id}
+    ids = choose_ids(unnamed, used, converts_all=True)
+    named = (
+        record if record.id else replace(record, id=ids[record.source_id or ""]) for record in given
+    )
+    completed = dict.fromkeys(complete_record(record, game) for record in named)
     check_identifiers(title, completed)
     return list(completed)
 
@@ -309,6 +328,22 @@ def check_source_id(value: Any) -> str:
     return text
 
 
+def is_source_id(text: str) -> bool:
+    """Return whether a text can be the identifier of a server in its source."""
+    try:
+        return check_source_id(text) == text
+    except ValueError:
+        return False
+
+
+def _check_source_ids(value: Any) -> tuple[str, ...]:
+    """Return one or several identifiers that sources use for a server, each once.
+
+    Raises ValueError.
+    """
+    return tuple(dict.fromkeys(map(check_source_id, value if isinstance(value, list) else [value])))
+
+
 def check_completed(value: Any) -> tuple[str, ...]:
     """Return the names of completed fields, in order, each once.
 
@@ -364,7 +399,6 @@ _FIELDS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("offline", "offline", check_flag),
     ("firstSeenAt", "first_seen_at", check_instant),
     ("updatedAt", "updated_at", check_instant),
-    ("sourceId", "source_id", check_source_id),
     ("completed", "completed", check_completed),
 )
 """The keys, attributes and checks of the fields that a record may lack."""
@@ -415,6 +449,8 @@ def _list_fields(record: ServerRecord) -> dict[str, Any]:
     """Return the fields of a record, except default values."""
     # An empty hostname or iconUrl differs from one that is missing.
     found: dict[str, Any] = {"id": record.id, "iconUrl": record.icon_url}
+    if record.source_id is not None:
+        found["sourceId"] = record.source_ids if record.other_source_ids else record.source_id
     for name, attribute, check in _FIELDS:
         value = getattr(record, attribute)
         if check is check_instant and value is not None:
@@ -434,8 +470,8 @@ def _parse_record(value: Any, *, any_id: bool) -> PartialRecord:
     given = check_object(value, "the record", (*ServerDetail.model_fields, *_OWN_KEYS))
     players = given.get("players")
     counts = {} if players is None else check_object(players, "players", (*Players.model_fields,))
-    source_id = get_field(given, "sourceId", check_source_id)
-    is_any = any_id and source_id is None
+    source_ids = get_field(given, "sourceId", _check_source_ids) or ()
+    is_any = any_id and not source_ids
     server_id = require_field(given, "id", check_source_id if is_any else check_identifier)
     found = {attribute: get_field(given, name, check) for name, attribute, check in _FIELDS}
     for name in ("current", "max"):
@@ -443,6 +479,7 @@ def _parse_record(value: Any, *, any_id: bool) -> PartialRecord:
     if "publishable" in given:
         # Null is invalid: read as true, it could publish a server that must stay hidden.
         found["publishable"] = require_field(given, "publishable", check_flag)
+    found |= {"source_id": source_ids[0], "other_source_ids": source_ids[1:]} if source_ids else {}
     found["id" if IDENTIFIER.fullmatch(server_id) else "source_id"] = server_id
     return PartialRecord(**{name: each for name, each in found.items() if each is not None})
 

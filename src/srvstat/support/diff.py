@@ -15,6 +15,7 @@ from srvstat.contract.windows import DAY_MS, DAYS, Window, find_window
 from srvstat.documents import support as documents
 from srvstat.operations import answers as operations
 from srvstat.snapshot.blocks import Observations
+from srvstat.snapshot.read.file import list_source_ids
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow, read_block_ends
@@ -135,14 +136,14 @@ def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> Itera
     # Most records are equal, and decoding both takes longer than comparing their columns.
     if old[_RECORD] == new[_RECORD]:
         return
-    before = files.old.get_detail(old).model_dump()
-    after = files.new.get_detail(new).model_dump()
+    before = files.old.describe_record(old)
+    after = files.new.describe_record(new)
     for name, value in before.items():
         if name == "players":
             yield from (f"{name}.{part}" for part in value if value[part] != after[name][part])
         elif value != after[name]:
             yield name
-    if old.source_id != new.source_id:
+    if list_source_ids(old) != list_source_ids(new):
         yield "sourceId"
     if old.completed != new.completed:
         yield "completed"

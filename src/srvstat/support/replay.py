@@ -21,6 +21,7 @@ from srvstat.operations import answers as operations
 from srvstat.operations.access import Access, Plan
 from srvstat.operations.answers import NotInBundleError
 from srvstat.operations.redaction import HIDDEN_PART, KeyFilter
+from srvstat.snapshot.read.file import MissingGameError
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.support import comparing
 from srvstat.support.curl import read_curl
@@ -185,7 +186,7 @@ class _Replayer:
             return replayed
         try:
             findings = self._judge(exchange)
-        except (NotReproducibleError, NotInBundleError) as error:
+        except (NotReproducibleError, NotInBundleError, MissingGameError) as error:
             findings = {"class_": "notReproducible", "reason": str(error)}
         return replayed.model_copy(update=hider.hide_findings(findings))
 

@@ -258,8 +258,9 @@ def _list_properties(server: snapshot.ListedServer, screen: Screen) -> Iterator[
     if server.first_observed_at is not None and server.last_observed_at is not None:
         first = text.format_date(server.first_observed_at)
         yield f"seen {first} to {text.format_date(server.last_observed_at)}"
-    if server.source_id is not None and server.source_id != server.hostname:
-        yield f"sourceId {cut(server.source_id, _MAX_SOURCE_ID_WIDTH)}"
+    source_ids = ", ".join(filter(None, (server.source_id, *server.other_source_ids)))
+    if source_ids and source_ids != server.hostname:
+        yield f"sourceId {cut(source_ids, _MAX_SOURCE_ID_WIDTH)}"
     if server.completed:
         yield f"completed: {', '.join(map(cut, server.completed))}"
 
@@ -268,12 +269,13 @@ def render_server(detail: snapshot.ServerTable, screen: Screen) -> str:
     """Render all fields of a server."""
     server = detail.server
     completed = ", ".join(detail.completed)
+    source_ids = ", ".join(filter(None, (detail.source_id, *detail.other_source_ids)))
     # The record is part of the snapshot; --at changes only the last observation.
     as_of = None if detail.as_of == detail.snapshot_as_of else text.format_time(detail.as_of)
     fields: Fields = [
         ("id", screen.escape(server.id)),
         ("cfxId", screen.escape(server.cfxId)),
-        ("sourceId", detail.source_id and screen.escape(detail.source_id)),
+        ("sourceId", screen.escape(source_ids) if source_ids else None),
         ("game", server.game),
         ("completed", screen.escape(completed) if completed else None),
         None,

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from itertools import islice
+from shlex import quote
 from typing import Any, Self, cast
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
-from srvstat.contract.responses import Game, Players, ServerDetail
+from srvstat.contract.responses import GAMES, Game, Players, ServerDetail
 from srvstat.contract.time import LATEST, format_instant
 from srvstat.contract.windows import DAY_MS, DAYS
 from srvstat.contract.wire import MAX_SAFE_INTEGER
@@ -77,6 +78,28 @@ def read_texts(array: str) -> tuple[str, ...]:
     return texts
 
 
+def list_source_ids(server: rows.ServerRow) -> list[str]:
+    """Return the identifiers that sources use for a server, unless it is its id.
+
+    Raises ValueError or TypeError for a forged value.
+    """
+    found = (server.source_id, *read_texts(server.other_source_ids))
+    return [identifier for identifier in found if identifier is not None]
+
+
+class MissingGameError(SnapshotError):
+    """The record of a server has no game, without which there is no response of Get Server."""
+
+    exit_code = 2  # only the owner knows the game
+
+    def __init__(self, path: str, server_id: str) -> None:
+        super().__init__(
+            f"server {server_id}: its record has no game, which the response of Get Server needs;"
+            f" add it with srvstat snapshot update {quote(path)} --game"
+            f" {' or --game '.join(GAMES)}"
+        )
+
+
 class SnapshotBase:
     """What a file and a folder of shards have in common: an instant, a root, totals and records.
 
@@ -133,7 +156,17 @@ class SnapshotBase:
         return self.file_row.covered_from
 
     def get_detail(self, server: rows.ServerRow) -> ServerDetail:
-        """Return a server's public record."""
+        """Return a server's public record. Raises MissingGameError."""
+        if not server.game:
+            raise MissingGameError(self.path, server.id)
+        return self._build_detail(server)
+
+    def describe_record(self, server: rows.ServerRow) -> dict[str, Any]:
+        """Return the fields of a server's public record; the game may be empty."""
+        detail = self._build_detail(server._replace(game=server.game or GAMES[0]))
+        return detail.model_dump() | {"game": server.game}
+
+    def _build_detail(self, server: rows.ServerRow) -> ServerDetail:
         with self.convert_decode_errors(server.title):
             check_instants(server.first_seen_at, server.updated_at)
             read_texts(server.completed)

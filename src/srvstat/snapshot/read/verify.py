@@ -57,7 +57,7 @@ def _check_server(file: SnapshotFile, server_id: str, as_of: int) -> None:
     server = file.find_server("id", server_id)
     if server is None or not file.has_server(server):
         raise file.build_damage_error("the servers")
-    file.get_detail(server)
+    file.describe_record(server)
     for name in DAYS:
         compute_window_statistics(file, [server], find_window(name, as_of))
 
@@ -93,7 +93,7 @@ def _verify_file(snapshot: SnapshotFile, progress: Callable[[int], None]) -> int
     days = 0
     for server in servers:
         days += _verify_server(snapshot, server)
-        snapshot.get_detail(server)
+        snapshot.describe_record(server)
         progress(server.observation_count)
     _check_directory(snapshot, servers)
     _check_counts(snapshot, sum(len(rows.read_block_ends(server)) for server in servers))

@@ -155,6 +155,7 @@ def store(
 
     Raises SnapshotError.
     """
+    intake.name_servers()
     put = partial(put_block, connection)
     servers: list[rows.ServerRow] = []
     first_blocks: dict[str, int] = {}
@@ -236,9 +237,15 @@ def finish_draft(
         as_of=file_row.as_of,
         first_observed_at=file_row.first_observed_at,
         last_observed_at=file_row.last_observed_at,
+        converted=_list_converted(intake.roster, stored.servers),
         warnings=tuple(intake.warnings),
     )
     return summary, file_row
+
+
+def _list_converted(roster: Roster, stored: Sequence[rows.ServerRow]) -> dict[str, str]:
+    made = roster.converted
+    return {server.id: made[server.id] for server in stored if server.id in made}
 
 
 # The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a

@@ -69,7 +69,7 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
             rows: list[ServerRow] = []
             for number, server in enumerate(chosen, 1):
                 # The digests of a forged file match, whatever its values are.
-                parent.get_detail(server)
+                parent.describe_record(server)
                 observations = read_observations(parent, server, _extend(parent, server, window))
                 row = derive(server._replace(server=number), observations, put)
                 rows.append(_redact(row) if redact else row)
@@ -199,7 +199,7 @@ def read_records(source: Source) -> list[ServerRecord]:
 def _read_record(snapshot: Snapshot, server: ServerRow) -> ServerRecord:
     """Return the record from which a verified row was made, which a forger may have written."""
     with snapshot.convert_decode_errors(server.title):
-        snapshot.get_detail(server)
+        snapshot.describe_record(server)
         return build_record(server)
 
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from srvstat.contract.errors import OutputError, SourceError
-from srvstat.contract.responses import GAMES
 from srvstat.documents.snapshot import DroppedRows, DryRun, UnderstoodRow
 from srvstat.snapshot.write import refusals
 from srvstat.snapshot.write.intake import Inputs, Intake, Reason, Rejects
@@ -43,7 +42,7 @@ def run_dry(inputs: Inputs) -> DryRun:
     """
     check_stdin_once(source.name for source in inputs.sources)
     check_sources(inputs.sources)
-    roster = read_roster(inputs.servers, uses_slugs=inputs.uses_slugs, game=inputs.game or GAMES[0])
+    roster = read_roster(inputs.servers, uses_slugs=inputs.uses_slugs, game=inputs.game)
     try:
         # A database without a name is a temporary file of SQLite.
         with closing(sqlite3.connect("")) as connection:
@@ -103,6 +102,7 @@ class _WatchedIntake(Intake):
 
 def _sort_observations(intake: Intake) -> _Findings:
     findings = _Findings()
+    intake.name_servers()
     for server_id in intake.roster.server_keys:
         instants = intake.take_series(server_id).observations.instants
         findings.kept += len(instants)
@@ -164,13 +164,14 @@ def draft_records(inputs: Inputs, warn: Callable[[str], None]) -> ProposedRecord
 
     `warn` is called with one line about each source that may be cut off.
 
-    Raises UsageError without a game, and SourceError if a source can't be read or no row is usable.
+    Raises SourceError if a source can't be read or no row is usable.
     """
     check_sources(inputs.observations)
     roster = read_roster(None, uses_slugs=inputs.uses_slugs, game=inputs.game)
     with closing(sqlite3.connect("")) as connection:
         intake = Intake(connection, roster, inputs)
         intake.read()
+        intake.name_servers()
         for warning in intake.warnings:
             warn(warning)
         if not roster.server_keys:

@@ -399,6 +399,7 @@ class Intake:
         self.skipped: Counter[str] = Counter()
         self.first_skipped: dict[str, int] = {}  # the place of the first row by reason
         self.warnings = [*roster.warnings]
+        self._observed: set[int] = set()  # the keys of servers
 
     @property
     def rows(self) -> int:
@@ -453,6 +454,11 @@ class Intake:
             is_kept &= ~is_late
         rows = (servers, batch.instants, batch.players, places)
         self.staging.add(*(rows if is_kept.all() else (each[is_kept] for each in rows)))
+        self._observed.update(keys[np.bincount(batch.codes[is_kept]).nonzero()].tolist())
+
+    def name_servers(self) -> None:
+        """Choose the ids of new servers, after all rows were read."""
+        self.roster.name_servers(self._observed)
 
     def take_series(self, server_id: str, earlier: Observations = NOTHING) -> Series:
         """Return all observations of a server, as Staging does, and reject its conflicts."""

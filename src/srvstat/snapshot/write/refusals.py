@@ -20,7 +20,6 @@ from srvstat.sources import values
 from srvstat.sources.json import AS_INTEGER, OTHER_KEYS
 from srvstat.sources.mapping import NO_ZONE
 from srvstat.sources.registry import KINDS
-from srvstat.sources.servers import SlugError, make_slug
 
 _MAX_LISTED = 3
 """More reasons would hide the commonest one."""
@@ -91,11 +90,6 @@ def _find_remedy_of_value(reason: Reason, value: str) -> str | None:
         return _ZONE_REMEDY
     if reason.text.startswith("observedAt: ") and _OTHER_DATE.fullmatch(value):
         return "declare the form of such times with --time-format"
-    if reason.text == MALFORMED_REASON and value:
-        try:
-            make_slug(value)
-        except SlugError as error:
-            return str(error)
     return None
 
 

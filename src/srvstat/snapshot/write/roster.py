@@ -1,13 +1,12 @@
 """Map the identifiers of sources to servers, and the records of servers to rows and back."""
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import count, filterfalse
 from types import MappingProxyType
 
 from srvstat.contract import wire
-from srvstat.contract.errors import SourceError, UsageError
-from srvstat.contract.responses import GAMES
+from srvstat.contract.errors import SourceError
 from srvstat.snapshot.read.file import read_texts
 from srvstat.snapshot.rows import ServerRow
 from srvstat.sources import servers
@@ -19,6 +18,8 @@ NOT_LISTED = 0
 NOT_PUBLISHABLE = -1
 MALFORMED = -2
 EMPTY = -3
+UNUSABLE = -4
+TAKEN = -5
 
 SKIP_REASONS = {NOT_LISTED: "not in the servers file", NOT_PUBLISHABLE: "not publishable"}
 """Why the observations of a server are skipped, by the code that a roster has instead of a key."""
@@ -31,7 +32,13 @@ _MAX_NAMED = 3
 
 MALFORMED_REASON = f"serverId: {IDENTIFIER_RULE}"
 
-REJECT_REASONS = {MALFORMED: MALFORMED_REASON, EMPTY: "serverId: empty"}
+REJECT_REASONS = {
+    MALFORMED: MALFORMED_REASON,
+    EMPTY: "serverId: empty",
+    UNUSABLE: f"serverId: {servers.SOURCE_ID_RULE}",
+    TAKEN: "serverId: the id that another identifier got; build the snapshot from all files again,"
+    " or add it to the sourceId of that server with --servers FILE",
+}
 """Why the rows of an identifier are rejected, by the code that a roster has instead of a key."""
 
 
@@ -39,17 +46,16 @@ class Roster(dict[str, int]):
     """Maps each identifier to the key of its server, or to a code below 1 if it has none.
 
     Keys are 1, 2, 3 …; servers of `keys` have theirs already. An identifier is judged when it is
-    first looked up. It is the sourceId of a record, the id of one or, with `uses_slugs`, a text
-    whose slug is the id. With `new_game`, any other identifier becomes a server with that game; it
-    is empty as long as it is missing.
-    With `uses_slugs`, servers `found_by_slug` have no other identifier than their sourceId.
+    first looked up. It is the id or a sourceId of a record or, with `uses_slugs`, a text whose slug
+    is the id of a record without a sourceId.
+
+    With `is_open`, any other identifier becomes a server with `game`, and gets its id from
+    `name_servers`. With `uses_slugs`, each of these ids is a slug.
 
     `how_to_add` says how the servers of unknown identifiers are added, for messages. `warnings` are
     about the source of the records.
 
-    A look-up raises SourceError if two identifiers have one slug, or if one that becomes a server
-    has no slug or the cfxId of another server; UsageError if one becomes a server without a game.
-    So a person hears of an unreadable file before the game.
+    A look-up raises SourceError if two identifiers have the slug of a server that is not new.
     """
 
     def __init__(  # noqa: PLR0913 - what each of its users knows of servers
@@ -57,14 +63,16 @@ class Roster(dict[str, int]):
         records: Sequence[servers.ServerRecord],
         *,
         uses_slugs: bool = False,
-        new_game: str | None = None,
+        is_open: bool = False,
+        game: str | None = None,
         keys: Mapping[str, int] = MappingProxyType({}),
-        found_by_slug: Collection[str] = (),
         how_to_add: str = "",
         warnings: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self.warnings = warnings
+        self.is_open = is_open
+        """Whether an identifier without a record becomes a server."""
         self._how_to_add = how_to_add
         self._given = {record.id: record for record in records if record.publishable}
         self.skip_reasons = dict(SKIP_REASONS)
@@ -74,22 +82,40 @@ class Roster(dict[str, int]):
             for server_id in sorted(self._given)
         }
         self.withheld = {record.id for record in records if not record.publishable}
+        self.converted: dict[str, str] = {}
+        """The identifier of each new server that has another id."""
         self._uses_slugs = uses_slugs
-        self._new_game = new_game
-        self._found_by_slug = found_by_slug
-        self._ids = {record.source_id: record.id for record in records if record.source_id}
-        self._cfx_owners = {record.cfx_id: record.id for record in records}
-        # The identifier of each server that is found by its id or slug; a sourceId is certain.
-        self._written = {record.id: record.source_id for record in records if record.source_id}
+        self._game = game
+        self._used = {used for record in records for used in (record.id, record.cfx_id)}
+        self._new: dict[str, int] = {}
+        self._found_by_slug: dict[str, str] = {}
+        for record in records:
+            key = self.server_keys.get(record.id, NOT_PUBLISHABLE)
+            is_made = is_open and record.id in map(servers.make_slug, record.source_ids)
+            self[record.id] = TAKEN if is_made else key
+            self.update(dict.fromkeys(record.source_ids, key))
 
     @property
     def accepts_any_id(self) -> bool:
         """Whether an identifier of any form can name a server."""
-        return self._uses_slugs or bool(self._ids)
+        records = self._given.values()
+        return self.is_open or self._uses_slugs or any(each.source_id for each in records)
 
     def has_record(self, server_id: str) -> bool:
         """Check whether a server has a record, and not only an identifier in the observations."""
         return server_id in self._given
+
+    def name_servers(self, observed: Container[int]) -> None:
+        """Choose the ids of new servers that have, by their keys, an observation.
+
+        All identifiers must be known: the ids must not depend on the order of rows.
+        """
+        named = {name: key for name, key in self._new.items() if key in observed}
+        ids = servers.choose_ids(named, self._used, converts_all=self._uses_slugs)
+        self.server_keys |= {ids[name]: key for name, key in named.items()}
+        self.converted |= {ids[name]: name for name in named if ids[name] != name}
+        self._used.update(ids.values())
+        self._new = {name: key for name, key in self._new.items() if key not in observed}
 
     def iter_ids(self, observed: Container[int]) -> Iterator[str]:
         """Yield the ids of servers that have a record or, by their keys, an observation."""
@@ -102,39 +128,13 @@ class Roster(dict[str, int]):
 
         Records of new servers are made here: many of them would take much memory.
         """
-        source_id = self._written.get(server_id)
         given = self._given.get(server_id)
         if given is None:
-            return servers.complete_record(
-                servers.PartialRecord(id=server_id, source_id=source_id), self._new_game
-            )
-        if source_id is None or source_id == server_id:
-            return given
-        return replace(given, source_id=source_id)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether an identifier without a record becomes a server."""
-        return self._new_game is not None
-
-    def check_game(self) -> None:
-        """Check that new servers would have a game.
-
-        Raises UsageError.
-        """
-        if self.is_open and not self._new_game:
-            raise UsageError(
-                "--game: missing; without a servers file, the servers have no game: add --game"
-                f" {' or --game '.join(GAMES)}"
-            )
-
-    def note_identifiers(self, identifiers: Iterable[str]) -> None:
-        """Note that identifiers were read earlier, so that no other one may become the same slug.
-
-        Raises SourceError as a look-up does.
-        """
-        for identifier in identifiers:
-            self._find_id(identifier)
+            record = servers.PartialRecord(id=server_id, source_id=self.converted.get(server_id))
+            return servers.complete_record(record, self._game)
+        if server_id in self._found_by_slug:
+            return replace(given, source_id=self._found_by_slug[server_id])
+        return given
 
     def describe_unknown(self) -> list[str]:
         """Return a line that names the identifiers without a server; no line if there are none."""
@@ -153,76 +153,40 @@ class Roster(dict[str, int]):
         return key
 
     def _judge(self, identifier: str) -> int:
-        server_id = self._ids.get(identifier) or self._find_id(identifier)
+        if not identifier.strip():
+            return EMPTY
+        takes_any = self.is_open or self._uses_slugs
+        if takes_any and not servers.is_source_id(identifier):
+            return UNUSABLE
+        if self.is_open:
+            key = self._new[identifier] = next(self._free_keys)
+            return key
+        if self._uses_slugs:
+            return self._find_by_slug(identifier)
+        return NOT_LISTED if IDENTIFIER.fullmatch(identifier) else MALFORMED
+
+    def _find_by_slug(self, identifier: str) -> int:
+        server_id = servers.make_slug(identifier)
         if server_id in self.withheld:
             return NOT_PUBLISHABLE
-        if server_id in self.server_keys:
-            return self.server_keys[server_id]
-        if not self._uses_slugs and not IDENTIFIER.fullmatch(identifier):
-            return MALFORMED
-        if not identifier:
-            return EMPTY
-        return self._add_server(identifier) if self.is_open else NOT_LISTED
-
-    def _find_id(self, identifier: str) -> str:
-        """Return the id that an identifier is, or whose slug it is.
-
-        Raises SourceError if another identifier has the same slug.
-        """
-        if not self._uses_slugs:
-            return identifier
-        server_id = identifier
-        if not self._is_known(identifier):
-            try:
-                server_id = servers.make_slug(identifier)
-            except servers.SlugError:
-                return identifier
-        if self._is_known(server_id):
-            self._claim(server_id, identifier)
-        return server_id
-
-    def _is_known(self, server_id: str) -> bool:
-        return server_id in self.server_keys or server_id in self.withheld
-
-    def _claim(self, server_id: str, identifier: str) -> None:
-        """Note which identifier of its source a server has."""
-        is_given = self._written.get(server_id) in self._ids
-        if identifier == server_id and is_given and server_id not in self._found_by_slug:
-            return  # a row may also have the id of a record with a sourceId
-        first = self._written.setdefault(server_id, identifier)
+        if server_id not in self._given or self._given[server_id].source_id is not None:
+            return NOT_LISTED
+        first = self._found_by_slug.setdefault(server_id, identifier)
         if first != identifier:
             raise SourceError(
                 f"--ids slug: {wire.quote_value(first)} and {wire.quote_value(identifier)} both"
-                f" become {server_id}; give each an id in a servers file, with its sourceId"
+                f" become {server_id}; list them in the sourceId of a servers file's records"
             )
-
-    def _add_server(self, identifier: str) -> int:
-        """Add a server for an identifier, and return its key."""
-        self.check_game()
-        server_id = identifier
-        if self._uses_slugs:
-            try:
-                server_id = servers.make_slug(identifier)
-            except servers.SlugError as error:
-                raise SourceError(str(error)) from None
-            self._written[server_id] = identifier
-        if server_id in self._cfx_owners:
-            raise SourceError(
-                f"server {server_id}: its cfxId, taken from the id, is that of server"
-                f" {self._cfx_owners[server_id]}; give it another cfxId in a servers file"
-            )
-        key = self.server_keys[server_id] = next(self._free_keys)
-        return key
+        return self.server_keys[server_id]
 
 
 def read_roster(source: Source | None, *, uses_slugs: bool, game: str | None) -> Roster:
     """Read server records and complete them; without a source, each identifier becomes a server.
 
-    Raises UsageError if the game of a record is missing, SourceError for a bad record,
-    MissingLibraryError.
+    Raises SourceError for a bad record, MissingLibraryError.
     """
     if source is None:
-        return Roster((), uses_slugs=uses_slugs, new_game=game or "")
+        return Roster((), uses_slugs=uses_slugs, is_open=True, game=game)
     records, warnings = read_records(source, game)
     return Roster(
         records,
@@ -235,7 +199,7 @@ def read_roster(source: Source | None, *, uses_slugs: bool, game: str | None) ->
 def read_records(source: Source, game: str | None) -> tuple[list[servers.ServerRecord], list[str]]:
     """Return the complete records of a source, and its warnings.
 
-    Raises UsageError, SourceError, MissingLibraryError.
+    Raises SourceError, MissingLibraryError.
     """
     warnings: list[str] = []
     partial_records = load_record_reader(source.kind)(replace(source, on_warning=warnings.append))

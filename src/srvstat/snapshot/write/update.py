@@ -3,11 +3,10 @@
 import os
 import sqlite3
 from collections import deque
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 
 from srvstat.contract.errors import SnapshotError, UsageError
-from srvstat.contract.responses import GAMES
 from srvstat.contract.time import format_instant
 from srvstat.documents.snapshot import UpdateSummary
 from srvstat.files.paths import compute_identity
@@ -31,7 +30,7 @@ from srvstat.snapshot.write.roster import (
     encode_texts,
     read_records,
 )
-from srvstat.sources.servers import SlugError, check_identifiers, make_slug
+from srvstat.sources.servers import check_identifiers, complete_record
 from srvstat.sources.source import check_sources
 
 
@@ -55,7 +54,8 @@ def _check_base(old: SnapshotFile, as_of: int | None) -> None:
 def _read_base(old: SnapshotFile, inputs: Inputs) -> tuple[dict[str, ServerRow], Roster]:
     """Return the rows of a snapshot's servers by id, and a roster of these and of new servers.
 
-    A record of the source replaces the stored one; without a sourceId, it keeps the stored one.
+    A record of the source replaces the stored one; without a sourceId, it keeps the stored ones.
+    A game that is missing is filled.
 
     Raises SnapshotError, SourceError, UsageError, MissingLibraryError.
     """
@@ -64,46 +64,32 @@ def _read_base(old: SnapshotFile, inputs: Inputs) -> tuple[dict[str, ServerRow],
     with old.convert_decode_errors("the servers"):
         records = {server_id: build_record(row) for server_id, row in rows.items()}
         deque(map(read_block_ends, rows.values()), 0)  # a forged count of observations has no limit
-    found_by_slug = {row.id for row in rows.values() if _is_found_by_slug(row)}
-    new_game, warnings = None, list[str]()
+    warnings = list[str]()
     how_to_add = "add the records with --servers FILE"
-    if source is None:
-        # A servers file may have withheld servers, which would otherwise become new ones.
-        if old.file_row.is_open:
-            new_game = inputs.game
-            games = sorted({row.game for row in rows.values()}) or GAMES
-            how_to_add = f"add the servers with --game {' or --game '.join(games)}"
-    else:
+    if source is not None:
         how_to_add = f"add the records to {source.title}"
         given, warnings = read_records(source, inputs.game)
-        found_by_slug -= {record.id for record in given if record.source_id is not None}
         for record in given:
-            source_id = record.source_id
-            if source_id is None and record.id in records:
-                source_id = records[record.id].source_id
-            records[record.id] = replace(record, source_id=source_id)
+            kept = record if record.source_ids else records.get(record.id, record)
+            records[record.id] = replace(
+                record, source_id=kept.source_id, other_source_ids=kept.other_source_ids
+            )
         check_identifiers(f"{source.title} and {old.path}", records.values())
     roster = Roster(
-        list(records.values()),
+        [
+            record if record.game or not inputs.game else complete_record(record, inputs.game)
+            for record in records.values()
+        ],
         uses_slugs=inputs.uses_slugs,
-        new_game=new_game,
+        # A servers file may have withheld servers, which would otherwise become new ones.
+        is_open=source is None and bool(old.file_row.is_open),
+        game=inputs.game,
         keys={server_id: row.server for server_id, row in rows.items()},
-        found_by_slug=found_by_slug,
         how_to_add=how_to_add,
         warnings=warnings,
     )
     roster.skip_reasons[NOT_LISTED] = NOT_IN_SNAPSHOT
-    roster.note_identifiers(
-        row.id for row in rows.values() if row.observation_count and row.source_id is None
-    )
     return rows, roster
-
-
-def _is_found_by_slug(row: ServerRow) -> bool:
-    """Check whether the slug of a server's sourceId is its id, as `--ids slug` makes it."""
-    with suppress(SlugError):
-        return row.source_id is not None and make_slug(row.source_id) == row.id
-    return False
 
 
 _REMOVE_BLOCKS = "DELETE FROM blocks WHERE server_block BETWEEN ?1 AND ?1 + ?2"
@@ -161,11 +147,11 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
             summary, file_row = build.finish_draft(connection, intake, stored, file_row)
             connection.close()
             build.check_draft(path, draft, file_row, stored.first_blocks)
-    ids = {server.id for server in stored.servers}
+    names = {server.id: server.hostname for server in stored.servers}
     return UpdateSummary(
         rows=summary,
-        added=len(ids - before.keys()),
-        removed=len(before.keys() - ids),
+        added_ids={name: names[name] for name in sorted(names.keys() - before.keys())},
+        removed=len(before.keys() - names.keys()),
         observations=file_row.observation_count,
         root=file_row.root.hex(),
     )
