@@ -523,7 +523,7 @@ class _Search:
             keys = [each for each in keys if len(each.distinct) < len(rows)]
             found += sorted(keys, key=lambda each: (each.rank("id"), len(each.distinct)))[:1]
         found = found or [each for each in texts if each.is_named("id")]
-        if not found and not self.sample.is_whole:
+        if is_start := not found and not self.sample.is_whole:
             # Rows in order of servers begin with many of one.
             keys = [each for each in numbers if each.is_constant and each.is_named("id")]
             found = [*texts] or keys
@@ -537,7 +537,7 @@ class _Search:
         is_clear = len(found) == 1 and not best.is_number and _is_key(best, rows)
         if not is_sure:
             # The text may be a status or a map of one server.
-            is_few = not _FEW <= len(best.distinct) <= _HALF * len(rows)
+            is_few = not (is_start or _FEW <= len(best.distinct) <= _HALF * len(rows))
             choices.insert(0 if is_few else len(choices), _SERIES + self._propose_id(times)[0])
         if not (is_sure and is_clear):
             self._ask_column("id", "names the server", names, choices)
