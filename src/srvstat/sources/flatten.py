@@ -60,16 +60,8 @@ def find_items(document: Any) -> Sequence[Any]:
 
 
 def name_fields(items: Sequence[Any]) -> Sequence[Any]:
-    """Return items of an array; if the first one is an array of names, the others as objects.
-
-    Home Assistant names the entity of a history in its first state only.
-    """
+    """Return items of an array; if the first one is an array of names, the others as objects."""
     first, second = [*items[:2], None, None][:2]
-    if isinstance(first, dict) and "entity_id" in first:
-        return [
-            {"entity_id": first["entity_id"], **item} if isinstance(item, dict) else item
-            for item in items
-        ]
     if not _is_row(first) or not _is_row(second) or len(first) != len(second):
         return items
     if any(not name or _is_time(name) or _NUMBER.fullmatch(name) for name in first):
@@ -83,6 +75,14 @@ def name_fields(items: Sequence[Any]) -> Sequence[Any]:
     ]
 
 
+def _repeat_entity(items: Sequence[Any]) -> Sequence[Any]:
+    """Return states of Home Assistant, which names the entity of a history in the first one only."""
+    if not isinstance(items[0], dict) or "entity_id" not in items[0]:
+        return items
+    entity = {"entity_id": items[0]["entity_id"]}
+    return [entity | item if isinstance(item, dict) else item for item in items]
+
+
 def expand(
     items: Sequence[Any], mapping: ColumnMapping, wanted: Collection[str] | None = None
 ) -> list[tuple[int, Row]]:
@@ -92,13 +92,20 @@ def expand(
 
     Raises FlattenError.
     """
-    found = [_flatten(item, mapping) for item in items]
+    # Without this, most rows would take several times as long.
+    is_plain = [type(item) is dict and {*map(type, item.values())} == {str} for item in items]
+    if all(is_plain):
+        return [*enumerate(items)]
+    found = [
+        _Flat(item, _NO_PARTS) if plain else _flatten(item, mapping)
+        for plain, item in zip(is_plain, items, strict=True)
+    ]
     if wanted is None and any(
         "key" in each[0] for _, parts in found for each in parts.values() if each
     ):
         mapping = replace(mapping, id="key")
         found = [_flatten(item, mapping) for item in items]
-    paths = dict.fromkeys(path for _, parts in found for path in parts)
+    paths = dict.fromkeys(path for _, parts in found if parts for path in parts)
     if not paths:
         return [*enumerate(row for row, _ in found)]
     own = {name for row, _ in found for name in row}
@@ -135,12 +142,15 @@ class _Flat(NamedTuple):
     parts: dict[str, Sequence[Any]]
 
 
+_NO_PARTS: dict[str, Sequence[Any]] = {}
+
+
 def _flatten(item: Any, mapping: ColumnMapping) -> _Flat:
     found = _Flat({}, {})
     if isinstance(item, dict):
         _add_object(found, item, "", mapping)
     elif isinstance(item, list) and not _is_row(item):
-        found.parts[""] = name_fields(item)
+        found.parts[""] = _repeat_entity(name_fields(item))
     else:
         for position, value in enumerate(item if isinstance(item, list) else [item], 1):
             found.row[str(position)] = _format(value)

@@ -260,12 +260,9 @@ def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else wire.quote_value(value)
 
 
-_SCALAR = re.compile(
-    r'"[^"\\]*+"\s*+:|"(?P<text>[^"\\\x00-\x1f]*+)"|(?P<bare>-?[0-9][-+.0-9eE]*+|null|true|false)'
-)
+_STRING = r'"([^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+)"'
+_SCALAR = re.compile(rf"{_STRING}\s*+:|{_STRING}|(-?[0-9][-+.0-9eE]*+|null|true|false)")
 """A key, or a scalar."""
-
-_TEXT = r'"([^"\\\x00-\x1f]*+)"'
 _INTEGER = "(0|[1-9][0-9]*+)"
 _NUMBER = r"(?:(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)|null)"
 _FLAG = "(?:(true|false)|null)"
@@ -293,8 +290,16 @@ class _Regular:
     def _find(self, text: str) -> list[Sequence[str]] | None:
         if self._pattern is None:
             return None
-        rows = self._pattern.findall(_END + text)
-        return [*zip(*rows, strict=True)] if len(rows) == text.count(_END) else None
+        # In turn the text before a value, which must be empty, and its scalars.
+        parts = self._pattern.split(text)
+        step = 1 + len(self._names)
+        if any(parts[::step]):
+            return None
+        columns = [parts[at::step] for at in range(1, step)]
+        try:
+            return [_decode_column(column, has_escapes="\\" in text) for column in columns]
+        except RowError:
+            return None
 
     def _learn(self, text: str) -> None:
         """Make the expression of a value, if it is a row without tables in it."""
@@ -303,12 +308,13 @@ class _Regular:
             row = flatten.find_row(_decode(text, str), self._mapping)
         except (RowError, FlattenError, RecursionError):
             return
-        scalars = [match for match in _SCALAR.finditer(text) if match.lastgroup]
-        values = [match["text"] or match["bare"] or "" for match in scalars]
+        scalars = [match for match in _SCALAR.finditer(text) if match.lastindex != 1]
+        values = _decode_column([match[2] or match[3] for match in scalars], has_escapes=True)
         values = ["" if value == "null" else value for value in values]
-        if row is None or [*row.values()] != values or len(row) < 2:  # noqa: PLR2004 - findall
+        if not row or [*row.values()] != values:
             return
-        parts, end = [f"(?<={_END})"], 0
+        end = 0
+        parts: list[str] = []
         for match in scalars:
             parts += re.escape(text[end : match.start()]), self._describe(match)
             end = match.end()
@@ -317,11 +323,22 @@ class _Regular:
 
     def _describe(self, match: re.Match[str]) -> str:
         """Return the expression of scalars like one."""
-        if match["text"] is not None:
-            return _TEXT if self._mapping.is_strict else f"(?:{_TEXT}|null)"
+        if match[2] is not None:
+            return _STRING if self._mapping.is_strict else f"(?:{_STRING}|null)"
         if self._mapping.is_strict:
             return _INTEGER
-        return _FLAG if match["bare"] in ("true", "false") else _NUMBER
+        return _FLAG if match[3] in ("true", "false") else _NUMBER
+
+
+def _decode_column(values: Sequence[Any], *, has_escapes: bool) -> Sequence[str]:
+    """Return strings without escapes; None is empty.
+
+    Raises RowError for an escape that JSON does not have.
+    """
+    decoded: dict[Any, str] = {None: ""} if None in values else {}
+    if has_escapes:
+        decoded |= {each: _decode(f'"{each}"', None) for each in {*values} if "\\" in (each or "")}
+    return [decoded.get(each, each) for each in values] if decoded else values
 
 
 _MAX_CHARACTERS = 1 << 28
@@ -379,8 +396,7 @@ class _Document:
             pass
         is_whole = len(self._text) <= _WHOLE_CHARACTERS
         if not is_whole:
-            self._text = _close(self._text[:_PREFIX_CHARACTERS])
-        self._is_end = True
+            self._text, self._chunks = _close(self._text[:_PREFIX_CHARACTERS]), iter(())
         self._start()
         items = self._read_values()
         return items if is_whole else items[:-1] or items, is_whole
