@@ -1,23 +1,24 @@
-"""Read what trackers store: Minetrack, BattleMetrics, Prometheus and Cfx.re."""
+"""Read what trackers store: SQLite, Minetrack, BattleMetrics, Prometheus and Cfx.re."""
 
 import gzip
 import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import AS_OF, SHARED_DATA, Cli, Ran
-from sources.readings import read_rows
+from sources.readings import read_rows, read_table
 from srvstat.contract.errors import SourceError, UsageError
+from srvstat.sources import sqlite
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.servers import PartialRecord
 from srvstat.sources.source import Source, read_batches
-from srvstat.sources.trackers import read_prometheus_sample
-from srvstat.sources.trackers import read_cfx_records
+from srvstat.sources.trackers import read_cfx_records, read_prometheus_sample
 
 REAL = SHARED_DATA / "minetrack" / "database_copy_1-8-2021.sql"
 SCHEMA = "timestamp BIGINT NOT NULL, ip TINYTEXT, playerCount MEDIUMINT"
@@ -75,18 +76,16 @@ def test_a_malformed_row_is_rejected_with_its_column(tmp_path: Path) -> None:
 
     found = read_rows(write_database(tmp_path / "database.sql", rows), "minetrack")
 
-    assert found.rows == {1: ("a", AS_OF, 5)}
+    assert found.rows == {1: ("a", AS_OF, 5), 2: ("", AS_OF, 5)}  # a build rejects the second
     assert found.reasons == {
-        2: "ip: must be text",
-        3: "timestamp: must be Unix milliseconds in the years 2001 to 9999",
-        4: "timestamp: must be Unix milliseconds in the years 2001 to 9999",
-        **dict.fromkeys((5, 6, 7), f"playerCount: {RULE}"),
-        9: "timestamp: must be Unix milliseconds in the years 2001 to 9999",
+        **dict.fromkeys(
+            (3, 4), "observedAt: not a time in a known form; name its form with --time-format"
+        ),
+        5: "players: a fraction, and averages are not counts; --round rounds them",
+        **dict.fromkeys((6, 7), f"players: {RULE}"),
+        9: "observedAt: before 2001 as milliseconds, so it looks like seconds",
     }
     assert found.skipped == {"failed ping": 1}
-    for place, row in enumerate(rows, 1):
-        alone = read_rows(write_database(tmp_path / f"{place}.sql", [row]), "minetrack")
-        assert alone.reasons.get(1) == found.reasons.get(place)
 
 
 def test_a_database_that_is_written_to_is_read_as_of_one_moment(tmp_path: Path) -> None:
@@ -121,18 +120,20 @@ def test_a_database_that_changes_while_it_is_read_without_a_lock_is_refused(tmp_
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("DROP TABLE pings", "no table pings .* are: none"),
+        ("DROP TABLE pings", 'no table "pings"; the tables are none'),
         *(
             (
                 f"DROP TABLE pings; CREATE VIRTUAL TABLE {name} USING fts5({SCHEMA_NAMES}); {rest}",
-                r"no table pings \(views and virtual tables are not read\); the tables are: none",
+                'no table "pings"; the tables are none',
             )
             for name, rest in (("pings", ""), ("t", "CREATE VIEW pings AS SELECT * FROM t"))
         ),
         (
             "ALTER TABLE pings RENAME playerCount TO players",
-            "the table pings has no playerCount; its columns are timestamp, ip, players",
+            'no column "playerCount"; the columns are "timestamp", "ip", "players"',
         ),
+        ("UPDATE pings SET playerCount = x'ff'", 'the column "playerCount" has binary values; '),
+        ("DELETE FROM pings", 'table "pings" has no rows'),
         ("UPDATE pings SET ip = CAST(x'ff' AS TEXT)", "can't be read as a SQLite database: "),
     ],
 )
@@ -155,6 +156,126 @@ def test_a_real_database_is_read() -> None:
     expected = dict(enumerate(rows, 1))
     assert found.rows == {at: row for at, row in expected.items() if row[2] is not None}
     assert found.skipped == {"failed ping": sum(row[2] is None for row in rows)}
+
+
+LONG = ColumnMapping(id="server", at="at", players="n")
+
+
+def write_tables(path: Path, *scripts: str) -> Path:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(";".join(scripts))
+    return path
+
+
+COUNTS = """
+CREATE TABLE counts (server TEXT, at INTEGER, n);
+INSERT INTO counts VALUES
+  ('b', 1772366400000, 5), ('a', 1772366400000, '7'), ('a', 1772366460000, NULL);
+"""
+COPY = "CREATE TABLE more AS SELECT * FROM counts"
+VIEW = "CREATE VIEW v AS SELECT * FROM counts"
+NAMES = """
+CREATE TABLE servers (id INTEGER PRIMARY KEY, name TEXT, port INTEGER);
+INSERT INTO servers VALUES (1, 'Lobby', 7), (2, 'Süd', 8)
+"""
+POLLS = """
+CREATE TABLE polls (server_id, at INTEGER, n INTEGER);
+INSERT INTO polls VALUES (2, 1772366400000, 5), (1, 1772366400000, 6), (3, 1772366400000, 7)
+"""
+DECLARED = POLLS.replace("server_id", "s INTEGER REFERENCES servers")
+
+
+@pytest.mark.parametrize(
+    ("scripts", "names", "options"),
+    [
+        ([COUNTS], ["server", "at", "n"], {}),
+        ([COUNTS, "CREATE INDEX i ON counts (server, at, n)"], ["server", "at", "n"], {}),
+        ([COUNTS, NAMES], ["server", "at", "n"], {"table": "counts"}),
+        ([COUNTS, VIEW], ["server", "at", "n"], {}),
+        ([POLLS], ["server_id", "at", "n"], {}),
+        ([POLLS, NAMES], ["server_id", "at", "n", "servers.name"], {"table": "polls"}),
+        ([DECLARED, NAMES], ["s", "at", "n", "servers.name"], {"table": "polls"}),
+        ([POLLS, NAMES.replace(" PRIMARY KEY", "")], ["server_id", "at", "n"], {"table": "polls"}),
+    ],
+)
+def test_the_only_table_with_times_and_counts_is_found(
+    scripts: list[str], names: list[str], options: dict[str, str], tmp_path: Path
+) -> None:
+    path = write_tables(tmp_path / "polls.db", *scripts)
+
+    sample = sqlite.read_sample(Source(str(path), "sqlite"))
+
+    assert (sample.table.names, sample.options, sample.is_whole) == (names, options, True)
+
+
+@pytest.mark.parametrize(
+    ("table", "query"),
+    [
+        ("counts", None),
+        ("v", None),
+        (None, "SELECT server, at, n FROM counts; "),
+        (None, "SELECT server, at, n FROM counts -- all of them"),
+    ],
+)
+def test_a_table_a_view_or_a_query_is_read_in_order(
+    table: str | None, query: str | None, tmp_path: Path
+) -> None:
+    path = write_tables(tmp_path / "polls.db", COUNTS, COPY, VIEW)
+
+    found = read_table(Source(str(path), "sqlite", replace(LONG, table=table), query))
+
+    assert found.rows == {1: ("b", AS_OF, 5), 2: ("a", AS_OF, 7)}
+    assert found.skipped == {"without a player count": 1}
+
+
+def test_a_name_in_another_table_is_a_column(tmp_path: Path) -> None:
+    path = write_tables(tmp_path / "polls.db", POLLS, NAMES)
+
+    found = read_rows(path, "sqlite", ColumnMapping(id="servers.name", at="at", players="n"))
+
+    assert [server_id for server_id, *_ in found.rows.values()] == ["Süd", "Lobby", ""]
+
+
+@pytest.mark.parametrize(
+    ("script", "mapping", "query", "reason"),
+    [
+        ("CREATE VIEW v AS SELECT 1", LONG, None, 'the tables are "v"; choose one with --table'),
+        (
+            COUNTS + COPY,
+            LONG,
+            None,
+            'the tables with times and counts are "counts", "more"; choose one with --table',
+        ),
+        (COUNTS, replace(LONG, table="x"), None, 'no table "x"; the tables are "counts"'),
+        (COUNTS, replace(LONG, players="x"), None, 'no column "x"; the columns are "server", '),
+        (COUNTS, LONG, "DELETE FROM counts", "can't be read as a SQLite database: near "),
+    ],
+)
+def test_rows_that_are_not_clear_are_refused(
+    script: str, mapping: ColumnMapping, query: str | None, reason: str, tmp_path: Path
+) -> None:
+    path = write_tables(tmp_path / "polls.db", script)
+
+    with pytest.raises(SourceError) as caught:
+        read_table(Source(str(path), "sqlite", mapping, query))
+
+    assert caught.value.reason.startswith(f"{path}: {reason}")
+
+
+def test_a_database_that_would_lose_rows_silently_is_refused(tmp_path: Path) -> None:
+    path = write_tables(tmp_path / "polls.db", COUNTS)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        rows = [("a", AS_OF + at, at) for at in range(10_000)]
+        connection.executemany("INSERT INTO counts VALUES (?, ?, ?)", rows)
+    data = bytearray(path.read_bytes())
+    page = len(data) // 2 // 4096 * 4096
+    data[page + 4] -= 9  # the number of cells of a page
+    path.write_bytes(data)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(n) FROM counts").fetchone() < (10_000,)
+
+    with pytest.raises(SourceError, match=f"{path}: damaged: "):
+        read_rows(path, "sqlite", LONG)
 
 
 def build(directory: Path, cli: Cli, servers: str, rows: Sequence[Sequence[Any]]) -> Ran:

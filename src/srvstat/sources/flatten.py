@@ -64,9 +64,9 @@ def name_fields(items: Sequence[Any]) -> Sequence[Any]:
     first, second = [*items[:2], None, None][:2]
     if not _is_row(first) or not _is_row(second) or len(first) != len(second):
         return items
-    if any(not name or _is_time(name) or _NUMBER.fullmatch(name) for name in first):
+    if any(not name or is_time(name) or _NUMBER.fullmatch(name) for name in first):
         return items
-    if not any(_is_time(value) or _NUMBER.fullmatch(value or "") for value in second):
+    if not any(is_time(value) or _NUMBER.fullmatch(value or "") for value in second):
         return items
     return [
         dict(zip(first, item, strict=False)) if _is_row(item) else item
@@ -76,7 +76,7 @@ def name_fields(items: Sequence[Any]) -> Sequence[Any]:
 
 
 def _repeat_entity(items: Sequence[Any]) -> Sequence[Any]:
-    """Return states of Home Assistant, which names the entity of a history in the first one only."""
+    """Repeat the name of the entity, which Home Assistant gives to the first state only."""
     if not isinstance(items[0], dict) or "entity_id" not in items[0]:
         return items
     entity = {"entity_id": items[0]["entity_id"]}
@@ -190,7 +190,7 @@ def _list_map(value: Mapping[str, Any], least: int = 1) -> Sequence[Any] | None:
     values = [*value.values()]
     if not values:
         return None
-    if all(map(_is_time, value)):
+    if all(map(is_time, value)):
         return [
             {"time": key, "": each if _is_container(each) else {"value": each}}
             for key, each in value.items()
@@ -201,7 +201,7 @@ def _list_map(value: Mapping[str, Any], least: int = 1) -> Sequence[Any] | None:
     if kinds == {list}:
         is_map = not any(map(_is_row, values)) and len(values) >= least
     else:
-        is_map = all(all(map(_is_time, each)) and each for each in values) or (
+        is_map = all(all(map(is_time, each)) and each for each in values) or (
             len(values) >= least
             and bool(set.intersection(*map(set, values)))
             and _find_indexed(value) == {}
@@ -244,7 +244,7 @@ def _list_columns(value: Mapping[str, Any], mapping: ColumnMapping) -> _Columns 
     )
     if start is not None and step is not None:
         return _list_steps(value, lists, start, step, mapping)
-    times = [key for key, each in lists.items() if _is_time(each[0])]
+    times = [key for key, each in lists.items() if is_time(each[0])]
     if not times or len(lists) < 2:  # noqa: PLR2004 - times and counts
         return None
     _check_lengths(lists, times[0])
@@ -388,8 +388,8 @@ def _choose_parts(
 def _look(rows: Sequence[Row]) -> tuple[bool, bool]:
     """Return whether some rows have a time, and whether they have another number."""
     values = [value for row in rows for value in row.values()]
-    times = [value for value in values if _is_time(value)]
-    return bool(times), any(_NUMBER.fullmatch(value) and not _is_time(value) for value in values)
+    times = [value for value in values if is_time(value)]
+    return bool(times), any(is_number(value) and not is_time(value) for value in values)
 
 
 def _rename(name: str, outer: Collection[str], path: str) -> str:
@@ -426,12 +426,18 @@ def _is_row(value: Any) -> bool:
     return isinstance(value, list) and not any(map(_is_container, value))
 
 
-def _is_time(value: Any) -> bool:
+def is_time(value: Any) -> bool:
+    """Return whether a text looks like a date or a Unix time."""
     return isinstance(value, str) and _TIME.fullmatch(value) is not None
 
 
+def is_number(text: str) -> bool:
+    """Return whether a text looks like a number."""
+    return _NUMBER.fullmatch(text) is not None
+
+
 def _is_date(digits: str) -> bool:
-    return len(digits) == len("YYYYMMDD") and _is_time(digits)
+    return len(digits) == len("YYYYMMDD") and is_time(digits)
 
 
 def _format(value: Any) -> str:

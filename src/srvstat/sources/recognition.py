@@ -12,7 +12,9 @@ _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 _SNAPSHOT_ID = (0x73727673).to_bytes(4)  # the application_id of schema.sql
 _SQLITE = b"SQLite format 3\x00"
-_MINETRACK = re.compile(rb"CREATE TABLE [\"`\[]?pings\b[^)]*\bip\b", re.IGNORECASE)
+_MINETRACK = re.compile(
+    rb"CREATE TABLE [\"`\[]?pings\b[^)]*\bip\b[^)]*\bplayer(Count)?\b", re.IGNORECASE
+)
 _BINARY = {b"PAR1": "parquet", _SQLITE: "sqlite", b"PK\x03\x04": "xlsx"}
 
 _SAVE_AS_XLSX = "save it as .xlsx or as CSV"

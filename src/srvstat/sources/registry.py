@@ -49,6 +49,7 @@ KINDS: dict[str, Kind] = {
         "srvstat.sources.json:read_document",
         sample="srvstat.sources.json:read_document_sample",
     ),
+    "sqlite": _describe_module("sqlite", ".sqlite", ".sqlite3", takes_query=True),
     "cfx": Kind(records="srvstat.sources.trackers:read_cfx_records"),
     "parquet": _describe_module("parquet", ".parquet"),
     "duckdb": _describe_module("duckdb", ".duckdb", takes_query=True),

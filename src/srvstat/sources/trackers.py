@@ -18,23 +18,19 @@ A JSON file can have several responses, one after the other.
 
 import os
 import re
-import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from itertools import chain, islice
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.contract.time import LATEST, YEAR_2001, format_instant
+from srvstat.contract.time import LATEST, format_instant
 from srvstat.files import json_stream
 from srvstat.files.json_stream import Problem
-from srvstat.files.paths import convert_errors, identify_file
 from srvstat.files.reading import STDIN
-from srvstat.sources import servers
+from srvstat.sources import servers, sqlite
 from srvstat.sources.json import Point, collect_batches, read_events
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.servers import FieldError, PartialRecord, get_field, require_field
@@ -45,113 +41,22 @@ from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS, NO_COUNT, RowError
 FAILED_PING = "failed ping"
 """The reason to skip a ping without a player count."""
 
-_TIME, _ADDRESS, _COUNT, _OLD_COUNT = "timestamp", "ip", "playerCount", "player"
-"""The columns; the last one is the name of the player count in 2015."""
-
-_MAX_VALUE_BYTES = 1 << 20
-_MAGIC = b"SQLite format 3\x00"
-_WAL_MODE = b"\x02\x02"
+_PINGS = ColumnMapping(id="ip", at="timestamp", players="playerCount", table="pings")
+_OLD_COUNT = "player"
+"""The name of the player count in 2015."""
 
 
 def read_minetrack(source: Source) -> Iterator[Batch]:
     """Read the pings of a database, in the order of its rows.
 
-    All rows are read in one transaction, so they are of one state even while Minetrack writes.
-
-    Raises SourceError if the source can't be read or is no database of Minetrack.
+    Raises SourceError as `sqlite.read` does.
     """
-    with _open_database(source) as connection:
-        count = _find_count_column(source, connection)
-        query = f"SELECT {_TIME}, {_ADDRESS}, {count} FROM pings NOT INDEXED"  # noqa: S608 - our own names
-        # Exact unless rows were deleted, and found without reading all rows.
-        ((total,),) = connection.execute("SELECT max(rowid) FROM pings").fetchall()
-        done = 0
-        for batch in collect_batches(map(_build_ping, connection.execute(query))):
-            yield batch
-            source.report_rows(done, batch.count_rows(), total)
-            done += batch.count_rows()
-
-
-@contextmanager
-def _open_database(source: Source) -> Iterator[sqlite3.Connection]:
-    """Open a database for reading.
-
-    Raises SourceError, also for SQLite's errors in the block.
-    """
-    uri = f"file:{quote(os.fsencode(source.name), safe='/')}?mode=ro"
-    identity = identify_file(source.name)
-    is_idle = _is_idle_log(source)
-    if is_idle:
-        # Opening such a database would create the files of the log.
-        uri += "&immutable=1"
-    try:
-        with closing(sqlite3.connect(uri, uri=True)) as connection:
-            connection.execute("PRAGMA trusted_schema = 0")
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
-            yield connection
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise SourceError(
-            f"{source.title}: can't be read as a SQLite database: {error}; if Minetrack writes to"
-            " it, read a copy"
-        ) from None
-    if is_idle and identify_file(source.name) != identity:
-        raise SourceError(f"{source.title}: changed while it was read; read a copy")
-
-
-def _is_idle_log(source: Source) -> bool:
-    """Check the beginning of a file; return whether it is in WAL mode and no log exists.
-
-    Raises SourceError if the file can't be read or is not of SQLite.
-    """
-    source.check_regular()
-    with convert_errors(source.title, SourceError), open(source.name, "rb") as file:
-        header = file.read(100)
-    if not header.startswith(_MAGIC):
-        raise SourceError(f"{source.title}: not a SQLite database")
-    # SQLite keeps the log beside the file that a symbolic link names.
-    log = f"{os.path.realpath(source.name)}-wal"
-    return header[18:20] == _WAL_MODE and not os.path.exists(log)
-
-
-def _find_count_column(source: Source, connection: sqlite3.Connection) -> str:
-    """Return the name of the column of player counts.
-
-    Raises SourceError if the table or a column is missing.
-    """
-    # A view could compute endlessly, and a virtual table is what a module makes of it.
-    query = (
-        "SELECT name FROM pragma_table_list"
-        " WHERE schema = 'main' AND type = 'table' AND name <> 'sqlite_schema' ORDER BY name"
-    )
-    tables = [name for (name,) in connection.execute(query)]
-    if "pings" not in tables:
-        raise SourceError(
-            f"{source.title}: no table pings (views and virtual tables are not read); the tables"
-            f" are: {', '.join(tables) or 'none'}"
-        )
-    columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(pings)")]
-    count = _COUNT if _COUNT in columns else _OLD_COUNT
-    if missing := {_TIME, _ADDRESS, count} - {*columns}:
-        names = ", ".join(sorted(missing)).replace(_OLD_COUNT, _COUNT)
-        raise SourceError(
-            f"{source.title}: the table pings has no {names}; its columns are {', '.join(columns)}"
-        )
-    return count
-
-
-def _build_ping(row: tuple[Any, Any, Any]) -> Point | Reject | str:
-    instant, address, count = row
-    if type(address) is not str:
-        reason, value = f"{_ADDRESS}: must be text", address
-    elif type(instant) is not int or not YEAR_2001 <= instant <= LATEST:
-        reason, value = f"{_TIME}: must be Unix milliseconds in the years 2001 to 9999", instant
-    elif count is None:
-        return FAILED_PING
-    elif type(count) is not int or not 0 <= count <= MAX_PLAYERS:
-        reason, value = f"{_COUNT}: {COUNT_RULE}", count
-    else:
-        return Point(address, instant, count)
-    return Reject(0, reason, f"{instant},{address},{count}", str(value))
+    mapping = _PINGS
+    if _OLD_COUNT in sqlite.read_sample(replace(source, mapping=_PINGS)).table.names:
+        mapping = replace(_PINGS, players=_OLD_COUNT)
+    for batch in sqlite.read(replace(source, mapping=mapping)):
+        skipped = batch.skipped.get(NO_COUNT)
+        yield replace(batch, skipped={FAILED_PING: skipped} if skipped else {})
 
 
 def read_minetrack_records(source: Source) -> list[PartialRecord]:
