@@ -52,7 +52,8 @@ _NAMES = {
         *("players", "playercount", "playersonline", "onlineplayers", "online", "avgplayers"),
         *("averageplayers", "currentplayers", "concurrentplayers", "current", "count", "value"),
         *("users", "avg", "average", "mean", "peakplayers", "peak", "n", "state", "spieler"),
-        *("joueurs", "jugadores", "jogadores", "graczy", "игроки", "在线人数", "人数", "total"),
+        *("player", "concurrent", "viewers", "median", "joueurs", "jugadores", "jogadores"),
+        *("graczy", "игроки", "在线人数", "人数"),
     ),
 }
 """What people name such columns, without capitals and signs, the likeliest first."""
@@ -63,19 +64,13 @@ _UNLIKELY = (
     "max|maximum|min|minimum|lowest|slots?|capacity|limit|port|ping|latency|rank|uptime|tps|cpu"
     "|ram|mem|memory|version|year|gain|change|percent|lat|lon|bots|queue|row|index|table|ns"
 )
-_METRICS = (
-    "players?|online|count|playercount|peak|avg|average|mean|median|users?|viewers"
-    "|twitch|current|value|concurrent|free|state"
-)
 _TOTALS = (
     "sum|totals?|all|overall|gesamt|summe|alle|insgesamt|suma|totale|totaal|somme|ensemble|итого"
     "|всего|сумма|合计|总计|總計|合計|总数"
 )
 _IS_UNLIKELY = re.compile(rf"\b(?:{_UNLIKELY})\b")
 """Matches the names of numbers that are seldom player counts."""
-_IS_METRIC = re.compile(rf"\b(?:{_UNLIKELY}|{_METRICS})\b")
-"""Matches the names of columns that describe one server."""
-_IS_TOTAL = re.compile(rf"(?:{_TOTALS})(?: (?:{_TOTALS}|{_METRICS}))?")
+_IS_TOTAL = re.compile(rf"(?:{_TOTALS})(?: (?:{_TOTALS}|players|online))?")
 """Matches the names of columns that add up others."""
 
 _NUMBER = re.compile(
@@ -242,7 +237,8 @@ class _Column:
         self.is_constant = len(texts) >= _FEW and len(self.distinct) == 1
         self.key = _SIGNS.sub("", name.casefold())
         self.words = " ".join(_WORDS.findall(name)).casefold()
-        self.is_unlikely = bool(_IS_UNLIKELY.search(self.words))
+        self.is_unlikely = self.is_named("at") or bool(_IS_UNLIKELY.search(self.words))
+        self.is_metric = self.is_unlikely or self.rank("players") < _UNKNOWN
 
     def _measure(self, is_one: Callable[[str], object]) -> float:
         return sum(map(bool, map(is_one, self.distinct))) / max(len(self.distinct), 1)
@@ -376,7 +372,7 @@ class _Search:
                 self._ask_column("at", "has the times", ["+".join(each.names) for each in found])
             return found[0]
         named = min(self.columns.values(), key=lambda each: each.rank("at"))
-        if named.is_named("at") and named.distinct:
+        if named.is_named("at") and len(named.example) >= len("1/2026"):
             return self._ask_format((named.name,))
         raise self._build_error("no column has times", "; name it with --columns at=NAME")
 
@@ -423,9 +419,8 @@ class _Search:
 
     def _read_times(self, names: tuple[str, ...]) -> _Times | None:
         """Return how to read the times in one or two columns; None if they have none."""
-        firsts = [self.columns[name].example for name in names]
-        first = " ".join(firsts)
-        if not all(firsts) or not re.search("[0-9]", first) or len(first) < len("1.1.2026"):
+        firsts = zip(*(self.columns[name].distinct[:_FEW] for name in names), strict=False)
+        if not any(map(_may_be_time, map(" ".join, firsts))):
             return None
         texts = self._join(names)
         few = texts[:: max(len(texts) // _MOST_TIMES, 1)]
@@ -454,20 +449,21 @@ class _Search:
         if self.given.time_unit:
             return [(given, [], f"time in Unix {_UNITS[self.given.time_unit]}")]
         readings: list[tuple[dict[str, Any], list[Question], str]] = [(given, [], "time")]
-        if _UNIX.fullmatch(texts[0]):
+        first = next(filter(_may_be_time, texts))
+        if _UNIX.fullmatch(first):
             # Only a name tells nanoseconds from the identifiers of Discord.
             units: list[TimeUnit] = ["s", "us", "ns"] if is_named else ["s", "us"]
             for unit in units:
                 with suppress(RowError):
-                    at = ColumnMapping(time_unit=unit).parse_time(texts[0])
+                    at = ColumnMapping(time_unit=unit).parse_time(first)
                     day = np.datetime64(at, "ms").astype("datetime64[D]")
-                    text = f"the unit of the times: {texts[0]} is {day} in {_UNITS[unit]}"
+                    text = f"the unit of the times: {first} is {day} in {_UNITS[unit]}"
                     question = Question("time-unit", text, (unit,))
                     note = f"time in Unix {_UNITS[unit]}"
                     readings.append((given | {"time_unit": unit}, [question], note))
-        elif _PARTS.match(texts[0]):
+        elif _PARTS.match(first):
             orders, is_clear = _order_forms(texts)
-            text = f"day or month first in {texts[0].partition(' ')[0]}"
+            text = f"day or month first in {first.partition(' ')[0]}"
             questions = [] if is_clear else [Question("time-format", text, orders)]
             readings = [
                 (given | {"time_format": form}, questions, _describe_form(form)) for form in orders
@@ -519,7 +515,7 @@ class _Search:
         counts = min(numbers, key=lambda each: each.rank("players")).texts
         found = [each for each in texts if not _is_same(each, counts)]
         if is_repeated and not any(_is_key(each, rows) for each in found):
-            keys = [each for each in numbers if _is_key(each, rows)]
+            keys = [each for each in numbers if not each.is_metric and _is_key(each, rows)]
             keys = [each for each in keys if len(each.distinct) < len(rows)]
             found += sorted(keys, key=lambda each: (each.rank("id"), len(each.distinct)))[:1]
         found = found or [each for each in texts if each.is_named("id")]
@@ -537,8 +533,8 @@ class _Search:
         is_clear = len(found) == 1 and not best.is_number and _is_key(best, rows)
         if not is_sure:
             # The text may be a status or a map of one server.
-            is_few = not (is_start or _FEW <= len(best.distinct) <= _HALF * len(rows))
-            choices.insert(0 if is_few else len(choices), _SERIES + self._propose_id(times)[0])
+            is_odd = not (is_start or _FEW <= len(best.distinct) <= _HALF * len(rows))
+            choices.insert(0 if is_odd else len(choices), _SERIES + self._propose_id(times)[0])
         if not (is_sure and is_clear):
             self._ask_column("id", "names the server", names, choices)
         if choices[0].startswith(_SERIES):
@@ -557,7 +553,7 @@ class _Search:
 
     def _is_wide(self, numbers: Sequence[_Column]) -> bool:
         """Return whether number columns seem to be a server each, by their names."""
-        metrics = sum(bool(_IS_METRIC.search(each.words)) for each in numbers)
+        metrics = sum(each.is_metric for each in numbers)
         is_given = "players" in self.given.columns
         return not is_given and len(numbers) > 1 and metrics < _HALF * len(numbers)
 
@@ -573,9 +569,8 @@ class _Search:
         names = "+".join(each.name for each in rest if each.name in others)
         self.found |= {"wide": {"at": at} | ({"except": names} if names else {}), "columns": {}}
         if not self.given.wide:
-            metrics = [each for each in servers if _IS_METRIC.search(each.words)]
-            self.is_sure_wide = not names and not metrics
-            text = f"whether each of {len(servers):,} columns is a server"
+            self.is_sure_wide = not names and not any(each.is_metric for each in servers)
+            text = f"whether these are servers: {_cut(', '.join(each.name for each in servers))}"
             self.of_columns.append(Question("wide", text, [format_columns(self.found["wide"])]))
         return servers
 
@@ -728,6 +723,10 @@ def _format_number(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def _may_be_time(text: str) -> bool:
+    return len(text) >= len("1.1.2026") and re.search("[0-9]", text) is not None
+
+
 def _describe_form(form: str) -> str:
     return f"time, {form.replace('-', ' ')}" if form in _ORDERS else f"time as {form}"
 
@@ -757,7 +756,7 @@ def _order_forms(texts: Sequence[str]) -> tuple[Sequence[str], bool]:
             [31 * month + day for month, day in parts],
         )
     )
-    is_month = months < days or re.search("[AaPp][Mm]", texts[0])
+    is_month = months < days or any(re.search("[AaPp][Mm]", text) for text in texts[:_FEW])
     return (_ORDERS[::-1] if is_month else _ORDERS), False
 
 
