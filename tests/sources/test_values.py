@@ -406,9 +406,12 @@ def write_sources(folder: Path) -> list[Source]:
     with duckdb.connect(str(folder / "rows.duckdb")) as connection:
         connection.from_arrow(pa.table(columns)).create("observations")
     mappings = {"long": LONG, "wide": WIDE}
+    kinds = {".csv": "csv", ".ndjson": "ndjson", ".json": "battlemetrics"}
     return [
-        Source.from_name(
-            str(folder / name), "battlemetrics", mappings.get(name.partition(".")[0], STRICT)
+        Source(
+            str(folder / name),
+            kinds.get(Path(name).suffix, Path(name).suffix[1:]),
+            mappings.get(name.partition(".")[0], STRICT),
         )
         for name in (*texts, "strict.parquet", "wide.parquet", "rows.duckdb")
     ]
