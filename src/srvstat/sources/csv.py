@@ -1,31 +1,57 @@
 """Read observations as CSV, in our own form or under a mapping.
 
 Our own form has the header `serverId,observedAt,players` and quotes as in RFC 4180. Under a
-mapping, the delimiter is recognized, and a file may be wide.
+mapping, the delimiter is recognized, and a file may be wide, have comments, or lack a header.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
-from srvstat.contract.time import LATEST, YEAR_2001, InstantError
-from srvstat.contract.windows import DAY_MS
+from srvstat.contract.time import InstantError
 from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
-from srvstat.sources.mapping import describe_missing, describe_repeated, list_names
+from srvstat.sources.columns import (
+    EMPTY_COUNT,
+    MALFORMED,
+    MARGIN,
+    WORD,
+    Column,
+    Data,
+    Flags,
+    Words,
+    parse_counts,
+    parse_times,
+)
+from srvstat.sources.mapping import describe_missing, list_names
 from srvstat.sources.source import Batch, Row, Source, TextBlock, parse_records, renumber
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table
-from srvstat.sources.values import IDENTIFIER, NO_COUNT, SECONDS, RowError, convert_local_times
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, find_columns
+from srvstat.sources.values import DAY_FIRST, IDENTIFIER, NO_COUNT, Forms, RowError, find_time_form
 
 HEADER = ("serverId", "observedAt", "players")
 _HEADER_TEXT = ",".join(HEADER)
-_DELIMITERS = ",;\t|"
+_DELIMITERS = {
+    ",": "CSV",
+    ";": "CSV with semicolons",
+    "\t": "TSV",
+    "|": "CSV with vertical bars",
+    "^": "CSV with carets",
+    "~": "CSV with tildes",
+    " ": "columns between spaces",
+}
+"""The forms of text, by the delimiter."""
+
+_SAMPLE_CELLS = 300_000
+_PEEKED_LINES = 20
+_UNIX_TIME = re.compile(r"1[0-9]{9}(?:[0-9]{3}){0,3}(?:\.[0-9]*)?")
+_SPACES = re.compile(r"[ \t]+")
+_COMMENT = "#"
 
 _LONGEST_RECORD = 65_536
 """No valid field has a line break, so a quote that stays open for longer is an error."""
@@ -39,15 +65,15 @@ def read(source: Source) -> Iterator[Batch]:
     Raises SourceError for a wrong header and as `Source.read_blocks` does.
     """
     if source.mapping.is_strict:
-        header = _read_header(source, f"the header {_HEADER_TEXT}")
-        columns = _check_own_header(source, header)
+        start = _read_own_header(source)
+        columns = _Columns(_Form(","), start.names, 0, [1], 2, {})
     else:
-        header = _read_header(source, "a header")
-        columns = _recognize_columns(source, header)
-    plain_rows = _PlainRows(source, columns)
+        start = _read_start(source, is_sample=False)
+        columns = _find_columns(source, start)
+    rows = _Rows(source, columns)
     pending: _Lines = []
-    for block in header.blocks:
-        batch = None if pending or '"' in block.text else plain_rows.parse(block)
+    for block in start.blocks:
+        batch = None if pending else rows.parse(block)
         if batch is None:
             lines = [*pending, *block.split_lines()]
             batch, pending = _parse_lines(source, columns, lines, is_end=False)
@@ -57,19 +83,25 @@ def read(source: Source) -> Iterator[Batch]:
 
 
 def read_sample(source: Source) -> Sample:
-    """Return the first rows of a source, with the delimiter that divides it into most columns.
+    """Return the first rows of a source, without those that have another number of fields.
 
     Raises SourceError.
     """
-    header = _read_header(source, "a header")
-    form = max(map(_Form, _DELIMITERS), key=lambda each: len(each.split_header(header.text)))
-    lines = (line.removesuffix("\r") for _, line in next(header.blocks).split_lines())
-    names = form.split_header(header.text)
-    rows = [
-        row for line in lines if line and len(row := form.split_fields(line) or ()) == len(names)
-    ]
-    columns = list(zip(*rows[:SAMPLE_ROWS], strict=True)) or [()] * len(names)
-    return Sample("CSV", Table(names, columns, range(len(rows))), is_whole=False)
+    start = _read_start(source, is_sample=True)
+    columns = _Columns(start.form, start.names, None, [], None, {})
+    most = min(SAMPLE_ROWS, max(100, _SAMPLE_CELLS // len(start.names)))
+    lines = (
+        (number, text)
+        for block in start.blocks
+        for number, line in block.split_lines()
+        if (text := line.removesuffix("\r")) and not columns.is_ignored(source, number, text)
+    )
+    found = list(islice(lines, most))
+    rows = [(number, start.form.split_fields(text) or ()) for number, text in found]
+    rows = [row for row in rows if len(row[1]) == len(start.names)]
+    cells = list(zip(*(fields for _, fields in rows), strict=True)) or [()] * len(start.names)
+    table = Table(start.names, cells, [number for number, _ in rows])
+    return Sample(_DELIMITERS[start.form.delimiter], table, next(lines, None) is None)
 
 
 class _Form:
@@ -95,6 +127,8 @@ class _Form:
 
     def split_fields(self, text: str) -> list[str] | None:
         """Return the fields of a record without their quotes, or None if it is not a record."""
+        if self.delimiter == " ":
+            text = _SPACES.sub(" ", text.strip())
         if '"' not in text:
             return text.split(self.delimiter)
         if not self.is_complete(text):
@@ -106,51 +140,82 @@ class _Form:
         """Return the names of columns, without the spaces around them."""
         return [name.strip(" ") for name in self.split_fields(text) or ()]
 
+    def normalize(self, block: TextBlock) -> TextBlock:
+        """Return a block with one delimiter between fields, of which several spaces are one."""
+        if self.delimiter != " ":
+            return block
+        lines = (_SPACES.sub(" ", line.strip()) for line in block.text.split("\n"))
+        return TextBlock(block.first_line, "\n".join(lines))
+
 
 class _Columns(NamedTuple):
-    """The form of a file, the number of its columns, and the positions of some, from 0.
+    """The form of a file, the names of its columns, and the positions of some, from 0.
 
-    `wanted` has the positions of the mapping's columns. `servers` has the positions of the other
-    columns of a wide file, by name.
+    A file without identifiers has no `id`. `servers` are the servers of a wide file, by name.
     """
 
     form: _Form
-    width: int
-    wanted: Sequence[int]
+    names: Sequence[str]
+    id: int | None
+    times: Sequence[int]
+    players: int | None
     servers: Mapping[str, int]
 
-    def split_record(self, text: str) -> Row:
+    def split_record(self, text: str, source: Source) -> Row:
         """Return the fields of a record.
 
         Raises RowError.
         """
         fields = self.form.split_fields(text)
-        if fields is None or len(fields) != self.width:
+        if fields is None or len(fields) != len(self.names):
             raise RowError(self._describe_problem(text))
-        if len(self.wanted) == 1:
-            (time_at,) = self.wanted
-            return Row(fields[time_at], [(name, fields[at]) for name, at in self.servers.items()])
-        server_id, observed_at, players = (fields[at] for at in self.wanted)
-        return Row(observed_at, [(server_id, players)])
+        observed_at = " ".join(fields[at] for at in self.times)
+        if self.players is None:
+            return Row(observed_at, [(name, fields[at]) for name, at in self.servers.items()])
+        server_id = source.server_id if self.id is None else fields[self.id]
+        is_strict = source.mapping.is_strict
+        return Row(
+            observed_at, [(server_id if is_strict else server_id.strip(), fields[self.players])]
+        )
+
+    def is_ignored(self, source: Source, line: int, text: str) -> bool:
+        """Return whether a line is a comment, has no values, or repeats the header.
+
+        Raises SourceError for the header of another table.
+        """
+        if source.mapping.is_strict:
+            return False
+        if text.startswith(_COMMENT) or not text.strip(f'{self.form.delimiter}" \t'):
+            return True
+        names = self.form.split_header(text)
+        wanted = [self.names[at] for at in (*self.times, self.id, self.players) if at is not None]
+        if not wanted or not {*wanted} <= {*names}:
+            return False
+        if names != [*self.names]:
+            reason = "another table begins, with other columns; make it a file of its own"
+            raise source.build_error(line, reason)
+        return True
 
     def _describe_problem(self, text: str) -> str:
+        width = len(self.names)
         if self.form.is_open(text):
             return "a quote is not closed"
         if '"' not in text:
-            return f"must have {self.width} fields, not {text.count(self.form.delimiter) + 1}"
-        return f"must be {self.width} fields, quoted as in RFC 4180"
+            return f"must have {width} fields, not {text.count(self.form.delimiter) + 1}"
+        return f"must be {width} fields, quoted as in RFC 4180"
 
 
-class _Header(NamedTuple):
-    """The first line that is not empty, its number, and the blocks of the lines after it."""
+class _Start(NamedTuple):
+    """The form of a file, its columns, the line that names them, and the blocks of its rows."""
 
+    form: _Form
+    names: Sequence[str]
     line: int
-    text: str
     blocks: Iterator[TextBlock]
 
 
-def _read_header(source: Source, expected: str) -> _Header:
-    """Read a source up to its header.
+def _find_first_line(source: Source, expected: str) -> tuple[TextBlock, Iterator[TextBlock]]:
+    """Return the block from the first line on that is not empty, and the blocks after it.
 
     Raises SourceError if all lines are empty, and as `Source.read_blocks` does.
     """
@@ -160,56 +225,131 @@ def _read_header(source: Source, expected: str) -> _Header:
         lines = block.text.split("\n")
         at = next((at for at, line in enumerate(lines) if line.removesuffix("\r")), None)
         if at is not None:
-            rest = TextBlock(block.first_line + at + 1, "\n".join(lines[at + 1 :]))
-            text = lines[at].removesuffix("\r")
-            return _Header(block.first_line + at, text, chain([rest], blocks))
+            return TextBlock(block.first_line + at, "\n".join(lines[at:])), blocks
     raise SourceError(f"{source.title}: empty; must begin with {expected}")
 
 
-def _check_own_header(source: Source, header: _Header) -> _Columns:
-    """Return the columns of our own form.
+def _read_own_header(source: Source) -> _Start:
+    """Read the header of our own form.
 
     Raises SourceError for another header.
     """
+    block, blocks = _find_first_line(source, f"the header {_HEADER_TEXT}")
+    text, _, rest = block.text.partition("\n")
     form = _Form(",")
-    fields = form.split_fields(header.text)
+    fields = form.split_fields(text.removesuffix("\r"))
     if fields != [*HEADER]:
         found = f", not the columns {list_names(fields)}" if fields else ""
         raise source.build_error(
-            header.line,
+            block.first_line,
             f"must be the header {_HEADER_TEXT}{found}; name other columns with --columns or"
             " --wide",
         )
-    return _Columns(form, len(HEADER), range(len(HEADER)), {})
+    rows = TextBlock(block.first_line + 1, rest)
+    return _Start(form, HEADER, block.first_line, chain([rows], blocks))
 
 
-def _recognize_columns(source: Source, header: _Header) -> _Columns:
-    """Return the columns of a file.
+def _read_start(source: Source, *, is_sample: bool) -> _Start:
+    """Recognize the delimiter, and find the header: a line, the last comment before it, or none.
 
-    The delimiter is the one that separates the wanted columns, and the most of the others. A column
-    of a wide file without a name is ignored, with a warning.
+    The columns of a file without a header are numbered from 1. A sample has a header unless its
+    first line has a time; the wanted columns of a mapping tell it otherwise.
+
+    Raises SourceError as `_find_first_line`.
+    """
+    block, blocks = _find_first_line(source, "a header")
+    if "\0" in block.text:
+        reason = "has NUL bytes, so it is no text; if it is UTF-16, add --encoding utf-16"
+        raise SourceError(f"{source.title}: {reason}")
+    lines = [line.removesuffix("\r") for line in block.text.split("\n")]
+    at, delimiters = 0, list(_DELIMITERS)
+    if (declared := lines[0].lower().removeprefix("sep=")) in _DELIMITERS and len(lines[0]) > 1:
+        at, delimiters = 1, [declared]
+    comments: list[str] = []
+    while at < len(lines) - 1 and (not lines[at] or lines[at].startswith(_COMMENT)):
+        comments += filter(None, [lines[at]])
+        at += 1
+    wanted = [] if is_sample else source.mapping.names
+    peeked = [line for line in lines[at:] if line and not line.startswith(_COMMENT)]
+    form = _recognize_form(delimiters, peeked[:_PEEKED_LINES], wanted)
+    header = form.split_header(lines[at])
+    numbered = [str(number) for number in range(1, len(header) + 1)]
+    starts = [(header, at + 1), (numbered, at)]
+    if comments:
+        named = form.split_header(comments[-1].lstrip(f"{_COMMENT} "))
+        if len(named) == len(header):
+            starts.insert(1, (named, at))
+    if is_sample:
+        names, first = starts[1 if any(map(_is_time, header)) else 0]
+    else:
+        fitting = (each for each in starts if {*_list_wanted(source, each[0])} <= {*each[0]})
+        names, first = next(fitting, starts[0])
+    rest = form.normalize(TextBlock(block.first_line + first, "\n".join(lines[first:])))
+    names = _fit_names(names, form.split_fields(peeked[1]) or () if len(peeked) > 1 else names)
+    return _Start(form, names, block.first_line + at, chain([rest], map(form.normalize, blocks)))
+
+
+def _list_wanted(source: Source, names: Sequence[str]) -> list[str]:
+    mapping = source.mapping
+    return [*(name for name in mapping.names if name != mapping.at), *mapping.find_times(names)]
+
+
+def _recognize_form(
+    delimiters: Sequence[str], lines: Sequence[str], wanted: Sequence[str]
+) -> _Form:
+    """Return the form with most wanted columns, lines that agree, and fields, in this order."""
+
+    def rate(form: _Form) -> tuple[int, int, int]:
+        texts = form.normalize(TextBlock(1, "\n".join(lines))).text.split("\n")
+        widths = [len(form.split_fields(text) or ()) for text in texts]
+        # A delimiter may end each line but the header.
+        agreeing = sum(abs(width - widths[0]) <= 1 for width in widths) if widths[0] > 1 else 0
+        return len({*wanted} & {*form.split_header(texts[0])}), agreeing, widths[0]
+
+    forms = list(map(_Form, delimiters))
+    best = max(forms, key=rate)
+    others = [form for form in forms if form.delimiter != " "]
+    # Spaces are in times, too.
+    other = max(others, key=rate, default=best)
+    return other if rate(other)[1] and rate(other)[0] == rate(best)[0] else best
+
+
+def _is_time(text: str) -> bool:
+    """Return whether a field is a day or a Unix time, which no column is called."""
+    try:
+        return bool(_UNIX_TIME.fullmatch(text)) or (
+            "day" in find_time_form(text, Forms(time_format=DAY_FIRST)).spans
+        )
+    except InstantError:
+        return False
+
+
+def _fit_names(names: list[str], fields: Sequence[str]) -> list[str]:
+    """Return the names of columns if a delimiter ends the header only, or the rows only."""
+    if len(fields) == len(names) + 1 and not fields[-1]:
+        return [*names, ""]
+    return names[:-1] if len(fields) == len(names) - 1 and not names[-1] else names
+
+
+def _find_columns(source: Source, start: _Start) -> _Columns:
+    """Return the columns of a file. A column of a wide file without a name is ignored.
 
     Raises SourceError if a column is missing or repeated.
     """
-    mapping = source.mapping
-    wanted = [name.strip(" ") for name in mapping.names]
-    least = len(wanted) + mapping.is_wide  # a wide file without servers has no observation
-    headers = [(form, form.split_header(header.text)) for form in map(_Form, _DELIMITERS)]
-    form, names = max(headers, key=lambda each: (len({*wanted} & {*each[1]}), len(each[1])))
-    if len(names) < least or not {*wanted} <= {*names}:
-        raise source.build_error(header.line, describe_missing(mapping, wanted, names))
-    counts = Counter(names)
-    # Columns without a name may be repeated.
-    for name in filter(None, names if mapping.is_wide else wanted):
-        if counts[name] > 1:
-            raise source.build_error(header.line, describe_repeated(name))
-    servers = {}
-    if mapping.is_wide:
-        servers = {name: at for at, name in enumerate(names) if name and name not in wanted}
-        if "" in names and source.on_warning:
-            reason = f"column {names.index('') + 1} has no name, so it is ignored"
-            source.on_warning(source.build_error(header.line, reason).reason)
-    return _Columns(form, len(names), [*map(names.index, wanted)], servers)
+    mapping, names = source.mapping, start.names
+    wanted = find_columns(source, Table(names, (), ()), start.line)
+    times = [names.index(name) for name in mapping.find_times(names)]
+    if not mapping.is_wide:
+        id_at = None if mapping.id is None else names.index(mapping.id)
+        return _Columns(start.form, names, id_at, times, names.index(mapping.players), {})
+    others = {*wanted, *mapping.others, ""}
+    servers = {name: at for at, name in enumerate(names) if name not in others}
+    if not servers:
+        raise source.build_error(start.line, describe_missing(mapping, wanted, names))
+    if "" in names[:-1] and source.on_warning:
+        reason = f"column {names.index('') + 1} has no name, so it is ignored"
+        source.on_warning(source.build_error(start.line, reason).reason)
+    return _Columns(start.form, names, None, times, None, servers)
 
 
 def _parse_lines(
@@ -230,7 +370,15 @@ def _parse_lines(
         records.append(_join_lines(lines[at : at + (length or 1)]))
         at += length or 1
     block = TextBlock(*_join_lines(lines))
-    return parse_records(source, block, records, columns.split_record), lines[at:]
+    return _parse_records(source, columns, block, records), lines[at:]
+
+
+def _parse_records(
+    source: Source, columns: _Columns, block: TextBlock, records: Iterable[tuple[int, str]]
+) -> Batch:
+    texts = ((line, text.removesuffix("\r")) for line, text in records)
+    found = [each for each in texts if not columns.is_ignored(source, *each)]
+    return parse_records(source, block, found, lambda text: columns.split_record(text, source))
 
 
 def _join_lines(lines: _Lines) -> tuple[int, str]:
@@ -256,294 +404,212 @@ def _measure_record(lines: _Lines, start: int, form: _Form) -> int | None:
     return None
 
 
-_Words = npt.NDArray[np.uint64]
-
-_WORD = 8
-_MARGIN = b"\n" * MAX_IDENTIFIER_LENGTH
-"""Bytes before and after the text, so that every word that is read lies within the bytes."""
-
-_FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(_WORD + 1)], np.uint64)
-"""The bits of the first bytes of a word, by the number of bytes."""
-
-_ZEROS, _OVER_NINE, _HIGH_BITS = (
-    np.uint64(int.from_bytes([byte] * _WORD)) for byte in (ord("0"), 0x80 - 10, 0x80)
-)
-
-_LEAST = np.array([0, 0, *(10**digits for digits in range(1, 2 * _WORD))])
-"""The least number of so many digits."""
-
 HASH_FACTORS = np.array(
-    [pow(0x9E3779B97F4A7C15, 1 + at, 1 << 64) for at in range(MAX_IDENTIFIER_LENGTH // _WORD)],
+    [pow(0x9E3779B97F4A7C15, 1 + at, 1 << 64) for at in range(MAX_IDENTIFIER_LENGTH // WORD)],
     np.uint64,
 )
 """What the words of an identifier are multiplied by for its hash."""
 
-
 _SLOT_BITS = 16
 _SLOT_SHIFT = np.uint64(64 - _SLOT_BITS)
 
-_MOST_TIME_DIGITS = 14
-_MOST_COUNT_DIGITS = 15
-"""So that every value is valid."""
-
-_NO_SEPARATOR = np.uint64(~(0xFF << 16) & ((1 << 64) - 1))
+_MOST_INTEGER_DIGITS = 15
+_QUOTE, _NEWLINE = ord('"'), ord("\n")
 
 
-class _NotPlainError(ValueError):
-    """A row is not plain, though it may be valid."""
+class _Grid(NamedTuple):
+    """Where lines, fields and quotes are in the bytes of a block.
+
+    `ends` are the positions at which fields end, after the newline before the first line, and
+    `is_regular` says of each line whether it has the right number of fields. `quotes` is the number
+    of quotes up to each byte; None without any.
+    """
+
+    data: Data
+    ends: Numbers
+    is_regular: Flags
+    quotes: Numbers | None
+
+    def select(self, fields: Numbers | slice) -> tuple[Column, Flags]:
+        """Return some fields without their quotes, and whether each has quotes inside."""
+        starts, ends = self.ends[:-1][fields] + 1, self.ends[1:][fields]
+        if self.quotes is None:
+            return Column(self.data, starts, ends), np.zeros(starts.shape, np.bool_)
+        count, array = self.quotes[ends] - self.quotes[starts - 1], self.data.array
+        is_quoted = (count == len('""')) & (array[starts] == _QUOTE) & (array[ends - 1] == _QUOTE)
+        return Column(self.data, starts + is_quoted, ends - is_quoted), (count > 0) & ~is_quoted
 
 
-class _PlainRows:
-    """Parses plain rows, which have no quotes, with whole columns, and remembers identifiers.
+class _Rows:
+    """Parses the rows of blocks by whole columns, and remembers identifiers.
 
-    Numbers and identifiers are read as words: eight bytes, of which the first one is the lowest. A
-    few multiplications make eight digits a number. An identifier is found by a hash of its words
-    and compared with the known one, so that equal hashes can't merge two servers. Only what is
-    valid without doubt is parsed; all else is left to `_parse_lines`, which knows the reasons.
+    An identifier is found by a hash of its words and compared with the known one, so that equal
+    hashes can't merge two servers. Rows with malformed values or quotes inside a field are left to
+    `parse_records`, which knows the reasons.
     """
 
     def __init__(self, source: Source, columns: _Columns) -> None:
         self._source = source
+        self._quiet_source = replace(source, keep_text=None)
         self._mapping = source.mapping
         self._columns = columns
+        self._width = len(columns.names)
+        self._is_server = np.isin(np.arange(self._width), [*columns.servers.values()])
         # By code; code 0 is any unknown identifier.
         self._names = [""]
         self._words = np.zeros((1 + len(HASH_FACTORS), 1), np.uint64)  # widths, then all words
         self._hashes = np.zeros(1, np.uint64)
+        self._is_valid = np.zeros(1, np.bool_)
         self._codes: dict[int, int] = {}  # by hash
         self._slots = np.zeros(1 << _SLOT_BITS, np.int64)  # codes by the first bits of hashes
 
     def parse(self, block: TextBlock) -> Batch | None:
-        """Return the rows of a block; None if a row is not plain."""
+        """Return the rows of a block; None if a quote is open at the end of a line."""
         text = f"{block.text}\n"
-        data = _Data(text.replace("\r\n", "\n") if "\r" in text else text)
-        parse = self._parse_wide if self._mapping.is_wide else self._parse_long
-        try:
-            return parse(block, data)
-        except (_NotPlainError, InstantError):
+        text = text.replace("\r\n", "\n") if "\r" in text else text
+        grid = self._find_grid(text)
+        if grid is None:
             return None
-
-    def _parse_wide(self, block: TextBlock, data: "_Data") -> Batch:
-        form, width, (time_at,), servers = self._columns
-        fields = data.find_fields(ord(form.delimiter), width)
-        _require(len(servers) > 0)  # only columns without a name
-        instants, _ = self._parse_times(data, fields.select(time_at))
-        players = self._parse_counts(data, fields.select([*servers.values()]))
-        rows, columns = np.nonzero(players >= 0)
-        used, codes = renumber(columns)
-        names = [*servers]
-        return Batch(
-            [names[code] for code in used],
-            codes,
-            instants[rows],
-            players[rows, columns],
-            rows + block.first_line,
-        )
-
-    def _parse_long(self, block: TextBlock, data: "_Data") -> Batch:
-        form, width, wanted, _ = self._columns
-        ids, times, counts = map(data.find_fields(ord(form.delimiter), width).select, wanted)
-        instants, is_integer = self._parse_times(data, times)
-        players = self._parse_counts(data, counts)
-        codes = self._find_codes(data, ids)
-        rows = np.flatnonzero(players >= 0)
-        skipped = len(codes) - len(rows)
-        used, codes = renumber(codes[rows])
-        if self._source.keep_text and not (is_integer and self._mapping.is_strict):
+        numbers = np.arange(len(grid.is_regular)) + block.first_line
+        alone: _Lines = []
+        if not grid.is_regular.all():
+            lines = list(enumerate(text.split("\n")[:-1], block.first_line))
+            alone = [lines[at] for at in np.flatnonzero(~grid.is_regular)]
+            numbers = numbers[grid.is_regular]
+            grid = self._find_grid(
+                "".join(f"{lines[at - block.first_line][1]}\n" for at in numbers)
+            )
+            assert grid is not None  # noqa: S101 - no quote is open in any of the lines
+        parse = self._parse_wide if self._mapping.is_wide else self._parse_long
+        batch, malformed = parse(grid, numbers)
+        for row in np.flatnonzero(malformed).tolist():
+            start, end = grid.ends[[row * self._width, (row + 1) * self._width]].tolist()
+            alone.append((int(numbers[row]), grid.data.get_text(start + 1, end)))
+        other = _parse_records(self._quiet_source, self._columns, block, sorted(alone))
+        is_restored = self._is_own(grid, malformed) or not len(other.codes) + len(batch.codes)
+        if self._source.keep_text and not self._mapping.is_wide and not is_restored:
             self._source.keep_text(block)
+        return _merge(batch, other) if alone else batch
+
+    def _is_own(self, grid: _Grid, malformed: Flags) -> bool:
+        """Return whether all rows are written as the strict form writes their observations."""
+        if not self._mapping.is_strict or grid.quotes is not None or malformed.any():
+            return False
+        times, _ = grid.select(slice(self._columns.times[0], None, self._width))
+        is_integer = times.ends - times.starts <= _MOST_INTEGER_DIGITS
+        return bool((is_integer & (grid.data.array[times.starts] != ord("0"))).all())
+
+    def _find_grid(self, text: str) -> _Grid | None:
+        """Return where the fields of whole lines are; None if a quote is open at a line's end."""
+        data = Data(text.encode())
+        within = slice(len(MARGIN) - 1, -len(MARGIN))
+        is_end = (data.array == ord(self._columns.form.delimiter)) | (data.array == _NEWLINE)
+        quotes = None
+        if '"' in text:
+            quotes = np.cumsum(data.array == _QUOTE)
+            lines = np.flatnonzero(data.array[within] == _NEWLINE) + within.start
+            if (np.diff(quotes[lines]) & 1).any():
+                return None
+            is_end &= quotes & 1 == 0
+        ends = np.flatnonzero(is_end[within]) + within.start
+        fields = np.diff(np.flatnonzero(data.array[ends] == _NEWLINE))
+        return _Grid(data, ends, fields == self._width, quotes)
+
+    def _parse_wide(self, grid: _Grid, numbers: Numbers) -> tuple[Batch, Flags]:
+        columns = self._columns
+        malformed = np.zeros(len(numbers), np.bool_)
+        times = []
+        for at in columns.times:
+            column, has_quotes = grid.select(slice(at, None, self._width))
+            times.append(column)
+            malformed |= has_quotes
+        instants = parse_times(times, self._mapping)
+        cells = np.flatnonzero(np.diff(grid.ends) > 1)
+        rows, positions = np.divmod(cells, self._width)
+        is_server = self._is_server[positions]
+        rows, positions = rows[is_server], positions[is_server]
+        column, has_quotes = grid.select(cells[is_server])
+        counts = parse_counts(column, self._mapping)
+        malformed[rows[has_quotes | (counts == MALFORMED)]] = True
+        malformed |= instants < 0
+        kept = (counts >= 0) & ~malformed[rows]
+        used, codes = renumber(positions[kept])
+        names = [columns.names[at] for at in used]
         return Batch(
-            [self._names[code] for code in used],
-            codes,
-            instants[rows],
-            players[rows],
-            rows + block.first_line,
-            skipped={NO_COUNT: skipped} if skipped else {},
-        )
+            names, codes, instants[rows[kept]], counts[kept], numbers[rows[kept]]
+        ), malformed
 
-    def _parse_times(self, data: "_Data", times: "_Fields") -> tuple[Numbers, bool]:
-        """Return the instants of a column, and whether it has integers."""
-        if times.widths.max() > _MOST_TIME_DIGITS:
-            if data.have_suffix(times, b"Z").all():
-                return data.parse_times(times, suffix=1), False
-            zone = self._mapping.time_zone
-            if zone is None:
-                raise _NotPlainError
-            return convert_local_times(data.parse_times(times, suffix=0), zone), False
-        values, unit = data.parse_integers(times), self._mapping.time_unit
-        _require(times.widths.min() > 0)
-        if unit is None:
-            _require(values.min() >= YEAR_2001)
-        elif unit == "s":
-            _require(values.max() <= LATEST // 1000)
-            values *= 1000
-        else:
-            _require(((values < SECONDS.start) | (values >= SECONDS.stop)).all())
-        return values, True
+    def _parse_long(self, grid: _Grid, numbers: Numbers) -> tuple[Batch, Flags]:
+        columns = self._columns
+        malformed = np.zeros(len(numbers), np.bool_)
+        if grid.quotes is not None:
+            malformed |= grid.select(slice(None))[1].reshape(-1, self._width).any(axis=1)
 
-    def _parse_counts(self, data: "_Data", counts: "_Fields") -> Numbers:
-        """Return the player counts of a column, -1 for one that is empty under a mapping."""
-        starts, ends, widths = counts
-        if not self._mapping.is_strict:
-            decimals = 2 * (data.have_suffix(counts, b".0") & (widths > len(".0")))
-            ends, widths = ends - decimals, widths - decimals
-        _require(widths.max() <= _MOST_COUNT_DIGITS)
-        _require(widths.min() > 0 or not self._mapping.is_strict)
-        return np.where(widths, data.parse_integers(_Fields(starts, ends, widths)), -1)
+        def select(at: int) -> Column:
+            return grid.select(slice(at, None, self._width))[0]
 
-    def _find_codes(self, data: "_Data", ids: "_Fields") -> Numbers:
-        """Return the codes of identifiers."""
-        _require(1 <= ids.widths.min() <= ids.widths.max() <= MAX_IDENTIFIER_LENGTH)
-        count = -(-int(ids.widths.max()) // _WORD)
-        words = np.empty((1 + count, len(ids.widths)), np.uint64)
-        words[0] = ids.widths
-        for number, start in enumerate(range(0, count * _WORD, _WORD), 1):
-            words[number] = data.read_first_bytes(ids.starts + start, ids.widths - start)
+        assert columns.players is not None  # noqa: S101 - it is not wide
+        instants = parse_times([select(at) for at in columns.times], self._mapping)
+        counts = parse_counts(select(columns.players), self._mapping)
+        codes, names = np.zeros(len(numbers), np.int64), [self._source.server_id]
+        if columns.id is not None:
+            codes, names = self._find_codes(select(columns.id)), self._names
+        malformed |= (instants < 0) | (counts == MALFORMED) | (codes < 0)
+        rows = np.flatnonzero(~malformed & (counts >= 0))
+        skipped = int((~malformed & (counts == EMPTY_COUNT)).sum())
+        used, codes = renumber(codes[rows])
+        found = [names[code] for code in used]
+        skips = {NO_COUNT: skipped} if skipped else {}
+        return Batch(
+            found, codes, instants[rows], counts[rows], numbers[rows], (), skips
+        ), malformed
+
+    def _find_codes(self, ids: Column) -> Numbers:
+        """Return the codes of identifiers; -1 for one that is malformed, empty or too long."""
+        widths = ids.ends - ids.starts
+        is_known = (widths >= 1) & (widths <= MAX_IDENTIFIER_LENGTH)
+        count = -(-min(int(widths.max(initial=1)), MAX_IDENTIFIER_LENGTH) // WORD)
+        words = np.concatenate([widths[np.newaxis].astype(np.uint64), ids.read_words(count)])
         hashes = HASH_FACTORS[:count] @ words[1:]
         codes: Numbers = self._slots[hashes >> _SLOT_SHIFT]
-        missing = np.flatnonzero(self._hashes[codes] != hashes)
+        missing = np.flatnonzero(is_known & (self._hashes[codes] != hashes))
         if len(missing):
             found, firsts, of_row = np.unique(
                 hashes[missing], return_index=True, return_inverse=True
             )
             rows = missing[np.sort(firsts)]
             rows = rows[[number not in self._codes for number in hashes[rows].tolist()]]
-            names = list(map(data.get_text, ids.starts[rows], ids.ends[rows]))
-            _require(not self._mapping.is_strict or all(map(IDENTIFIER.fullmatch, names)))
+            names = list(map(ids.data.get_text, ids.starts[rows], ids.ends[rows]))
             self._remember(names, words[:, rows], hashes[rows])
             codes[missing] = np.array([self._codes[number] for number in found.tolist()])[of_row]
         # Two identifiers may have one hash.
-        _require((self._words[: 1 + count].take(codes, axis=1) == words).all())
-        return codes
+        is_known &= (self._words[: 1 + count].take(codes, axis=1) == words).all(axis=0)
+        return np.where(is_known & self._is_valid[codes], codes, -1)
 
-    def _remember(self, names: list[str], words: _Words, hashes: _Words) -> None:
+    def _remember(self, names: list[str], words: Words, hashes: Words) -> None:
         codes = range(len(self._names), len(self._names) + len(names))
-        self._names += names
+        is_strict = self._mapping.is_strict
+        is_any = not is_strict or self._source.accepts_any_id
+        is_valid = [is_any or IDENTIFIER.fullmatch(name) is not None for name in names]
+        self._names += names if is_strict else map(str.strip, names)
         padding = ((0, len(self._words) - len(words)), (0, 0))
         self._words = np.append(self._words, np.pad(words, padding), axis=1)
         self._hashes = np.append(self._hashes, hashes)
+        self._is_valid = np.append(self._is_valid, is_valid)
         self._codes.update(zip(hashes.tolist(), codes, strict=True))
         self._slots[hashes >> _SLOT_SHIFT] = codes
 
 
-class _Fields(NamedTuple):
-    """Where the fields of a column, or of several, start and end, and their numbers of bytes."""
-
-    starts: Numbers
-    ends: Numbers
-    widths: Numbers
-
-    def select(self, columns: int | list[int]) -> "_Fields":
-        """Return some columns, side by side, or a single one."""
-        return _Fields(*(each[:, columns] for each in self))
-
-
-class _Data:
-    """The bytes of a block, in which every line ends with a newline."""
-
-    def __init__(self, text: str) -> None:
-        self._bytes = b"%b%b%b" % (_MARGIN, text.encode(), _MARGIN)
-        self._array = np.frombuffer(self._bytes, np.uint8)
-        count = len(self._bytes) - _WORD + 1
-        self._words = np.ndarray((count,), np.dtype("<u8"), self._bytes, strides=(1,))
-
-    def get_text(self, start: int, end: int) -> str:
-        """Return a part of the text."""
-        return self._bytes[start:end].decode()
-
-    def read_first_bytes(self, starts: Numbers, counts: Numbers) -> _Words:
-        """Return words of the first bytes, at most eight, from some positions; zeros follow."""
-        return self._words[starts] & _FIRST_BYTES[np.clip(counts, 0, _WORD)]
-
-    def find_fields(self, delimiter: int, width: int) -> _Fields:
-        """Return all columns of rows, each of which must have so many fields."""
-        is_end = (self._array == delimiter) | (self._array == ord("\n"))
-        ends = np.flatnonzero(is_end)[len(_MARGIN) - 1 : -len(_MARGIN)]
-        kinds = np.array([delimiter] * (width - 1) + [ord("\n")], np.uint8)
-        _require(len(ends) % width == 1)
-        _require((self._array[ends[1:]].reshape(-1, width) == kinds).all())
-        columns = ends[:-1] + 1, ends[1:], np.diff(ends) - 1
-        return _Fields(*(each.reshape(-1, width) for each in columns))
-
-    def have_suffix(self, fields: _Fields, suffix: bytes) -> npt.NDArray[np.bool_]:
-        """Return whether each field has some bytes before its end."""
-        found = np.ones(fields.ends.shape, np.bool_)
-        for before, byte in enumerate(reversed(suffix), 1):
-            found &= self._array[fields.ends - before] == byte
-        return found
-
-    def parse_integers(self, fields: _Fields) -> Numbers:
-        """Return integers of at most 16 digits, written without leading zeros; 0 if empty."""
-        _, ends, widths = fields
-        values = self._parse_last_digits(ends, widths)
-        if widths.max() > _WORD:
-            values += self._parse_last_digits(ends - _WORD, widths - _WORD) * 10**_WORD
-        _require((values >= _LEAST[widths]).all())
-        return values
-
-    def _parse_last_digits(self, ends: Numbers, counts: Numbers) -> Numbers:
-        """Return the numbers of the last digits, at most eight, before some positions."""
-        unused = (8 * (_WORD - np.clip(counts, 0, _WORD))).astype(np.uint64)
-        return _join_digits(((self._words[ends - _WORD] ^ _ZEROS) >> unused) << unused)
-
-    def parse_times(self, fields: _Fields, suffix: int) -> Numbers:
-        """Return times such as 2026-03-01T12:00:00.000, after which a suffix of some bytes is cut.
-
-        They may have a space for the T, and no fraction, or one of up to nine digits, which are
-        cut, too.
-        """
-        starts, ends, widths = fields
-        is_short = widths == len("2026-03-01T12:00:00") + suffix
-        extra = widths - len("2026-03-01T12:00:00.000") - suffix
-        _require((is_short | ((extra >= 0) & (extra <= len("000000")))).all())
-        self._parse_last_digits(ends - suffix, extra)
-        separators = self._array[starts + len("2026-03-01")]
-        _require(((separators == ord("T")) | (separators == ord(" "))).all())
-        lengths = np.where(is_short, len(":00"), len(":00.000"))
-        return _join_utc(
-            _parse_form(self._words[starts], b"0000-00-"),
-            _parse_form(self._words[starts + 8] & _NO_SEPARATOR, b"00\x0000:00"),
-            _parse_form(self._words[starts + 16], b":00.000\x00", _FIRST_BYTES[lengths]),
-        )
-
-
-def _require(condition: bool | np.bool_) -> None:
-    if not condition:
-        raise _NotPlainError
-
-
-def _parse_form(words: _Words, form: bytes, mask: _Words = _FIRST_BYTES[-1:]) -> Numbers:
-    """Return the numbers whose digits are where a form has zeros; its other bytes become 0.
-
-    Only the bytes of a mask are considered.
-    """
-    others = bytes(0 if byte == ord("0") else 0xFF for byte in form)
-    zeros, literals = np.frombuffer(form + others, "<u8")
-    digits = (words ^ zeros) & mask
-    _require(not (digits & literals).any())
-    return _join_digits(digits)
-
-
-def _join_digits(digits: _Words) -> Numbers:
-    """Return the numbers whose digits are the bytes of words, the first one the highest."""
-    _require(not (((digits + _OVER_NINE) | digits) & _HIGH_BITS).any())
-    # Two neighbours become a number of two digits, then two of these one of four, and so on.
-    digits = ((digits * np.uint64(10 << 8 | 1)) >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
-    digits = ((digits * np.uint64(100 << 16 | 1)) >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
-    return ((digits * np.uint64(10_000 << 32 | 1)) >> np.uint64(32)).view(np.int64)
-
-
-def _join_utc(months: Numbers, clocks: Numbers, seconds: Numbers) -> Numbers:
-    """Return the instants of YYYY0MM0, DD0hh0mm and 0ss0mmm0."""
-    years, month = months // 10_000, months % 10_000 // 10
-    day, hour, minute = clocks // 1_000_000, clocks // 1000 % 1000, clocks % 1000
-    second, millisecond = seconds // 100_000, seconds % 100_000 // 10
-    limits = ((years, 1970, 9999), (month, 1, 12), (hour, 0, 23), (minute, 0, 59), (second, 0, 59))
-    for values, least, most in limits:
-        _require(least <= values.min() and values.max() <= most)
-    month += 12 * (years - 1970) - 1
-    first, following = (
-        (month + more).astype("M8[M]").astype("M8[D]").astype(np.int64) for more in (0, 1)
+def _merge(first: Batch, second: Batch) -> Batch:
+    """Return the rows of two batches in the order of their places."""
+    places = np.concatenate([first.places, second.places])
+    order = np.argsort(places, kind="stable")
+    return Batch(
+        [*first.names, *second.names],
+        np.concatenate([first.codes, second.codes + len(first.names)])[order],
+        np.concatenate([first.instants, second.instants])[order],
+        np.concatenate([first.players, second.players])[order],
+        places[order],
+        second.rejects,
+        Counter(first.skipped) + Counter(second.skipped),
     )
-    _require(day.min() >= 1 and (first + day <= following).all())
-    clock = (hour * 60 + minute) * 60 + second
-    return (first + day - 1) * DAY_MS + clock * 1000 + millisecond

@@ -120,18 +120,19 @@ def _explain_row(
             yield Reject(place, str(error), text, error.value, column)
 
 
-def find_columns(source: Source, table: Table) -> list[str]:
-    """Return the names of the columns that the mapping of a source names.
+def find_columns(source: Source, table: Table, line: int | None = None) -> list[str]:
+    """Return the names of the columns that the mapping of a source names, in a line or anywhere.
 
     Raises SourceError if one is missing or repeated.
     """
     mapping = source.mapping
     wanted = [name for name in mapping.names if name != mapping.at]
     wanted += mapping.find_times(table.names)
+    title = source.title if line is None else source.format_place(line)
     if not {*wanted} <= {*table.names}:
-        raise SourceError(f"{source.title}: {describe_missing(mapping, wanted, table.names)}")
+        raise SourceError(f"{title}: {describe_missing(mapping, wanted, table.names)}")
     counts = Counter(table.names)
     for name in filter(None, table.names if mapping.is_wide else wanted):
         if counts[name] > 1:
-            raise SourceError(f"{source.title}: {describe_repeated(name)}")
+            raise SourceError(f"{title}: {describe_repeated(name)}")
     return wanted
