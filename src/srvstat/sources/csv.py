@@ -31,7 +31,7 @@ from srvstat.sources.columns import (
 )
 from srvstat.sources.mapping import describe_missing, list_names
 from srvstat.sources.source import Batch, Row, Source, TextBlock, parse_records, renumber
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, find_columns
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, find_columns, list_wanted
 from srvstat.sources.values import DAY_FIRST, IDENTIFIER, NO_COUNT, Forms, RowError, find_time_form
 
 HEADER = ("serverId", "observedAt", "players")
@@ -282,16 +282,11 @@ def _read_start(source: Source, *, is_sample: bool) -> _Start:
     if is_sample:
         names, first = starts[1 if any(map(_is_time, header)) else 0]
     else:
-        fitting = (each for each in starts if {*_list_wanted(source, each[0])} <= {*each[0]})
+        fitting = (each for each in starts if {*list_wanted(source.mapping, each[0])} <= {*each[0]})
         names, first = next(fitting, starts[0])
     rest = form.normalize(TextBlock(block.first_line + first, "\n".join(lines[first:])))
     names = _fit_names(names, form.split_fields(peeked[1]) or () if len(peeked) > 1 else names)
     return _Start(form, names, block.first_line + at, chain([rest], map(form.normalize, blocks)))
-
-
-def _list_wanted(source: Source, names: Sequence[str]) -> list[str]:
-    mapping = source.mapping
-    return [*(name for name in mapping.names if name != mapping.at), *mapping.find_times(names)]
 
 
 def _recognize_form(
@@ -344,7 +339,7 @@ def _find_columns(source: Source, start: _Start) -> _Columns:
         return _Columns(start.form, names, id_at, times, names.index(mapping.players), {})
     others = {*wanted, *mapping.others, ""}
     servers = {name: at for at, name in enumerate(names) if name not in others}
-    if not servers:
+    if not servers and "" not in names:
         raise source.build_error(start.line, describe_missing(mapping, wanted, names))
     if "" in names[:-1] and source.on_warning:
         reason = f"column {names.index('') + 1} has no name, so it is ignored"

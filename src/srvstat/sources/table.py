@@ -126,8 +126,7 @@ def find_columns(source: Source, table: Table, line: int | None = None) -> list[
     Raises SourceError if one is missing or repeated.
     """
     mapping = source.mapping
-    wanted = [name for name in mapping.names if name != mapping.at]
-    wanted += mapping.find_times(table.names)
+    wanted = list_wanted(mapping, table.names)
     title = source.title if line is None else source.format_place(line)
     if not {*wanted} <= {*table.names}:
         raise SourceError(f"{title}: {describe_missing(mapping, wanted, table.names)}")
@@ -136,3 +135,9 @@ def find_columns(source: Source, table: Table, line: int | None = None) -> list[
         if counts[name] > 1:
             raise SourceError(f"{title}: {describe_repeated(name)}")
     return wanted
+
+
+def list_wanted(mapping: ColumnMapping, names: Sequence[str]) -> list[str]:
+    """Return the names of a mapping, with the one or two columns of times among some names."""
+    at = mapping.names.index(mapping.at)
+    return [*mapping.names[:at], *mapping.find_times(names), *mapping.names[at + 1 :]]
