@@ -127,7 +127,7 @@ class SourceOptions:
         Parameter(
             "Read one column for each server, and the times from this column; columns after except="
             " are no servers.",
-            "at=NAME[,except=NAME+…]",
+            "at=NAME[,except=NAME+NAME]",
         ),
     ] = None
     id: Annotated[
