@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srvstat.contract import wire
+from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
 from srvstat.sources import registry
 from srvstat.sources.csv import HEADER
@@ -89,8 +90,8 @@ _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nan
 _ENCODINGS = ("cp1252", "shift_jis", "gb18030", "cp1251", "cp1250")
 _KANA = re.compile("[\u3040-\u30ff]")
 
-_MOST_CELLS, _OTHER_CELLS = 400_000, 4_000
-_MOST_FILES, _MOST_HEADS, _MOST_TIMES = 50, 8, 200
+_MOST_CELLS, _OTHER_CELLS = 150_000, 4_000
+_MOST_FILES, _MOST_HEADS, _MOST_TIMES, _MOST_VALUES = 50, 8, 200, 2_000
 _SAMPLE_BYTES, _MOST_SAMPLE_BYTES = 1 << 18, 1 << 20
 _FEW = 3
 """With fewer rows, a constant column tells nothing."""
@@ -241,7 +242,8 @@ class _Column:
         self.is_metric = self.is_unlikely or self.rank("players") < _UNKNOWN
 
     def _measure(self, is_one: Callable[[str], object]) -> float:
-        return sum(map(bool, map(is_one, self.distinct))) / max(len(self.distinct), 1)
+        texts = self.distinct[:_MOST_VALUES]
+        return sum(map(bool, map(is_one, texts))) / max(len(texts), 1)
 
     @cached_property
     def is_number(self) -> bool:
@@ -449,7 +451,7 @@ class _Search:
         if self.given.time_unit:
             return [(given, [], f"time in Unix {_UNITS[self.given.time_unit]}")]
         readings: list[tuple[dict[str, Any], list[Question], str]] = [(given, [], "time")]
-        first = next(filter(_may_be_time, texts))
+        first = next(filter(_may_be_time, texts), "")
         if _UNIX.fullmatch(first):
             # Only a name tells nanoseconds from the identifiers of Discord.
             units: list[TimeUnit] = ["s", "us", "ns"] if is_named else ["s", "us"]
@@ -693,13 +695,14 @@ class _Search:
         if not kept and "time-format" not in map(attrgetter("option"), self.of_values):
             reason = lines[0].strip() if lines else "all counts are empty"
             raise SourceError(f"{source.title}: no count of the first rows can be kept; {reason}")
-        instants = {*zip(batch.codes.tolist(), batch.instants.tolist(), strict=True)}
-        if repeated := kept - len(instants):
+        order = np.lexsort((batch.instants, batch.codes))
+        steps = np.diff(batch.instants[order])[np.diff(batch.codes[order]) == 0]
+        if repeated := int((steps == 0).sum()):
             repeats = _format_number(repeated, "count")
             lines.append(f"  {repeats} of a server at a time that has one already")
         number = len(self.sample.table.places)
         cells = number * [*self.notes.values()].count(_ONE_EACH)
-        is_empty = read < _HALF * cells if cells else _has_changes_only(batch)
+        is_empty = read < _HALF * cells if cells else _has_changes_only(batch, steps)
         if is_empty and not options.hold:
             lines.append("  most cells are empty: if the file has changes only, add --hold")
         rows = f"{'' if self.sample.is_whole else 'the first '}{_format_number(number, 'row')}"
@@ -708,15 +711,16 @@ class _Search:
         return [*lines, f"  would keep {kept:,} of {counts} of {servers} ({rows})"]
 
 
-def _has_changes_only(batch: Batch) -> bool:
-    """Return whether times are regular, while most servers have no count at most of them."""
+def _has_changes_only(batch: Batch, steps: Numbers) -> bool:
+    """Return whether times are regular, while most servers have no count at most of them.
+
+    `steps` are the intervals between counts of a server.
+    """
     times = np.unique(batch.instants)
-    steps = np.diff(times)
-    if len(steps) < _FEW or len(batch.players) > _HALF * len(times) * len(batch.names):
+    if len(times) <= _FEW or len(batch.players) > _HALF * len(times) * len(batch.names):
         return False
-    order = np.lexsort((batch.instants, batch.codes))
-    own = np.diff(batch.instants[order])[np.diff(batch.codes[order]) == 0]
-    return bool(np.mean(steps == np.median(steps)) > _HALF and len(np.unique(own)) > 1)
+    regular = np.diff(times)
+    return bool(np.mean(regular == np.median(regular)) > _HALF and len(np.unique(steps)) > 1)
 
 
 def _format_number(number: int, noun: str) -> str:
@@ -805,7 +809,7 @@ def _describe_rejects(source: Source, batch: Batch) -> Iterable[str]:
 
 _MOST_LINES = 12
 _ROOM = 36
-_WIDTH = 50
+_WIDTH = 55
 _LEAST_ROOM = 17
 _ONE_EACH = "one server each"
 
@@ -827,9 +831,11 @@ def _format_columns(columns: Mapping[str, _Column], notes: Mapping[str, str]) ->
         lines.append(f"  and {len(single) - len(shown):,} more columns, not used")
     if servers:
         values = _cut(", ".join(columns[name].example or '""' for name in servers[:_FEW]))
-        names = _cut(", ".join(servers), _WIDTH - _count_cells(values))
-        number = f" ({len(servers):,} columns)" if names.endswith("…") else ""
-        lines.append(f"  {names}{number}   {values}   → {_ONE_EACH}")
+        names, number = ", ".join(servers), f" ({len(servers):,} columns)"
+        room = _WIDTH - _count_cells(values)
+        if len(names) > room:
+            names = _cut(names, room - len(number)) + number
+        lines.append(f"  {names}   {values}   → {_ONE_EACH}")
     return lines
 
 
