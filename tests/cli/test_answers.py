@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from conftest import AS_OF, Build, Cli, server, srvstat
+from srvstat import open_snapshot
 from srvstat.cli.hints import suggest_servers
 from srvstat.snapshot.read.connection import open_connection
-from srvstat.snapshot.read.file import SnapshotFile, open_file
+from srvstat.snapshot.read.file import SnapshotFile
 from srvstat.snapshot.rows import ServerRow
-from support.snapshots import forge
 
 INVALID = b'{"error":{"code":"INVALID_REQUEST","message":"Invalid request"}}\n'
 
@@ -224,15 +224,32 @@ def test_a_hint_reads_few_identifiers_and_the_first_servers_once(build: Build) -
     snapshot.close()
 
 
-def test_the_identifier_of_a_source_is_looked_for_in_files_of_some_size_only(build: Build) -> None:
-    records = [server("main-lobby", sourceId="MAIN-LOBBY.example"), server("b")]
-    path = build(records, [("b", AS_OF, 1)])
-    with closing(open_file(path)) as snapshot:
-        assert snapshot.find_source_id("main-lobby.EXAMPLE") == "main-lobby"
-    forge(
-        path,
-        "UPDATE servers SET project_description = printf('%.*c', 300000, 'x');"
-        " UPDATE snapshot SET server_count = 50001;",
-    )
-    with closing(open_file(path)) as snapshot:
-        assert snapshot.find_source_id("main-lobby.EXAMPLE") is None
+def test_a_name_is_an_identifier_in_every_command(build: Build, cli: Cli, here: Path) -> None:
+    records = [
+        server("main-lobby", sourceId=["Main Lobby", "異環"]),
+        server("b", hostname="異環"),
+        *(server(name, hostname="Twin A") for name in ("one", "two")),
+        server("c", cfxId="unknown", hostname="Bay"),
+    ]
+    path = build(records, [(name, AS_OF, 1) for name in ("main-lobby", "b", "c")])
+    chosen = ["-s", path]
+
+    for name in ("Main Lobby", "main lobby", "異環", "main-lobby"):
+        assert cli("get", name, *chosen).json["data"]["id"] == "main-lobby"
+        compared = cli("compare", name, "Bay", *chosen)
+        assert [one["serverId"] for one in compared.json["data"]] == ["main-lobby", "c"]
+        assert cli("stats", name, *chosen, "--json").json["servers"][0]["serverId"] == "main-lobby"
+        with open_snapshot(path) as snapshot:
+            assert snapshot.get(name).data.id == "main-lobby"
+            assert snapshot.compare([name, "b"]).data[0].serverId == "main-lobby"
+
+    ambiguous = '"Twin A" is the name of 2 servers; give an id: one, two\n'
+    for command in (["get", "Twin A"], ["compare", "Twin A", "b"], ["stats", "Twin A"]):
+        ran = cli(*command, *chosen, "--table")
+        assert (ran.exit_code, ran.stderr.endswith(ambiguous)) == (44, True)
+    for command in (["get", "a b"], ["compare", "a b", "b"], ["get", "Bay!"]):
+        assert cli(*command, *chosen).exit_code == cli(*command, "-s", "none.db").exit_code == 40
+    for command in (["get", "id:Bay"], ["get", "Bay", "--by", "cfxId"], ["get", "unknown"]):
+        assert cli(*command, *chosen).exit_code == 44
+    (here / "request.json").write_bytes(request("Bay", "b"))
+    assert cli("compare", "--request", "request.json", *chosen).exit_code == 44

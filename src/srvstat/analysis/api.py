@@ -27,7 +27,12 @@ from srvstat.contract.errors import (
     SrvstatError,
     UsageError,
 )
-from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
+from srvstat.contract.requests import (
+    Namespace,
+    ServerReference,
+    build_compare_request,
+    build_server_reference,
+)
 from srvstat.contract.responses import CompareResponse, ServerResponse
 from srvstat.contract.time import format_instant, parse_instant
 from srvstat.contract.windows import Range
@@ -168,12 +173,18 @@ class Snapshot:
     def get(self, identifier: str, *, by: Namespace = "id") -> ServerResponse:
         """Answer Get Server: the public detail of one server.
 
-        An identifier may carry its own namespace (`cfxId:abc123`), which overrides `by`.
+        An identifier may carry its own namespace (`cfxId:abc123`), which overrides `by`, or be the
+        name of a server.
 
-        Raises InvalidRequestError, ServerNotFoundError, SnapshotError; ValueError after `close`.
+        Raises InvalidRequestError, ServerNotFoundError, SnapshotError, also for a record without a
+        game; ValueError after `close`.
         """
+
+        def build(identifiers: Sequence[str]) -> ServerReference:
+            return build_server_reference(identifiers[0], by=by)
+
         with self._use() as file:
-            return operations.get_server(file, build_server_reference(identifier, by=by))
+            return operations.get_server(file, selection.build_named(file, build, [identifier], by))
 
     def compare(
         self,
@@ -196,7 +207,8 @@ class Snapshot:
         if at is not None and not isinstance(at, str):
             raise TypeError("at: must be a string such as 2026-01-31T12:00Z")
         with self._use() as file:
-            request = build_compare_request(texts, by=by, range=range)
+            build = partial(build_compare_request, by=by, range=range)
+            request = selection.build_named(file, build, texts, by)
             instant = None if at is None else parse_instant(at)
             return operations.compare(file, request, at=instant)
 

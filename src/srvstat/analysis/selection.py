@@ -1,16 +1,21 @@
 """Select the servers of an analysis: by reference, or by properties of their records."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis.parameters import IDENTIFIER, By, Parameter
 from srvstat.contract import errors, wire
-from srvstat.contract.requests import NAMESPACES, ServerReference, build_server_reference
+from srvstat.contract.requests import (
+    NAMESPACES,
+    CompareRequest,
+    ServerReference,
+    build_server_reference,
+)
 from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.document import ServerName, WindowPart, is_silent, remove_color_codes
 from srvstat.operations.answers import NotInBundleError, build_unknown_error
@@ -20,6 +25,9 @@ from srvstat.snapshot.rows import ServerRow
 
 _MAX_LISTED = 5
 """The ids that are named of the servers with the same name."""
+
+_MAX_SEARCHED_SERVERS = 50_000
+"""Reading the names of so many takes about a second."""
 
 
 TEXT_HELP = (
@@ -226,6 +234,18 @@ def find_references(snapshot: Snapshot, references: Iterable[Reference]) -> list
     Raises UnknownServerError, UnknownNameError, ServerNotFoundError for an ambiguous name,
     NotInBundleError, SnapshotError.
     """
+    found: dict[str, ServerRow] = {}
+    for one, server in _look_up(snapshot, references).items():
+        if server is None:
+            raise _build_unknown_error(snapshot, one)
+        found.setdefault(server.id, server)
+    return [*found.values()]
+
+
+def _look_up(
+    snapshot: Snapshot, references: Iterable[Reference]
+) -> dict[Reference, ServerRow | None]:
+    """Return the server of each reference; None for an unknown one."""
     strict = {one: one.reference if isinstance(one, Name) else one for one in references}
     asked = [reference for reference in strict.values() if reference is not None]
     known: dict[ServerReference | None, ServerRow | None] = dict(
@@ -234,15 +254,43 @@ def find_references(snapshot: Snapshot, references: Iterable[Reference]) -> list
     servers = {one: known.get(reference) for one, reference in strict.items()}
     unknown = [one.text for one, row in servers.items() if row is None and isinstance(one, Name)]
     named = _find_names(snapshot, unknown) if unknown else {}
-    found: dict[str, ServerRow] = {}
-    for one, identified in servers.items():
-        server = identified
-        if server is None and isinstance(one, Name):
-            server = _choose_named(one.text, named[one.text])
-        if server is None:
-            raise _build_unknown_error(snapshot, one)
-        found.setdefault(server.id, server)
-    return [*found.values()]
+    return {
+        one: _choose_named(one.text, named[one.text])
+        if server is None and isinstance(one, Name)
+        else server
+        for one, server in servers.items()
+    }
+
+
+_Request = TypeVar("_Request", bound=ServerReference | CompareRequest)
+
+
+def build_named(
+    snapshot: Snapshot,
+    build: Callable[[Sequence[str]], _Request],
+    identifiers: Sequence[str],
+    by: str | None,
+) -> _Request:
+    """Return the request that a function builds, in which names of servers stand for their ids.
+
+    A text is a name if the contract does not allow it as an id, or no server has this id. A large
+    snapshot is not searched for names.
+
+    Raises InvalidRequestError, ServerNotFoundError for an ambiguous name, SnapshotError.
+    """
+    if snapshot.file_row.server_count > _MAX_SEARCHED_SERVERS:
+        return build(identifiers)
+    try:
+        references = [_build_reference(text, by) for text in identifiers]
+    except errors.InvalidRequestError:
+        return build(identifiers)
+    found = _look_up(snapshot, references)
+    return build(
+        [
+            f"id:{server.id}" if isinstance(one, Name) and (server := found[one]) else text
+            for text, one in zip(identifiers, references, strict=True)
+        ]
+    )
 
 
 class _Named(NamedTuple):
@@ -268,15 +316,18 @@ def _find_names(snapshot: Snapshot, names: Iterable[str]) -> dict[str, _Named]:
             for name in {one for text in shown for one in by_text.get(text.casefold(), ())}:
                 named = found[name]
                 (named.exact if _normalize(name) in shown else named.similar).append(server)
-            for kind, text in (("cfxId", server.cfx_id), ("sourceId", server.source_id or "")):
-                for name in by_text.get(text.casefold(), ()):
-                    found[name].identifies[f"the {kind} of id:{server.id}"] = server.id
+            for name in by_text.get(server.cfx_id.casefold(), ()):
+                found[name].identifies[f"the cfxId of id:{server.id}"] = server.id
     return found
 
 
 def list_names(server: ServerRow) -> set[str]:
-    """Return the names of a server, as shown and as recorded, without repeated white space."""
-    return {*map(_normalize, (server.hostname, remove_color_codes(server.hostname)))}
+    """Return the names of a server, as shown, as recorded, and of its sources.
+
+    They have no repeated white space.
+    """
+    shown = (server.hostname, remove_color_codes(server.hostname))
+    return {*map(_normalize, (*shown, *list_source_ids(server)))}
 
 
 def _normalize(name: str) -> str:
@@ -289,7 +340,8 @@ def _choose_named(name: str, named: _Named) -> ServerRow | None:
     Raises ServerNotFoundError if there are several, or if another one is identified by the name:
     strangers choose hostnames.
     """
-    servers = named.exact or named.similar
+    sourced = [server for server in named.exact if name in list_source_ids(server)]
+    servers = sourced or named.exact or named.similar
     if len(servers) > 1:
         ids = ", ".join(server.id for server in servers[:_MAX_LISTED])
         more = f" and {len(servers) - _MAX_LISTED:,} more" if len(servers) > _MAX_LISTED else ""

@@ -1,16 +1,28 @@
 """`get` and `compare`: the contract's two questions."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from io import BufferedReader
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from srvstat.analysis.parameters import IDENTIFIER, By, Parameter
 from srvstat.cli import options, output
 from srvstat.cli.output import ChartForm, Form, Outcome, PlainForm, encode_line, report, show
 from srvstat.contract import requests
-from srvstat.contract.errors import ApiError, ParameterError, SourceError
-from srvstat.contract.requests import MAX_BODY_BYTES, CompareRequest, parse_compare_request
+from srvstat.contract.errors import (
+    ApiError,
+    InvalidRequestError,
+    ParameterError,
+    SnapshotError,
+    SourceError,
+    UsageError,
+)
+from srvstat.contract.requests import (
+    MAX_BODY_BYTES,
+    CompareRequest,
+    ServerReference,
+    parse_compare_request,
+)
 from srvstat.contract.responses import CompareResponse, ErrorResponse, Response
 from srvstat.contract.windows import find_window
 from srvstat.files.reading import open_input, split_lines
@@ -47,11 +59,12 @@ def get(
     chosen = form.choose()
     instant = options.parse_instant_option("--at", at)
     plan = customer.find_plan()
-    request = requests.build_server_reference(identifier, by=by)
-    if plan is not None:
-        plan.check_request(request)
+
+    def build(identifiers: Sequence[str]) -> ServerReference:
+        return requests.build_server_reference(identifiers[0], by=by)
+
     # Importing what only tables need takes 3 ms, and 40 ms with Rich.
-    with _open_snapshot(snapshot, instant) as file:
+    with _open_named(snapshot, instant, plan, build, [identifier], by) as (file, request):
         if explain:
             from srvstat.support.explain import explain_server  # noqa: PLC0415 - see above
 
@@ -100,14 +113,14 @@ def compare(
     plan = customer.find_plan()
     if batch is not None:
         return Outcome(_answer_batch(batch, snapshot, instant, plan))
-    if request is None:
-        asked = requests.build_compare_request(identifiers or [], by=by, range=range)
-    else:
+
+    def build(named: Sequence[str]) -> CompareRequest:
+        if request is None:
+            return requests.build_compare_request(named, by=by, range=range)
         with _open_requests(request) as opened:
-            asked = parse_compare_request(opened.read(MAX_BODY_BYTES + 1))
-    if plan is not None:
-        plan.check_request(asked)
-    with _open_snapshot(snapshot, instant) as file:
+            return parse_compare_request(opened.read(MAX_BODY_BYTES + 1))
+
+    with _open_named(snapshot, instant, plan, build, identifiers or [], by) as (file, asked):
         answer = _compare(file, asked, chosen, instant, explain=explain)
         if not form.chart:
             return show(answer, chosen)
@@ -163,6 +176,53 @@ def _answer_batch(
                 report(f"line {line}: {error.reason}")
                 answer = ErrorResponse.from_error(error)
             yield encode_line(answer)
+
+
+_Request = TypeVar("_Request", bound=ServerReference | CompareRequest)
+
+
+@contextmanager
+def _open_named(
+    name: str | None,
+    at: int | None,
+    plan: "Plan | None",
+    build: Callable[[Sequence[str]], _Request],
+    identifiers: Sequence[str],
+    by: str | None,
+) -> Iterator[tuple[Snapshot, _Request]]:
+    """Open the snapshot, and build the request, in which names of servers stand for their ids.
+
+    Without a snapshot, an identifier is invalid or not as in the API.
+    """
+    try:
+        request = build(identifiers)
+    except InvalidRequestError:
+        if not identifiers:
+            raise
+        named: _Request | None = None
+        with suppress(SnapshotError, UsageError), options.open_chosen(name) as file:
+            named = _build_named(file, build, identifiers, by)
+        if named is None:
+            raise
+        request, identifiers = named, ()
+    if plan is not None:
+        plan.check_request(request)
+    with _open_snapshot(name, at) as file:
+        asked = request.servers if isinstance(request, CompareRequest) else [request]
+        if identifiers and not all(file.find_servers(asked)):
+            request = _build_named(file, build, identifiers, by)
+        yield file, request
+
+
+def _build_named(
+    file: Snapshot,
+    build: Callable[[Sequence[str]], _Request],
+    identifiers: Sequence[str],
+    by: str | None,
+) -> _Request:
+    from srvstat.analysis.selection import build_named  # noqa: PLC0415 - see get
+
+    return build_named(file, build, identifiers, by)
 
 
 @contextmanager

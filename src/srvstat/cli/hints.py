@@ -71,9 +71,6 @@ def suggest_servers(snapshot: Snapshot, unknown: str, by: Namespace) -> str | No
         for namespace in NAMESPACES:
             if namespace != by and snapshot.has_identifier(namespace, unknown):
                 return f"did you mean {namespace}:{unknown}?"
-    known = snapshot.find_source_id(unknown)
-    if known is not None and snapshot.has_identifier("id", known):
-        return f"did you mean id:{known}, which its source calls {unknown}?"
     near = [] if reference is None else _find_near_identifiers(snapshot, reference)
     if by != "id":
         return f"similar: {', '.join(near)}" if near else None

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from itertools import islice
-from shlex import quote
 from typing import Any, Self, cast
 
 from srvstat.contract import wire
@@ -39,9 +38,6 @@ _MAX_BYTES_KEPT = 1 << 25
 
 _BYTES_PER_SERVER = 4_000
 """Approximate memory of a server, without its description and blobs."""
-
-_MAX_SEARCHED_SERVERS = 50_000
-"""Reading the sourceIds of this many takes about 0.1 s."""
 
 Reference = tuple[Namespace, str]
 """A namespace and an identifier."""
@@ -93,6 +89,8 @@ class MissingGameError(SnapshotError):
     exit_code = 2  # only the owner knows the game
 
     def __init__(self, path: str, server_id: str) -> None:
+        from shlex import quote  # noqa: PLC0415 - answers need none
+
         super().__init__(
             f"server {server_id}: its record has no game, which the response of Get Server needs;"
             f" add it with srvstat snapshot update {quote(path)} --game"
@@ -347,20 +345,6 @@ class SnapshotFile(SnapshotBase):
         # Pages that point to each other could yield endless rows.
         limited = islice(stored, self.file_row.server_count)
         return (name for (name,) in limited if isinstance(name, str))
-
-    def find_source_id(self, source_id: str) -> str | None:
-        """Return the unverified id of the server with a sourceId, whose ASCII case does not matter.
-
-        None without such a server, and for a file with more servers than can be searched quickly.
-        """
-        if self.file_row.server_count > _MAX_SEARCHED_SERVERS:
-            return None
-        stored = self.connection.stream(
-            "SELECT id FROM servers WHERE source_id = ? COLLATE NOCASE ORDER BY id LIMIT 1",
-            source_id,
-            part="the servers",
-        )
-        return next((name for (name,) in stored if isinstance(name, str)), None)
 
     def read_blocks(
         self, servers: Sequence[tuple[rows.ServerRow, Sequence[int]]]

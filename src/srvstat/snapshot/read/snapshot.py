@@ -210,14 +210,6 @@ class ShardedSnapshot(SnapshotBase):
         ]
         return merge(*names, reverse=backwards)
 
-    def find_source_id(self, source_id: str) -> str | None:
-        """Return the unverified id of the server with a sourceId, whose ASCII case does not matter.
-
-        None without such a server, and if a shard has more servers than can be searched quickly.
-        """
-        found = [file.find_source_id(source_id) for file in self.iter_files()]
-        return min(filter(None, found), default=None)
-
     def _find_shard(self, server_id: str) -> int:
         return find_shard(server_id, len(self.shards))
 
