@@ -71,16 +71,20 @@ def test_a_query_can_not_write_to_a_database(database: str) -> None:
         read_table(Source(database, "duckdb", UTC, query))
 
 
-def test_a_dry_run_repeats_what_was_given(database: str, tmp_path: Path, cli: Cli) -> None:
-    query = "SELECT 'A_B' AS serverId, observedAt, players FROM observations"
-    build = ("snapshot", "build", f"{tmp_path}/s.db", "--game=game_a", "--dry-run")
-    alone = cli(*build, f"--query=SELECT 'A_B' AS serverId, {AS_OF} AS observedAt, 1 AS players")
-    found = cli(*build, f"--query={query}", f"--observations={database}")
+def test_dates_and_clock_times_can_be_two_columns_in_any_capitals(tmp_path: Path) -> None:
+    path = f"{tmp_path}/a.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE observations AS SELECT DATE '2026-03-01' AS Datum,"
+            " TIME '12:00' AS Uhrzeit, 5.5 AS n UNION ALL SELECT '2026-03-01', '12:05', 6"
+        )
+    mapping = ColumnMapping(
+        id=None, server="a", at="datum+UHRZEIT", players="N", time_zone="UTC", rounds=True
+    )
 
-    assert (alone.exit_code, found.exit_code) == (6, 6)
-    assert "--observations" not in alone.stderr
-    assert f"--observations {database} --query '…'" in " ".join(found.stderr.split())
-    assert "games.duckdb, row 1" in found.stderr
+    table = read_table(Source.from_name(path, None, mapping))
+
+    assert list(table.rows.values()) == [("a", AS_OF, 6), ("a", AS_OF + 300_000, 6)]
 
 
 def test_rows_come_in_the_order_of_the_file(tmp_path: Path) -> None:
@@ -145,7 +149,7 @@ def test_a_query_needs_a_database(cli: Cli, tmp_path: Path) -> None:
     )
     other_kind = cli(*build, "--from=postgresql")
     assert other_kind.exit_code == 2
-    assert "--observations: missing; name a source of the kind postgresql" in other_kind.stderr
+    assert "FILE: missing; name a source of the kind postgresql" in other_kind.stderr
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from datetime import time as clock
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from srvstat.contract.time import LATEST, YEAR_2001
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.parquet import choose_columns, read_record_batches
 from srvstat.sources.source import Source, check_sources, expand_name, read_batches
-from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS, NO_COUNT
+from srvstat.sources.values import COUNT_RULE, FRACTION, MAX_PLAYERS, NO_COUNT
 
 NAMES = ["serverId", "observedAt", "players"]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -136,11 +137,47 @@ def test_a_malformed_count_rejects_its_row(players: Any, read: Read) -> None:
     table = read(pa.array(["a", "b", "c"]), pa.array([NOON] * 3), players)
 
     assert table.kept == [(3, "c", NOON_MS, 3)]
-    first, second = (str(players[row].as_py()) for row in (0, 1))
+    written = [str(players[row].as_py()) for row in (0, 1)]
+    reasons = [FRACTION if each in {"1.5", "0.01"} else COUNT_RULE for each in written]
     assert table.rejects == [
-        (1, f"players: {COUNT_RULE}", f"a,{NOON},{first}"),
-        (2, f"players: {COUNT_RULE}", f"b,{NOON},{second}"),
+        (1, f"players: {reasons[0]}", f"a,{NOON},{written[0]}"),
+        (2, f"players: {reasons[1]}", f"b,{NOON},{written[1]}"),
     ]
+
+
+LONG = {"id": "s", "at": "t", "players": "n"}
+DAY = date(2026, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "expected"),
+    [
+        ({"t": [AS_OF * 1000], "n": [5]}, {"time_unit": "us"}, 5),
+        ({"t": [20260301120000], "n": [5]}, {"time_zone": "UTC"}, 5),
+        ({"t": [202603011200], "n": [5]}, {"time_zone": "UTC"}, 5),
+        (
+            {"t": ["1/3/2026 12:00"], "n": ["1.942"]},
+            {"time_format": "day-first", "time_zone": "UTC", "thousands": "."},
+            1942,
+        ),
+        ({"t": [AS_OF], "n": [1.5]}, {"rounds": True, "thousands": "."}, 2),
+        ({"d": [DAY], "c": ["12:00"], "n": [5]}, {"at": "d+c", "time_zone": "UTC"}, 5),
+        ({"d": [DAY], "c": [clock(12)], "n": [5]}, {"at": "d+c", "time_zone": "UTC"}, 5),
+        ({"t": [AS_OF], "n": ["n/a"]}, {}, None),
+    ],
+)
+def test_times_and_counts_have_the_forms_that_are_declared(
+    columns: dict[str, list[Any]], options: dict[str, Any], expected: int | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"s": ["x"], "sum": ["?"], **columns}), path)
+    layouts: list[dict[str, Any]] = [LONG, LONG | {"id": None, "server": "x"}]
+    layouts.append({"at": "t", "is_wide": True, "others": ("s", "sum")})
+    for layout in layouts:
+        found = read_table(Source(str(path), "parquet", ColumnMapping(**layout | options)))
+        name = "n" if "is_wide" in layout else "x"
+        assert list(found.rows.values()) == ([] if expected is None else [(name, AS_OF, expected)])
+        assert found.rejects == []
 
 
 def test_a_row_without_id_or_time_is_rejected_before_its_count_is_read(read: Read) -> None:

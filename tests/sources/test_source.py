@@ -575,19 +575,20 @@ SHEET = """B2=t Counts
 B3=t Time C3=t Lobby D3=t Süd
 B5=d 46082.5 C5=n 41 D5=n 7
 B6=d 46082.503472222222 C6=n 42 D6=e #N/A
-B7=d 46083 C7=n 4.0E1 D7=t 1"""
+B7=d 46083 C7=n 39.5 D7=t 1.000"""
 
 
 def test_a_sheet_of_a_workbook_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.data"
     write_workbook(path, Notes="A1=t x", Data=SHEET)
     options: dict[str, Any] = {"at": "Time", "is_wide": True, "time_zone": "UTC"}
+    options |= {"rounds": True, "thousands": "."}
 
     source = Source.from_name(str(path), None, ColumnMapping(**options))
     sample = registry.load_function("xlsx", KINDS["xlsx"].sample)(source)
 
     assert read_counts(path, **options) == [
-        ("Lobby", 0, 41), ("Süd", 0, 7), ("Lobby", 5, 42), ("Lobby", 720, 40), ("Süd", 720, 1),
+        ("Lobby", 0, 41), ("Süd", 0, 7), ("Lobby", 5, 42), ("Lobby", 720, 40), ("Süd", 720, 1000),
     ]  # fmt: skip
     assert (sample.form, sample.is_whole) == ("Excel, sheet Data", True)
     assert sample.table.columns[0] == ("2026-03-01 12:00:00", "2026-03-01 12:05:00", "2026-03-02")

@@ -131,7 +131,7 @@ def find_native_columns(source: Source, metadata: FileMetaData) -> NativeColumns
     Raises SourceError if a column can't be read at all.
     """
     schema, mapping = metadata.schema.to_arrow_schema(), source.mapping
-    if mapping.id is None or mapping.is_wide:
+    if mapping.id is None or mapping.is_wide or mapping.time_format or mapping.time_unit == "us":
         return None
     wanted = (mapping.id, mapping.at, mapping.players)
     folded = [name.lower() for name in schema.names]
@@ -147,8 +147,9 @@ def find_native_columns(source: Source, metadata: FileMetaData) -> NativeColumns
         if mapping.time_unit == "s":
             return columns._replace(milliseconds=1000)
         columns = columns._replace(first=SECONDS.stop if mapping.time_unit else YEAR_2001)
-        least, _ = _find_ends(metadata, mapping.at)
-        return columns if least >= columns.first else None
+        least, greatest = _find_ends(metadata, mapping.at)
+        is_plain = mapping.time_unit or mapping.is_strict or greatest < parquet.FIRST_COMPACT
+        return columns if least >= columns.first and is_plain else None
     is_instant = pa.types.is_timestamp(at_type) and at_type.unit in {"ms", "us", "ns"}
     has_zone = not parquet.has_no_zone(at_type) or mapping.time_zone == "UTC"
     if is_plain and is_instant and has_zone and _can_represent(metadata, columns):

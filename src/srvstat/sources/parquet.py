@@ -22,23 +22,28 @@ from srvstat.files.reading import CHANGED, is_url
 from srvstat.sources import values
 from srvstat.sources.mapping import NO_ZONE, ColumnMapping, describe_missing, describe_repeated
 from srvstat.sources.source import Batch, Reject, Source, renumber
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table
 
 _TypeCheck = Callable[[pa.DataType], bool]
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 class Columns(NamedTuple):
-    """The names of the columns to read; `id` is None in a wide table, whose counts are many."""
+    """The names of the columns to read.
+
+    `id` is None without a column of identifiers, such as in a wide table, whose counts are many.
+    `clock` is a second column of times, if any.
+    """
 
     id: str | None
     at: str
     counts: Sequence[str]
+    clock: str | None = None
 
     @property
     def names(self) -> list[str]:
         """All names, in the order in which `read_record_batches` needs the columns."""
-        return [*([] if self.id is None else [self.id]), self.at, *self.counts]
+        return [*filter(None, (self.id, self.at, self.clock)), *self.counts]
 
     @property
     def rows_per_batch(self) -> int:
@@ -174,6 +179,9 @@ def _repeat(value: str | None, count: int) -> pa.Array:
 
 
 _MAX_INTEGER = (1 << 63) - 1
+FIRST_COMPACT = 19 * 10**12
+"""The least integer that can be a time such as 20260105120000; as milliseconds, it is in 2572."""
+
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -235,23 +243,41 @@ def _convert_instants(column: pa.Array, mapping: ColumnMapping) -> Values:
     def parse(value: Any) -> int:
         return values.parse_time(_format_number(value), mapping)
 
-    if not pa.types.is_integer(column.type):
+    if not pa.types.is_integer(column.type) or mapping.time_format:
         return _map_distinct(column, parse)
     unit = mapping.time_unit
-    instants = _scale(column.cast(pa.int64(), safe=False), unit or "ms")
-    is_early = pc.less(instants, YEAR_2001)
+    written = column.cast(pa.int64(), safe=False)
+    instants = _scale(written, unit or "ms")
+    is_odd = pc.less(instants, YEAR_2001)
+    if unit is None and not mapping.is_strict:
+        is_odd = pc.or_(is_odd, pc.greater_equal(instants, FIRST_COMPACT))
     is_own = mapping.is_strict and unit is not None
-    if unit != "s" and not is_own and pc.any(is_early).as_py():
-        early = _map_distinct(_keep_if(is_early, instants), parse)
-        instants = pc.if_else(is_early, early.integers, instants)
+    if unit != "s" and not is_own and pc.any(is_odd).as_py():
+        odd = _map_distinct(_keep_if(is_odd, written), parse)
+        instants = pc.if_else(is_odd, odd.integers, instants)
     return Values(instants, column.is_null())
 
 
-def _convert_counts(column: pa.Array) -> Values:
+def _convert_counts(column: pa.Array, mapping: ColumnMapping) -> Values:
     if pa.types.is_integer(column.type):
         counts = _keep_between(column.cast(pa.int64(), safe=False), values.MAX_PLAYERS)
         return Values(counts, column.is_null())
-    return _map_distinct(column, lambda value: values.parse_count(_format_number(value)))
+    return _map_distinct(column, lambda value: _parse_count(value, mapping))
+
+
+def _parse_count(value: Any, mapping: ColumnMapping) -> int | None:
+    """Return a count from a number, which has no thousands, or from text."""
+    forms = mapping if isinstance(value, str) else values.Forms(rounds=mapping.rounds)
+    return values.parse_count(_format_number(value), forms)
+
+
+def _explain_count(value: pa.Scalar, mapping: ColumnMapping) -> str:
+    """Return why a value is no count."""
+    try:
+        _parse_count(value.as_py(), mapping)
+    except values.RowError as error:
+        return str(error)
+    return f"players: {values.COUNT_RULE}"
 
 
 def _explain_instant(column: pa.Array, row: int, mapping: ColumnMapping) -> str:
@@ -355,16 +381,18 @@ def choose_columns(source: Source, schema: pa.Schema, *, any_case: bool = False)
     Raises SourceError if a column is missing, repeated, or of a type that can't be read.
     """
     mapping = source.mapping
-    found = _find_columns(source, schema, mapping.names, any_case=any_case)
-    if mapping.is_wide:
-        (at,) = found
-        columns = Columns(None, at, _list_servers(source, schema, at))
-    else:
-        server_id, at, count = found
-        columns = Columns(server_id, at, [count])
+    times = mapping.find_times(schema.names)
+    wanted = [each for name in mapping.names for each in (times if name == mapping.at else [name])]
+    found = _find_columns(source, schema, wanted, any_case=any_case)
+    server_id = None if mapping.is_wide or mapping.id is None else found.pop(0)
+    at, *others = found
+    clock = others.pop(0) if len(times) > 1 else None
+    counts = _list_servers(source, schema, found) if mapping.is_wide else others
+    columns = Columns(server_id, at, counts, clock)
+    if server_id is not None:
         _check_type(source, schema, server_id, "text or integers", pa.types.is_integer)
-    for name, times in Counter(schema.names).items():
-        if times > 1 and name in columns.names:
+    for name, number in Counter(schema.names).items():
+        if number > 1 and name in columns.names:
             raise SourceError(f"{source.title}: {describe_repeated(name)}")
     _check_type(source, schema, at, "times", is_calendar, is_number)
     if has_no_zone(get_value_type(schema, at)) and mapping.time_zone is None:
@@ -389,9 +417,9 @@ def _find_columns(
     return [column for column in found if column is not None]
 
 
-def _list_servers(source: Source, schema: pa.Schema, at: str) -> list[str]:
+def _list_servers(source: Source, schema: pa.Schema, times: Sequence[str]) -> list[str]:
     """Return the columns of a wide table that are servers, and warn of those without a name."""
-    names = [name for name in schema.names if name != at]
+    names = [name for name in schema.names if name not in {*times, *source.mapping.others}]
     unnamed = [name for name in names if _NO_NAME.fullmatch(name)]
     if unnamed and source.on_warning:
         place = schema.names.index(unnamed[0]) + 1
@@ -424,7 +452,9 @@ def read_record_batches(
     for record_batch in record_batches:
         cells = record_batch.columns
         try:
-            if columns.id is None:
+            if columns.clock or (columns.id is None and not source.mapping.is_wide):
+                yield _convert_text(source, columns, first_place, cells)
+            elif columns.id is None:
                 yield _convert_wide(source.mapping, first_place, columns.counts, cells)
             else:
                 yield _convert_long(source.mapping, first_place, *cells)
@@ -443,7 +473,22 @@ def build_sample(form: str, names: Sequence[str], rows: pa.RecordBatch | pa.Tabl
     return Sample(form, Table(names, columns, range(1, rows.num_rows + 1)), is_whole)
 
 
-_MALFORMED_COUNT = f"players: {values.COUNT_RULE}"
+def _convert_text(
+    source: Source, columns: Columns, first_place: int, cells: Sequence[pa.Array]
+) -> Batch:
+    """Convert rows as text, under the names of the mapping, which may have other capitals."""
+    mapping = source.mapping
+    times = mapping.find_times(columns.names) if columns.clock else [mapping.at]
+    names = [*([] if columns.id is None else [str(mapping.id)]), *times]
+    names += columns.counts if mapping.is_wide else [mapping.players]
+    texts = [[*map(format_cell, column)] for column in cells]
+    for at, column in enumerate(cells):
+        # In text, the point would separate thousands.
+        if mapping.thousands == "." and is_number(column.type):
+            texts[at] = [text.replace(".", ",") for text in texts[at]]
+    return convert_table(
+        source, Table(names, texts, range(first_place, first_place + len(cells[0])))
+    )
 
 
 def _build_reject(
@@ -457,7 +502,7 @@ def _convert_long(
     mapping: ColumnMapping, first_place: int, ids: pa.Array, at: pa.Array, count: pa.Array
 ) -> Batch:
     ids, at, count = _encode(ids), _decode(at), _decode(count)
-    instants, players = _convert_instants(at, mapping), _convert_counts(count)
+    instants, players = _convert_instants(at, mapping), _convert_counts(count, mapping)
     is_known = pc.and_(ids.indices.is_valid(), instants.integers.is_valid())
     is_kept = pc.and_(is_known, players.integers.is_valid())
     is_skipped = pc.and_(is_known, players.is_empty)
@@ -469,7 +514,7 @@ def _convert_long(
         elif not instants.integers[row].is_valid:
             reason, malformed = _explain_instant(at, row, mapping), 1
         else:
-            reason, malformed = _MALFORMED_COUNT, 2
+            reason, malformed = _explain_count(cells[2], mapping), 2
         rejects.append(_build_reject(first_place + row, reason, cells, cells[malformed]))
     kept = pc.indices_nonzero(is_kept)
     used, codes = renumber(_to_numpy(ids.indices.take(kept)))
@@ -499,11 +544,12 @@ def _convert_wide(
         rejects.append(reject._replace(rows=lost))
     counts, is_kept = [], []
     for name, column in zip(names, columns, strict=True):
-        players = _convert_counts(column)
+        players = _convert_counts(column, mapping)
         is_malformed = pc.invert(pc.or_(players.integers.is_valid(), players.is_empty))
         for row in _list_true(pc.and_(is_timed, is_malformed)):
             written = (pa.scalar(name), at[row], column[row])
-            reject = _build_reject(first_place + row, _MALFORMED_COUNT, written, column[row])
+            reason = _explain_count(column[row], mapping)
+            reject = _build_reject(first_place + row, reason, written, column[row])
             rejects.append(reject._replace(column=name))
         counts.append(_to_numpy(players.integers.fill_null(0)))
         is_kept.append(pc.and_(is_timed, players.integers.is_valid()).to_numpy(False))

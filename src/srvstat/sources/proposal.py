@@ -223,7 +223,9 @@ def _join_rows(table: Table, names: Sequence[str]) -> list[str]:
 
 def _is_ours(source: Source, sample: Sample) -> bool:
     names = sample.table.names
-    return (*names,) == HEADER or (source.kind != "csv" and {*names} == {*HEADER})
+    if source.kind in registry.TEXT_KINDS:
+        return (*names,) == HEADER or (source.kind != "csv" and {*names} == {*HEADER})
+    return {*names} >= {*HEADER}
 
 
 class _Column:

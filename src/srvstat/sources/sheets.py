@@ -136,7 +136,12 @@ def _read_tables(source: Source, sheet: CalamineSheet) -> Iterator[Table]:
 
     Raises SourceError if there is none.
     """
-    rows = ((at, [*map(_format_cell, row)]) for at, row in enumerate(sheet.iter_rows(), 1))
+    # With a point between thousands, a number's own point would be one.
+    point = "," if source.mapping.thousands == "." else "."
+    rows = (
+        (at, [_format_cell(cell, point) for cell in row])
+        for at, row in enumerate(sheet.iter_rows(), 1)
+    )
     used = ((at, row) for at, row in rows if any(row))
     header = next((row for _, row in used if sum(map(bool, row)) > 1), None)
     if header is None:
@@ -150,8 +155,8 @@ def _read_tables(source: Source, sheet: CalamineSheet) -> Iterator[Table]:
             return
 
 
-def _format_cell(value: Any) -> str:
+def _format_cell(value: Any, point: str) -> str:
     """Return the text of a cell; midnight is a date alone, as a column of clock times needs it."""
     if isinstance(value, float):
-        return f"{value:.0f}" if value.is_integer() else repr(value)
+        return f"{value:.0f}" if value.is_integer() else repr(value).replace(".", point)
     return str(value)
