@@ -131,7 +131,12 @@ def find_native_columns(source: Source, metadata: FileMetaData) -> NativeColumns
     Raises SourceError if a column can't be read at all.
     """
     schema, mapping = metadata.schema.to_arrow_schema(), source.mapping
-    if mapping.id is None or mapping.is_wide or mapping.time_format or mapping.time_unit == "us":
+    if (
+        mapping.id is None
+        or mapping.is_wide
+        or mapping.time_format
+        or mapping.time_unit in {"us", "ns"}
+    ):
         return None
     wanted = (mapping.id, mapping.at, mapping.players)
     folded = [name.lower() for name in schema.names]
