@@ -602,13 +602,13 @@ def test_a_proposal_describes_the_file_and_every_obstacle(tmp_path: Path) -> Non
     )
 
     rule = "players: must be a whole number from 0 to 9007199254740991"
-    lines = [re.sub("line [0-9]|the first ", "", line) for line in proposal.lines[1:]]
-    assert lines == [
+    assert [line.removeprefix(f"{tmp_path}/") for line in proposal.lines] == [
+        "export.csv: CSV with semicolons, 3 rows, 5 columns",
         "  Datum   05.01.2026        → time, day first, with Uhrzeit",
         "  Uhrzeit 00:00",
         "  Lobby EU, Süd, 大厅   69, 37, 12   → one server each",
-        f'  3 counts rejected, such as "? 00:30" in : observedAt: {NOT_AN_INSTANT}',
-        f'  1 count rejected, such as "wipe" in : {rule}',
+        f'  3 counts rejected, such as "? 00:30" in line 4: observedAt: {NOT_AN_INSTANT}',
+        f'  1 count rejected, such as "wipe" in line 3: {rule}',
         "  would keep 3 of 7 counts of 3 servers (3 rows)",
     ]
 

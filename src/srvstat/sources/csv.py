@@ -89,7 +89,7 @@ def read_sample(source: Source) -> Sample:
     """
     start = _read_start(source, is_sample=True)
     columns = _Columns(start.form, start.names, None, [], None, {})
-    most = min(SAMPLE_ROWS, max(100, _SAMPLE_CELLS // len(start.names)))
+    most = min(SAMPLE_ROWS, max(100, _SAMPLE_CELLS // max(len(start.names), 1)))
     lines = (
         (number, text)
         for block in start.blocks

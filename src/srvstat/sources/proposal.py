@@ -63,7 +63,7 @@ _SIGNS = re.compile(r"[\W_]+")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_a-zA-Z]+")
 _UNLIKELY = (
     "max|maximum|min|minimum|lowest|slots?|capacity|limit|port|ping|latency|rank|uptime|tps|cpu"
-    "|ram|mem|memory|version|year|gain|change|percent|lat|lon|bots|queue|row|index|table|ns"
+    "|ram|mem|memory|version|year|gain|change|percent|lat|lon|bots|queue|row|index|table|ns|id"
 )
 _TOTALS = (
     "sum|totals?|all|overall|gesamt|summe|alle|insgesamt|suma|totale|totaal|somme|ensemble|итого"
