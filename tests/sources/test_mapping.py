@@ -491,6 +491,11 @@ def list_questions(proposal: Proposal) -> Questions:
             {"wide": "at=Datum+Uhrzeit", "time-format": "day-first"},
             [ZONE],
         ),
+        (
+            "t,eu,us\n2026-01-05,1,off\n2026-01-06,2,down\n2026-01-07,2,7\n",
+            {"wide": "at=t"},
+            [ZONE],
+        ),
         # Times.
         (
             "t,server,n\n1767571200,a,1\n1767571200,b,1\n",
@@ -585,6 +590,22 @@ def test_several_files_without_identifiers_are_servers_or_parts_of_one(
     same = dict.fromkeys(files, "t,n\n2026-01-05T00:00Z,1\n2026-01-05T00:05Z,1\n")
     others = {"lobby": "{file}"}
     assert list_questions(propose_files(tmp_path, same)) == [("id", (others.get(choice, choice),))]
+
+
+def test_given_options_are_not_asked_again_but_what_else_is_unclear(tmp_path: Path) -> None:
+    files = {
+        "a.csv": "t,eu,note\n1767571200,1,hi\n1767571500,2,\n",
+        "b.csv": "t,eu,us,Total\n1767571800,1,2,3\n",
+    }
+
+    wide = propose_files(tmp_path, files, MappingOptions(wide={"at": "t"}, time_unit="s"))
+    long = propose_files(tmp_path, files, MappingOptions(id="eu", columns={"players": "eu"}))
+    free = propose_files(tmp_path, files)
+
+    assert list_questions(wide) == [("wide", ("at=t,except=note",))]
+    assert list_questions(long) == [("time-unit", ("s",))]
+    assert long.options.columns == {"at": "t", "players": "eu"}
+    assert ("columns", ("--id {file}", "id=note")) in list_questions(free)
 
 
 def test_each_file_tells_the_order_of_day_and_month(tmp_path: Path) -> None:

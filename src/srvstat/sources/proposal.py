@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,26 +37,22 @@ from srvstat.sources.source import Batch, EncodingError, Source
 from srvstat.sources.table import Sample, Table, convert_table, find_columns
 from srvstat.sources.values import EMPTY, MAX_PLAYERS, RowError, TimeUnit
 
-_NAMES = {
-    "at": (
-        *("observedat", "timestamp", "datetime", "time", "date", "at", "when", "polledat"),
-        *("recordedat", "createdat", "ts", "day", "month", "hour", "zeitpunkt", "zeit", "datum"),
-        *("tag", "fecha", "data", "dato", "datahora", "дата", "время", "时间", "日期", "日時"),
-    ),
-    "id": (
-        *("serverid", "server", "servername", "id", "name", "appid", "gameid", "app", "game"),
-        *("gamename", "gamemode", "mode", "instance", "ip", "host", "hostname", "address"),
-        *("identifier", "key", "category", "title", "label", "room", "entityid", "channel"),
-        *("serveur", "servidor", "serwer", "сервер", "服务器", "サーバー", "サーバ", "series"),
-    ),
-    "players": (
-        *("players", "playercount", "playersonline", "onlineplayers", "online", "avgplayers"),
-        *("averageplayers", "currentplayers", "concurrentplayers", "current", "count", "value"),
-        *("users", "avg", "average", "mean", "peakplayers", "peak", "n", "state", "spieler"),
-        *("player", "concurrent", "viewers", "median", "joueurs", "jugadores", "jogadores"),
-        *("graczy", "игроки", "在线人数", "人数"),
-    ),
-}
+_TIMES = (
+    "observedat|timestamp|datetime|time|date|at|when|polledat|recordedat|createdat|ts|day|month"
+    "|hour|zeitpunkt|zeit|datum|tag|fecha|data|dato|datahora|дата|время|时间|日期|日時"
+)
+_SERVERS = (
+    "serverid|server|servername|id|name|appid|gameid|app|game|gamename|gamemode|mode|instance|ip"
+    "|host|hostname|address|identifier|key|category|title|label|room|entityid|channel|serveur"
+    "|servidor|serwer|сервер|服务器|サーバー|サーバ|series"
+)
+_COUNTS = (
+    "players|playercount|playersonline|onlineplayers|online|avgplayers|averageplayers"
+    "|currentplayers|concurrentplayers|current|count|value|users|avg|average|mean|peakplayers"
+    "|peak|n|state|spieler|player|concurrent|viewers|median|joueurs|jugadores|jogadores|graczy"
+    "|игроки|在线人数|人数"
+)
+_NAMES = {"at": _TIMES.split("|"), "id": _SERVERS.split("|"), "players": _COUNTS.split("|")}
 """What people name such columns, without capitals and signs, the likeliest first."""
 
 _SIGNS = re.compile(r"[\W_]+")
@@ -95,7 +91,7 @@ _MOST_FILES, _MOST_HEADS, _MOST_TIMES, _MOST_VALUES = 50, 8, 200, 2_000
 _SAMPLE_BYTES, _MOST_SAMPLE_BYTES = 1 << 18, 1 << 20
 _FEW = 3
 """With fewer rows, a constant column tells nothing."""
-_MOST, _HALF, _ALMOST_ALL = 0.6, 0.5, 0.99
+_SOME, _HALF, _MOST, _ALMOST_ALL = 0.3, 0.5, 0.6, 0.99
 """The shares of values that must have a form or be different; others are obstacles to list."""
 _UNKNOWN = 1000
 
@@ -249,8 +245,13 @@ class _Column:
 
     @cached_property
     def is_number(self) -> bool:
-        """Whether the column may have counts: most of its values are numbers."""
-        return self._measure(_is_number) > _HALF
+        """Whether the column may have counts: many of its values are numbers."""
+        return self._measure(_is_number) > _SOME
+
+    @property
+    def has_no_number(self) -> bool:
+        """Whether the column has other values only, so that it is no server."""
+        return bool(self.distinct) and self._measure(_is_number) == 0
 
     @cached_property
     def is_clock(self) -> bool:
@@ -319,7 +320,8 @@ class _Search:
         """
         names, columns, places = self.sample.table
         if not places or not names:
-            raise SourceError(f"{self.source.title}: has no rows below {list_names(names)}")
+            problem = f"has no rows below {list_names(names)}" if names else "no table of columns"
+            raise SourceError(f"{self.source.title}: {problem}")
         for name, column in zip(names, columns, strict=True):
             self.columns.setdefault(name, _Column(name, column))
         self._check_given()
@@ -489,7 +491,8 @@ class _Search:
         at = "+".join(times.names)
         if self.given.wide:
             return self._take_wide(at, rest)
-        numbers = [column for column in rest if column.is_number]
+        given = self.given.columns.get("players")
+        numbers = [column for column in rest if column.is_number or column.name == given]
         if not numbers:
             raise self._build_error("no column has counts", "; name it with --columns players=NAME")
         server = self._choose_server(times, [each for each in rest if each.is_text], numbers)
@@ -563,16 +566,23 @@ class _Search:
 
     def _take_wide(self, at: str, rest: Sequence[_Column]) -> list[_Column]:
         """Take all columns of numbers as servers."""
-        others = {*self.given.wide.get("except", "").split("+")} - {""}
-        if not others:
-            others = {each.name for each in rest if not each.is_number and each.distinct}
+        tables = [sample.table for _, sample in self.samples[1:]]
+        more = {
+            name: _Column(name, column)
+            for table in tables
+            for name, column in zip(table.names, table.columns, strict=True)
+            if name and name not in self.columns
+        }
+        found = [*rest, *more.values()]
+        given = self.given.wide.get("except", "")
+        others = {*given.split("+")} - {""} or {each.name for each in found if each.has_no_number}
         if not self.given.wide:
-            others |= {each.name for each in rest if _IS_TOTAL.fullmatch(each.words)}
+            others |= {each.name for each in found if _IS_TOTAL.fullmatch(each.words)}
         servers = [each for each in rest if each.name not in others]
         self.notes |= {each.name: _ONE_EACH for each in servers}
-        names = "+".join(each.name for each in rest if each.name in others)
+        names = given or "+".join(each.name for each in found if each.name in others)
         self.found |= {"wide": {"at": at} | ({"except": names} if names else {}), "columns": {}}
-        if not self.given.wide:
+        if self.found["wide"] != self.given.wide:
             self.is_sure_wide = not names and not any(each.is_metric for each in servers)
             text = f"whether these are servers: {_cut(', '.join(each.name for each in servers))}"
             self.of_columns.append(Question("wide", text, [format_columns(self.found["wide"])]))
@@ -694,7 +704,8 @@ class _Search:
         batch = convert_table(source, self.sample.table)
         kept, read = len(batch.players), len(batch.players) + batch.count_rejected()
         lines = [*_describe_rejects(source, batch)]
-        if not kept and "time-format" not in map(attrgetter("option"), self.of_values):
+        is_open = any(each.option == "time-format" for each in self.of_values)
+        if not kept and not is_open and (lines or self.sample.is_whole):
             reason = lines[0].strip() if lines else "all counts are empty"
             raise SourceError(f"{source.title}: no count of the first rows can be kept; {reason}")
         order = np.lexsort((batch.instants, batch.codes))
