@@ -425,6 +425,19 @@ def sole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("sole")
+def test_a_snapshot_is_recognized_with_its_records(cli: Cli) -> None:
+    Path("snapshot.db").rename("backup")
+
+    ran = cli("snapshot", "build", "new.db", "backup")
+
+    assert ran.exit_code == 0, ran.stderr
+    assert (
+        cli("snapshot", "verify", "new.db").json["root"]
+        == cli("snapshot", "verify", "backup").json["root"]
+    )
+
+
+@pytest.mark.usefixtures("sole")
 def test_a_servers_file_replaces_the_records_of_a_snapshot(cli: Cli) -> None:
     Path("own.ndjson").write_bytes(ndjson([server("b", hostname="New")]))
 

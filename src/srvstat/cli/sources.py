@@ -229,21 +229,23 @@ def parse_sources(
     uses_slugs = found.ids == "slug" or bool(found.from_ and registry.KINDS[found.from_].uses_slugs)
     options = replace(options, from_=found.from_, ids="slug" if uses_slugs else None)
     mapping = found.build_mapping()
+    parse = partial(_parse_observations, options=options, mapping=mapping)
+    names = _list_names(options, name)
+    if options.from_ and registry.KINDS[options.from_].is_whole:  # a snapshot may be a folder
+        observations = [*map(parse, names)]
+    else:
+        found_in = (expand_name(each, parse, _warn) for each in names)
+        observations = [source for sources in found_in for source in sources]
+    whole = [each.kind for each in observations if registry.KINDS[each.kind].is_whole]
+    options = replace(options, from_=options.from_ or next(iter(whole), None))
     inputs = Inputs(
-        _parse_servers(options) if reads_servers else None,
-        [
-            source
-            for title in _list_names(options, name)
-            for source in expand_name(
-                title,
-                partial(_parse_observations, options=options, mapping=mapping),
-                lambda line: report(f"warning: {line}"),
-            )
-        ],
-        uses_slugs,
-        found.game,
+        _parse_servers(options) if reads_servers else None, observations, uses_slugs, found.game
     )
     return Sources(inputs, found, options.save_mapping)
+
+
+def _warn(line: str) -> None:
+    report(f"warning: {line}")
 
 
 def _check_mapping_target(path: str, others: Sequence[str | None]) -> None:
