@@ -24,7 +24,7 @@ from asgi.small_service import (
     format_access,
     serve_small,
 )
-from conftest import Cli
+from conftest import AS_OF, Cli, csv
 from srvstat.asgi import app
 from srvstat.asgi.server import STOP_SECONDS, Server, inherit_listener, open_listener
 from srvstat.cli.serve import take_inherited_descriptor
@@ -173,6 +173,28 @@ def test_a_second_signal_stops_at_once(service: Service, number: int) -> None:
 
         assert service.stop(number) == 128 + number
         assert time.monotonic() - began < 3
+
+
+def test_a_server_without_a_game_is_an_error_with_a_remedy(tmp_path: Path, cli: Cli) -> None:
+    rows, path = tmp_path / "week.csv", str(tmp_path / "own.db")
+    rows.write_bytes(csv([("異環", AS_OF, 5), ("b", AS_OF, 6)]))
+    assert cli("snapshot", "build", path, str(rows)).exit_code == 0
+    remedy = f"add it with srvstat snapshot update {path} --game game_a or --game game_b"
+
+    with serve(path) as service, Client(service) as client:
+        assert service.process.stdout
+        lines = [service.process.stdout.readline().decode() for _ in range(2)]
+        assert [line for line in lines if line.endswith(f"{remedy}\n")]
+        client.send(get(b"yihuan"))
+        assert client.read_answer().status == 500
+        client.send(compare(TWO.replace(b"a", b"yihuan", 1)))
+        assert client.read_answer().status == 200
+        (reason,) = [each["reason"] for each in service.read_log() if "reason" in each]
+        assert reason.startswith("server yihuan: its record has no game, which ")
+    (tmp_path / "mail.txt").write_text("curl https://api.example/gateway/v1/servers/yihuan\n")
+    replayed = cli("replay", str(tmp_path / "mail.txt"), "-s", path).json["exchanges"][0]
+    assert replayed["class"] == "notReproducible"
+    assert replayed["reason"].endswith(remedy)
 
 
 def test_closing_standard_output_does_not_stop_the_service(small: str) -> None:

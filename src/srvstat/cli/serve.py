@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 from collections import Counter
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,8 @@ from srvstat.documents import load_documents
 from srvstat.documents.support import AccessCheck, PlanPermissions
 from srvstat.operations.access import add_key, generate_key, read_access
 from srvstat.render.text import escape_text
+from srvstat.snapshot.read.file import MissingGameError
+from srvstat.snapshot.read.snapshot import open_snapshot
 
 if TYPE_CHECKING:
     import socket
@@ -219,6 +222,12 @@ def _describe_service(settings: Settings, address: str) -> bytes:
         lines.append(f"explore page at {escape_text(address)}/")
     if settings.access is None:
         lines.append("without --access, any key is valid, and only this machine can connect")
+    # The service reports errors of the snapshot, after errors of the access file.
+    with suppress(SnapshotError), closing(open_snapshot(settings.snapshot)) as snapshot:
+        lacking = (file.find_without_game() for file in snapshot.iter_files())
+        if server_id := next(filter(None, lacking), None):
+            reason = escape_text(MissingGameError(settings.snapshot, server_id).reason)
+            lines.append(f"Get Server is an error for servers without a game: {reason}")
     if EVERY_ORIGIN in settings.cors:
         lines.append("any web page that is open in a browser on this machine can call the API")
     elif settings.cors:

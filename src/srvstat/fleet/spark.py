@@ -29,7 +29,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.types import DataType, IntegralType, StringType, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    IntegralType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 
 from srvstat.contract import time
 from srvstat.contract.errors import EngineError, SourceError, SrvstatError, UsageError
@@ -75,8 +82,9 @@ def compute(
 
     `observations` has the columns serverId (text), observedAt (a timestamp, or an integer of Unix
     milliseconds) and players (an integer). Rows with a null or a value out of range are left out.
-    `servers` has the column id and optionally cfxId, sourceId, publishable and players.current, as
-    `spark.read.json` reads server records; no two servers may share an identifier.
+    `servers` has the column id and optionally cfxId, sourceId (text, or an array in all records),
+    publishable and players.current, as `spark.read.json` reads server records; no two servers may
+    share an identifier.
 
     The window ends at `as_of`, in Unix milliseconds or with a time zone; by default, at the latest
     observation of a publishable server.
@@ -134,10 +142,13 @@ def _select_servers(servers: DataFrame) -> DataFrame:
             names = names[part].dataType
         return sql.col(name).cast(kind)
 
+    source_ids = sql.array(get("sourceId", "string"))
+    if "sourceId" in servers.columns and isinstance(servers.schema["sourceId"].dataType, ArrayType):
+        source_ids = sql.coalesce("sourceId", sql.array().cast("array<string>"))
     return servers.where(sql.coalesce(get("publishable", "boolean"), sql.lit(True))).select(
         sql.col("id").alias("serverId"),
         sql.coalesce(get("cfxId", "string"), "id").alias("cfxId"),
-        sql.array_distinct(sql.array(sql.coalesce(get("sourceId", "string"), "id"), "id")).alias(
+        sql.array_distinct(sql.array_compact(sql.concat(source_ids, sql.array("id")))).alias(
             "identifiers"
         ),
         get("players.current", "bigint").alias("current"),

@@ -346,6 +346,12 @@ class SnapshotFile(SnapshotBase):
         limited = islice(stored, self.file_row.server_count)
         return (name for (name,) in limited if isinstance(name, str))
 
+    def find_without_game(self) -> str | None:
+        """Return the unverified id of a server whose record has no game; None without one."""
+        query = "SELECT id FROM servers WHERE game = '' LIMIT 1"
+        stored = self.connection.stream(query, part="the servers")
+        return next((str(name) for (name,) in stored), None)
+
     def read_blocks(
         self, servers: Sequence[tuple[rows.ServerRow, Sequence[int]]]
     ) -> list[list[rows.Block]]:
