@@ -521,8 +521,14 @@ class _Search:
         is_repeated = len({*rows}) < _ALMOST_ALL * len(rows)
         counts = min(numbers, key=lambda each: each.rank("players")).texts
         found = [each for each in texts if not _is_same(each, counts)]
-        if is_repeated and not any(_is_key(each, rows) for each in found):
-            keys = [each for each in numbers if not each.is_metric and _is_key(each, rows)]
+        if not any(_is_key(each, rows) for each in found):
+            # A number that is a key is an identifier if its name says so, or if times are repeated.
+            keys = [
+                each
+                for each in numbers
+                if "id" in each.words.split() or (is_repeated and not each.is_metric)
+            ]
+            keys = [each for each in keys if _is_key(each, rows) and not each.is_constant]
             keys = [each for each in keys if len(each.distinct) < len(rows)]
             found += sorted(keys, key=lambda each: (each.rank("id"), len(each.distinct)))[:1]
         found = found or [each for each in texts if each.is_named("id")]
