@@ -24,7 +24,7 @@ _MAX_VALUE_BYTES = 1 << 20
 _MAGIC = b"SQLite format 3\x00"
 _WAL_MODE = b"\x02\x02"
 _PROBE = 100
-_LABELS = {"name", "title", "hostname", "label"}
+_LABELS = {"name", "title", "hostname", "label", "entity_id"}
 
 
 def read(source: Source) -> Iterator[Batch]:
