@@ -1,7 +1,9 @@
-"""Observations as CSV and NDJSON: headers, quotes, objects, and rows across blocks."""
+"""Observations as CSV and JSON: headers, quotes, objects, rows across blocks, and documents."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import AS_OF
-from sources.readings import Reading, read_file
+from sources.readings import Reading, read_file, read_rows
 from srvstat.contract.errors import SourceError
 from srvstat.sources import csv, source
+from srvstat.sources.json import read_document_sample
+from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.source import BLOCK_BYTES, Source, TextBlock
 
 HEADER = b"serverId,observedAt,players\n"
@@ -352,3 +356,281 @@ def test_a_line_that_is_not_json_is_rejected(line: str, read_ndjson: ReadText) -
 
     assert found.kept.keys() == {1, 3}
     assert found.rejects.keys() == {2}
+
+
+T, T2 = "2026-03-01T12:00Z", "2026-03-01T13:00Z"
+S, S2 = AS_OF // 1000, AS_OF // 1000 + 3600
+ONE = {("lobby", AS_OF, 41), ("lobby", AS_OF + 3_600_000, 42)}
+BOTH = {*ONE, ("pvp", AS_OF, 5)}
+WIDE_BOTH = {"at": "time", "is_wide": True}
+SERIES = {"at": "1", "players": "2", "id": None, "server": "lobby"}
+GRAPHITE = {"id": "target", "at": "2", "players": "1", "time_unit": "s"}
+STEPS = {"at": "time", "players": "values", "id": None, "server": "lobby"}
+LOCAL = {"time_zone": "Europe/Berlin"}
+DOCUMENTS: list[tuple[object, dict[str, Any], set[tuple[str, int, int]]]] = [
+    (
+        [{"s": "lobby", "t": T, "n": 41}, {"s": "lobby", "t": T2, "n": 42, "max": 9}],
+        {"id": "s", "at": "t", "players": "n"},
+        ONE,
+    ),
+    ([[AS_OF, 41], [AS_OF + 3_600_000, 42]], SERIES, ONE),
+    ([["when", "count"], [T, 41], [T2, 42]], {**SERIES, "at": "when", "players": "count"}, ONE),
+    ({"start": S, "step": 3600, "values": [41, 42]}, {**STEPS, "time_unit": "s"}, ONE),
+    ({"from": AS_OF, "interval": "1h", "values": [41, 42, None]}, STEPS, ONE),
+    ({"begin": T, "step": 3600, "values": [41, 42]}, STEPS, ONE),
+    ({"start": "2026-03-01 13:00", "step": "60m", "values": [41, 42]}, {**STEPS, **LOCAL}, ONE),
+    ({"start": T, "step": 3_600_000, "values": [41, 42]}, {**STEPS, "time_unit": "ms"}, ONE),
+    ({"start": T, "step": 3600, "values": {"lobby": [41, 42], "pvp": [5, None]}}, WIDE_BOTH, BOTH),
+    (
+        {"start": T, "step": 3600, "series": [{"name": "lobby", "counts": [41, 42]}]},
+        {"id": "name", "at": "time", "players": "counts"},
+        ONE,
+    ),
+    (
+        {"lobby": [[AS_OF, 41], [AS_OF + 3_600_000, 42]], "pvp": [[AS_OF, 5]]},
+        {"id": "key", "at": "1", "players": "2"},
+        BOTH,
+    ),
+    ({"lobby": [[T, 41], [T2, 42]]}, {"id": "key", "at": "1", "players": "2"}, ONE),
+    (
+        {"lobby": [{"t": T, "n": 41}, {"t": T2, "n": 42}], "pvp": [{"t": T, "n": 5}]},
+        {"id": "key", "at": "t", "players": "n"},
+        BOTH,
+    ),
+    (
+        {"lobby": {T: 41, T2: 42}, "pvp": {T: 5}},
+        {"id": "key", "at": "time", "players": "value"},
+        BOTH,
+    ),
+    ({T: {"lobby": 41, "pvp": 5}, T2: {"lobby": 42}}, WIDE_BOTH, BOTH),
+    ({"time": [T, T2], "lobby": [41, 42], "pvp": [5, None]}, WIDE_BOTH, BOTH),
+    ({"time": {"0": T, "1": T2}, "lobby": {"0": 41, "1": 42}}, WIDE_BOTH, ONE),
+    (
+        {"columns": ["lobby", "pvp"], "index": [T, T2], "data": [[41, 5], [42, None]]},
+        {"at": "index", "is_wide": True},
+        BOTH,
+    ),
+    (
+        {"ok": True, "data": {"result": {"records": [{"t": T, "n": 41}, {"t": T2, "n": 42}]}}},
+        {"at": "t", "players": "n", "id": None, "server": "lobby"},
+        ONE,
+    ),
+    (
+        [
+            {"target": "lobby", "datapoints": [[41, S], [42.0, S2], [None, S + 60]]},
+            {"datapoints": [[5, S]], "target": "pvp"},
+        ],
+        GRAPHITE,
+        BOTH,
+    ),
+    (
+        {
+            "results": [
+                {
+                    "series": [
+                        {
+                            "name": "players",
+                            "tags": {"server": name},
+                            "columns": ["time", "mean"],
+                            "values": values,
+                        }
+                        for name, values in (("lobby", [[T, 41], [T2, 42]]), ("pvp", [[T, 5]]))
+                    ]
+                }
+            ]
+        },
+        {"id": "tags.server", "at": "time", "players": "mean"},
+        BOTH,
+    ),
+    (
+        [
+            [
+                {
+                    "entity_id": "lobby",
+                    "state": "41",
+                    "last_changed": T,
+                    "attributes": {"unit": "p"},
+                },
+                {"state": "42", "last_changed": T2},
+            ],
+            [{"entity_id": "pvp", "state": "5", "last_changed": T}],
+        ],
+        {"id": "entity_id", "at": "last_changed", "players": "state"},
+        BOTH,
+    ),
+    (
+        [
+            {"t": T, "servers": [{"name": "lobby", "n": 41}, {"name": "pvp", "n": 5}]},
+            {"t": T2, "servers": [{"name": "lobby", "n": 42}]},
+            {"t": T2, "servers": []},
+        ],
+        {"id": "name", "at": "t", "players": "n"},
+        BOTH,
+    ),
+    (
+        [
+            {"t": T, "servers": {"lobby": {"n": 41}, "pvp": {"n": 5}}},
+            {"t": T2, "servers": {"lobby": {"n": 42}}},
+        ],
+        {"id": "key", "at": "t", "players": "n"},
+        BOTH,
+    ),
+    (
+        [{"t": T, "online": 41, "sample": [{"name": "x", "ping": 7}]}, {"t": T2, "online": 42}],
+        {"at": "t", "players": "online", "id": None, "server": "lobby"},
+        ONE,
+    ),
+    (
+        [{"t": T, "stats": {"online": {"now": 41}}}, {"t": T2, "stats.online.now": 42, "stats": 1}],
+        {"at": "t", "players": "stats.online.now", "id": None, "server": "lobby"},
+        ONE,
+    ),
+    (
+        {"status": "ok", "lobby": [[T, 41], [T2, 42]], "pvp": [[T, 5]]},
+        {"id": "key", "at": "1", "players": "2"},
+        BOTH,
+    ),
+    (
+        {"metric": {"room": "lobby"}, "values": [41, 42], "timestamps": [AS_OF, AS_OF + 3_600_000]},
+        {"id": "metric.room", "at": "timestamps", "players": "values"},
+        ONE,
+    ),
+]
+
+
+@pytest.mark.parametrize(("document", "columns", "expected"), DOCUMENTS)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_document_of_any_form_is_read(
+    document: object,
+    columns: dict[str, Any],
+    expected: set[tuple[str, int, int]],
+    indent: int | None,
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps(document, indent=indent), "utf-8")
+    mapping = ColumnMapping(**columns)
+
+    found = read_rows(path, "json", mapping)
+
+    assert ({row[1:] for row in found.kept}, found.rejects) == (expected, [])
+    sample = read_document_sample(Source(str(path), "json", mapping)).table
+    assert {*mapping.names} - {None} <= {*sample.names}
+    path.write_text(f"var data = {json.dumps(document, indent=indent)};\n", "utf-8")
+    assert read_rows(path, "json", mapping) == found
+    data = json.dumps(document).encode()
+    for cut in range(0, len(data), 7):
+        path.write_bytes(data[:cut])
+        with pytest.raises(SourceError):
+            read_rows(path, "json", mapping)
+
+
+NAMES = st.sampled_from(
+    ["a", "b c", "é", '"', "\\", "}, {", "],[", "\u2028", "\ue000😀", "", "null"]
+)
+OBJECTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "s": NAMES,
+            "t": st.just(T) | st.just(AS_OF),
+            "in": st.fixed_dictionaries({"n": st.integers(0, 99)}),
+        },
+        optional={"x": st.none() | st.lists(st.integers(), max_size=2) | NAMES},
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(
+    rows=OBJECTS,
+    separators=st.sampled_from([(",", ":"), (", ", ": "), (",\n", " : ")]),
+    is_ascii=st.booleans(),
+    indent=st.sampled_from([None, 2]),
+)
+def test_objects_are_read_the_same_in_lines_and_in_a_document(
+    rows: list[dict[str, Any]],
+    separators: tuple[str, str],
+    is_ascii: bool,
+    indent: int | None,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "rows.json"
+    mapping = ColumnMapping(id="s", at="t", players="in.n")
+    expected = [(at, row["s"].strip(), AS_OF, row["in"]["n"]) for at, row in enumerate(rows, 1)]
+    times = 40  # so that most are in parts after the first one
+    document = json.dumps(rows * times, separators=separators, ensure_ascii=is_ascii, indent=indent)
+    lines = "\n".join(json.dumps(row, ensure_ascii=is_ascii) for row in rows)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "BLOCK_BYTES", 300)
+        path.write_text(lines, "utf-8")
+        assert read_rows(path, "ndjson", mapping).kept == expected
+        path.write_text(document, "utf-8")
+        found = read_rows(path, "json", mapping)
+    assert [row[1:] for row in found.kept] == [row[1:] for row in expected] * times
+    assert [row[0] for row in found.kept] == [*range(1, len(rows) * times + 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('[{"t": 1, "t": 2}]', ': the key "t" is repeated'),
+        ('[{"t": NaN}]', ": NaN is not JSON"),
+        ('[{"s": 1, "t": 1, "n": 1}] {', ", after row 1: goes on after the end of the document"),
+        ('[{"t": 1} {"t": 2}]', ", after row 1: not JSON: '{' after an item"),
+        ("", ", line 1, column 1: cut off, or not JSON: Expecting value"),
+        ("[" * 100_000, ": nested too deeply"),
+        (
+            '{"time": ["2026-03-01", "2026-03-02"], "n": [1]}',
+            ': "time" has 2 values, but "n" has 1',
+        ),
+        (
+            '{"start": "2026-03-01", "step": 60000, "values": [1]}',
+            ": the step 60000 can be seconds",
+        ),
+        ('{"start": 1, "step": "often", "values": [1]}', ': the step "often" is not a number of'),
+    ],
+)
+def test_a_document_that_is_not_clear_is_refused(text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "data.json"
+    path.write_text(text, "utf-8")
+
+    with pytest.raises(SourceError) as caught:
+        read_rows(path, "json", ColumnMapping(id="s", at="t", players="n"))
+
+    assert caught.value.reason.startswith(f"{path}{reason}")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("[]", 'has no key "name"'),
+        ("5", "must be an object or an array"),
+        ('{"name":"a","time":5}', 'has no key "online"'),
+        ('{"name":"a","time":[5],"online":1}', 'has no key "time"'),
+        ('{"name":"a","name":"b","time":5,"online":1}', 'the key "name" is repeated'),
+        ('{"name":"a","time":NaN,"online":1}', "NaN is not JSON"),
+        ('{"name":"a","time":1,"online":1', "not JSON at column 32: Expecting ',' delimiter"),
+    ],
+)
+def test_a_malformed_line_costs_only_itself(line: str, reason: str, tmp_path: Path) -> None:
+    good = '{"name":7,"time":"1772366400000","online":"5","other":[]}'
+    path = tmp_path / "rows.ndjson"
+    path.write_text(f"{good}\n{line}\n{good}\n", "utf-8")
+
+    found = read_rows(path, "ndjson", ColumnMapping(id="name", at="time", players="online"))
+
+    assert found.kept == [(1, "7", AS_OF, 5), (3, "7", AS_OF, 5)]
+    assert found.rejects == [(2, reason, line)]
+
+
+def test_a_sample_needs_the_beginning_of_a_document_only(tmp_path: Path) -> None:
+    path = tmp_path / "data.json"
+    rows = [[AS_OF + at * 60_000, at] for at in range(50_000)]
+    path.write_text(json.dumps({f"server {number}": rows for number in range(6)}), "utf-8")
+
+    found = read_document_sample(Source(str(path), "json"))
+
+    assert (found.form, found.is_whole, len(found.table.places)) == ("JSON", False, 10_000)
+    assert [*found.table.names] == ["key", "1", "2"]

@@ -537,13 +537,14 @@ class _Document:
         except UnicodeDecodeError:
             raise EncodingError(f"{self._source.title}: {NOT_UTF8}") from None
 
-    def _build_error(self, reason: str, position: int = 0) -> SourceError:
-        """Return the error for a position in the text, or for the next item."""
-        place = f"after row {self._count:,}"
-        if not self._count:
+    def _build_error(self, reason: str, position: int | None = None) -> SourceError:
+        """Return the error for a position in the text, if it is known, or for the next item."""
+        place = f", after row {self._count:,}" if self._count else ""
+        if not self._count and position is not None:
             line = self._text.count("\n", 0, position) + 1
-            place = f"line {line}, column {position - self._text.rfind(chr(10), 0, position)}"
-        return SourceError(f"{self._source.title}, {place}: {reason}")
+            column = position - self._text.rfind("\n", 0, position)
+            place = f", line {line}, column {column}"
+        return SourceError(f"{self._source.title}{place}: {reason}")
 
 
 def _close(text: str) -> str:
