@@ -30,8 +30,6 @@ import srvstat
 from conftest import Cli
 from srvstat.contract.time import format_instant
 
-pytestmark = pytest.mark.xfail(reason="the readers are not complete", strict=False)
-
 UGLY = Path(__file__).parent / "ugly"
 SESSIONS = sorted(UGLY.glob("*.session"))
 
@@ -77,7 +75,8 @@ def play(stored: str, cli: Cli) -> str:
     assert Path("games.db").exists() == (code == 0)
     if code == 0:
         lines += list_counts("games.db")
-        check_update(words, cli)
+        if not lines[-1].endswith(" more"):
+            check_update(words, cli)
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
@@ -101,7 +100,7 @@ def run(words: Sequence[str], cli: Cli) -> tuple[int, list[str]]:
 def list_counts(path: str) -> list[str]:
     with srvstat.open_snapshot(path) as snapshot:
         counts = [
-            f"  {name},{format_instant(at).removesuffix('.000Z')},{players}"
+            f"  {name},{format_instant(at).replace('.000Z', 'Z')},{players}"
             for name, at, players in snapshot.history(range="all")
         ]
     return [*counts[:20], *([f"  {len(counts) - 20:,} more"] if len(counts) > 20 else [])]
@@ -167,6 +166,13 @@ def make_columns(target: str) -> None:
     rows = [["time", *(f"s{server}" for server in servers)]]
     rows += [[f"2026-01-0{day}", *(str(server % 50 + day) for server in servers)] for day in (5, 6)]
     Path(target).write_text("".join(",".join(row) + "\n" for row in rows), encoding="ascii")
+
+
+def make_rooms(target: str) -> None:
+    """Write a file in order of rooms, so that its first 12,000 rows are of one room."""
+    times = [format_instant(1_767_571_200_000 + at * 60_000) for at in range(12_000)]
+    rows = [f"{at},{room},{players}" for players, room in ((41, "A"), (12, "B")) for at in times]
+    Path(target).write_text("\n".join(["time,Raum,Spieler", *rows, ""]), encoding="ascii")
 
 
 def damage(target: str) -> None:
@@ -239,6 +245,7 @@ MAKERS: Mapping[str, Callable[..., None]] = {
     "corner": make_corner,
     "line": make_line,
     "columns": make_columns,
+    "rooms": make_rooms,
     "damage": damage,
 }
 """How a session makes a file."""
@@ -256,5 +263,7 @@ def test_a_database_that_is_being_written_is_refused(
         ran = cli("snapshot", "build", "games.db", "polls.db")
 
         writer.execute("ROLLBACK")
-    assert (ran.exit_code, ran.stderr) == (6, "error: polls.db: locked")
+    reason = "can't be read as a SQLite database: database is locked"
+    remedy = "if a program writes to it, read a copy"
+    assert (ran.exit_code, ran.stderr) == (6, f"error: polls.db: {reason}; {remedy}\n")
     assert not Path("games.db").exists()
