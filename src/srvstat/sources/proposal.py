@@ -532,10 +532,10 @@ class _Search:
             keys = [each for each in keys if len(each.distinct) < len(rows)]
             found += sorted(keys, key=lambda each: (each.rank("id"), len(each.distinct)))[:1]
         found = found or [each for each in texts if each.is_named("id")]
-        if is_start := not found and not self.sample.is_whole:
+        if is_start := not found:
             # Rows in order of servers begin with many of one.
-            keys = [each for each in numbers if each.is_constant and each.is_named("id")]
-            found = [*texts] or keys
+            found = [] if self.sample.is_whole else [*texts]
+            found = found or [each for each in numbers if each.is_constant and each.is_named("id")]
         is_sure = is_repeated or any(each.is_named("id") for each in found)
         if not found or (not is_sure and self._is_wide(numbers)):
             return None
@@ -589,7 +589,9 @@ class _Search:
         names = given or "+".join(each.name for each in found if each.name in others)
         self.found |= {"wide": {"at": at} | ({"except": names} if names else {}), "columns": {}}
         if self.found["wide"] != self.given.wide:
-            self.is_sure_wide = not names and not any(each.is_metric for each in servers)
+            fixed = [each for each in servers if each.is_constant and each.example != "0"]
+            metrics = [each for each in servers if each.is_metric]
+            self.is_sure_wide = not (names or fixed or metrics)
             text = f"whether these are servers: {_cut(', '.join(each.name for each in servers))}"
             self.of_columns.append(Question("wide", text, [format_columns(self.found["wide"])]))
         return servers
