@@ -14,13 +14,14 @@ from zoneinfo import ZoneInfo
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
 from conftest import AS_OF
 from sources.readings import read_file, read_table
 from srvstat.contract.time import LATEST, InstantError, parse_instant
+from srvstat.sources.columns import EMPTY_COUNT, MALFORMED, Column, parse_counts, parse_times
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source
 from srvstat.sources.values import RowError, parse_number
@@ -271,6 +272,58 @@ def test_any_other_player_count_is_an_error(mapping: ColumnMapping, text: str, r
         mapping.parse_count(text)
 
     assert str(caught.value).startswith(f"players: {reason}")
+
+
+DATE_FORMS = (PLAIN, SECONDS, MILLISECONDS, MICROSECONDS, BERLIN, DAY_FIRST, MONTH_FIRST, DECLARED)
+COUNT_FORMS = (COMMAS, POINTS, SPACES, APOSTROPHES, ROUNDED, replace(POINTS, rounds=True))
+DAYS = (
+    *("2025-03-30", "30.3.2025", "3/30/2025", "30-Oct-25", "Jan 5, 2026", "20260105", "31/02/71"),
+    *("Mon Jan  5 2026", "2026-01", "2026. 1. 5.", "1969-12-31", "9999-12-31", "29.02.2024"),
+)
+CLOCKS = ("", " 02:30", "T23:59:59.1239", " 12:00:00 AM", ", 13:00 pm", " 24:00", "T020000")
+ZONES = ("", "Z", " UTC", "+02:00", "-2359", " GMT+0000 (Anywhere)", " CET")
+OTHERS = (
+    *("1741129200", "1741129200000.5", "1741129200000999", "0001741129200000", "202503042300"),
+    *("1,942", "1.942", "12.50", "1,234,567.0", "1 942", "1\u202f942", "007", "4.1e+01", "n/a"),
+)
+WRITTEN = st.sampled_from(OTHERS) | st.builds(
+    "{}{}{}".format, *map(st.sampled_from, (DAYS, CLOCKS, ZONES))
+)
+NOISE = st.builds(
+    lambda text, at, more: f"{text[:at]}{more}{text[at + 1 :]}",
+    WRITTEN,
+    st.integers(0, 20),
+    st.sampled_from(["", " ", "0", ".", "\t", "\0", "\n", "\u0663", "x"]),
+)
+
+
+@given(
+    texts=st.lists(WRITTEN | NOISE, min_size=1, max_size=5),
+    numbers=st.lists(st.integers(10**8, 10**9), max_size=4),
+    mapping=st.sampled_from((STRICT, *DATE_FORMS, *COUNT_FORMS)),
+)
+@settings(max_examples=4 * settings().max_examples)
+def test_a_column_is_parsed_as_its_texts_one_by_one(
+    texts: list[str], numbers: list[int], mapping: ColumnMapping
+) -> None:
+    # Texts that differ in digits only are parsed together.
+    for number in numbers:
+        digits = iter(str(number) * 9)
+        texts.append("".join(next(digits) if "0" <= each <= "9" else each for each in texts[0]))
+    column = Column.from_texts(texts)
+
+    instants = [max(at, MALFORMED) for at in parse_times([column], mapping).tolist()]
+    assert instants == [parse_or(MALFORMED, mapping.parse_time, text) for text in texts]
+    counts = parse_counts(column, mapping).tolist()
+    assert counts == [parse_or(MALFORMED, mapping.parse_count, text) for text in texts]
+
+
+def parse_or(default: int, parse: Callable[[str], int | None], text: str) -> int:
+    try:
+        found = parse(text)
+    except RowError:
+        return default
+    return EMPTY_COUNT if found is None else found
 
 
 def try_also(*texts: str) -> Callable[[Law], Law]:

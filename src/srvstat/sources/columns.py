@@ -53,8 +53,8 @@ _ZEROS, _OVER_NINE, _HIGH_BITS, _LOW_BITS = (
     np.uint64(int.from_bytes([byte] * WORD)) for byte in (ord("0"), 0x80 - 10, 0x80, 0x7F)
 )
 _MOST_DIGITS = 2 * WORD
-_LEAST = np.array([1, 0, *(10**digits for digits in range(1, _MOST_DIGITS)), 1 << 62])
-"""The least number of so many digits; none has no digit or more than two words."""
+_LEAST = np.array([1, 0, *(10**digits for digits in range(1, _MOST_DIGITS))])
+"""The least number of so many digits; none has no digit."""
 
 _NO_DIGIT = re.compile("[^0-9]")
 _DIGITS = re.compile("[0-9]+")
@@ -91,7 +91,7 @@ class Column(NamedTuple):
         """Return the column of some texts."""
         joined = "\n".join(texts)
         if joined.count("\n") >= max(len(texts), 1):
-            joined = "\n".join(text.replace("\n", "\1") for text in texts)
+            joined = "\n".join(text.replace("\n", "\t") for text in texts)
         data = Data(joined.encode("utf-8", "surrogatepass") + b"\n")
         ends = np.flatnonzero(data.array == ord("\n"))[len(MARGIN) - 1 :]
         ends = ends[: len(texts) + 1]
@@ -113,19 +113,27 @@ class Column(NamedTuple):
     def parse_digits(self) -> Numbers:
         """Return integers of at most 16 digits, without leading zeros; -1 for any other text."""
         widths = self.ends - self.starts
-        values, is_digits = self._parse_last_digits(self.ends, widths)
-        if widths.max(initial=0) > WORD:
-            high, is_high_digits = self._parse_last_digits(self.ends - WORD, widths - WORD)
-            values += high * 10**WORD
-            is_digits &= is_high_digits
-        is_digits &= values >= _LEAST[np.minimum(widths, _MOST_DIGITS + 1)]
+        most = widths.max(initial=0)
+        is_digits = np.ones(len(widths), np.bool_)
+        if most > _MOST_DIGITS:
+            is_digits = widths <= _MOST_DIGITS
+            widths = np.minimum(widths, _MOST_DIGITS)
+        lower = np.minimum(widths, WORD) if most > WORD else widths
+        values = self._parse_last_digits(self.ends, lower, is_digits)
+        if most > WORD:
+            upper = self._parse_last_digits(self.ends - WORD, widths - lower, is_digits)
+            values += upper * 10**WORD
+        is_digits &= values >= _LEAST[widths]
         return np.where(is_digits, values, -1)
 
-    def _parse_last_digits(self, ends: Numbers, counts: Numbers) -> tuple[Numbers, Flags]:
-        """Return the numbers of the last bytes, at most eight, and whether these are digits."""
-        unused = (8 * (WORD - np.clip(counts, 0, WORD))).astype(np.uint64)
+    def _parse_last_digits(self, ends: Numbers, counts: Numbers, is_digits: Flags) -> Numbers:
+        """Return the numbers of the last bytes, at most eight, and clear flags of other bytes."""
+        unused = (8 * (WORD - counts)).view(np.uint64)  # numpy shifts by 64 bits to 0
         digits = ((self.data.words[ends - WORD] ^ _ZEROS) >> unused) << unused
-        return _join_digits(digits), ((digits + _OVER_NINE) | digits) & _HIGH_BITS == 0
+        others = ((digits + _OVER_NINE) | digits) & _HIGH_BITS
+        if others.any():
+            is_digits &= others == 0
+        return _join_digits(digits)
 
 
 class _Shape(NamedTuple):
@@ -191,7 +199,7 @@ def parse_times(columns: Sequence[Column], mapping: ColumnMapping) -> Numbers:
     if mapping.time_format in {None, DAY_FIRST, MONTH_FIRST}:
         if (
             len(columns) == 1
-            and (columns[0].ends - columns[0].starts).min(initial=0) <= _MOST_DIGITS
+            and (columns[0].ends - columns[0].starts).min(initial=_MOST_DIGITS) <= _MOST_DIGITS
         ):
             instants = _parse_numbers(columns[0], mapping)
         for shape in _iter_shapes(columns, np.flatnonzero(instants < 0)):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +49,7 @@ _DELIMITERS = {
 """The forms of text, by the delimiter."""
 
 _SAMPLE_CELLS = 300_000
-_PEEKED_LINES = 20
+_PEEKED_CHARACTERS = 5_000
 _UNIX_TIME = re.compile(r"1[0-9]{9}(?:[0-9]{3}){0,3}(?:\.[0-9]*)?")
 _SPACES = re.compile(r"[ \t]+")
 _COMMENT = "#"
@@ -271,7 +272,9 @@ def _read_start(source: Source, *, is_sample: bool) -> _Start:
         at += 1
     wanted = [] if is_sample else source.mapping.names
     peeked = [line for line in lines[at:] if line and not line.startswith(_COMMENT)]
-    form = _recognize_form(delimiters, peeked[:_PEEKED_LINES], wanted)
+    form = _recognize_form(
+        delimiters, peeked[: 1 + _PEEKED_CHARACTERS // (1 + len(lines[at]))], wanted
+    )
     header = form.split_header(lines[at])
     numbered = [str(number) for number in range(1, len(header) + 1)]
     starts = [(header, at + 1), (numbered, at)]
@@ -301,12 +304,10 @@ def _recognize_form(
         agreeing = sum(abs(width - widths[0]) <= 1 for width in widths) if widths[0] > 1 else 0
         return len({*wanted} & {*form.split_header(texts[0])}), agreeing, widths[0]
 
-    forms = list(map(_Form, delimiters))
-    best = max(forms, key=rate)
-    others = [form for form in forms if form.delimiter != " "]
+    rated = [(rate(form), form) for form in map(_Form, delimiters)]
     # Spaces are in times, too.
-    other = max(others, key=rate, default=best)
-    return other if rate(other)[1] and rate(other)[0] == rate(best)[0] else best
+    rated = [each for each in rated if each[1].delimiter != " " and each[0][1]] or rated
+    return max(rated, key=itemgetter(0))[1]
 
 
 def _is_time(text: str) -> bool:
@@ -448,6 +449,7 @@ class _Rows:
         self._quiet_source = replace(source, keep_text=None)
         self._mapping = source.mapping
         self._columns = columns
+        self._server_id = source.server_id
         self._width = len(columns.names)
         self._is_server = np.isin(np.arange(self._width), [*columns.servers.values()])
         # By code; code 0 is any unknown identifier.
@@ -546,7 +548,7 @@ class _Rows:
         assert columns.players is not None  # noqa: S101 - it is not wide
         instants = parse_times([select(at) for at in columns.times], self._mapping)
         counts = parse_counts(select(columns.players), self._mapping)
-        codes, names = np.zeros(len(numbers), np.int64), [self._source.server_id]
+        codes, names = np.zeros(len(numbers), np.int64), [self._server_id]
         if columns.id is not None:
             codes, names = self._find_codes(select(columns.id)), self._names
         malformed |= (instants < 0) | (counts == MALFORMED) | (codes < 0)
