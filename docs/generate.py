@@ -264,8 +264,10 @@ def _run_in_terminal(command: list[str], env: dict[str, str], directory: str) ->
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
     output = b""
+    # From a terminal, a command would wait for answers.
+    stdin = subprocess.DEVNULL
     with subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=directory, env=env
+        command, stdin=stdin, stdout=theirs, stderr=theirs, cwd=directory, env=env
     ):
         os.close(theirs)
         # When the last writer has closed a terminal, a read fails on Linux and is empty on macOS.

@@ -1,11 +1,14 @@
 """The session of a build: what is read unseen, asked, proposed and remembered."""
 
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from conftest import Cli
-from support.snapshots import read_root
+from support.snapshots import parse_summary, read_directory, read_observations, read_root
+from support.terminal import PLAIN, SRVSTAT, run_in_terminal
 
 BUILD = ["snapshot", "build", "out.db", "--observations"]
 WIDE = [*BUILD, "wide.csv", "--wide", "at=date", "--ids", "slug"]
@@ -67,3 +70,131 @@ def test_the_placeholder_of_a_proposed_command_is_not_a_zone(cli: Cli) -> None:
         'error: --time-zone: "ZONE" stands for your time zone; write it, such as Europe/Berlin or'
         " UTC\n"
     )
+
+
+TWO_COUNTS = """name;when;avg;peak
+Main Lobby;05/01/2026 00:00;5;9
+Main Lobby;05/01/2026 01:00;6;10
+Sky;05/01/2026 01:00;7;11
+"""
+PROPOSED = (
+    "--columns id=name,at=when,players=avg --time-format day-first --ids slug --game game_a"
+    " --time-zone ZONE"
+)
+
+
+@pytest.fixture
+def two_counts(here: Path) -> Path:
+    """Work in a directory with a file in which most can be read in two ways."""
+    (here / "two $(counts).csv").write_text(TWO_COUNTS)
+    return here
+
+
+BUILD_TWO = [
+    *("snapshot", "build", "out.db", "two $(counts).csv", "--ids", "slug", "--game", "game_a")
+]
+
+
+def test_without_a_terminal_the_command_is_printed_that_asks_nothing(
+    two_counts: Path, cli: Cli
+) -> None:
+    before = read_directory(two_counts)
+
+    ran = cli(*BUILD_TWO, "--quiet")
+
+    assert (ran.exit_code, ran.stdout, read_directory(two_counts)) == (2, b"", before)
+    *_, unclear, nothing, line = ran.stderr.splitlines()
+    assert unclear.startswith("not clear from the file: which column has the counts: avg or peak; ")
+    assert nothing == "nothing was written; build it with"
+    assert line == f"  srvstat snapshot build out.db 'two $(counts).csv' {PROPOSED}"
+    assert cli(*shlex.split(line)[1:]).exit_code == 2
+    built = cli(*shlex.split(line.replace("ZONE", "Europe/Berlin"))[1:])
+    assert (built.exit_code, "not clear" in built.stderr) == (0, False)
+    assert read_observations("out.db")[0] == ("main-lobby", 1767567600000, 5)
+
+
+def test_on_a_terminal_each_question_is_asked_until_the_answer_is_valid(two_counts: Path) -> None:
+    answers = "2\nmonth\nmonth-first\nMars\nEurope/Berlin\n"
+
+    code, shown = run_in_terminal([*SRVSTAT, *BUILD_TWO], cwd=two_counts, answers=answers)
+
+    assert code == 0, shown
+    assert "  1  players=avg\n  2  players=peak\nanswer [players=avg]: " in shown
+    assert 'no time zone "Mars"; use UTC or a name such as Europe/Berlin' in shown
+    command = PROPOSED.replace("avg", "peak").replace("day-", "month-")
+    command = command.replace("--time-format", "--time-zone Europe/Berlin --time-format")
+    assert f"{command.replace(' --time-zone ZONE', '')}\n" in shown
+    assert read_observations(str(two_counts / "out.db"))[0] == ("main-lobby", 1777586400000, 9)
+
+
+def test_enter_takes_the_proposal_and_the_zone_of_the_machine(two_counts: Path) -> None:
+    env = {**PLAIN, "TZ": "Asia/Tokyo"}
+
+    code, shown = run_in_terminal([*SRVSTAT, *BUILD_TWO], cwd=two_counts, env=env, answers="\n\n\n")
+
+    assert code == 0, shown
+    assert "the time zone [Asia/Tokyo]: " in shown
+    assert read_observations(str(two_counts / "out.db"))[0] == ("main-lobby", 1767538800000, 5)
+
+
+def test_the_end_of_input_prints_the_command(two_counts: Path) -> None:
+    code, shown = run_in_terminal([*SRVSTAT, *BUILD_TWO], cwd=two_counts, answers="\n")
+
+    assert (code, (two_counts / "out.db").exists()) == (2, False)
+    assert shown.endswith(f"  srvstat snapshot build out.db 'two $(counts).csv' {PROPOSED}\n")
+
+
+@pytest.mark.usefixtures("here")
+def test_names_of_columns_can_be_copied_from_the_proposed_command(cli: Cli) -> None:
+    name = 'it\'s\u00a0a\nname, "x" \\ 異'
+    quoted = name.replace('"', '""')
+    Path("odd.csv").write_text(
+        f'when,"{quoted}",count\n2026-03-01T10:00,a,5\n2026-03-01T11:00,b,6\n'
+    )
+
+    line = cli("snapshot", "build", "out.db", "odd.csv").stderr.splitlines()[-1]
+    words = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True
+    ).stdout.decode()
+    built = cli(*words.replace("ZONE", "UTC").split("\0")[1:-1], "--game", "game_a")
+
+    assert built.exit_code == 0, built.stderr
+    assert read_observations("out.db") == [("a", 1772359200000, 5), ("b", 1772362800000, 6)]
+
+
+@pytest.mark.usefixtures("here")
+def test_an_update_needs_no_option_and_says_what_the_snapshot_expects(cli: Cli) -> None:
+    rows = "{},{},{}\nlobby,2026-03-0{}T10:00Z,5\n"
+    Path("one.csv").write_text(rows.format("server", "time", "online", 1))
+    Path("two.csv").write_text(rows.format("server", "time", "online", 2) + "sky,1772400000000,6\n")
+    Path("other.csv").write_text(rows.format("place", "when", "count", 3))
+    assert cli("snapshot", "build", "out.db", "one.csv", "--game", "game_a").exit_code == 0
+
+    updated = cli("snapshot", "update", "out.db", "two.csv")
+    before = Path("out.db").read_bytes()
+    refused = cli("snapshot", "update", "out.db", "other.csv")
+
+    assert (updated.exit_code, parse_summary(updated)["kept"]) == (0, "2")
+    assert (refused.exit_code, Path("out.db").read_bytes()) == (2, before)
+    first, *_, line = refused.stderr.splitlines()
+    assert first.startswith('other.csv: no column "server"; ')
+    assert first.endswith("; out.db was built with --columns id=server,at=time,players=online")
+    assert (
+        line
+        == "  srvstat snapshot update out.db other.csv --columns id=place,at=when,players=count"
+    )
+    assert cli(*line.split()[1:]).exit_code == 0
+    assert cli("snapshot", "update", "out.db", "week.csv").exit_code == 0
+
+
+@pytest.mark.usefixtures("here")
+def test_a_dry_run_proposes_as_a_build_does(cli: Cli) -> None:
+    Path("one.csv").write_text("server;time;online\nlobby;2026-03-01 10:00;5\n")
+    command = ["snapshot", "build", "out.db", "one.csv", "--game", "game_a"]
+
+    asked = cli(*command, "--dry-run")
+    shown = cli(*command, "--dry-run", "--time-zone", "UTC")
+
+    assert (asked.exit_code, asked.stderr) == (2, cli(*command).stderr)
+    assert (shown.exit_code, b"2026-03-01 10:00:00" in shown.stdout) == (0, True)
+    assert not Path("out.db").exists()

@@ -30,9 +30,13 @@ def run_in_terminal(
     columns: int = 100,
     env: Mapping[str, str] = PLAIN,
     cwd: str | Path | None = None,
+    answers: str = "",
 ) -> tuple[int, str]:
-    """Run a command in a pseudo-terminal; return its exit code and its output."""
-    ours, theirs = _open_terminal(columns)
+    """Run a command in a pseudo-terminal; return its exit code and its output.
+
+    `answers` are typed at once, and then the end of input.
+    """
+    ours, theirs = _open_terminal(columns, answers)
     with subprocess.Popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env=_extend_environment(env)
     ) as process:
@@ -67,9 +71,10 @@ def run_srvstat_in_terminal(
         return exit_code, output.result()
 
 
-def _open_terminal(columns: int) -> tuple[int, int]:
+def _open_terminal(columns: int, answers: str = "") -> tuple[int, int]:
     """Return the descriptors of a new terminal: ours and that of its program."""
     ours, theirs = pty.openpty()
+    os.write(ours, answers.encode() + b"\x04")
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     return ours, theirs
 
