@@ -114,12 +114,13 @@ def test_without_a_terminal_the_command_is_printed_that_asks_nothing(
 
 
 def test_on_a_terminal_each_question_is_asked_until_the_answer_is_valid(two_counts: Path) -> None:
-    answers = "2\nmonth\nmonth-first\nMars\nEurope/Berlin\n"
+    answers = "2\nmonth\nMars\nUTC\n2\nmonth-first\nEurope/Berlin\n"
 
     code, shown = run_in_terminal([*SRVSTAT, *BUILD_TWO], cwd=two_counts, answers=answers)
 
     assert code == 0, shown
     assert "  1  players=avg\n  2  players=peak\nanswer [players=avg]: " in shown
+    assert '--time-format month does not read "05/01/2026 00:00"' in shown
     assert 'no time zone "Mars"; use UTC or a name such as Europe/Berlin' in shown
     command = PROPOSED.replace("avg", "peak").replace("day-", "month-")
     command = command.replace("--time-format", "--time-zone Europe/Berlin --time-format")
@@ -164,10 +165,12 @@ def test_names_of_columns_can_be_copied_from_the_proposed_command(cli: Cli) -> N
 
 @pytest.mark.usefixtures("here")
 def test_an_update_needs_no_option_and_says_what_the_snapshot_expects(cli: Cli) -> None:
-    rows = "{},{},{}\nlobby,2026-03-0{}T10:00Z,5\n"
+    rows = "{},{},{}\nlobby,2026-03-0{}T10:00Z,5\nhub,2026-03-01T11:00Z,6\n"
     Path("one.csv").write_text(rows.format("server", "time", "online", 1))
-    Path("two.csv").write_text(rows.format("server", "time", "online", 2) + "sky,1772400000000,6\n")
-    Path("other.csv").write_text(rows.format("place", "when", "count", 3))
+    Path("two.csv").write_text(
+        rows.format("server", "time", "online", 2) + "sky,2026-03-03T10:00Z,6\n"
+    )
+    Path("other.csv").write_text(rows.format("name", "when", "count", 3))
     assert cli("snapshot", "build", "out.db", "one.csv", "--game", "game_a").exit_code == 0
 
     updated = cli("snapshot", "update", "out.db", "two.csv")
@@ -180,8 +183,7 @@ def test_an_update_needs_no_option_and_says_what_the_snapshot_expects(cli: Cli) 
     assert first.startswith('other.csv: no column "server"; ')
     assert first.endswith("; out.db was built with --columns id=server,at=time,players=online")
     assert (
-        line
-        == "  srvstat snapshot update out.db other.csv --columns id=place,at=when,players=count"
+        line == "  srvstat snapshot update out.db other.csv --columns id=name,at=when,players=count"
     )
     assert cli(*line.split()[1:]).exit_code == 0
     assert cli("snapshot", "update", "out.db", "week.csv").exit_code == 0

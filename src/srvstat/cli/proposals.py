@@ -117,12 +117,16 @@ def settle(sources: Sources, command: Command, *, quiet: bool) -> Sources:
         if quiet or not (os.isatty(0) and os.isatty(STDERR)):
             raise _refuse(command, proposal.options, questions)
         try:
-            given = _ask_all(proposal, questions, given)
+            found = _ask_all(proposal, questions, given)
+            proposal = propose(samples, found)
         except EOFError:
             report("")
             raise _refuse(command, proposal.options, questions) from None
-        answered += questions
-        proposal = propose(samples, given)
+        except SourceError as error:
+            report(error.reason)
+        else:
+            given = found
+            answered += questions
     if answered:
         report("next time, this asks nothing:", f"  {command.format(proposal.options)}")
     return _apply(sources, proposal.options, command, given)
