@@ -494,7 +494,7 @@ def list_questions(proposal: Proposal) -> Questions:
         (
             "t,eu,us\n2026-01-05,1,off\n2026-01-06,2,down\n2026-01-07,2,7\n",
             {"wide": "at=t"},
-            [ZONE],
+            [("wide", ("at=t",)), ZONE],
         ),
         # Times.
         (

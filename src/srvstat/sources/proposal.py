@@ -239,29 +239,31 @@ class _Column:
         self.is_unlikely = self.is_named("at") or bool(_IS_UNLIKELY.search(self.words))
         self.is_metric = self.is_unlikely or self.rank("players") < _UNKNOWN
 
-    def _measure(self, is_one: Callable[[str], object]) -> float:
+    def measure(self, is_one: Callable[[str], object]) -> float:
+        """Return the share of values for which a function is true."""
         texts = self.distinct[:_MOST_VALUES]
         return sum(map(bool, map(is_one, texts))) / max(len(texts), 1)
 
     @cached_property
     def is_number(self) -> bool:
         """Whether the column may have counts: many of its values are numbers."""
-        return self._measure(_is_number) > _SOME
+        return self.measure(_is_number) > _SOME
 
     @property
-    def has_no_number(self) -> bool:
-        """Whether the column has other values only, so that it is no server."""
-        return bool(self.distinct) and self._measure(_is_number) == 0
+    def may_be_other(self) -> bool:
+        """Whether numbers in a wide file may be of no server."""
+        is_fixed = self.is_constant and self.example != "0"
+        return self.is_metric or is_fixed or 0 < self.measure(_is_number) < 1
 
     @cached_property
     def is_clock(self) -> bool:
         """Whether the column has clock times without dates."""
-        return self._measure(_CLOCK.fullmatch) == 1
+        return self.measure(_CLOCK.fullmatch) == 1
 
     @cached_property
     def is_text(self) -> bool:
         """Whether the column may have identifiers, and no clock times or shares."""
-        is_other = self.is_number or self.is_clock or self._measure(_SHARE.fullmatch) > _HALF
+        is_other = self.is_number or self.is_clock or self.measure(_SHARE.fullmatch) > _HALF
         return bool(self.distinct) and not is_other
 
     def rank(self, key: str) -> float:
@@ -488,9 +490,8 @@ class _Search:
             for name, column in self.columns.items()
             if name and name not in times.names and not self._read_times((name,))
         ]
-        at = "+".join(times.names)
         if self.given.wide:
-            return self._take_wide(at, rest)
+            return self._take_wide(times, rest)
         given = self.given.columns.get("players")
         numbers = [column for column in rest if column.is_number or column.name == given]
         if not numbers:
@@ -498,8 +499,8 @@ class _Search:
         server = self._choose_server(times, [each for each in rest if each.is_text], numbers)
         has_id = self.given.id is not None or "id" in self.found
         if server is None and not has_id and self._is_wide(numbers):
-            return self._take_wide(at, rest)
-        columns = {"at": at}
+            return self._take_wide(times, rest)
+        columns = {"at": "+".join(times.names)}
         if server is not None:
             columns = {"id": server.name} | columns
             self.notes[server.name] = "server"
@@ -570,7 +571,7 @@ class _Search:
         is_given = "players" in self.given.columns
         return not is_given and len(numbers) > 1 and metrics < _HALF * len(numbers)
 
-    def _take_wide(self, at: str, rest: Sequence[_Column]) -> list[_Column]:
+    def _take_wide(self, times: _Times, rest: Sequence[_Column]) -> list[_Column]:
         """Take all columns of numbers as servers."""
         tables = [sample.table for _, sample in self.samples[1:]]
         more = {
@@ -581,17 +582,22 @@ class _Search:
         }
         found = [*rest, *more.values()]
         given = self.given.wide.get("except", "")
-        others = {*given.split("+")} - {""} or {each.name for each in found if each.has_no_number}
+        others = {*given.split("+")} - {""} or {
+            each.name for each in found if each.distinct and not each.measure(_is_number)
+        }
         if not self.given.wide:
             others |= {each.name for each in found if _IS_TOTAL.fullmatch(each.words)}
         servers = [each for each in rest if each.name not in others]
         self.notes |= {each.name: _ONE_EACH for each in servers}
         names = given or "+".join(each.name for each in found if each.name in others)
-        self.found |= {"wide": {"at": at} | ({"except": names} if names else {}), "columns": {}}
+        self.found |= {
+            "wide": {"at": "+".join(times.names)} | ({"except": names} if names else {}),
+            "columns": {},
+        }
         if self.found["wide"] != self.given.wide:
-            fixed = [each for each in servers if each.is_constant and each.example != "0"]
-            metrics = [each for each in servers if each.is_metric]
-            self.is_sure_wide = not (names or fixed or metrics)
+            rows = _join_rows(self.sample.table, times.names)
+            odd = any(each.may_be_other for each in servers)
+            self.is_sure_wide = not names and not odd and len({*rows}) == len(rows)
             text = f"whether these are servers: {_cut(', '.join(each.name for each in servers))}"
             self.of_columns.append(Question("wide", text, [format_columns(self.found["wide"])]))
         return servers
