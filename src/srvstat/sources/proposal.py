@@ -56,7 +56,8 @@ _NAMES = {"at": _TIMES.split("|"), "id": _SERVERS.split("|"), "players": _COUNTS
 """What people name such columns, without capitals and signs, the likeliest first."""
 
 _SIGNS = re.compile(r"[\W_]+")
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_a-zA-Z]+")
+_WORDS = re.compile(r"[^\W\d_]+")
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _UNLIKELY = (
     "max|maximum|min|minimum|lowest|slots?|capacity|limit|port|ping|latency|rank|uptime|tps|cpu"
     "|ram|mem|memory|version|year|gain|change|percent|lat|lon|bots|queue|row|index|table|ns|id"
@@ -235,7 +236,7 @@ class _Column:
         self.example = self.distinct[0] if self.distinct else ""
         self.is_constant = len(texts) >= _FEW and len(self.distinct) == 1
         self.key = _SIGNS.sub("", name.casefold())
-        self.words = " ".join(_WORDS.findall(name)).casefold()
+        self.words = " ".join(_WORDS.findall(_CAPITAL.sub(" ", name))).casefold()
         self.is_unlikely = self.is_named("at") or bool(_IS_UNLIKELY.search(self.words))
         self.is_metric = self.is_unlikely or self.rank("players") < _UNKNOWN
 
