@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from srvstat.sources import csv, source
 from srvstat.sources.json import read_document_sample
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.source import BLOCK_BYTES, Source, TextBlock
+from srvstat.sources.table import list_wanted
 
 HEADER = b"serverId,observedAt,players\n"
 
@@ -283,6 +285,105 @@ def test_identifiers_with_one_hash_are_told_apart(
         # The hash of an identifier is the sum of its words, in any order.
         patch.setattr(csv, "HASH_FACTORS", np.ones(16, np.uint64))
         assert read_file(path, data).kept == expected
+
+
+MIDNIGHT = 1_767_571_200_000  # 2026-01-05 00:00 UTC
+MINUTE = 60_000
+LONG = ColumnMapping(id="srv", at="time", players="n")
+ALONE = ColumnMapping(id=None, server="lobby", at="time", players="n")
+SPREADSHEET = ColumnMapping(
+    at="Datum+Uhrzeit", is_wide=True, others=("Summe",), time_zone="Europe/Berlin"
+)
+BRITISH = replace(LONG, time_zone="UTC", time_format="day-first", thousands=",")
+INFLUX = (
+    "#group,false,false,true\n#datatype,string,dateTime:RFC3339,long\n#default,,,\n,srv,time,n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "mapping", "form", "kept"),
+    [
+        (
+            GERMAN,
+            SPREADSHEET,
+            "CSV with semicolons",
+            [(2, "Lobby EU", 0, 1), (2, "a, b", 0, 2), (4, "Lobby EU", 2, 4)],
+        ),
+        (
+            EXCEL,
+            BRITISH,
+            "CSV",
+            [(3, "a, b", 0, 1942), (4, 'a "b"', 1, 3), (5, "line\nbreak", 2, 4)],
+        ),
+        (
+            f"{INFLUX},a,2026-01-05T00:00:00Z,1\n\n{INFLUX},b,2026-01-05T00:01:00Z,2\n",
+            LONG,
+            "CSV",
+            [(5, "a", 0, 1), (11, "b", 1, 2)],
+        ),
+        (
+            "2026-01-05T00:00Z\t a \t7\n",
+            replace(LONG, id="2", at="1", players="3"),
+            "TSV",
+            [(1, "a", 0, 7)],
+        ),
+        (
+            "# time   n\n2026-01-05T00:00Z   7\n2026-01-05T00:01Z  12\n",
+            ALONE,
+            "columns between spaces",
+            [(2, "lobby", 0, 7), (3, "lobby", 1, 12)],
+        ),
+        (
+            "n | time|\n7|2026-01-05T00:00Z|\n",
+            ALONE,
+            "CSV with vertical bars",
+            [(2, "lobby", 0, 7)],
+        ),
+        ("srv^time^n\na^2026-01-05T00:00Z^7^\n", LONG, "CSV with carets", [(2, "a", 0, 7)]),
+        ("srv~time~n~\na~2026-01-05T00:00Z~7\n", LONG, "CSV with tildes", [(2, "a", 0, 7)]),
+        (
+            "srv,time,n\na,2026-01-05T00:00Z,-\nb,2026-01-05T00:01Z,7.0",
+            LONG,
+            "CSV",
+            [(3, "b", 1, 7)],
+        ),
+    ],
+)
+def test_csv_of_any_form_is_read(
+    text: str,
+    mapping: ColumnMapping,
+    form: str,
+    kept: list[tuple[int, str, int, int]],
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "week.csv"
+    path.write_bytes(text.encode())
+
+    table = read_rows(path, "csv", mapping)
+
+    expected = [(line, name, MIDNIGHT + at * MINUTE, count) for line, name, at, count in kept]
+    assert (table.kept, table.rejects) == (expected, [])
+    sample = csv.read_sample(Source(str(path), "csv"))
+    assert (sample.form, sample.is_whole) == (form, True)
+    assert {*list_wanted(mapping, sample.table.names)} <= {*sample.table.names, "1", "time", "n"}
+    assert {line for line, *_ in kept} - {5} <= {*sample.table.places}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("srv,time,n\n\na,2026-01-05T00:00Z,1\ntime,srv,n\n", ", line 4: another table begins"),
+        ("srv,time,n\0\n", ": has NUL bytes, so it is no text"),
+    ],
+)
+def test_csv_that_would_be_misread_is_refused(text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "week.csv"
+    path.write_text(text)
+
+    with pytest.raises(SourceError) as caught:
+        read_rows(path, "csv", LONG)
+
+    assert caught.value.reason.startswith(f"{path}{reason}")
 
 
 KEYS_RULE = "must be an object with the keys serverId, observedAt and players"
