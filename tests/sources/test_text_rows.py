@@ -295,6 +295,14 @@ SPREADSHEET = ColumnMapping(
     at="Datum+Uhrzeit", is_wide=True, others=("Summe",), time_zone="Europe/Berlin"
 )
 BRITISH = replace(LONG, time_zone="UTC", time_format="day-first", thousands=",")
+GERMAN = (
+    "Datum;Uhrzeit;Lobby EU;a, b;Summe\r\n05.01.2026;01:00;1;2;3\r\n5.1.2026;1:01;;n/a;0\r\n"
+    "05.01.2026;01:02;4;;4\r\n;;;;\r\n"
+)
+EXCEL = (
+    'sep=,\n"time","srv","n"\n"05/01/2026 00:00","a, b","1,942"\n05/01/2026 00:01,"a ""b""",3\n'
+    '"05/01/2026 00:02","line\nbreak","4"\n'
+)
 INFLUX = (
     "#group,false,false,true\n#datatype,string,dateTime:RFC3339,long\n#default,,,\n,srv,time,n\n"
 )
@@ -340,6 +348,7 @@ INFLUX = (
             [(2, "lobby", 0, 7)],
         ),
         ("srv^time^n\na^2026-01-05T00:00Z^7^\n", LONG, "CSV with carets", [(2, "a", 0, 7)]),
+        ("srv;time;n\ra;2026-01-05T00:00Z;7\r", LONG, "CSV with semicolons", [(2, "a", 0, 7)]),
         ("srv~time~n~\na~2026-01-05T00:00Z~7\n", LONG, "CSV with tildes", [(2, "a", 0, 7)]),
         (
             "srv,time,n\na,2026-01-05T00:00Z,-\nb,2026-01-05T00:01Z,7.0",

@@ -223,7 +223,9 @@ def _find_first_line(source: Source, expected: str) -> tuple[TextBlock, Iterator
     # A row of CSV that is cut off may look complete.
     blocks = source.read_blocks(warn_if_unended=True)
     for block in blocks:
-        lines = block.text.split("\n")
+        # Old spreadsheets end lines with CR only, so the text is one line.
+        is_one = "\n" not in block.text and not source.mapping.is_strict
+        lines = block.text.replace("\r", "\n" if is_one else "\r").split("\n")
         at = next((at for at, line in enumerate(lines) if line.removesuffix("\r")), None)
         if at is not None:
             return TextBlock(block.first_line + at, "\n".join(lines[at:])), blocks
