@@ -18,6 +18,7 @@ from srvstat.files.writing import check_destination, check_name, write_atomicall
 from srvstat.snapshot.write.intake import Inputs, RejectLimit
 from srvstat.sources import registry
 from srvstat.sources.mapping import (
+    STRICT,
     ColumnMapping,
     MappingOptions,
     build_options,
@@ -222,6 +223,7 @@ def parse_sources(
     if options.mapping is not None:
         _check_name(options.mapping)
         found = found.merge(read_mapping_file(options.mapping))
+    is_declared = not found.build_mapping().is_strict
     if remembered is not None:
         found = found.merge(remembered)
     if options.save_mapping is not None:
@@ -229,7 +231,7 @@ def parse_sources(
     uses_slugs = found.ids == "slug" or bool(found.from_ and registry.KINDS[found.from_].uses_slugs)
     options = replace(options, from_=found.from_, ids="slug" if uses_slugs else None)
     mapping = found.build_mapping()
-    parse = partial(_parse_observations, options=options, mapping=mapping)
+    parse = partial(_parse_observations, options=options, mapping=mapping, is_declared=is_declared)
     names = _list_names(options, name)
     if options.from_ and registry.KINDS[options.from_].is_whole:  # a snapshot may be a folder
         observations = [*map(parse, names)]
@@ -323,10 +325,13 @@ def _list_names(options: SourceOptions, name: str) -> list[str]:
     return [IN_MEMORY]
 
 
-def _parse_observations(name: str, options: SourceOptions, mapping: ColumnMapping) -> Source:
+def _parse_observations(
+    name: str, options: SourceOptions, mapping: ColumnMapping, *, is_declared: bool
+) -> Source:
     """Return the source of observations with a name.
 
     A kind without observations, such as that of server records only, leaves names their meaning.
+    One of a fixed form is read without a mapping, which may not be declared on the command line.
     """
     _check_name(name)
     kind = "duckdb" if name == IN_MEMORY else options.from_
@@ -342,12 +347,14 @@ def _parse_observations(name: str, options: SourceOptions, mapping: ColumnMappin
                 " the query"
             )
         source = replace(source, query=options.query)
-    if not mapping.is_strict and registry.KINDS[source.kind].is_fixed:
+    if not registry.KINDS[source.kind].is_fixed:
+        return source
+    if is_declared:
         raise UsageError(
             f"--from {source.kind}: has a form of its own; leave out --columns, --wide, --time-zone"
             " and --time-unit"
         )
-    return source
+    return replace(source, mapping=STRICT)
 
 
 def _parse_servers(options: SourceOptions) -> Source | None:

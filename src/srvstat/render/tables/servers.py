@@ -254,7 +254,8 @@ def _list_properties(server: snapshot.ListedServer, screen: Screen) -> Iterator[
         return screen.truncate(screen.escape_cell(value), width).plain
 
     properties = [cut(value) for value in (server.game, server.region) if value]
-    yield ", ".join([*properties, "offline"] if server.offline else properties)
+    if properties := [*properties, "offline"] if server.offline else properties:
+        yield ", ".join(properties)
     if server.first_observed_at is not None and server.last_observed_at is not None:
         first = text.format_date(server.first_observed_at)
         yield f"seen {first} to {text.format_date(server.last_observed_at)}"
