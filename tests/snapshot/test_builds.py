@@ -253,8 +253,7 @@ def test_without_records_each_identifier_becomes_a_server(cli: Cli) -> None:
         "1",
         "1 (1 after the as-of time)",
     )
-    completed = "cfxId, game, hostname of 2 servers"
-    assert summary["completed"] == completed
+    assert "completed" not in summary
     detail = cli("get", "cfxId:b", "-s", "out.db").json["data"]
     assert (detail["id"], detail["game"], detail["hostname"]) == ("b", "game_a", "b")
     assert cli("get", "late", "-s", "out.db").exit_code == 44

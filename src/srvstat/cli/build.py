@@ -74,7 +74,10 @@ def build(
     with show_build_progress(inputs.observations, quiet=quiet) as progress:
         inputs = replace(inputs, progress=progress)
         built = build_snapshot(output, inputs, rejects=rows.rejects, overwrite=overwrite)
-    lines = summary.format_build_summary(output, built, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    # Identifiers alone have no records that could lack something.
+    shown = built if inputs.servers else replace(built, completed={}, fallbacks=0)
+    lines = summary.format_build_summary(output, shown, seconds)
     return _finish(parsed, lines, built, quiet=quiet)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 
+from srvstat.contract import wire
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
 from srvstat.contract.time import format_instant
 from srvstat.documents import snapshot
@@ -14,7 +15,7 @@ _Fields = Iterator[tuple[str, str]]
 def format_build_summary(output: str, summary: snapshot.BuildSummary, seconds: float) -> list[str]:
     """Return the summary of a build as lines; `seconds` is the time that it took."""
     servers = f"{summary.servers:,}{text.format_withheld(summary.withheld)}"
-    fields = [("servers", servers), *_list_rows(summary, seconds)]
+    fields = [("servers", servers), *_list_converted(summary), *_list_rows(summary, seconds)]
     return [f"built {output}", *_align(fields)]
 
 
@@ -24,6 +25,7 @@ def format_update_summary(path: str, summary: snapshot.UpdateSummary, seconds: f
     changes = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     fields = [
         ("servers", f"{summary.rows.servers:,}{f' ({changes})' if changes else ''}"),
+        *([("added", _list_names(summary.added_ids))] if summary.added_ids else []),
         ("total", text.format_count(summary.observations, "observation")),
         *_list_rows(summary.rows, seconds),
         ("root", summary.root),
@@ -132,6 +134,25 @@ def _align(fields: Iterable[tuple[str, str]]) -> list[str]:
     pairs = list(fields)
     width = max(len(name) for name, _ in pairs) + 2
     return [f"  {name:<{width}}{value}" for name, value in pairs]
+
+
+_MAX_NAMED = 3
+
+
+def _list_converted(summary: snapshot.BuildSummary) -> _Fields:
+    if summary.converted:
+        first = dict([*summary.converted.items()][:1])
+        yield "ids", f"{len(summary.converted):,} converted, such as {_list_names(first)}"
+
+
+def _list_names(names: Mapping[str, str]) -> str:
+    """Return the first ids, each with the name that its source has for the server."""
+    listed = [
+        server_id if name == server_id else f"{server_id} ({wire.quote_value(name)})"
+        for server_id, name in names.items()
+    ]
+    more = len(listed) - _MAX_NAMED
+    return ", ".join(listed[:_MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _list_rows(summary: snapshot.BuildSummary, seconds: float) -> _Fields:
