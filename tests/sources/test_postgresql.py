@@ -100,7 +100,7 @@ def url(server: Server) -> str:
 
 def read_polls(url: str, at: str, players: str, **options: str) -> list[tuple[object, ...]]:
     """Read a table, and return the kept rows and the place and reason of the rejected ones."""
-    mapping = ColumnMapping("Server Name", at, players, **options)  # type: ignore[arg-type] # text options only
+    mapping = ColumnMapping(id="Server Name", at=at, players=players, **options)  # type: ignore[arg-type] # text options only
     table = read_table(Source(url, "postgresql", mapping, "SELECT * FROM polls -- all\n;"))
     return [*table.kept, *(reject[:2] for reject in table.rejects), tuple(table.skipped.values())]
 

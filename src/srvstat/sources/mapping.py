@@ -1,6 +1,5 @@
 """How columns become observations: mappings, their options and files, and proposals of them."""
 
-import codecs
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -252,8 +251,8 @@ def _check_flag(value: Any) -> bool:
 
 def _check_encoding(value: Any) -> str:
     try:
-        codecs.lookup(_check_text(value))
-    except LookupError:
+        "a".encode(_check_text(value))
+    except (LookupError, UnicodeError):  # also of a codec that is not one of text
         raise ValueError(f"{wire.quote_value(value)} is not an encoding, such as cp1252") from None
     return str(value)
 
