@@ -49,6 +49,8 @@ def read_sample(source: Source) -> Sample:
     """
     with _open_database(source) as connection:
         rows = connection.sql(f"FROM ({_check_query(source, connection)}\n) LIMIT {SAMPLE_ROWS}")
+        if own := parquet.build_own_sample(source, "DuckDB", rows.columns):
+            return own
         return parquet.build_sample("DuckDB", rows.columns, rows.to_arrow_table())
 
 

@@ -20,7 +20,13 @@ from srvstat.contract.time import LATEST, OUTSIDE_YEARS, YEAR_2001, InstantError
 from srvstat.files.paths import convert_errors, identify_file
 from srvstat.files.reading import CHANGED, is_url
 from srvstat.sources import values
-from srvstat.sources.mapping import NO_ZONE, ColumnMapping, describe_missing, describe_repeated
+from srvstat.sources.mapping import (
+    NO_ZONE,
+    STRICT,
+    ColumnMapping,
+    describe_missing,
+    describe_repeated,
+)
 from srvstat.sources.source import Batch, Reject, Source, renumber
 from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table
 
@@ -463,6 +469,14 @@ def read_record_batches(
                 f"{source.title}: rows {first_place} to {end} have text that is not UTF-8"
             ) from None
         first_place += record_batch.num_rows
+
+
+def build_own_sample(source: Source, form: str, names: Sequence[str]) -> Sample | None:
+    """Return a sample without rows if a query has our own columns, since it may take long."""
+    own = STRICT.names
+    if source.mapping.is_strict and {*map(str.lower, own)} <= {*map(str.lower, names)}:
+        return Sample(form, Table(own, [()] * len(own), ()), is_whole=False)
+    return None
 
 
 def build_sample(form: str, names: Sequence[str], rows: pa.RecordBatch | pa.Table) -> Sample:

@@ -14,7 +14,7 @@ from pyarrow import csv
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import is_url
-from srvstat.sources.parquet import choose_columns, read_record_batches
+from srvstat.sources.parquet import build_own_sample, choose_columns, read_record_batches
 from srvstat.sources.source import NO_TABLE, Batch, Source, build_query
 from srvstat.sources.table import SAMPLE_ROWS, Sample, Table
 
@@ -59,11 +59,13 @@ def read_sample(source: Source) -> Sample:
     Raises SourceError as `read` does.
     """
     with _open_cursor(source) as cursor:
-        query = sql.SQL("SELECT * FROM ({}\n) AS rows LIMIT {}").format(
-            sql.SQL(build_query(source)), SAMPLE_ROWS
-        )
-        cursor.execute(query, binary=True)
+        query = sql.SQL("SELECT * FROM ({}\n) AS rows LIMIT {}")
+        parts = sql.SQL(build_query(source))
+        cursor.execute(query.format(parts, 0), binary=True)
         names = [column.name for column in cursor.description or ()]
+        if own := build_own_sample(source, "PostgreSQL", names):
+            return own
+        cursor.execute(query.format(parts, SAMPLE_ROWS), binary=True)
         rows = [["" if value is None else str(value) for value in row] for row in cursor]
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
         return Sample("PostgreSQL", Table(names, columns, range(1, len(rows) + 1)), is_whole=False)
