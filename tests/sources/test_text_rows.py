@@ -742,5 +742,5 @@ def test_a_sample_needs_the_beginning_of_a_document_only(tmp_path: Path) -> None
 
     found = read_document_sample(Source(str(path), "json"))
 
-    assert (found.form, found.is_whole, len(found.table.places)) == ("JSON", False, 10_000)
+    assert (found.form, found.is_whole, len(found.table.places)) == ("JSON", False, 4_998)
     assert [*found.table.names] == ["key", "1", "2"]

@@ -8,10 +8,11 @@ looks most like times and counts.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any, NamedTuple
 
 from srvstat.contract.time import InstantError
@@ -92,14 +93,10 @@ def expand(
 
     Raises FlattenError.
     """
-    # Without this, most rows would take several times as long.
-    is_plain = [type(item) is dict and {*map(type, item.values())} == {str} for item in items]
-    if all(is_plain):
+    # Without this and _find_plain, most rows would take several times as long.
+    if all(type(item) is dict and {*map(type, item.values())} == {str} for item in items):
         return [*enumerate(items)]
-    found = [
-        _Flat(item, _NO_PARTS) if plain else _flatten(item, mapping)
-        for plain, item in zip(is_plain, items, strict=True)
-    ]
+    found = [_find_plain(item) or _flatten(item, mapping) for item in items]
     if wanted is None and any(
         "key" in each[0] for _, parts in found for each in parts.values() if each
     ):
@@ -121,9 +118,31 @@ def expand(
             if len(chosen) > 1:
                 outer["key"] = path
             for _, inner in expand(parts[path], mapping, _strip(missing, path)):
-                renamed = {_rename(name, own, path): inner[name] for name in inner}
-                rows.append((at, outer | renamed))
+                if outer:
+                    named = {_rename(name, own, path): text for name, text in inner.items()}
+                rows.append((at, outer | named if outer else inner))
     return rows
+
+
+def cut(value: Any, most: int) -> Any:
+    """Return about the first `most` rows of a value, as even parts of its arrays and maps."""
+    if not _is_container(value):
+        return value
+    below = max(most // max(len(value), 1), _PROBE)
+    if isinstance(value, list):
+        return [cut(each, below) for each in value[:most]]
+    return {key: cut(each, below) for key, each in islice(value.items(), most)}
+
+
+def split(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    """Split items into parts that have about so many items, with those in their arrays."""
+    start = count = 0
+    for end, item in enumerate(items, 1):
+        members = item.values() if isinstance(item, dict) else ()
+        count += 1 + sum(len(each) for each in members if _is_container(each))
+        if count >= size or end == len(items):
+            yield items[start:end]
+            start, count = end, 0
 
 
 def find_row(value: Any, mapping: ColumnMapping) -> Row | None:
@@ -143,6 +162,17 @@ class _Flat(NamedTuple):
 
 
 _NO_PARTS: dict[str, Sequence[Any]] = {}
+_POSITIONS = [*map(str, range(1, 101))]
+
+
+def _find_plain(item: Any) -> _Flat | None:
+    """Return an item if it has texts only."""
+    kind = type(item)
+    if kind is dict and {*map(type, item.values())} == {str}:
+        return _Flat(item, _NO_PARTS)
+    if kind is list and {*map(type, item)} == {str} and len(item) <= len(_POSITIONS):
+        return _Flat(dict(zip(_POSITIONS, item, strict=False)), _NO_PARTS)
+    return None
 
 
 def _flatten(item: Any, mapping: ColumnMapping) -> _Flat:

@@ -11,9 +11,9 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from json import JSONDecodeError
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -47,6 +47,8 @@ AS_INTEGER = "written as an integer"
 _END = "\x1e"
 """Ends each value of a text; JSON has no such character."""
 
+_ITEMS = 20_000
+"""About so many items are made rows at once, which take much more memory than their text."""
 _ROWS_PER_TABLE = 10_000
 
 
@@ -69,10 +71,10 @@ def read_sample(source: Source) -> Sample:
     Raises SourceError.
     """
     lines = [*islice(source.read_lines(), SAMPLE_ROWS + 1)]
-    values = _decode_lines(lines[:SAMPLE_ROWS])[0]
-    rows = _Rows(source.mapping).expand([value for _, _, value in values], is_sample=True)
-    is_whole = max(len(lines), len(rows)) <= SAMPLE_ROWS
-    return Sample("NDJSON", _build_table([row for _, row in rows[:SAMPLE_ROWS]]), is_whole)
+    values, rejects = _decode_lines(lines[:SAMPLE_ROWS])
+    found = _expand_lines(_Rows(source.mapping, is_sample=True), values, rejects)
+    is_whole = max(len(lines), len(found)) <= SAMPLE_ROWS
+    return Sample("NDJSON", _build_table([row for _, row in found[:SAMPLE_ROWS]]), is_whole)
 
 
 def read_document(source: Source) -> Iterator[Batch]:
@@ -94,11 +96,20 @@ def read_document_sample(source: Source) -> Sample:
 
     Raises SourceError.
     """
-    items, is_whole = _Document(source).read_prefix()
-    with _convert_flatten_errors(source):
-        rows = _Rows(source.mapping).expand(items, is_sample=True)
-    is_whole = is_whole and len(rows) <= SAMPLE_ROWS
-    return Sample("JSON", _build_table([row for _, row in rows[:SAMPLE_ROWS]]), is_whole)
+    found: list[flatten.Row] = []
+    # The beginning of arrays of times and counts, one after the other, has no counts.
+    for characters in (_WHOLE_CHARACTERS, _MAX_CHARACTERS):
+        items, is_whole = _Document(source).read_prefix(characters)
+        first = flatten.cut(items, SAMPLE_ROWS)
+        try:
+            found = [row for _, row in _Rows(source.mapping, is_sample=True).expand(first)]
+        except FlattenError as error:
+            if is_whole or characters == _MAX_CHARACTERS:
+                raise SourceError(f"{source.title}: {error}") from None
+        if is_whole or any(map(flatten.is_time, chain(*map(dict.values, found[:SAMPLE_ROWS])))):
+            break
+    is_whole = is_whole and first == items and len(found) <= SAMPLE_ROWS
+    return Sample("JSON", _build_table(found[:SAMPLE_ROWS]), is_whole)
 
 
 def _read_strict(source: Source, block: TextBlock, regular: "_Regular") -> Batch:
@@ -120,15 +131,7 @@ def _read_lines(source: Source, block: TextBlock, regular: "_Regular", rows: "_R
     if table is not None:
         return convert_table(source, _number_rows(table, block.first_line))
     values, rejects = _decode_lines(block.split_lines())
-    try:
-        found = rows.expand([value for *_, value in values])
-    except FlattenError:
-        found = []
-        for at, (line, text, value) in enumerate(values):
-            try:
-                found += ((at, row) for _, row in rows.expand([value]))
-            except FlattenError as error:
-                rejects.append(Reject(line, str(error), text))
+    found = _expand_lines(rows, values, rejects)
     complete = []
     for at, row in found:
         if missing := rows.find_missing(row):
@@ -142,6 +145,21 @@ def _read_lines(source: Source, block: TextBlock, regular: "_Regular", rows: "_R
         places = [values[at][0] for at, _ in complete]
         batch = convert_table(source, table._replace(places=places))
     return replace(batch, rejects=sorted([*rejects, *batch.rejects], key=attrgetter("place")))
+
+
+def _expand_lines(
+    rows: "_Rows", values: Sequence[tuple[int, str, Any]], rejects: list[Reject]
+) -> list[tuple[int, flatten.Row]]:
+    """Return the rows of the values of lines, each with the position of its line; add rejects."""
+    with suppress(FlattenError):
+        return rows.expand([value for *_, value in values])
+    found: list[tuple[int, flatten.Row]] = []
+    for at, (line, text, value) in enumerate(values):
+        try:
+            found += ((at, row) for _, row in rows.expand([value]))
+        except FlattenError as error:
+            rejects.append(Reject(line, str(error), text))
+    return found
 
 
 def _end_lines(block: TextBlock) -> str:
@@ -164,39 +182,37 @@ def _keep_text(source: Source, block: TextBlock) -> None:
         source.keep_text(block)
 
 
-@contextmanager
-def _convert_flatten_errors(source: Source) -> Iterator[None]:
-    try:
-        yield
-    except FlattenError as error:
-        raise SourceError(f"{source.title}: {error}") from None
-    except RecursionError:
-        raise SourceError(f"{source.title}: nested too deeply") from None
-
-
 class _Rows:
     """Makes rows of values, with the columns that a mapping names."""
 
-    def __init__(self, mapping: ColumnMapping) -> None:
+    def __init__(self, mapping: ColumnMapping, *, is_sample: bool = False) -> None:
         self._mapping = mapping
+        self._is_sample = is_sample
         self._wanted = [each for name in mapping.names for each in {name, *name.split("+")}]
         self._known: dict[str, None] = {}
 
-    def expand(
-        self, values: Sequence[Any], *, is_sample: bool = False
-    ) -> list[tuple[int, flatten.Row]]:
-        """Return the rows of values; see `flatten.expand`."""
-        return flatten.expand(values, self._mapping, None if is_sample else self._wanted)
+    def expand(self, values: Sequence[Any]) -> list[tuple[int, flatten.Row]]:
+        """Return the rows of values; see `flatten.expand`.
+
+        Raises FlattenError.
+        """
+        try:
+            return flatten.expand(values, self._mapping, None if self._is_sample else self._wanted)
+        except RecursionError:
+            raise FlattenError("nested too deeply") from None
 
     def build_tables(self, source: Source, items: Sequence[Any]) -> Iterator[Table]:
         """Build the tables of the rows of items.
 
         Raises SourceError.
         """
-        with _convert_flatten_errors(source):
-            rows = [row for _, row in self.expand(items)]
-        for start in range(0, len(rows), _ROWS_PER_TABLE):
-            yield self.complete(_build_table(rows[start : start + _ROWS_PER_TABLE]))
+        for part in flatten.split(items, _ITEMS):
+            try:
+                rows = [row for _, row in self.expand(part)]
+            except FlattenError as error:
+                raise SourceError(f"{source.title}: {error}") from None
+            for start in range(0, len(rows), _ROWS_PER_TABLE):
+                yield self.complete(_build_table(rows[start : start + _ROWS_PER_TABLE]))
 
     def find_missing(self, row: flatten.Row) -> str | None:
         """Return the first key of the mapping that a row lacks."""
@@ -341,9 +357,9 @@ def _decode_column(values: Sequence[Any], *, has_escapes: bool) -> Sequence[str]
     return [decoded.get(each, each) for each in values] if decoded else values
 
 
-_MAX_CHARACTERS = 1 << 28
+_MAX_CHARACTERS = 1 << 26
 """The longest document that is no array, and the longest value of an array."""
-_WHOLE_CHARACTERS = 1 << 22
+_WHOLE_CHARACTERS = 1 << 23
 _PREFIX_CHARACTERS = 1 << 20
 """A sample has all of a document that is not longer than the first, and this much of others."""
 
@@ -387,14 +403,16 @@ class _Document:
         if not _AFTER.fullmatch(self._text, self._at):
             raise self._build_error("goes on after the end of the document")
 
-    def read_prefix(self) -> tuple[Sequence[Any], bool]:
-        """Return the first items of the document, and whether these are all.
+    def read_prefix(self, characters: int) -> tuple[Sequence[Any], bool]:
+        """Return the items of a document of at most so many characters, or the first ones.
+
+        Also returns whether these are all.
 
         Raises SourceError.
         """
-        while len(self._text) <= _WHOLE_CHARACTERS and self._fill():
+        while len(self._text) <= characters and self._fill():
             pass
-        is_whole = len(self._text) <= _WHOLE_CHARACTERS
+        is_whole = len(self._text) <= characters
         if not is_whole:
             self._text, self._chunks = _close(self._text[:_PREFIX_CHARACTERS]), iter(())
         self._start()
