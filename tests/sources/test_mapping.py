@@ -446,6 +446,11 @@ def list_questions(proposal: Proposal) -> Questions:
             [("columns", ("--id players", "id=map"))],
         ),
         (
+            "t,map,server,n\n20260105,a,x,3\n20260106,b,x,4\n20260107,a,x,4\n",
+            {"columns": "id=server,at=t,players=n"},
+            [("columns", ("id=server", "id=map")), ZONE],
+        ),
+        (
             "t,zone,server,n\n2026-01-05,eu,a,1\n2026-01-05,eu,b,2\n2026-01-05,us,c,2\n",
             {"columns": "id=server,at=t,players=n"},
             [("columns", ("id=server", "id=zone")), ZONE],

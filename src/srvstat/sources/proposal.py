@@ -533,7 +533,9 @@ class _Search:
             keys = [each for each in keys if _is_key(each, rows) and not each.is_constant]
             keys = [each for each in keys if len(each.distinct) < len(rows)]
             found += sorted(keys, key=lambda each: (each.rank("id"), len(each.distinct)))[:1]
-        found = found or [each for each in texts if each.is_named("id")]
+        if not (is_repeated and found) and all(each.rank("id") == _UNKNOWN for each in found):
+            # A map varies, while the server that is named is one.
+            found += [each for each in texts if each not in found and each.is_named("id")]
         if is_start := not found:
             # Rows in order of servers begin with many of one.
             found = [] if self.sample.is_whole else [*texts]
