@@ -379,7 +379,7 @@ def test_a_held_count_is_a_figure_of_windows_without_an_observation(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("changes.csv").write_text(CHANGES)
-    options = ("--hold", "--game=game_a", f"--as-of={AS_OF}")
+    options = ("--hold", f"--as-of={AS_OF}")
     assert cli("snapshot", "build", "whole.db", "changes.csv", *options).exit_code == 0
     wrote = cli("snapshot", "bundle", "a", "b", "--range=7d", "-o", "bundle.db", "-s", "whole.db")
     assert wrote.exit_code == 0, wrote.stderr
