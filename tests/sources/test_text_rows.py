@@ -735,6 +735,21 @@ def test_a_malformed_line_costs_only_itself(line: str, reason: str, tmp_path: Pa
     assert found.rejects == [(2, reason, line)]
 
 
+@pytest.mark.parametrize("kind", ["ndjson", "json"])
+def test_a_part_without_a_key_is_read_like_a_row_without_it(kind: str, tmp_path: Path) -> None:
+    counts = [f'{{"s":"a","t":{AS_OF + at},"n":{at}}}' for at in range(200)]
+    others = [f'{{"s":"a","t":{AS_OF + at}}}' for at in range(BLOCK_BYTES // 10)]
+    path = tmp_path / "rows.json"
+    between = "\n" if kind == "ndjson" else ","
+    text = between.join([*counts, *others])
+    path.write_text(text if kind == "ndjson" else f"[{text}]")
+
+    found = read_rows(path, kind, ColumnMapping(id="s", at="t", players="n"))
+
+    lost = found.skipped.total() + len(found.rejects)
+    assert (len(found.kept), lost) == (len(counts), len(others))
+
+
 def test_a_sample_needs_the_beginning_of_a_document_only(tmp_path: Path) -> None:
     path = tmp_path / "data.json"
     rows = [[AS_OF + at * 60_000, at] for at in range(50_000)]

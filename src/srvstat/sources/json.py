@@ -87,7 +87,7 @@ def read_document(source: Source) -> Iterator[Batch]:
     place = 1
     for part in _Document(source).read():
         for table in [part] if isinstance(part, Table) else rows.build_tables(source, part):
-            yield convert_table(source, _number_rows(table, place))
+            yield convert_table(source, rows.complete(_number_rows(table, place)))
             place += len(table.places)
 
 
@@ -129,7 +129,7 @@ def _read_lines(source: Source, block: TextBlock, regular: "_Regular", rows: "_R
     _keep_text(source, block)
     table = regular.parse(_end_lines(block))
     if table is not None:
-        return convert_table(source, _number_rows(table, block.first_line))
+        return convert_table(source, rows.complete(_number_rows(table, block.first_line)))
     values, rejects = _decode_lines(block.split_lines())
     found = _expand_lines(rows, values, rejects)
     complete = []
@@ -141,7 +141,7 @@ def _read_lines(source: Source, block: TextBlock, regular: "_Regular", rows: "_R
             complete.append((at, row))
     batch = Batch.from_rows([])
     if complete:
-        table = _build_table([row for _, row in complete])
+        table = rows.complete(_build_table([row for _, row in complete]))
         places = [values[at][0] for at, _ in complete]
         batch = convert_table(source, table._replace(places=places))
     return replace(batch, rejects=sorted([*rejects, *batch.rejects], key=attrgetter("place")))
@@ -188,7 +188,8 @@ class _Rows:
     def __init__(self, mapping: ColumnMapping, *, is_sample: bool = False) -> None:
         self._mapping = mapping
         self._is_sample = is_sample
-        self._wanted = [each for name in mapping.names for each in {name, *name.split("+")}]
+        parts = (each for name in mapping.names for each in (name, *name.split("+")))
+        self._wanted = [*dict.fromkeys(parts)]
         self._known: dict[str, None] = {}
 
     def expand(self, values: Sequence[Any]) -> list[tuple[int, flatten.Row]]:
@@ -212,7 +213,7 @@ class _Rows:
             except FlattenError as error:
                 raise SourceError(f"{source.title}: {error}") from None
             for start in range(0, len(rows), _ROWS_PER_TABLE):
-                yield self.complete(_build_table(rows[start : start + _ROWS_PER_TABLE]))
+                yield _build_table(rows[start : start + _ROWS_PER_TABLE])
 
     def find_missing(self, row: flatten.Row) -> str | None:
         """Return the first key of the mapping that a row lacks."""
