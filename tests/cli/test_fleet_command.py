@@ -94,14 +94,7 @@ def test_without_a_servers_file_each_identifier_with_an_observation_has_a_result
     ran = cli("fleet", "-", *options, stdin=rows)
 
     assert ran.exit_code == 0, ran.stderr
-    assert [row["serverId"] for row in read_results("r.jsonl")] == ["c"]
-    assert "2 serverId: must be 1 to 128 letters, digits and hyphens\n" in ran.stderr
-    assert "add --ids slug to convert the identifiers" in ran.stderr
-
-    ran = cli("fleet", "-", *options, "--ids=slug", "--overwrite", "-q", stdin=rows[:-30])
-
-    assert ran.exit_code == 0, ran.stderr
-    assert [row["serverId"] for row in read_results("r.jsonl")] == ["a-b", "c"]
+    assert [row["serverId"] for row in read_results("r.jsonl")] == ["a-b", "c", "server-bb7208bc"]
 
 
 @pytest.mark.usefixtures("here")
@@ -114,11 +107,6 @@ def test_a_lone_surrogate_makes_an_identifier_malformed(cli: Cli) -> None:
 
     assert (ran.exit_code, parse_summary(ran)["rejected"]) == (0, "1")
     assert [row["serverId"] for row in read_results("r.ndjson")] == ["ab"]
-
-    ran = cli("fleet", "-", *options, "--overwrite", "--ids=slug", stdin=rows)
-
-    assert ran.exit_code == 6
-    assert "is not Unicode text without U+0000, so --ids slug can't convert it" in ran.stderr
 
 
 @pytest.mark.usefixtures("here")
@@ -153,7 +141,7 @@ def test_only_rows_that_could_be_missed_are_a_warning_when_quiet(cli: Cli) -> No
         ([*RESULTS, "--threads=1025"], 2, "should be less than or equal to 1024"),
         ([*RESULTS, "--memory=4GB"], 2, '"4GB" is not a size such as 512MiB or 4GiB'),
         ([*RESULTS, "missing.csv"], 6, "missing.csv: No such file or directory"),
-        (["fleet", "week.csv", "--output=r.ndjson"], 2, "--game: missing"),
+        ([*RESULTS, "--hold"], 2, "--hold: results are of counts as observed"),
         ([*RESULTS, "--as-of=5"], 6, "no observation was kept: 3 after the as-of time; give a"),
         (
             [*RESULTS, "--servers=old.ndjson"],

@@ -128,6 +128,14 @@ def test_on_a_terminal_each_question_is_asked_until_the_answer_is_valid(two_coun
     assert read_observations(str(two_counts / "out.db"))[0] == ("main-lobby", 1777586400000, 9)
 
 
+def test_nothing_is_asked_for_an_output_that_exists(two_counts: Path, cli: Cli) -> None:
+    (two_counts / "out.db").write_bytes(b"old")
+
+    ran = cli(*BUILD_TWO)
+
+    assert (ran.exit_code, ran.stderr) == (2, "error: out.db: exists; --overwrite replaces it\n")
+
+
 def test_enter_takes_the_proposal_and_the_zone_of_the_machine(two_counts: Path) -> None:
     env = {**PLAIN, "TZ": "Asia/Tokyo"}
 

@@ -29,7 +29,7 @@ from srvstat.contract.requests import parse_range
 from srvstat.contract.windows import Window, find_window
 from srvstat.documents.document import encode_rows, import_pyarrow
 from srvstat.documents.snapshot import BuildSummary, DryRun
-from srvstat.files.writing import check_new_folder
+from srvstat.files.writing import check_destination, check_name, check_new_folder
 from srvstat.operations.answers import check_coverage
 from srvstat.render import summary
 from srvstat.render.text import format_count
@@ -66,7 +66,11 @@ def build(
     options.check_ending(rows.rejects, *options.NDJSON_ENDINGS)
     others = {**vars(rows), "as_of": as_of, "allow_empty": allow_empty, "overwrite": overwrite}
     command = Command(("snapshot", "build", output), sources, others, "build it")
-    parsed = settle(parse_sources(sources, output, rows.rejects), command, quiet=quiet)
+    parsed = parse_sources(sources, output, rows.rejects)
+    if not dry_run:  # before any question
+        check_name("OUTPUT", output)
+        check_destination(output, overwrite=overwrite)
+    parsed = settle(parsed, command, quiet=quiet)
     inputs = replace(_add_limits(parsed.inputs, rows, as_of), allow_empty=allow_empty)
     if dry_run:
         return _show_dry_run(output, inputs, overwrite=overwrite, quiet=quiet)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from srvstat.analysis.parameters import Parameter, Without
 from srvstat.cli import options
 from srvstat.cli.output import Outcome, show_progress
+from srvstat.cli.proposals import Command, settle
 from srvstat.cli.sources import RejectOptions, SourceOptions, parse_sources, report_summary
 from srvstat.contract import wire
 from srvstat.contract.errors import MissingLibraryError, ParameterError, UsageError
@@ -146,13 +147,20 @@ def fleet(
 
     _check_outputs(results, folder)
     memory = engine.parse_memory()
-    parsed = parse_sources(replace(records, observations=sources), results.output, name="SOURCE")
-    inputs = parsed.inputs
+    records = replace(records, observations=sources)
+    parsed = parse_sources(records, results.output, name="SOURCE")
+    if parsed.options.hold:
+        raise UsageError("--hold: results are of counts as observed; build a snapshot instead")
     chosen = parse_range(DEFAULT_RANGE if results.range is None else results.range)
     instant = options.parse_instant_option("--as-of", results.as_of)
     limit = rows.parse_limit()
     if results.output is not None:
-        _check_results(results.output, inputs, overwrite=overwrite)
+        _check_results(results.output, parsed.inputs, overwrite=overwrite)
+    conflicts = None if results.conflicts == "first" else results.conflicts
+    others = {**vars(results), "conflicts": conflicts, **vars(engine), **vars(folder)}
+    others |= {"max_rejected": rows.max_rejected, "overwrite": overwrite}
+    command = Command(("fleet",), records, others, "compute them")
+    inputs = settle(parsed, command, quiet=quiet).inputs
     request = FleetRequest(
         inputs.servers,
         inputs.observations,

@@ -75,7 +75,7 @@ def _format_options(options: Mapping[str, Any]) -> Iterable[str]:
         option = f"--{name.replace('_', '-')}"
         written = format_columns(value) if isinstance(value, Mapping) else value
         if value:
-            yield option if value is True else f"{option} {_quote(written)}"
+            yield option if value is True else f"{option} {_quote(str(written))}"
 
 
 def _format_name(name: str) -> str:
