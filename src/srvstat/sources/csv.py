@@ -224,7 +224,7 @@ def _find_first_line(source: Source, expected: str) -> tuple[TextBlock, Iterator
     blocks = source.read_blocks(warn_if_unended=True)
     for block in blocks:
         # Old spreadsheets end lines with CR only, so the text is one line.
-        is_one = "\n" not in block.text and not source.mapping.is_strict
+        is_one = "\n" not in block.text
         lines = block.text.replace("\r", "\n" if is_one else "\r").split("\n")
         at = next((at for at, line in enumerate(lines) if line.removesuffix("\r")), None)
         if at is not None:
