@@ -171,7 +171,7 @@ def propose(sources: Sequence[Source], options: MappingOptions) -> Proposal:
         return _propose_encoding(sources, chosen, options)
     if mapping.is_strict and all(_is_ours(*each) for each in samples):
         return Proposal([], options, [])
-    return _Search(sampled, samples, options).propose()
+    return _Search(sampled, samples, options, *samples[0]).propose()
 
 
 def _propose_encoding(
@@ -294,27 +294,19 @@ class _Times(NamedTuple):
 
 @dataclass(slots=True)
 class _Search:
-    """Finds the options for some sources, of which samples were read."""
+    """Finds the options for some sources, of which samples were read; the first is described."""
 
     sources: Sequence[Source]
     samples: Sequence[tuple[Source, Sample]]
     given: MappingOptions
+    source: Source
+    sample: Sample
     found: dict[str, Any] = field(default_factory=dict)
     columns: dict[str, _Column] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     of_columns: list[Question] = field(default_factory=list)
     of_values: list[Question] = field(default_factory=list)
     is_sure_wide: bool = False
-
-    @property
-    def source(self) -> Source:
-        """The source that is described."""
-        return self.samples[0][0]
-
-    @property
-    def sample(self) -> Sample:
-        """The first rows of the source."""
-        return self.samples[0][1]
 
     def propose(self) -> Proposal:
         """Return the proposal.
@@ -359,9 +351,8 @@ class _Search:
             parts = [name] if name in known else name.split("+", -1 if key == "except" else 1)
             for part in parts:
                 if part not in known:
-                    likely = min(self.columns.values(), key=lambda each: each.rank(key))
-                    remedy = f"; {key} may be {wire.quote_value(likely.name)}"
-                    remedy = remedy if key in _NAMES else ""
+                    likely = min(self.columns.values(), key=lambda each: each.rank(key)).name
+                    remedy = f"; {key} may be {wire.quote_value(likely)}" if key in _NAMES else ""
                     raise self._build_error(f"no column {wire.quote_value(part)}", remedy)
 
     # Times
