@@ -2,6 +2,8 @@
 
 import os
 import re
+import runpy
+import shlex
 import shutil
 import socket
 import sqlite3
@@ -39,6 +41,26 @@ def test_generated_files_are_up_to_date() -> None:
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.stem)
 def test_the_examples_print_the_shown_output(path: Path, quick_srvstat: str) -> None:
     assert not find_drift(path, quick_srvstat), "make docs"
+
+
+TABLE_OF_SOURCES = re.findall(
+    r"^\| .+ \| `srvstat (.+)` \|$", (ROOT / "docs" / "sources.md").read_text("utf-8"), re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("command", TABLE_OF_SOURCES)
+def test_each_command_of_the_table_of_sources_reads_all_rows(
+    command: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "docs" / "examples" / "sources", ".", dirs_exist_ok=True)
+    runpy.run_path("write_databases.py", run_name="__main__")
+
+    ran = cli(*shlex.split(command), "--strict")
+
+    assert ran.exit_code == 0, ran.stderr
+    with srvstat.open_snapshot("games.db") as snapshot:
+        assert len([*snapshot.history(range="all")]) >= 3
 
 
 @pytest.fixture

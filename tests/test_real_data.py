@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 import sqlite3
 from collections import defaultdict
@@ -249,6 +250,18 @@ def read_rows(path: str) -> Rows:
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("output", ["war-brokers.db", "hypixel.db"])
+def test_the_command_of_the_documentation_is_proposed(output: str, cli: Cli) -> None:
+    words = COMMANDS[output]
+
+    ran = cli(*words[:4])
+
+    (proposed,) = re.findall(r"^  (srvstat .*)$", ran.stderr, re.MULTILINE)
+    assert ran.exit_code == 2
+    assert [word.replace("ZONE", "UTC") for word in read_command(proposed)] == words
+
+
+@pytest.mark.usefixtures("here")
 def test_war_brokers_wide_has_the_observations_of_the_long_file(
     war_brokers_rows: Rows, cli: Cli
 ) -> None:
@@ -295,9 +308,6 @@ def check_export(cli: Cli, path: str, form: str) -> None:
     assert run(cli, "snapshot", "build", "again.db", *sources) == read_root(path)
 
 
-GAME = ["--game", "game_a"]
-
-
 def split_lines(path: Path, earlier: Path, later: Path) -> None:
     """Write most rows of a CSV file to one file, and the last ones with some others to another."""
     header, *rows = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
@@ -329,12 +339,12 @@ DATA = {
     "Hypixel": RealData(
         "hypixel-hourly/player_counts.csv.gz",
         split_lines,
-        ["--wide", "at=Timestamp", "--time-zone", "UTC", "--ids", "slug", *GAME],
+        ["--wide", "at=Timestamp", "--time-zone", "UTC"],
     ),
     "Minetrack": RealData(
         "minetrack/database_copy_1-8-2021.sql",
         split_pings,
-        ["--from", "minetrack", *GAME],
+        ["--from", "minetrack"],
         ending=".sql",
         servers="minetrack/servers.json",
     ),
@@ -356,7 +366,7 @@ def test_an_update_of_real_data_has_the_root_of_a_build(
     assert cli(*build, "u.db", *earlier).exit_code == 0
     assert cli(*build, "all.db", "--observations", str(SHARED_DATA / data.file)).exit_code == 0
 
-    ran = cli("snapshot", "update", "u.db", *data.options, *later)
+    ran = cli("snapshot", "update", "u.db", *later)
 
     assert ran.exit_code == 0, ran.stderr
     root = cli("snapshot", "info", "all.db").json["root"]

@@ -19,6 +19,16 @@ def write_minetrack() -> None:
             connection.executemany("INSERT INTO pings VALUES (?, ?, ?)", pings)
 
 
+def write_bot() -> None:
+    """Write a database such as a bot has: times are Unix seconds."""
+    with closing(sqlite3.connect("bot.sqlite")) as connection, connection:
+        connection.execute("CREATE TABLE settings (key TEXT, value TEXT)")
+        connection.execute("CREATE TABLE polls (polled_at INTEGER, room TEXT, players INTEGER)")
+        for at, lobby, arena in zip(TIMES, (41, 44, 47), (12, None, 15), strict=True):
+            polls = [(at // 1000, "Main Lobby", lobby), (at // 1000, "PvP Arena", arena)]
+            connection.executemany("INSERT INTO polls VALUES (?, ?, ?)", polls)
+
+
 def write_tables() -> None:
     """Write a DuckDB database, a Parquet file, and a folder of Parquet files by server."""
     with duckdb.connect("games.duckdb") as connection:
@@ -33,4 +43,5 @@ def write_tables() -> None:
 
 if __name__ == "__main__":
     write_minetrack()
+    write_bot()
     write_tables()
