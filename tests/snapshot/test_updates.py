@@ -253,6 +253,28 @@ def test_new_servers_are_added_without_an_option_and_a_game_later(cli: Cli) -> N
     assert read_content("out.db") == read_content("all.db")
 
 
+OWN_NAMES = st.sampled_from(["a", "B c", "Süd", "異環", "d_e", "#?", "F-1", "x" * 130, "g.h:1"])
+
+
+@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(OWN_NAMES, min_size=1), st.lists(OWN_NAMES, min_size=1))
+def test_an_update_with_new_names_equals_a_build_from_everything(
+    old: list[str], new: list[str]
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        files = [Path(name, part) for part in ("old.csv", "new.csv")]
+        for start, (file, names) in enumerate(zip(files, (old, new), strict=True)):
+            rows = [(each, AS_OF + 100 * start + at, at) for at, each in enumerate(names)]
+            file.write_bytes(csv(rows))
+        updated, built = str(Path(name, "u.db")), str(Path(name, "b.db"))
+
+        assert main(["snapshot", "build", updated, str(files[0]), "--quiet"]) == 0
+        assert main(["snapshot", "update", updated, str(files[1]), "--quiet"]) == 0
+        assert main(["snapshot", "build", built, *map(str, files[::-1]), "--quiet"]) == 0
+
+        assert read_content(updated) == read_content(built)
+
+
 @pytest.mark.usefixtures("empty_directory")
 def test_an_update_keeps_how_the_snapshot_was_read(cli: Cli) -> None:
     write(["a"], ["a"])
