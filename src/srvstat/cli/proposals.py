@@ -90,10 +90,8 @@ def _quote(word: str) -> str:
     if word.isprintable() and (word.isascii() or not is_ascii_only()):
         return shlex.quote(word)
     escaped = "".join(
-        each
-        if each.isascii() and each.isprintable() and each not in "\\'"
-        else f"\\U{ord(each):08x}"
-        for each in word
+        chr(byte) if 32 <= byte < 127 and byte not in b"\\'" else f"\\x{byte:02x}"  # noqa: PLR2004 - printable ASCII
+        for byte in word.encode("utf-8", "surrogateescape")
     )
     return f"$'{escaped}'"
 
