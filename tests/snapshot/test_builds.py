@@ -365,7 +365,7 @@ def test_rows_are_those_of_a_record_by_its_source_id_its_id_or_a_slug(cli: Cli) 
     rows: list[tuple[str, int | str, int | str]] = [
         *[("MAIN:1", 1, 1), ("a", 2, 2), ("UPPER", 3, 3), ("SECRET", 4, 4)],
         ("not listed", AS_OF, 5),
-        *[("other", 6, 6)],
+        *[("other", 6, 6), ("HIDDEN", 7, 7)],
     ]
     write([*rows, ("C_D", AS_OF, 7)], records)
     found = [("UPPER", 3, 3), ("a", 1, 1), ("a", 2, 2)]
@@ -373,7 +373,7 @@ def test_rows_are_those_of_a_record_by_its_source_id_its_id_or_a_slug(cli: Cli) 
     ran = cli(*LISTED, "--rejects", "rejects.ndjson")
 
     assert sorted(read_observations("out.db")) == found
-    assert parse_summary(ran)["skipped"] == "2 (1 not in the servers file, 1 not publishable)"
+    assert parse_summary(ran)["skipped"] == "3 (2 not in the servers file, 1 not publishable)"
     assert [reject["text"] for reject in read_rejects()] == [
         f"not listed,{AS_OF},5",
         f"C_D,{AS_OF},7",
@@ -382,7 +382,11 @@ def test_rows_are_those_of_a_record_by_its_source_id_its_id_or_a_slug(cli: Cli) 
     ran = cli(*LISTED, *SLUGS)
 
     assert sorted(read_observations("out.db")) == [*found, ("c-d", AS_OF, 7)]
-    assert parse_summary(ran)["skipped"] == "3 (2 not in the servers file, 1 not publishable)"
+    assert parse_summary(ran)["skipped"] == "4 (2 not in the servers file, 2 not publishable)"
+
+    write([("C_D", 5, 5), ("c d", 6, 5)], records)
+    both = 'error: --ids slug: "C_D" and "c d" both become c-d; '
+    assert cli(*LISTED, *SLUGS).stderr.startswith(both)
 
 
 def test_a_partial_record_is_completed(cli: Cli) -> None:

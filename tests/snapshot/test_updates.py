@@ -294,6 +294,8 @@ def test_an_update_keeps_how_the_snapshot_was_read(cli: Cli) -> None:
     assert cli(*bundle, "whole.db").exit_code == cli(*bundle, "cut.db", "--redact").exit_code == 0
     assert cli("snapshot", "info", "whole.db").json["reading"] == reading
     assert cli("snapshot", "info", "cut.db").json["reading"] == {"hold": True}
+    forge("cut.db", "UPDATE snapshot SET reading = '[]'")
+    assert cli("snapshot", "info", "cut.db").exit_code == 3
 
 
 BUILD_WEEK = ["snapshot", "build", "--servers", "servers.ndjson", "--observations", "week.csv"]
