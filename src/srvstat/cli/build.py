@@ -66,12 +66,12 @@ def build(
     options.check_ending(rows.rejects, *options.NDJSON_ENDINGS)
     others = {**vars(rows), "as_of": as_of, "allow_empty": allow_empty, "overwrite": overwrite}
     command = Command(("snapshot", "build", output), sources, others, "build it")
-    parsed = parse_sources(sources, output, rows.rejects)
+    parsed = _add_limits(parse_sources(sources, output, rows.rejects), rows, as_of)
     if not dry_run:  # before any question
         check_name("OUTPUT", output)
         check_destination(output, overwrite=overwrite)
     parsed = settle(parsed, command, quiet=quiet)
-    inputs = replace(_add_limits(parsed.inputs, rows, as_of), allow_empty=allow_empty)
+    inputs = replace(parsed.inputs, allow_empty=allow_empty)
     if dry_run:
         return _show_dry_run(output, inputs, overwrite=overwrite, quiet=quiet)
     started = time.monotonic()
@@ -114,8 +114,8 @@ def update(
     others = {**vars(rows), "as_of": as_of}
     words = ("snapshot", "update", path)
     command = Command(words, sources, others, "update it", path, remembered)
-    parsed = settle(parsed, command, quiet=quiet)
-    inputs = _add_limits(parsed.inputs, rows, as_of)
+    parsed = settle(_add_limits(parsed, rows, as_of), command, quiet=quiet)
+    inputs = parsed.inputs
     started = time.monotonic()
     with show_build_progress(inputs.observations, quiet=quiet) as progress:
         inputs = replace(inputs, progress=progress)
@@ -132,9 +132,10 @@ def _read_remembered(path: str) -> MappingOptions:
         )
 
 
-def _add_limits(inputs: Inputs, rows: RejectOptions, as_of: str | None) -> Inputs:
-    instant = options.parse_instant_option("--as-of", as_of)
-    return replace(inputs, as_of=instant, strict=rows.strict, max_rejected=rows.parse_limit())
+def _add_limits(sources: Sources, rows: RejectOptions, as_of: str | None) -> Sources:
+    instant, limit = options.parse_instant_option("--as-of", as_of), rows.parse_limit()
+    inputs = replace(sources.inputs, as_of=instant, strict=rows.strict, max_rejected=limit)
+    return sources._replace(inputs=inputs)
 
 
 def _finish(sources: Sources, lines: Sequence[str], read: BuildSummary, *, quiet: bool) -> Outcome:
