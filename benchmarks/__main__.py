@@ -88,6 +88,7 @@ def _measure(files: FleetFiles, large: FleetFiles, small: FleetFiles) -> list[Fi
     """Return the figures; raises WrongAnswerError, FailedError."""
     loads = processes.time_loads(files, small, rounds=3)
     processes.build(small.snapshot, small, *small.recorded_paths("csv"))
+    texts = processes.time_texts(small)
     wide = os.path.join(files.directory, "wide.db")
     processes.build(wide, files, files.wide_path())
     update = processes.time_update(large, rounds=3)
@@ -134,6 +135,10 @@ def _measure(files: FleetFiles, large: FleetFiles, small: FleetFiles) -> list[Fi
             *(seconds, "%.1f", "≤", 4, 1),
         ),
         Figure("build from CSV: × sqlite-utils insert", loads.csv, "%.0f×", "≥", 50, 100),
+        *(
+            Figure(f"build from {name}: × sqlite-utils insert", rate, "%.0f×", "≥", 10, 15)
+            for name, rate in texts.items()
+        ),
         Figure("build from Parquet: × sqlite-utils insert", loads.parquet, "%.0f×", "≥", 50, 100),
         Figure(
             f"build of {count / 1e6:.0f} million observations from CSV: peak memory in MiB",

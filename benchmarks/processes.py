@@ -4,7 +4,10 @@ import os
 import shutil
 import sys
 import tempfile
-from contextlib import closing
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
+from itertools import islice
 from statistics import median
 from typing import NamedTuple
 
@@ -56,6 +59,24 @@ sys.meta_path.insert(0, Hiding)
 from {module} import {function}
 {function}()
 """
+
+_LONG = ("--columns", "id=server,at=time,players=players")
+TEXTS = {
+    "quoted.csv": (
+        (
+            *("--columns", "id=Server,at=Date,players=Players", "--time-format", "day-first"),
+            *("--time-zone", "UTC", "--thousands", ","),
+        ),
+        ("--csv", "--silent"),
+    ),
+    "wide.csv": (
+        ("--wide", "at=Datum+Uhrzeit", "--time-zone", "UTC"),
+        ("--csv", "--delimiter", ";", "--silent"),
+    ),
+    "rows.ndjson": (_LONG, ("--nl",)),
+    "array.json": (_LONG, ()),
+}
+"""The options that read each shape of text: of srvstat, and of sqlite-utils."""
 
 _IMPORTS = [sys.executable, "-c", "import typer; from pydantic import BaseModel"]
 
@@ -132,6 +153,57 @@ def time_loads(files: FleetFiles, small: FleetFiles, *, rounds: int) -> Loads:
         max(each.peak_mib for each in builds),
         median(loops) / median(verifications),
     )
+
+
+def time_texts(small: FleetFiles) -> dict[str, float]:
+    """Build snapshots from texts of several shapes with the rows of a fleet.
+
+    Return, for each shape, the rate as a multiple of that of `sqlite-utils insert`.
+
+    Raises WrongAnswerError, FailedError.
+    """
+    found = {}
+    with tempfile.TemporaryDirectory(dir=small.directory) as directory:
+        paths = {name: os.path.join(directory, name) for name in TEXTS}
+        rows = _write_texts(small.recorded_path("csv", QUARTER), paths)
+        for name, (options, form) in TEXTS.items():
+            print_progress(f"building from {name}, and inserting it")
+            snapshot, table = f"{paths[name]}.db", f"{paths[name]}.sqlite"
+            build = [*call_without("pandas"), "snapshot", "build", snapshot, paths[name], "--quiet"]
+            ours = run([*build, *options])
+            program = call_without("numpy", "pandas", program="sqlite_utils.cli:cli")
+            insert = run([*program, "insert", table, "rows", paths[name], *form])
+            if count_observations(snapshot) != rows:
+                raise WrongAnswerError(f"{name}: {rows} rows were not all kept")
+            found[name] = insert.seconds / ours.seconds
+    return found
+
+
+def _write_texts(source: str, paths: Mapping[str, str]) -> int:
+    """Write the rows of a CSV file in all shapes, and return their number."""
+    polls: dict[datetime, dict[str, int]] = {}
+    with ExitStack() as stack:
+        quoted, wide, lines, array = (
+            stack.enter_context(open(paths[name], "w", encoding="utf-8")) for name in TEXTS
+        )
+        quoted.write('"Server","Date","Players"\n')
+        separator = "["
+        for line in islice(stack.enter_context(open(source, encoding="utf-8")), 1, None):
+            server, instant, players = line.split(",")
+            at = datetime.fromtimestamp(int(instant) // 1000, UTC)
+            polls.setdefault(at, {})[server] = int(players)
+            quoted.write(f'"{server}","{at:%d/%m/%Y %H:%M:%S}","{int(players):,}"\n')
+            row = f'{{"server": "{server}", "time": "{at:%FT%TZ}", "players": {int(players)}}}'
+            lines.write(f"{row}\n")
+            array.write(f"{separator}{row}")
+            separator = ","
+        array.write("]")
+        servers = sorted({server for counts in polls.values() for server in counts})
+        wide.write(f"Datum;Uhrzeit;{';'.join(servers)}\n")
+        for at, counts in polls.items():
+            cells = ";".join(str(counts.get(server, "")) for server in servers)
+            wide.write(f"{at:%d.%m.%Y;%H:%M:%S};{cells}\n")
+    return sum(map(len, polls.values()))
 
 
 def time_update(files: FleetFiles, *, rounds: int) -> Update:
