@@ -298,7 +298,7 @@ WIDE_OPTIONS = st.builds(
     wide=st.fixed_dictionaries({"at": ANY_NAMES}, optional={"except": ANY_NAMES}),
     id=st.none() | ANY_NAMES,
     thousands=st.sampled_from([None, *THOUSANDS]),
-    time_format=st.sampled_from([None, "day-first", "%d. %B"]),
+    time_format=st.sampled_from([None, "day-first", "%d. %B %Y"]),
     round=st.sampled_from([None, True]),
     hold=st.sampled_from([None, True]),
 )

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Self, get_args
 
@@ -257,6 +259,22 @@ def _check_encoding(value: Any) -> str:
     return str(value)
 
 
+def _check_time_format(value: Any) -> str:
+    text = _check_text(value)
+    day = datetime(2026, 1, 5, tzinfo=UTC)
+    with suppress(ValueError):
+        # A name of a zone would be ignored.
+        is_whole = datetime.strptime(day.strftime(text), text).date() == day.date()  # noqa: DTZ007 - the day
+        if is_whole and "%Z" not in text:
+            return text
+    if text in {values.DAY_FIRST, values.MONTH_FIRST}:
+        return text
+    raise ValueError(
+        f"{wire.quote_value(text)} is not day-first, month-first, or a format of strptime with a"
+        " whole date, such as %d.%m.%Y %H:%M"
+    )
+
+
 def _check_time_zone(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("must be the name of a time zone")
@@ -282,7 +300,7 @@ _CHECKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "encoding": ("encoding", _check_encoding),
     "time-zone": ("time_zone", _check_time_zone),
     "time-unit": ("time_unit", partial(_check_choice, get_args(TimeUnit))),
-    "time-format": ("time_format", _check_text),
+    "time-format": ("time_format", _check_time_format),
     "thousands": ("thousands", partial(_check_choice, THOUSANDS)),
     "round": ("round", _check_flag),
     "hold": ("hold", _check_flag),
