@@ -75,11 +75,17 @@ def test_dates_and_clock_times_can_be_two_columns_in_any_capitals(tmp_path: Path
     path = f"{tmp_path}/a.duckdb"
     with duckdb.connect(path) as connection:
         connection.execute(
-            "CREATE TABLE observations AS SELECT DATE '2026-03-01' AS Datum,"
+            "CREATE TABLE \"my polls\" AS SELECT DATE '2026-03-01' AS Datum,"
             " TIME '12:00' AS Uhrzeit, 5.5 AS n UNION ALL SELECT '2026-03-01', '12:05', 6"
         )
     mapping = ColumnMapping(
-        id=None, server="a", at="datum+UHRZEIT", players="N", time_zone="UTC", rounds=True
+        id=None,
+        server="a",
+        at="datum+UHRZEIT",
+        players="N",
+        time_zone="UTC",
+        rounds=True,
+        table="my polls",
     )
 
     table = read_table(Source.from_name(path, None, mapping))
@@ -135,7 +141,7 @@ def test_a_file_that_is_no_database_of_observations_is_refused(tmp_path: Path) -
         read_table(Source(str(path), "duckdb"))
     empty = str(tmp_path / "empty.duckdb")
     duckdb.connect(empty).close()
-    with pytest.raises(SourceError, match=r"no table observations; choose other rows with --query"):
+    with pytest.raises(SourceError, match=r"no table observations; name one with --table"):
         read_table(Source(empty, "duckdb"))
 
 

@@ -231,7 +231,7 @@ def test_a_query_that_fails_is_refused_in_one_line(query: str, reason: str, url:
 def test_a_database_without_the_table_needs_a_query(url: str) -> None:
     other = url.replace(f"/{DATABASE}", "/postgres")
 
-    with pytest.raises(SourceError, match=r"/postgres: no table observations; choose .* --query"):
+    with pytest.raises(SourceError, match=r"/postgres: no table observations; name .* --query"):
         read_table(Source(other, "postgresql"))
 
 

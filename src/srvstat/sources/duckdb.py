@@ -16,7 +16,13 @@ from srvstat.contract.errors import SourceError
 from srvstat.files.paths import convert_errors
 from srvstat.sources import parquet
 from srvstat.sources.mapping import describe_repeated
-from srvstat.sources.source import NO_TABLE, Batch, Source, build_query, quote_identifier
+from srvstat.sources.source import (
+    Batch,
+    Source,
+    build_query,
+    describe_missing_table,
+    quote_identifier,
+)
 from srvstat.sources.table import SAMPLE_ROWS, Sample
 from srvstat.sources.values import is_utf8
 
@@ -146,6 +152,6 @@ def _explain(source: Source, error: Exception) -> str:
     if isinstance(error, duckdb.PermissionException) and not source.is_in_memory:
         return _NO_FILES
     if isinstance(error, duckdb.CatalogException) and source.query is None:
-        return NO_TABLE
+        return describe_missing_table(source)
     text = str(error).split("\n\nLINE ")[0]
     return " ".join(text.split())

@@ -15,7 +15,7 @@ from pyarrow import csv
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import is_url
 from srvstat.sources.parquet import build_own_sample, choose_columns, read_record_batches
-from srvstat.sources.source import NO_TABLE, Batch, Source, build_query
+from srvstat.sources.source import Batch, Source, build_query, describe_missing_table
 from srvstat.sources.table import SAMPLE_ROWS, Sample, Table
 
 _CONNECT_SECONDS = 10
@@ -81,7 +81,7 @@ def _open_cursor(source: Source) -> Iterator["psycopg.Cursor[Any]"]:
             yield cursor
     except psycopg.Error as error:
         has_no_table = source.query is None and isinstance(error, psycopg.errors.UndefinedTable)
-        reason = NO_TABLE if has_no_table else _describe(error, secrets)
+        reason = describe_missing_table(source) if has_no_table else _describe(error, secrets)
         raise SourceError(f"{source.title}: {reason}") from None
     except pa.ArrowException as error:
         raise SourceError(f"{source.title}: {' '.join(str(error).split())}") from None

@@ -666,8 +666,10 @@ _NO_DATA = (
 TABLE = "observations"
 """The table that is read if there is no query."""
 
-NO_TABLE = f"no table {TABLE}; choose other rows with --query"
-"""The reason to refuse a database without that table."""
+
+def describe_missing_table(source: Source) -> str:
+    """Describe that a database lacks the table to read."""
+    return f"no table {source.mapping.table or TABLE}; name one with --table, or rows with --query"
 
 
 def build_query(source: Source) -> str:
@@ -676,7 +678,7 @@ def build_query(source: Source) -> str:
     Raises SourceError for bytes that are not UTF-8, which Python keeps as lone surrogates.
     """
     if source.query is None:
-        return f"SELECT * FROM {TABLE}"  # noqa: S608 - a constant
+        return f"SELECT * FROM {quote_identifier(source.mapping.table or TABLE)}"  # noqa: S608 - quoted
     if not is_utf8(source.query):
         raise SourceError(f"{source.title}: the query is not UTF-8")
     return source.query.rstrip("; \t\r\n")
