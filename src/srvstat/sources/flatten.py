@@ -27,6 +27,7 @@ _PROBE = 20
 _MAX_POSITIONS = 4
 """A longer array of scalars in an object, such as the names of players, is no column."""
 _MAX_KEYS = 200
+_MAX_DEPTH = 8
 
 _TIME = re.compile(
     r"(?:19|2[0-9])[0-9]{2}(?P<sign>[-/.]?)(?:0?[1-9]|1[0-2])(?P=sign)(?:0?[1-9]|[12][0-9]|3[01])(?![0-9]).*"
@@ -85,11 +86,14 @@ def _repeat_entity(items: Sequence[Any]) -> Sequence[Any]:
 
 
 def expand(
-    items: Sequence[Any], mapping: ColumnMapping, wanted: Collection[str] | None = None
+    items: Sequence[Any],
+    mapping: ColumnMapping,
+    wanted: Collection[str] | None = None,
+    depth: int = _MAX_DEPTH,
 ) -> list[tuple[int, Row]]:
     """Return the rows of items, each with the position of its item.
 
-    Without wanted columns, the rows are a sample.
+    Without wanted columns, the rows are a sample. `depth` is how many tables may be in each other.
 
     Raises FlattenError.
     """
@@ -103,11 +107,11 @@ def expand(
         mapping = replace(mapping, id="key")
         found = [_flatten(item, mapping) for item in items]
     paths = dict.fromkeys(path for _, parts in found if parts for path in parts)
-    if not paths:
+    if not paths or not depth:
         return [*enumerate(row for row, _ in found)]
     own = {name for row, _ in found for name in row}
     missing = None if wanted is None else {*wanted} - own
-    chosen = _choose_parts(found, [*paths], mapping, missing)
+    chosen = _choose_parts(found, [*paths], mapping, missing, depth - 1)
     rows: list[tuple[int, Row]] = []
     for at, (row, parts) in enumerate(found):
         known = [path for path in chosen if path in parts]
@@ -117,7 +121,7 @@ def expand(
             outer = {name: text for name, text in row.items() if not _is_below(name, path)}
             if len(chosen) > 1:
                 outer["key"] = path
-            for _, inner in expand(parts[path], mapping, _strip(missing, path)):
+            for _, inner in expand(parts[path], mapping, _strip(missing, path), depth - 1):
                 if outer:
                     named = {_rename(name, own, path): text for name, text in inner.items()}
                 rows.append((at, outer | named if outer else inner))
@@ -125,13 +129,23 @@ def expand(
 
 
 def cut(value: Any, most: int) -> Any:
-    """Return about the first `most` rows of a value, as even parts of its arrays and maps."""
+    """Return about the first `most` rows of a value, as even parts of its arrays and maps.
+
+    Raises FlattenError if the value is nested too deeply.
+    """
+    try:
+        return _cut(value, most)
+    except RecursionError:
+        raise FlattenError("nested too deeply") from None
+
+
+def _cut(value: Any, most: int) -> Any:
     if not _is_container(value):
         return value
     below = max(most // max(len(value), 1), _PROBE)
     if isinstance(value, list):
-        return [cut(each, below) for each in value[:most]]
-    return {key: cut(each, below) for key, each in islice(value.items(), most)}
+        return [_cut(each, below) for each in value[:most]]
+    return {key: _cut(each, below) for key, each in islice(value.items(), most)}
 
 
 def split(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
@@ -380,6 +394,7 @@ def _choose_parts(
     paths: Sequence[str],
     mapping: ColumnMapping,
     missing: Collection[str] | None,
+    depth: int,
 ) -> list[str]:
     """Return the paths of the tables to read: one, and those with the same columns."""
     if missing is not None and not missing:
@@ -392,7 +407,7 @@ def _choose_parts(
     for path in paths:
         parts = [parts[path] for _, parts in found if parts.get(path)][:_PROBE]
         below = _strip(missing, path)
-        rows = [row for part in parts for _, row in expand(part[:_PROBE], mapping, below)]
+        rows = [row for part in parts for _, row in expand(part[:_PROBE], mapping, below, depth)]
         probes[path] = rows
         inner = {name for row in rows for name in row}
         size = sum(map(len, parts))

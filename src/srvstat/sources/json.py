@@ -100,15 +100,17 @@ def read_document_sample(source: Source) -> Sample:
     # The beginning of arrays of times and counts, one after the other, has no counts.
     for characters in (_WHOLE_CHARACTERS, _MAX_CHARACTERS):
         items, is_whole = _Document(source).read_prefix(characters)
-        first = flatten.cut(items, SAMPLE_ROWS)
         try:
+            first = flatten.cut(items, SAMPLE_ROWS)
             found = [row for _, row in _Rows(source.mapping, is_sample=True).expand(first)]
         except FlattenError as error:
             if is_whole or characters == _MAX_CHARACTERS:
                 raise SourceError(f"{source.title}: {error}") from None
+            continue
+        is_whole = is_whole and first == items
         if is_whole or any(map(flatten.is_time, chain(*map(dict.values, found[:SAMPLE_ROWS])))):
             break
-    is_whole = is_whole and first == items and len(found) <= SAMPLE_ROWS
+    is_whole = is_whole and len(found) <= SAMPLE_ROWS
     return Sample("JSON", _build_table(found[:SAMPLE_ROWS]), is_whole)
 
 
