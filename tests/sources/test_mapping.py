@@ -371,6 +371,7 @@ def test_options_without_a_mapping_are_strict() -> None:
         ('wide = { id = "a" }', "line 1: wide: takes at=NAME, the column of times"),
         ('\nwide.at = "a"\ncolumns.at = "b"', "line 2: wide: can't be combined with columns"),
         ('time-zone = "Mars"', 'line 1: time-zone: no time zone "Mars"; use UTC or a name'),
+        ('time-zone = "UTC:last"', 'line 1: time-zone: "last" is not one of first, second'),
         ("time-zone = 1", "line 1: time-zone: must be the name of a time zone"),
         ('time-unit = "m"', 'line 1: time-unit: "m" is not one of s, ms, us'),
         ('encoding = "x"', 'line 1: encoding: "x" is not an encoding, such as cp1252'),

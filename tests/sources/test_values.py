@@ -202,6 +202,15 @@ def test_a_local_time_is_the_only_instant_with_that_clock_time(
                 mapping.parse_time(text)
 
 
+def test_a_zone_can_choose_one_of_two_equal_times_when_the_clock_is_set_back() -> None:
+    found = [
+        ColumnMapping(time_zone=f"Europe/Berlin:{choice}").parse_time("2025-10-26 02:30")
+        for choice in ("first", "second")
+    ]
+
+    assert found == [1_761_438_600_000, 1_761_442_200_000]
+
+
 COMMAS, POINTS, SPACES, APOSTROPHES = (
     ColumnMapping(thousands=character) for character in (",", ".", " ", "'")
 )

@@ -146,7 +146,12 @@ class SourceOptions:
         str | None, Parameter("The encoding of text that is not UTF-8, such as cp1252.", "NAME")
     ] = None
     time_zone: Annotated[
-        str | None, Parameter("The zone of times without an offset, such as UTC.", "ZONE")
+        str | None,
+        Parameter(
+            "The zone of times without an offset, such as UTC. With :first or :second after it, it"
+            " chooses one of two equal times when the clock is set back.",
+            "ZONE",
+        ),
     ] = None
     time_unit: Annotated[TimeUnit | None, Parameter("The unit of times that are integers.")] = None
     time_format: Annotated[

@@ -278,7 +278,10 @@ def _check_time_format(value: Any) -> str:
 def _check_time_zone(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("must be the name of a time zone")
-    load_zone(value)
+    name, sign, choice = value.partition(":")
+    load_zone(name)
+    if sign and choice not in values.CHANGES:
+        raise ValueError(f"{wire.quote_value(choice)} is not one of {', '.join(values.CHANGES)}")
     return value
 
 

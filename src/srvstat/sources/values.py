@@ -50,6 +50,11 @@ GROUPED = "has separators of thousands; name them with --thousands"
 SECONDS = range(time.YEAR_2001 // 1000, time.LATEST // 1000 + 1)
 """The instants from 2001 to 9999 as seconds."""
 
+HOUR_MS = DAY_MS // 24
+
+CHANGES = ("first", "second")
+"""Which of two equal local times is meant, after the name of a zone and a colon."""
+
 DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
 """The values of --time-format that are not formats of strptime."""
 
@@ -418,20 +423,27 @@ def convert_local_times(local_times: Numbers, zone: str) -> Numbers:
 def convert_local_time(at: int, zone: str) -> int:
     """Return the instant of a local time of a zone.
 
-    A local time counts milliseconds from midnight of 1970-01-01 on the local clock.
+    A local time counts milliseconds from midnight of 1970-01-01 on the local clock. A zone such as
+    `Europe/Berlin:first` chooses one of two equal times.
 
     Raises InstantError for a time that occurs twice or never, because the clock was changed.
     """
     offset = _find_offset_of_day(at // DAY_MS, zone)
     if offset is None:
         offset, second = _find_offsets(at, zone)
+        name, _, choice = zone.partition(":")
         if offset < second:
-            raise time.InstantError(f"does not exist in {zone}, where the clock was set forward")
-        if offset > second:
+            fixed = "UTC" if offset % HOUR_MS else f"Etc/GMT{-offset // HOUR_MS:+}"
             raise time.InstantError(
-                f"occurs twice in {zone}, where the clock was set back; only times in UTC or with"
-                " an offset tell which one is meant"
+                f"does not exist in {name}, where the clock was set forward; if the times ignore"
+                f" that, give --time-zone {fixed}"
             )
+        if offset > second and not choice:
+            raise time.InstantError(
+                f"occurs twice in {name}, where the clock was set back; choose one with"
+                f" --time-zone {name}:first or {name}:second"
+            )
+        offset = second if choice == CHANGES[1] else offset
     if not 0 <= at - offset <= time.LATEST:
         raise time.InstantError(time.OUTSIDE_YEARS)
     return at - offset
@@ -439,7 +451,7 @@ def convert_local_time(at: int, zone: str) -> int:
 
 def _find_offsets(at: int, zone: str) -> tuple[int, int]:
     """Return the offsets of a local time, in milliseconds, if it is the first or second of two."""
-    local = (_EPOCH + timedelta(milliseconds=at)).replace(tzinfo=ZoneInfo(zone))
+    local = (_EPOCH + timedelta(milliseconds=at)).replace(tzinfo=ZoneInfo(zone.partition(":")[0]))
     first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
     return first // timedelta(milliseconds=1), second // timedelta(milliseconds=1)
 
