@@ -10,16 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from conftest import ROOT, Cli, srvstat
-from srvstat.asgi import MAX_DELAY_SECONDS, RehearsalSettings
+from srvstat.asgi import RehearsalSettings
 from srvstat.cli.app import COMMANDS
-from srvstat.cli.serve import RehearsalOptions, describe_rehearsal
+from srvstat.cli.serve import RehearsalOptions
 from srvstat.operations.access import read_access
 from support.records import PLANS, format_key_table
 
@@ -82,44 +79,14 @@ def test_other_commands_ignore_the_variables_of_serve(
     assert cli("get", "a").stderr.startswith("error: no snapshot: ")
 
 
-SECONDS = st.integers(1, MAX_DELAY_SECONDS * 1_000).map(lambda ms: ms / 1_000)
-SHARES = st.integers(0, 100_000).map(lambda thousandths: thousandths / 100_000)
+def test_options_are_described_as_they_are_written() -> None:
+    everything = RehearsalOptions("50ms..2s", "5%", "0.5%", 7, allow_prefer=True)
 
-
-def parse_options(text: str) -> RehearsalSettings:
-    words = iter(text.split())
-    given: dict[str, Any] = {
-        word.strip("-").replace("-", "_"): word == "--allow-prefer" or next(words) for word in words
-    }
-    if "seed" in given:
-        given["seed"] = int(given["seed"])
-    return RehearsalOptions(**given).parse()
-
-
-@given(
-    st.builds(
-        RehearsalSettings,
-        delay=st.none() | st.tuples(SECONDS, SECONDS).map(lambda pair: (min(pair), max(pair))),
-        fail=SHARES,
-        drop=SHARES,
-        seed=st.integers(0, 2**53 - 1),
-        allows_prefer=st.booleans(),
-    )
-)
-def test_settings_are_described_as_the_options_that_set_them(settings: RehearsalSettings) -> None:
-    draws = settings.delay or settings.fail or settings.drop
-    expected = settings if draws else settings._replace(seed=1)
-
-    found = parse_options(describe_rehearsal(settings))
-
-    assert found[0] == pytest.approx(expected[0])
-    assert found[1:3] == pytest.approx(expected[1:3])
-    assert found[3:] == expected[3:]
-
-
-@pytest.mark.parametrize("text", ["--fail 0%", "--delay 0s", "--drop 0.0% --seed 4", ""])
-def test_no_share_and_no_delay_rehearse_nothing(text: str) -> None:
-    assert describe_rehearsal(parse_options(text)) == ""
+    assert everything.describe() == "--delay 50ms..2s --fail 5% --drop 0.5% --seed 7 --allow-prefer"
+    assert RehearsalOptions(fail="5%").describe() == "--fail 5% --seed 1"
+    assert RehearsalOptions().describe() == ""
+    assert everything.parse() == RehearsalSettings((0.05, 2.0), 0.05, 0.005, 7, allows_prefer=True)
+    assert RehearsalOptions("0s", "0%").parse() == RehearsalSettings(seed=1)
 
 
 @pytest.mark.parametrize(

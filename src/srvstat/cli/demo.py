@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 from contextlib import closing
+from string import Template
 from typing import Annotated
 
 from srvstat.analysis.parameters import Parameter
@@ -51,29 +52,15 @@ def demo(directory: _DirectoryArgument = "srvstat-demo") -> Outcome:
     with closing(open_snapshot(path)) as snapshot:
         comparison = describe_comparison(snapshot, request)
     table = show(comparison, Form.TABLE)
-    text = _suggest_commands(path, os.path.join(directory, "access.toml"))
+    access = os.path.join(directory, "access.toml")
+    text = Template(read_demo_file("next.txt").decode()).substitute(
+        snapshot=shlex.quote(path), access=shlex.quote(access)
+    )
     return Outcome([*table.pieces, text.encode("utf-8", "backslashreplace")])
 
 
-def _suggest_commands(path: str, access: str) -> str:
-    snapshot, access = shlex.quote(path), shlex.quote(access)
-    return (
-        "\nTry next:\n"
-        f"  export SRVSTAT_SNAPSHOT={snapshot}\n"
-        "  srvstat get flaky-arena\n"
-        "  srvstat compare harbor-city old-guard cfxId:nf8q1z --range 90d\n"
-        "  srvstat compare harbor-city new-frontier --json | jq '.data[].medianPlayers'\n"
-        f"  srvstat access check --access {access}\n"
-        "\nOver HTTP, with any key:\n"
-        f"  srvstat serve --snapshot {snapshot}\n"
-        "  curl -H 'X-Gateway-Key: any' http://127.0.0.1:8000/gateway/v1/servers/flaky-arena\n"
-        "\nIn a browser, http://127.0.0.1:8000/docs shows the API. For pages of your own:\n"
-        f"  srvstat serve --snapshot {snapshot} --cors http://localhost:5173 --explain-errors\n"
-    )
-
-
 def read_demo_file(name: str) -> bytes:
-    """Return a file of the demo: servers.ndjson, observations.csv or access.toml.
+    """Return a file of the demo: servers.ndjson, observations.csv, access.toml or next.txt.
 
     docs/demo_data.py makes the servers and their observations.
     """

@@ -94,6 +94,16 @@ class RehearsalOptions:
             allows_prefer=self.allow_prefer,
         )
 
+    def describe(self) -> str:
+        """Return the options as on a command line; empty if there are none."""
+        drawn = {"delay": self.delay, "fail": self.fail, "drop": self.drop}
+        parts = [f"--{name} {value}" for name, value in drawn.items() if value is not None]
+        if parts:
+            parts.append(f"--seed {_DEFAULT_SEED if self.seed is None else self.seed}")
+        if self.allow_prefer:
+            parts.append("--allow-prefer")
+        return " ".join(parts)
+
 
 @dataclass(frozen=True)
 class AddressOptions:
@@ -196,7 +206,7 @@ def serve(
             explains_errors=explain_errors,
             rehearsal=rehearsed,
         )
-        text = _describe_service(chosen, server.describe_address(listener))
+        text = _describe_service(chosen, rehearsal, server.describe_address(listener))
         start_serving()
         server.serve(chosen, listener, lambda: write(text))
     return Outcome()
@@ -216,7 +226,7 @@ def _listen(ctx: typer.Context, address: AddressOptions, *, loopback_only: bool)
     return server.inherit_listener(descriptor, loopback_only=loopback_only)
 
 
-def _describe_service(settings: Settings, address: str) -> bytes:
+def _describe_service(settings: Settings, rehearsal: RehearsalOptions, address: str) -> bytes:
     lines = [f"serving {escape_text(settings.snapshot)} at {escape_text(address)}"]
     if settings.explore and address.startswith("http"):  # browsers know no UNIX sockets
         lines.append(f"explore page at {escape_text(address)}/")
@@ -232,7 +242,7 @@ def _describe_service(settings: Settings, address: str) -> bytes:
         lines.append("any web page that is open in a browser on this machine can call the API")
     elif settings.cors:
         lines.append(f"web pages of {', '.join(settings.cors)} can call the API")
-    if rehearsed := describe_rehearsal(settings.rehearsal):
+    if rehearsed := rehearsal.describe():
         lines.append(f"rehearses failures, not for production: {rehearsed}")
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
@@ -292,24 +302,6 @@ def _check_origin(value: str) -> None:
         )
 
 
-def describe_rehearsal(settings: RehearsalSettings) -> str:
-    """Return the options of settings, as for a command line; empty if they rehearse nothing."""
-    parts = []
-    if settings.delay:
-        shortest, longest = map(_format_time, settings.delay)
-        parts.append(f"--delay {shortest}" + (f"..{longest}" if longest != shortest else ""))
-    parts += [
-        f"--{name} {100 * share:.9g}%"
-        for name, share in (("fail", settings.fail), ("drop", settings.drop))
-        if share
-    ]
-    if parts:
-        parts.append(f"--seed {settings.seed}")
-    if settings.allows_prefer:
-        parts.append("--allow-prefer")
-    return " ".join(parts)
-
-
 def _parse_delay(text: str) -> tuple[float, float] | None:
     """Return the shortest and the longest delay in seconds; None if both are 0."""
     found = _DELAY.fullmatch(text)
@@ -343,10 +335,6 @@ def _parse_share(name: str, text: str | None) -> float:
             f"{{{name}}}: {{value}} is not a share from 0% to 100%", value=quote_value(text)
         )
     return share
-
-
-def _format_time(seconds: float) -> str:
-    return f"{seconds:.9g}s" if seconds >= 1 else f"{1_000 * seconds:.9g}ms"
 
 
 _ACCESS_FILE = "access.toml"

@@ -12,6 +12,7 @@ from getopt import GetoptError, getopt
 from typing import NamedTuple
 from urllib.parse import quote_plus
 
+from srvstat.contract import read_package_file
 from srvstat.contract.errors import SourceError
 from srvstat.contract.http import JUDGED_HEADERS, KEY_NAME, Headers, find_endpoint
 from srvstat.support.recordings import (
@@ -90,23 +91,9 @@ _CMD = re.compile(
 )
 _CMD_WORD_PART = re.compile(r'(\\*)"|([ \t]+)|(\\+|[^ \t"\\]+)')
 
-# In the notation of getopt: `=` marks the options with an argument.
-_OPTIONS_TEXT = """
-    0:http1.0 4:ipv4 6:ipv6 #:progress-bar A:user-agent= D:dump-header= E:cert= F:form= G:get
-    H:header= I:head J:remote-header-name K:config= L:location N:no-buffer O:remote-name
-    R:remote-time S:show-error T:upload-file= U:proxy-user= X:request= Z:parallel b:cookie=
-    c:cookie-jar= d:data= e:referer= f:fail g:globoff i:include k:insecure m:max-time= n:netrc
-    o:output= p:proxytunnel q:disable s:silent u:user= v:verbose w:write-out= x:proxy= anyauth
-    basic cacert= compressed connect-timeout= connect-to= create-dirs data-ascii= data-binary=
-    data-raw= data-urlencode= digest etag-compare= etag-save= fail-early fail-with-body form-string=
-    http1.1 http2 http2-prior-knowledge http3 http3-only interface= json= key= limit-rate=
-    location-trusted max-redirs= netrc-file= netrc-optional no-alpn no-keepalive no-progress-meter
-    noproxy= oauth2-bearer= path-as-is post301 post302 post303 proxy-header= resolve=
-    retry-all-errors retry-connrefused retry-delay= retry-max-time= retry= ssl-no-revoke stderr=
-    tcp-nodelay tls-max= tlsv1.2 tlsv1.3 trace-ascii= trace-time trace= unix-socket= url=
+_OPTIONS = read_package_file("support/curl_options.txt").decode().split()
+"""The options that browsers and people use, as for getopt: a letter, a name, `=` for an argument.
 """
-"""The options that browsers and people use, with their letters."""
-_OPTIONS = _OPTIONS_TEXT.split()
 _LONG_OPTIONS = [option.split(":")[-1] for option in _OPTIONS]
 _LETTERS = {name[0]: name[2:] for name in _OPTIONS if name[1] == ":"}
 _SHORT_OPTIONS = "".join(f"{key}:" if _LETTERS[key].endswith("=") else key for key in _LETTERS)
