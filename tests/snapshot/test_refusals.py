@@ -448,7 +448,7 @@ def test_a_source_without_columns_names_the_field_of_a_value(cli: Cli) -> None:
 
     ran = cli(*QUIET_BUILD, "1.json", "--from=battlemetrics", "--as-of=2026-03-01T09:00Z")
 
-    assert '(first: 1.json, row 1, value: "5.5"); ' in ran.stderr
+    assert '(first: 1.json, row 1, players: "5.5"); ' in ran.stderr
 
 
 ROWS = f"serverId,observedAt,players\na,{AS_OF},5\n"

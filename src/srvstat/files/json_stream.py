@@ -60,15 +60,13 @@ class Problem(NamedTuple):
     reason: str
 
 
-def parse_events(chunks: Iterable[bytes], *, is_sequence: bool = False) -> Events:
+def parse_events(chunks: Iterable[bytes]) -> Events:
     """Parse JSON text to events, in little memory however long its strings are.
-
-    With `is_sequence`, the text can be any number of JSON texts, one after the other.
 
     Raises NotJsonError, and CutOffError if the text ends too early.
     """
     events = ijson.sendable_list()
-    parser = ijson.basic_parse_coro(events, multiple_values=is_sequence)
+    parser = ijson.basic_parse_coro(events)
     for chunk in filter(None, limit_strings(chunks)):  # ijson takes an empty one as the end
         try:
             is_number = len(chunk) > _MAX_DIGITS and chunk.isdigit()
@@ -204,11 +202,6 @@ def read_items(events: Events) -> Iterator[Events]:
         if first[0] == "end_array":
             return
         yield chain([first], events)
-
-
-def array_of(shape: Shape) -> Callable[[Events], list[Any]]:
-    """Return the shape of an array whose items have a shape."""
-    return lambda events: [read_value(item, shape) for item in read_items(events)]
 
 
 def skip_value(events: Events) -> None:

@@ -9,18 +9,16 @@ one of them finds the others in half of the time that decoding takes.
 
 import codecs
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 from json import JSONDecodeError
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
-from srvstat.files.json_stream import CutOffError, Events, NotJsonError, parse_events
 from srvstat.sources import flatten
 from srvstat.sources.flatten import FlattenError
 from srvstat.sources.mapping import STRICT, ColumnMapping
@@ -99,7 +97,9 @@ def read_document_sample(source: Source) -> Sample:
     found: list[flatten.Row] = []
     # The beginning of arrays of times and counts, one after the other, has no counts.
     for characters in (_WHOLE_CHARACTERS, _MAX_CHARACTERS):
-        items, is_whole = _Document(source).read_prefix(characters)
+        values, is_whole = _Document(source).read_prefix(characters)
+        items = _find_items(values)
+        items = items if is_whole else items[:-1] or items
         try:
             first = flatten.cut(items, SAMPLE_ROWS)
             found = [row for _, row in _Rows(source.mapping, is_sample=True).expand(first)]
@@ -112,6 +112,22 @@ def read_document_sample(source: Source) -> Sample:
             break
     is_whole = is_whole and len(found) <= SAMPLE_ROWS
     return Sample("JSON", _build_table(found[:SAMPLE_ROWS]), is_whole)
+
+
+def read_values(source: Source, convert_number: Callable[[str], Any] | None = str) -> list[Any]:
+    """Return the documents of a source, which follow each other; numbers are text by default.
+
+    Raises SourceError if the source can't be read, is empty or too long, or is not JSON.
+    """
+    return _Document(source, convert_number).read_values()
+
+
+def read_first_values(source: Source) -> tuple[list[Any], bool]:
+    """Return the documents of a source or, if it is long, their beginning; and whether it is all.
+
+    Raises SourceError as `read_values`.
+    """
+    return _Document(source).read_prefix(_WHOLE_CHARACTERS)
 
 
 def _read_strict(source: Source, block: TextBlock, regular: "_Regular") -> Batch:
@@ -381,10 +397,10 @@ _LONGEST_START = 200
 class _Document:
     """Reads a document, the items of its array a part at a time."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, convert_number: Callable[[str], Any] | None = str) -> None:
         self._source = source
         self._regular = _Regular(source.mapping)
-        self._decoder = wire.get_decoder(str)
+        self._decoder = wire.get_decoder(convert_number)
         self._chunks = self._read_chunks()
         self._text, self._at, self._count = "", 0, 0
         self._separator = ","
@@ -400,16 +416,24 @@ class _Document:
             self._at += 1
             yield from self._read_array()
         else:
-            yield self._read_values()
+            yield _find_items(self._read_values())
         while self._fill():
             pass
         if not _AFTER.fullmatch(self._text, self._at):
             raise self._build_error("goes on after the end of the document")
 
-    def read_prefix(self, characters: int) -> tuple[Sequence[Any], bool]:
-        """Return the items of a document of at most so many characters, or the first ones.
+    def read_values(self) -> list[Any]:
+        """Return the document, and those that follow it.
 
-        Also returns whether these are all.
+        Raises SourceError.
+        """
+        self._start()
+        return self._read_values()
+
+    def read_prefix(self, characters: int) -> tuple[list[Any], bool]:
+        """Return what `read_values` does for at most so many characters, else the beginning.
+
+        Also returns whether that is all.
 
         Raises SourceError.
         """
@@ -418,17 +442,15 @@ class _Document:
         is_whole = len(self._text) <= characters
         if not is_whole:
             self._text, self._chunks = _close(self._text[:_PREFIX_CHARACTERS]), iter(())
-        self._start()
-        items = self._read_values()
-        return items if is_whole else items[:-1] or items, is_whole
+        return self.read_values(), is_whole
 
     def _start(self) -> None:
         while len(self._text) < _LONGEST_START and self._fill():
             pass
         self._at = ((match := _SCRIPT.match(self._text)) and match.end()) or 0
 
-    def _read_values(self) -> Sequence[Any]:
-        """Return the items of the rest, which is a document or several, one after the other."""
+    def _read_values(self) -> list[Any]:
+        """Return the rest, which is a document or several, one after the other."""
         while self._fill():
             if len(self._text) > _MAX_CHARACTERS:
                 raise SourceError(
@@ -439,7 +461,7 @@ class _Document:
         while not _AFTER.fullmatch(self._text, self._at):
             self._skip_space()
             found.append(self._take_value())
-        return [item for value in found for item in flatten.find_items(value)]
+        return found
 
     def _read_array(self) -> Iterator[Table | Sequence[Any]]:
         """Yield the items of an array that has begun, in parts."""
@@ -568,6 +590,10 @@ class _Document:
         return SourceError(f"{self._source.title}{place}: {reason}")
 
 
+def _find_items(values: Sequence[Any]) -> list[Any]:
+    return [item for value in values for item in flatten.find_items(value)]
+
+
 def _close(text: str) -> str:
     """Return the beginning of a document as a document, without what is not complete."""
     brackets: list[str] = []
@@ -580,53 +606,3 @@ def _close(text: str) -> str:
         elif sign == ",":
             end, closing = match.start(), "".join(reversed(brackets))
     return text[:end] + closing
-
-
-_POINTS_PER_BATCH = 10_000
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-class Point(NamedTuple):
-    """An observation; the instant is in Unix milliseconds."""
-
-    server_id: str
-    instant: int
-    players: int
-
-
-def read_events(source: Source) -> Events:
-    """Parse the JSON documents of a source, which follow each other, to events.
-
-    Raises SourceError if the source can't be read, is empty or is not JSON.
-    """
-    try:
-        yield from parse_events(_read_text(source), is_sequence=True)
-    except CutOffError:
-        raise SourceError(f"{source.title}: the JSON is empty or cut off") from None
-    except NotJsonError:
-        raise SourceError(f"{source.title}: not JSON") from None
-
-
-def collect_batches(points: Iterable[Point | Reject | str]) -> Iterator[Batch]:
-    """Yield points in batches. The place of a point is its number, from 1.
-
-    A reject is a malformed point, of any place. A text is the reason why a well-formed point is no
-    observation.
-    """
-    numbered = enumerate(points, 1)
-    while chunk := list(islice(numbered, _POINTS_PER_BATCH)):
-        yield Batch.from_rows(
-            ((*point, place) for place, point in chunk if isinstance(point, Point)),
-            [point._replace(place=place) for place, point in chunk if isinstance(point, Reject)],
-            Counter(point for _, point in chunk if isinstance(point, str)),
-        )
-
-
-def _read_text(source: Source) -> Iterator[bytes]:
-    """Read the bytes of a source, without a byte order mark at the start."""
-    chunks = source.read_chunks()
-    start = b""
-    while len(start) < len(_BYTE_ORDER_MARK) and (chunk := next(chunks, b"")):
-        start += chunk
-    yield start.removeprefix(_BYTE_ORDER_MARK)
-    yield from chunks

@@ -18,7 +18,6 @@ from srvstat.contract.errors import SourceError
 from srvstat.contract.responses import GAMES, Players, ServerDetail
 from srvstat.contract.time import format_instant, parse_instant
 from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
-from srvstat.files.json_stream import Problem
 from srvstat.sources.source import Source
 from srvstat.sources.values import COUNT_RULE, IDENTIFIER, IDENTIFIER_RULE, MAX_PLAYERS, is_utf8
 
@@ -265,8 +264,6 @@ def get_field(
     value = given.get(name)
     if value is None:
         return None
-    if isinstance(value, Problem):
-        raise FieldError(f"{within}{name}: {value.reason}")
     try:
         return check(value)
     except ValueError as error:

@@ -16,27 +16,23 @@ a response of srvstat has them as the API's has.
 A JSON file can have several responses, one after the other.
 """
 
-import os
-import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.contract.time import LATEST, format_instant
-from srvstat.files import json_stream
-from srvstat.files.json_stream import Problem
+from srvstat.contract.time import format_instant
 from srvstat.files.reading import STDIN
 from srvstat.sources import servers, sqlite
-from srvstat.sources.json import Point, collect_batches, read_events
+from srvstat.sources.json import read_document, read_first_values, read_values
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.servers import FieldError, PartialRecord, get_field, require_field
-from srvstat.sources.source import Batch, Reject, Source
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table
-from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS, NO_COUNT, RowError
+from srvstat.sources.source import Batch, Source
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table
+from srvstat.sources.values import NO_COUNT
 
 FAILED_PING = "failed ping"
 """The reason to skip a ping without a player count."""
@@ -55,8 +51,7 @@ def read_minetrack(source: Source) -> Iterator[Batch]:
     if _OLD_COUNT in sqlite.read_sample(replace(source, mapping=_PINGS)).table.names:
         mapping = replace(_PINGS, players=_OLD_COUNT)
     for batch in sqlite.read(replace(source, mapping=mapping)):
-        skipped = batch.skipped.get(NO_COUNT)
-        yield replace(batch, skipped={FAILED_PING: skipped} if skipped else {})
+        yield _rename_skipped(batch, FAILED_PING)
 
 
 def read_minetrack_records(source: Source) -> list[PartialRecord]:
@@ -64,18 +59,17 @@ def read_minetrack_records(source: Source) -> list[PartialRecord]:
 
     Raises SourceError if the source can't be read, or for a server without name or address.
     """
-    events = read_events(source)
-    found = json_stream.read_value(events, json_stream.array_of({"name": None, "ip": None}))
-    if not isinstance(found, list) or next(events, None):
+    found = read_values(source, None)
+    if len(found) != 1 or not isinstance(found[0], list):
         raise SourceError(
             f"{source.title}: must be an array of servers, as in Minetrack's servers.json"
         )
-    return _build_records(source, found, _build_minetrack_record)
+    return _build_records(source, found[0], _build_minetrack_record)
 
 
 def _build_minetrack_record(server: Any) -> PartialRecord:
-    if isinstance(server, Problem):
-        raise FieldError(server.reason)
+    if not isinstance(server, dict):
+        raise FieldError("must be an object")
     return PartialRecord(
         source_id=require_field(server, "ip", servers.check_source_id),
         hostname=require_field(server, "name", servers.check_text),
@@ -94,12 +88,7 @@ def _build_records(
     return records
 
 
-_HISTORY = {
-    "data": json_stream.array_of({"attributes": {"timestamp": None, "value": None}}),
-    "errors": json_stream.array_of({"title": None, "detail": None}),
-}
-_EXTENSIONS = re.compile(r"(\.json)?(\.gz)?\Z", re.IGNORECASE)
-_LENIENT = ColumnMapping()
+_BATTLEMETRICS = ColumnMapping(id=None, at="attributes.timestamp", players="attributes.value")
 
 
 def read_battlemetrics(source: Source) -> Iterator[Batch]:
@@ -107,61 +96,12 @@ def read_battlemetrics(source: Source) -> Iterator[Batch]:
 
     Raises SourceError if the source can't be read, has no name, or is no answer with data points.
     """
-    return collect_batches(_read_battlemetrics_points(source, _find_server_id(source)))
-
-
-def _find_server_id(source: Source) -> str:
-    """Return the name of the file without directory and extensions."""
     if source.name == STDIN:
         raise SourceError(
             f"{source.title}: the answers of BattleMetrics don't name their server; name a file"
             " like the server's identifier, such as 1234567.json"
         )
-    return _EXTENSIONS.sub("", os.path.basename(source.title))
-
-
-def _read_battlemetrics_points(source: Source, server_id: str) -> Iterator[Point | Reject | str]:
-    events = read_events(source)
-    for first in events:
-        answer = json_stream.read_value(chain([first], events), _HISTORY)
-        parts = answer if isinstance(answer, dict) else {}
-        if "errors" in parts:
-            raise SourceError(
-                f"{source.title}: an error of BattleMetrics: {_describe_error(parts['errors'])}"
-            )
-        points = parts.get("data")
-        if not isinstance(points, list):
-            raise SourceError(
-                f"{source.title}: must be an answer of BattleMetrics to player-count-history, an"
-                " object with an array of data points as `data`"
-            )
-        for point in points:
-            yield _build_point(server_id, point)
-
-
-def _describe_error(errors: Any) -> str:
-    """Return the text of the first error of an answer."""
-    first = errors[0] if isinstance(errors, list) and errors else None
-    texts = first.values() if isinstance(first, dict) else ()
-    return ": ".join(text for text in texts if isinstance(text, str)) or "unknown"
-
-
-def _build_point(server_id: str, item: Any) -> Point | Reject | str:
-    attributes = item.get("attributes") if isinstance(item, dict) else None
-    found = attributes if isinstance(attributes, dict) else {}
-    if found.keys() != {"timestamp", "value"} or any(
-        isinstance(value, Problem) for value in found.values()
-    ):
-        return Reject(0, "must have the attributes timestamp and value", "")
-    observed_at, value = str(found["timestamp"]), str(found["value"])
-    column = "timestamp"
-    try:
-        instant = _LENIENT.parse_time(observed_at)
-        column = "value"
-        players = _LENIENT.parse_count(value)
-    except RowError as error:
-        return Reject(0, str(error), f"{observed_at},{value}", error.value, column)
-    return NO_COUNT if players is None else Point(server_id, instant, players)
+    return read_document(replace(source, mapping=_BATTLEMETRICS))
 
 
 _NOT_PROMETHEUS = (
@@ -170,18 +110,18 @@ _NOT_PROMETHEUS = (
 )
 
 NOT_A_NUMBER = "not a number (NaN)"
-HISTOGRAM = "native histogram"
-"""The reasons to skip a sample."""
-
-_Sample = Point | Reject | str
+"""The reason to skip a sample."""
 
 _METRIC_NAME = "__name__"
-_SAMPLE_TIME, _SAMPLE_VALUE = "time", "value"
-_ARRAY = json_stream.array_of(None)
-_SAMPLE_KEYS = ("value", "values", "histogram", "histograms")
-_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?")
-_CUT = Context(rounding=ROUND_DOWN, traps=[])
-"""Cuts digits beyond milliseconds, and has infinity for numbers that are too large."""
+_SERVER, _TIME, _VALUE = "server", "time", "value"
+_UNIX = ColumnMapping(time_unit="s")
+
+
+class _Series(NamedTuple):
+    """The labels of a series, and its samples: times in Unix seconds and values."""
+
+    labels: Mapping[str, str]
+    samples: Sequence[Any]
 
 
 def read_prometheus(source: Source) -> Iterator[Batch]:
@@ -193,13 +133,35 @@ def read_prometheus(source: Source) -> Iterator[Batch]:
     """
     mapping = source.mapping
     known = ColumnMapping(id=mapping.id, server=mapping.server, rounds=mapping.rounds)
-    named = replace(known, at=_SAMPLE_TIME, players=_SAMPLE_VALUE)
-    if mapping not in (STRICT, known, named):
+    own = replace(known, at=_TIME, players=_VALUE)
+    if mapping not in (STRICT, known, own):
         raise UsageError(
             "--from prometheus: takes --columns id=LABEL, --id and --round only; leave out --wide,"
             " --time-zone, --time-unit and other columns"
         )
-    return collect_batches(_read_prometheus_answers(source, _Series))
+    named = replace(source, mapping=replace(own, id=_SERVER, time_unit="s"))
+    place = 1
+    for answer in read_values(source):
+        numbers: dict[str, int] = {}
+        for number, (labels, samples) in enumerate(_list_series(source, answer), 1):
+            server = _find_server(source, number, labels)
+            first = numbers.setdefault(server, number)
+            if first != number:
+                raise SourceError(
+                    f"{source.title}, series {number}: the server is {wire.quote_value(server)}, as"
+                    f" in series {first}; name another label with --columns id=LABEL, or add the"
+                    " series up in the query"
+                )
+            try:
+                times = [at for at, _ in samples]
+                counts = [count for _, count in samples]
+            except (TypeError, ValueError):
+                reason = "must have arrays of a time and a value as `values`"
+                raise SourceError(f"{source.title}, series {number}: {reason}") from None
+            places = range(place, place + len(times))
+            place = places.stop
+            table = Table((_SERVER, _TIME, _VALUE), ([server] * len(times), times, counts), places)
+            yield _rename_skipped(convert_table(named, table), NOT_A_NUMBER)
 
 
 def read_prometheus_sample(source: Source) -> Sample:
@@ -207,188 +169,70 @@ def read_prometheus_sample(source: Source) -> Sample:
 
     Raises SourceError as `read_prometheus`.
     """
-    found = islice(_read_prometheus_answers(source, _LabeledSeries), SAMPLE_ROWS)
-    samples = [each for each in found if each[1]]
-    labels = sorted({label for of, _, _ in samples for label in of})
-    names = [*labels, _SAMPLE_TIME, _SAMPLE_VALUE]
-    rows = [[*(of.get(label, "") for label in labels), *rest] for of, *rest in samples]
-    columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    table = Table(names, columns, range(1, len(rows) + 1))
-    return Sample("Prometheus", table, is_whole=len(rows) < SAMPLE_ROWS)
+    answers, is_whole = read_first_values(source)
+    found = (
+        (series.labels, *sample)
+        for answer in answers
+        for series in _list_series(source, answer)
+        for sample in series.samples
+        if len(sample) == len((_TIME, _VALUE))  # the last one may be cut off
+    )
+    rows = [*islice(found, SAMPLE_ROWS)]
+    names = sorted({name for labels, *_ in rows for name in labels} - {_METRIC_NAME})
+    columns = [
+        *([labels.get(name, "") for labels, *_ in rows] for name in names),
+        [format_instant(_UNIX.parse_time(at)) for _, at, _ in rows],
+        [count for *_, count in rows],
+    ]
+    table = Table([*names, _TIME, _VALUE], columns, range(1, len(rows) + 1))
+    return Sample("Prometheus", table, is_whole=is_whole and len(rows) < SAMPLE_ROWS)
 
 
-def _read_prometheus_answers(source: Source, series: "type[_Series]") -> Iterator[Any]:
-    events = read_events(source)
-    for event, _ in events:
-        if event != "start_map":
-            raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
-        has_result, message = False, None
-        for key in json_stream.read_keys(events):
-            if key == "data":
-                has_result = yield from _read_data(source, events, series)
-            elif key == "error":
-                message = json_stream.read_value(events, None)
-            elif key == "warnings":
-                _report_warnings(source, json_stream.read_value(events, _ARRAY))
-            else:
-                json_stream.skip_value(events)
-        if message is not None:
-            reason = message if isinstance(message, str) else "unknown"
-            raise SourceError(f"{source.title}: an error of Prometheus: {reason}")
-        if not has_result:
-            raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
+def _list_series(source: Source, answer: Any) -> list[_Series]:
+    """Return the series of an answer, and report its warnings.
 
-
-def _read_data(
-    source: Source, events: json_stream.Events, series: "type[_Series]"
-) -> Generator[Any, None, bool]:
-    """Yield the samples of an answer's `data`; return whether it has a `result`."""
-    if next(events)[0] != "start_map":
-        raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
-    has_result = False
-    for key in json_stream.read_keys(events):
-        if key != "result":
-            json_stream.skip_value(events)
-            continue
-        has_result = True
-        if next(events)[0] != "start_array":
-            raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
-        numbers: dict[str, int] = {}
-        for number, item in enumerate(json_stream.read_items(events), 1):
-            if next(item)[0] != "start_map":
-                raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
-            yield from _read_series(series(source, number, numbers), item)
-    return has_result
-
-
-class _Series(NamedTuple):
-    """A series: its number, from 1, and the numbers of earlier ones by their servers."""
-
-    source: Source
-    number: int
-    numbers: dict[str, int]
-
-    def find_server_id(self, labels: Mapping[str, Any]) -> str:
-        """Return the label that names the server, by default the only one."""
-        wanted = self.source.mapping.id
-        if wanted is None:
-            return self._check_first("the server", self.source.server_id)
-        names = sorted(labels.keys() - {_METRIC_NAME})
-        if wanted not in labels and wanted == STRICT.id and len(names) == 1:
-            wanted = names[0]
-        if wanted not in labels:
-            listed = f"its labels are {', '.join(names)}" if names else "it has no labels"
-            reason = f"no label {wanted}; {listed}; --columns id=LABEL names that of the server"
-            raise self.build_error(reason)
-        server_id = labels[wanted]
-        if not isinstance(server_id, str):
-            raise self.build_error(f"the label {wanted} must be a string")
-        return self._check_first(wanted, server_id)
-
-    def _check_first(self, what: str, server_id: str) -> str:
-        first = self.numbers.setdefault(server_id, self.number)
-        if first != self.number:
-            raise self.build_error(
-                f"{what} is {wire.quote_value(server_id)}, as in series {first}; name another"
-                " label with --columns id=LABEL, or add the series up in the query"
-            )
-        return server_id
-
-    def build_sample(self, key: str, server: Any, sample: Any) -> Any:
-        """Return the observation of a sample, a reject, or the reason to skip it."""
-        return _build_sample(key, server, sample, rounds=self.source.mapping.rounds)
-
-    def build_error(self, reason: str) -> SourceError:
-        """Return the error for a series that makes the source unusable."""
-        return SourceError(f"{self.source.title}, series {self.number}: {reason}")
-
-
-class _LabeledSeries(_Series):
-    """A series whose samples have all its labels."""
-
-    def find_server_id(self, labels: Mapping[str, Any]) -> Any:
-        return {name: str(value) for name, value in labels.items() if name != _METRIC_NAME}
-
-    def build_sample(self, key: str, server: Any, sample: Any) -> Any:
-        is_pair = isinstance(sample, list) and len(sample) == len(("time", "value"))
-        at, value = sample if is_pair else (None, "")
-        point = _build_sample(key, "", [at, "0"], rounds=True)
-        text = format_instant(point.instant) if isinstance(point, Point) else ""
-        return server, text, "" if value == "NaN" else str(value)
-
-
-def _read_series(series: _Series, events: json_stream.Events) -> Iterator[Any]:
-    server_id = None
-    for key in json_stream.read_keys(events):
-        if key == "metric":
-            if next(events)[0] != "start_map":
-                raise series.build_error("`metric` must be an object")
-            names = json_stream.read_keys(events)
-            server_id = series.find_server_id(
-                {name: json_stream.read_value(events, None) for name in names}
-            )
-        elif key not in _SAMPLE_KEYS:
-            json_stream.skip_value(events)
-        elif server_id is None:
-            raise series.build_error("must begin with `metric`")
-        elif key in ("value", "histogram"):
-            yield series.build_sample(key, server_id, json_stream.read_value(events, _ARRAY))
-        elif next(events)[0] == "start_array":
-            for item in json_stream.read_items(events):
-                yield series.build_sample(key, server_id, json_stream.read_value(item, _ARRAY))
-        else:
-            raise series.build_error(f"`{key}` must be an array")
-
-
-def _build_sample(key: str, server_id: str, sample: Any, *, rounds: bool) -> _Sample:
-    """Return the point of a sample: Unix seconds as a number, and the value as text."""
-    if key.startswith("histogram"):
-        return HISTOGRAM
-    is_pair = isinstance(sample, list) and len(sample) == len(("time", "value"))
-    if not is_pair or any(isinstance(each, Problem) for each in sample):
-        return Reject(0, "must be an array of a time and a value", "")
-    seconds, value = sample
-    text = f"{server_id},{seconds},{value}"
-    is_number = type(seconds) in (int, Decimal)
-    milliseconds = _CUT.multiply(seconds, 1000) if is_number else Decimal(-1)
-    if not 0 <= milliseconds < LATEST + 1:
-        reason = "observedAt: must be a number of Unix seconds up to the year 9999"
-        return Reject(0, reason, text, str(seconds))
-    if value == "NaN":
-        return NOT_A_NUMBER
-    players = _parse_count(value, rounds=rounds)
-    if players is None:
-        return Reject(0, f"players: {COUNT_RULE}", text, str(value), "value")
-    return Point(server_id, int(milliseconds), players)
-
-
-def _parse_count(value: Any, *, rounds: bool) -> int | None:
-    """Return the whole number that a text is, such as `12`, `12.0` or `1.2e1`; else None.
-
-    `rounds` rounds fractions.
+    Raises SourceError.
     """
-    if not isinstance(value, str) or not _NUMBER.fullmatch(value):
-        return None
-    number = Decimal(value)
-    whole = number.to_integral_value(ROUND_HALF_UP)
-    return int(whole) if (rounds or whole == number) and 0 <= number <= MAX_PLAYERS else None
+    with suppress(AttributeError, KeyError, TypeError):
+        for warning in answer.get("warnings", ()):
+            if source.on_warning:
+                source.on_warning(f"{source.title}: a warning of Prometheus: {warning}")
+        if "error" in answer:
+            raise SourceError(f"{source.title}: an error of Prometheus: {answer['error']}")
+        return [
+            _Series(
+                {name: str(label) for name, label in each["metric"].items()},
+                each.get("values", [each["value"]] if "value" in each else []),
+            )
+            for each in answer["data"]["result"]
+        ]
+    raise SourceError(f"{source.title}: {_NOT_PROMETHEUS}")
 
 
-def _report_warnings(source: Source, warnings: Any) -> None:
-    """Report the warnings of Prometheus, such as one about an answer that lacks data."""
-    for warning in warnings if isinstance(warnings, list) else ():
-        if source.on_warning and isinstance(warning, str):
-            source.on_warning(f"{source.title}: a warning of Prometheus: {warning}")
+def _find_server(source: Source, number: int, labels: Mapping[str, str]) -> str:
+    """Return the label that names the server of a series, by default the only one.
+
+    Raises SourceError.
+    """
+    wanted = source.mapping.id
+    if wanted is None:
+        return source.server_id
+    names = sorted(labels.keys() - {_METRIC_NAME})
+    if wanted not in labels and wanted == STRICT.id and len(names) == 1:
+        wanted = names[0]
+    if wanted not in labels:
+        listed = f"its labels are {', '.join(names)}" if names else "it has no labels"
+        raise SourceError(
+            f"{source.title}, series {number}: no label {wanted}; {listed}; --columns id=LABEL"
+            " names that of the server"
+        )
+    return labels[wanted]
 
 
-_CFX_ANSWER = {
-    "EndPoint": None,
-    "Data": {
-        **dict.fromkeys(("clients", "sv_maxclients", "svMaxclients", "hostname")),
-        "vars": dict.fromkeys(("sv_projectName", "sv_projectDesc", "tags")),
-    },
-    "error": None,
-}
+def _rename_skipped(batch: Batch, reason: str) -> Batch:
+    """Return a batch whose rows without a count have another reason."""
+    skipped = batch.skipped.get(NO_COUNT)
+    return replace(batch, skipped={reason: skipped} if skipped else {})
 
 
 def read_cfx_records(source: Source) -> list[PartialRecord]:
@@ -397,17 +241,10 @@ def read_cfx_records(source: Source) -> list[PartialRecord]:
     Raises SourceError if the source can't be read, or for an answer that is not one of Cfx.re about
     a server.
     """
-    return _build_records(source, _read_cfx_answers(source), _build_cfx_record)
-
-
-def _read_cfx_answers(source: Source) -> Iterator[Any]:
-    """Yield the parts of each answer that a record needs, or a Problem."""
-    events = read_events(source)
-    for first in events:
-        if first[0] == "start_array":
-            yield from json_stream.array_of(_CFX_ANSWER)(events)
-        else:
-            yield json_stream.read_value(chain([first], events), _CFX_ANSWER)
+    found = chain.from_iterable(
+        each if isinstance(each, list) else [each] for each in read_values(source, None)
+    )
+    return _build_records(source, found, _build_cfx_record)
 
 
 def _build_cfx_record(answer: Any) -> PartialRecord:
