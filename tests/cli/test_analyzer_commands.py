@@ -28,7 +28,6 @@ from srvstat.contract.errors import InvalidRequestError, ServerNotFoundError
 from srvstat.contract.windows import Window
 from srvstat.documents import load_documents
 from support.markdown import make_visible, parse_table
-from support.snapshots import forge
 
 HOUR = DAY // 24
 
@@ -122,19 +121,6 @@ def test_damage_stops_a_history_after_the_rows_before_it(
     assert whole.startswith(ran.stdout)
 
 
-@pytest.mark.parametrize("value", ["zeroblob(length(times))", "x'ffffffff'", "NULL"])
-def test_forged_observations_are_refused(
-    value: str, two_servers: bytes, tmp_path: Path, cli: Cli
-) -> None:
-    path = tmp_path / "forged.db"
-    path.write_bytes(two_servers)
-    forge(str(path), f"UPDATE blocks SET times = {value};")  # noqa: S608 - a value of ours
-
-    ran = cli("integrity", "--all", "-s", str(path))
-
-    assert (ran.exit_code, ran.stdout) == (3, b"")
-
-
 def test_a_server_named_many_times_is_read_once(build: Build, cli: Cli) -> None:
     path = build([server("a"), server("b")], [("a", AS_OF, 5), ("b", AS_OF, 6)])
     ran = cli("history", *["a", "b", "cfxId:x-a", "id:b"] * 2_500, "-s", path)
@@ -217,17 +203,6 @@ def test_many_identifiers_are_completed_by_what_follows(complete: Complete, buil
     assert complete(path, "srvstat stats a-01") == [f"a-01{number}" for number in range(10)]
     assert complete(path, "srvstat integrity B") == ["B-1"]
     assert complete(path, "srvstat history cfxId:x") == ["cfxId:x-B", "cfxId:x-a"]
-
-
-@pytest.mark.parametrize("change", ["tags = '{'", "tags = '[1]'"])
-def test_a_forged_server_is_damage(cli: Cli, build: Build, change: str) -> None:
-    path = build([server("a")], [("a", AS_OF - 1000, 1), ("a", AS_OF, 2)])
-    forge(path, f"UPDATE servers SET {change}")  # noqa: S608 - our own values
-
-    for command in (("servers", "-s", path, "x"), ("snapshot", "info", path, "--text", "x")):
-        ran = cli(*command)
-        assert (ran.exit_code, ran.stdout) == (3, b"")
-        assert "damaged (the servers)" in ran.stderr
 
 
 NAMES = {

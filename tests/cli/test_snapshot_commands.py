@@ -288,25 +288,6 @@ def test_as_of_never_goes_back(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("base_here")
-def test_identifiers_become_servers_only_of_a_snapshot_without_a_servers_file(cli: Cli) -> None:
-    build = ["snapshot", "build", "own.db", "--observations", "first.csv"]
-    options = ["--ids", "slug", "--game", "game_a"]
-    Path("first.csv").write_bytes(csv([("MAIN_LOBBY", LAST, 3)]))
-    assert cli(*build, *options).exit_code == 0
-
-    Path("day.csv").write_bytes(csv([("a", LAST + 1, 3), ("hidden", LAST + 1, 3)]))
-    listed = cli(*UPDATE, *options)
-    Path("day.csv").write_bytes(csv([("MAIN_LOBBY", LAST + 1, 3), ("Sky Wars", LAST, 4)]))
-    added = cli("snapshot", "update", "own.db", "day.csv")
-
-    assert parse_summary(listed)["skipped"] == "1 (1 not in the snapshot)"
-    assert parse_summary(added)["servers"] == "2 (1 added)"
-    assert cli(*build, "--observations", "day.csv", *options, "--overwrite").exit_code == 0
-    built = cli("snapshot", "info", "own.db").json
-    assert built["root"] == parse_summary(added)["root"]
-
-
-@pytest.mark.usefixtures("base_here")
 def test_identifiers_of_the_snapshot_keep_their_servers(cli: Cli) -> None:
     options = ["--ids", "slug", "--quiet"]
     Path("first.csv").write_bytes(csv([("MAIN_LOBBY", LAST, 3), ("sky-wars", LAST, 3)]))

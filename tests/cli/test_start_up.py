@@ -204,11 +204,6 @@ def test_a_service_imports_no_analyzer_unless_it_explores() -> None:
     assert not {"srvstat.analysis.statistics", "srvstat.asgi.explore", "numpy"} & modules
 
 
-def test_requests_are_validated_without_pydantics_plugins() -> None:
-    assert srvstat("compare", "harbor-city", "--json").exit_code == 40
-    assert srvstat("compare", "harbor-city", "old-guard", "--range", "8d").exit_code == 40
-
-
 def test_other_attributes_of_the_plugin_loader_are_pydantics() -> None:
     code = """
 from srvstat.cli.process import start_lean
@@ -654,15 +649,3 @@ def test_each_reported_line_stays_one_line(
     report()
 
     assert capfd.readouterr() == ("", "one\\u000atwo\n\n\\u001b[31mthree\n")
-
-
-@pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("name", ["players", "players.page", "x.HTML", "x.2026"])
-def test_any_other_ending_is_accepted(name: str, cli: Cli) -> None:
-    rows = "".join(f"a,{AS_OF - hour * 3_600_000},5\n" for hour in range(100))
-    Path("week.csv").write_text(f"serverId,observedAt,players\n{rows}")
-    build = ("snapshot", "build", "snapshot", "--game", "game_a", "--observations", "week.csv")
-    assert cli(*build).exit_code == 0
-
-    assert cli("report", "a", "-o", name, "--snapshot", "snapshot").exit_code == 0
-    assert Path(name).read_bytes().startswith(b"<!DOCTYPE html>")

@@ -24,12 +24,10 @@ from replay.recorded import (
     read_all,
     read_one,
 )
-from srvstat.asgi.log import hide_keys, store_request
 from srvstat.contract.errors import InvalidRequestError, SourceError
 from srvstat.contract.http import MAX_HEAD_BYTES, Head, parse_get_server
 from srvstat.documents.support import Recording, StoredRequest, StoredResponse
 from srvstat.files import json_stream
-from srvstat.operations.redaction import KeyFilter
 from srvstat.support.curl import read_curl
 from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable, read_har, read_ndjson
 from srvstat.support.replay import Reader
@@ -567,13 +565,3 @@ def test_a_large_har_takes_little_memory(
     count = 5_000 if kind == "many" else 1
 
     assert run_python_measured(tmp_path, "-c", READ, str(count)) < MAX_MIB
-
-
-def test_a_key_that_begins_inside_a_character_of_the_answer_is_hidden() -> None:
-    answer = '{"hostname": "Night Shift «夜勤»"}'.encode()
-    key = "«夜勤»".encode()[1:-1]
-    key_filter = KeyFilter([key.decode("latin-1")], lambda _: False)
-    head = Head("GET", b"/gateway/v1/servers/" + key, b"", ((b"x-gateway-key", key),))
-
-    assert store_request(head, b"", key_filter).path == "/gateway/v1/servers/…"
-    assert hide_keys(answer, key_filter) == '{"hostname": "Night Shift \ufffd…\ufffd"}'

@@ -40,8 +40,6 @@ from srvstat.operations.access import Access, read_access
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable
 from srvstat.support.replay import ReplaySettings, replay
-from support.http import KEY, Client, compare, get
-from support.process import serve
 from support.records import PLANS, format_key_table
 
 NOW = format_instant(AS_OF)
@@ -98,30 +96,6 @@ def test_recordings_of_all_kinds_match(
     jsonschema_rs.Draft202012Validator(cli("schema", "replay").json).validate(ran.json)
     stored = lines[0]["response"]["body"]
     assert f'"answer":{{"status":200,"body":{stored}}}' in ran.stdout.decode()
-
-
-def test_a_recording_of_the_service_matches(cli: Cli, snapshot: str, tmp_path: Path) -> None:
-    access = write_access(tmp_path, KEY.partition(b": ")[2])
-    recording = str(tmp_path / "served.ndjson")
-    with serve(snapshot, "--record", recording, "--access", access) as service:
-        with Client(service) as client:
-            for sent in (
-                compare(BODY.encode()),
-                compare(BODY.replace("7d", "30d").encode()),
-                get(b"a"),
-                get(b"unknown"),
-                get(b"a").replace(KEY, KEY + b"-unknown"),
-            ):
-                client.send(sent)
-                client.read_answer()
-        service.stop()
-    alone = cli("replay", recording)
-    ran = cli("replay", recording, "--access", access, "--at", "snapshot")
-
-    assert alone.json["counts"]["match"] == 3
-    assert alone.json["counts"]["notReproducible"] == 2
-    assert (ran.exit_code, ran.json["counts"]["match"]) == (0, 5)
-    assert [each["answer"]["status"] for each in ran.json["exchanges"]] == [200, 403, 200, 404, 401]
 
 
 def test_a_search_is_true_or_exits_with_5(
