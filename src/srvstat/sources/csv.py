@@ -53,6 +53,8 @@ _PEEKED_CHARACTERS = 5_000
 _UNIX_TIME = re.compile(r"1[0-9]{9}(?:[0-9]{3}){0,3}(?:\.[0-9]*)?")
 _SPACES = re.compile(r"[ \t]+")
 _COMMENT = "#"
+_TITLE = re.compile(r'(?:"[^"]*"|[^",;\t]*)(?:,{2,}|;{2,}|\t{2,})')
+"""Matches a line of a spreadsheet above its header: one field, and others that are empty."""
 
 _LONGEST_RECORD = 65_536
 """No valid field has a line break, so a quote that stays open for longer is an error."""
@@ -269,8 +271,10 @@ def _read_start(source: Source, *, is_sample: bool) -> _Start:
     if (declared := lines[0].lower().removeprefix("sep=")) in _DELIMITERS and len(lines[0]) > 1:
         at, delimiters = 1, [declared]
     comments: list[str] = []
-    while at < len(lines) - 1 and (not lines[at] or lines[at].startswith(_COMMENT)):
-        comments += filter(None, [lines[at]])
+    while at < len(lines) - 1 and (
+        not lines[at] or lines[at].startswith(_COMMENT) or _TITLE.fullmatch(lines[at])
+    ):
+        comments += [lines[at]] if lines[at].startswith(_COMMENT) else []
         at += 1
     wanted = [] if is_sample else source.mapping.names
     peeked = [line for line in lines[at:] if line and not line.startswith(_COMMENT)]

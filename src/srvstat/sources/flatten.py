@@ -307,7 +307,7 @@ def _list_steps(
     for key, each in value.items():
         if isinstance(each, dict) and each and all(map(_is_row, each.values())):
             lists, keys = {**lists, **each}, {*keys, key}
-        elif isinstance(each, list) and each and all(isinstance(one, dict) for one in each):
+        elif not lists and isinstance(each, list) and each and all(map(_is_object, each)):
             return _Columns(
                 [{start: value[start], step: value[step], **one} for one in each],
                 {start, step, key},
@@ -464,6 +464,10 @@ def _name_column(value: Any) -> str:
 
 def _is_container(value: Any) -> bool:
     return isinstance(value, dict | list)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _is_row(value: Any) -> bool:

@@ -76,6 +76,10 @@ _NUMBER = re.compile(
     r"(?:[eE][+-]?[0-9]+)?"
 )
 _SHARE = re.compile(r"[+-]?[0-9.,]+ ?(?:%|/ ?[0-9.,]+ ?%?)")
+_STATE = re.compile(
+    r"(?:t|f|true|false|yes|no|y|n|on|off|(?:on|off)line|up|down|ok)\W*", re.IGNORECASE
+)
+"""Matches states, which name no server."""
 _UNIX = re.compile(r"[0-9]{8,19}(?:\.[0-9]*)?")
 _CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?: ?[AaPp]\.?[Mm]\.?)?")
 _PARTS = re.compile(r"(?:[^\W\d]+,? )?([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})\b")
@@ -94,7 +98,7 @@ _FEW = 3
 """With fewer rows, a constant column tells nothing."""
 _SOME, _HALF, _MOST, _ALMOST_ALL = 0.3, 0.5, 0.6, 0.99
 """The shares of values that must have a form or be different; others are obstacles to list."""
-_UNKNOWN = 1000
+_UNKNOWN, _MOST_NAMES = 1000, 5
 
 
 class Question(NamedTuple):
@@ -251,10 +255,14 @@ class _Column:
         return self.measure(_is_number) > _SOME
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether a number never changes, as those of closed servers may do."""
+        return self.is_constant and self.example != "0"
+
+    @property
     def may_be_other(self) -> bool:
         """Whether numbers in a wide file may be of no server."""
-        is_fixed = self.is_constant and self.example != "0"
-        return self.is_metric or is_fixed or 0 < self.measure(_is_number) < 1
+        return self.is_metric or self.is_fixed or 0 < self.measure(_is_number) < 1
 
     @cached_property
     def is_clock(self) -> bool:
@@ -265,6 +273,7 @@ class _Column:
     def is_text(self) -> bool:
         """Whether the column may have identifiers, and no clock times or shares."""
         is_other = self.is_number or self.is_clock or self.measure(_SHARE.fullmatch) > _HALF
+        is_other = is_other or (not self.is_named("id") and self.measure(_STATE.fullmatch) == 1)
         return bool(self.distinct) and not is_other
 
     def rank(self, key: str) -> float:
@@ -272,6 +281,10 @@ class _Column:
         names = {**dict.fromkeys(self.words.split(), _HALF), self.key: 0.0}
         known = enumerate(_NAMES.get(key, ()))
         return min((at + names[name] for at, name in known if name in names), default=_UNKNOWN)
+
+    def is_limit(self, names: Iterable[str]) -> bool:
+        """Return whether the name is another one with a word such as max."""
+        return self.is_unlikely and any(self.name.startswith(f"{name} ") for name in names if name)
 
     def is_named(self, key: str) -> bool:
         """Return whether the whole name is usual for a field."""
@@ -461,7 +474,8 @@ class _Search:
                     question = Question("time-unit", text, (unit,))
                     note = f"time in Unix {_UNITS[unit]}"
                     readings.append((given | {"time_unit": unit}, [question], note))
-        elif _PARTS.match(first):
+        elif any(map(_PARTS.match, texts)):
+            first = next(filter(_PARTS.match, texts))
             orders, is_clear = _order_forms(texts)
             text = f"day or month first in {first.partition(' ')[0]}"
             questions = [] if is_clear else [Question("time-format", text, orders)]
@@ -480,7 +494,10 @@ class _Search:
         rest = [
             column
             for name, column in self.columns.items()
-            if name and name not in times.names and not self._read_times((name,))
+            if name
+            and name not in times.names
+            and not self._read_times((name,))
+            and "timestamp" not in column.words
         ]
         if self.given.wide:
             return self._take_wide(times, rest)
@@ -553,15 +570,17 @@ class _Search:
     def _ask_column(
         self, key: str, what: str, names: Sequence[str], choices: Sequence[str] | None = None
     ) -> None:
-        text = (
-            f"which column {what}: {' or '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}"
-        )
+        few = [*names]
+        few[_MOST_NAMES:] = [f"{len(names) - _MOST_NAMES} others"] if few[_MOST_NAMES:] else []
+        text = f"which column {what}: {' or '.join(filter(None, [', '.join(few[:-1]), few[-1]]))}"
         found = choices or [format_columns({key: name}) for name in names]
         self.of_columns.append(Question("columns", text, found))
 
     def _is_wide(self, numbers: Sequence[_Column]) -> bool:
         """Return whether number columns seem to be a server each, by their names."""
-        metrics = sum(each.is_metric for each in numbers)
+        names = [each.name for each in numbers]
+        numbers = [each for each in numbers if not each.is_limit(names)]
+        metrics = sum(each.is_metric or len({*each.texts} - {"0"}) == 1 for each in numbers)
         is_given = "players" in self.given.columns
         return not is_given and len(numbers) > 1 and metrics < _HALF * len(numbers)
 
@@ -580,8 +599,15 @@ class _Search:
             each.name for each in found if each.distinct and not each.measure(_is_number)
         }
         if not self.given.wide:
-            others |= {each.name for each in found if _IS_TOTAL.fullmatch(each.words)}
+            all_names = [each.name for each in found]
+            others |= {
+                each.name
+                for each in found
+                if _IS_TOTAL.fullmatch(each.words) or each.is_limit(all_names)
+            }
         servers = [each for each in rest if each.name not in others]
+        if not self.given.wide:
+            self._check_header(servers)
         self.notes |= {each.name: _ONE_EACH for each in servers}
         names = given or "+".join(each.name for each in found if each.name in others)
         self.found |= {
@@ -596,6 +622,21 @@ class _Search:
             self.of_columns.append(Question("wide", text, [format_columns(self.found["wide"])]))
         return servers
 
+    def _check_header(self, servers: Sequence[_Column]) -> None:
+        """Check that the names of columns may be servers, and that none is without a name.
+
+        Raises SourceError.
+        """
+        if servers and all(_CLOCK.fullmatch(each.name) for each in servers):
+            raise self._build_error("the columns are times, not servers; write a row for each time")
+        names, columns, _ = self.sample.table
+        for at, (name, texts) in enumerate(zip(names, columns, strict=True)):
+            # The first column may have the numbers of rows.
+            if at and not name and _Column(name, texts).is_number:
+                raise self._build_error(
+                    f"column {at + 1} has no name; write all names into one line, the first"
+                )
+
     def _choose_players(self, server: _Column | None, numbers: Sequence[_Column]) -> _Column:
         """Return the column of counts; what is fixed for each server is unlikely.
 
@@ -603,7 +644,7 @@ class _Search:
         """
         if given := self.given.columns.get("players"):
             return self.columns[given]
-        if not numbers:
+        if all(each.is_fixed and each.rank("players") == _UNKNOWN for each in numbers):
             raise self._build_error("no column has counts", "; name it with --columns players=NAME")
         varying = [each for each in numbers if not each.is_constant]
         likely = [each for each in varying if server is None or not _is_fixed(each, server)]
@@ -707,11 +748,22 @@ class _Search:
         """
         mapping = replace(options, time_zone=options.time_zone or "UTC").build_mapping()
         for source, sample in self.samples[1:]:
-            find_columns(replace(source, mapping=mapping), sample.table)
+            try:
+                find_columns(replace(source, mapping=mapping), sample.table)
+            except SourceError as error:
+                remedy = "or leave this file out, and add it with snapshot update and --columns"
+                raise SourceError(f"{error}; {remedy}") from None
         source = replace(self.source, mapping=mapping, accepts_any_id=True)
         batch = convert_table(source, self.sample.table)
         kept, read = len(batch.players), len(batch.players) + batch.count_rejected()
         lines = [*_describe_rejects(source, batch)]
+        known = [name for name in batch.names if name]
+        if len(known) < len(batch.names):
+            without = int((batch.codes == batch.names.index("")).sum())
+            kept -= without
+            lines.append(f"  {_format_number(without, 'count')} rejected: the server is empty")
+        if totals := [name for name in known if _IS_TOTAL.fullmatch(name.casefold())]:
+            lines.append(f"  {_cut(totals[0])} may be the sum of others; it would be a server, too")
         is_open = any(each.option == "time-format" for each in self.of_values)
         if not kept and not is_open and (lines or self.sample.is_whole):
             reason = lines[0].strip() if lines else "all counts are empty"
@@ -727,7 +779,7 @@ class _Search:
         if is_empty and not options.hold:
             lines.append("  most cells are empty: if the file has changes only, add --hold")
         rows = f"{'' if self.sample.is_whole else 'the first '}{_format_number(number, 'row')}"
-        servers = _format_number(len(batch.names), "server")
+        servers = _format_number(len(known), "server")
         counts = _format_number(read, "count")
         return [*lines, f"  would keep {kept:,} of {counts} of {servers} ({rows})"]
 

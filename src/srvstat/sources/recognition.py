@@ -112,6 +112,8 @@ def _recognize_json(text: str) -> str:
         return "battlemetrics"
     line, _, rest = text.partition("\n")
     value = _decode(line)
+    if isinstance(value, list) and rest.strip():
+        return "ndjson"
     if not isinstance(value, dict):
         return "json"
     is_row = not any(isinstance(each, dict | list) for each in value.values())
