@@ -492,6 +492,11 @@ DOCUMENTS: list[tuple[object, dict[str, Any], set[tuple[str, int, int]]]] = [
     ({"start": T, "step": 3_600_000, "values": [41, 42]}, {**STEPS, "time_unit": "ms"}, ONE),
     ({"start": T, "step": 3600, "values": {"lobby": [41, 42], "pvp": [5, None]}}, WIDE_BOTH, BOTH),
     (
+        {"start": T, "step": 3600, "flags": [{"data": [{"x": S}]}], "tags": ["a"], "n": [41, 42]},
+        {**STEPS, "players": "n"},
+        ONE,
+    ),
+    (
         {"start": T, "step": 3600, "series": [{"name": "lobby", "counts": [41, 42]}]},
         {"id": "name", "at": "time", "players": "counts"},
         ONE,
@@ -515,11 +520,7 @@ DOCUMENTS: list[tuple[object, dict[str, Any], set[tuple[str, int, int]]]] = [
     ({T: {"lobby": 41, "pvp": 5}, T2: {"lobby": 42}}, WIDE_BOTH, BOTH),
     ({"time": [T, T2], "lobby": [41, 42], "pvp": [5, None]}, WIDE_BOTH, BOTH),
     ({"time": {"0": T, "1": T2}, "lobby": {"0": 41, "1": 42}}, WIDE_BOTH, ONE),
-    (
-        {"columns": ["lobby", "pvp"], "index": [T, T2], "data": [[41, 5], [42, None]]},
-        {"at": "index", "is_wide": True},
-        BOTH,
-    ),
+    ({"columns": [{"text": "time"}, "lobby"], "rows": [[T, 41], [T2, 42]]}, WIDE_BOTH, ONE),
     (
         {"ok": True, "data": {"result": {"records": [{"t": T, "n": 41}, {"t": T2, "n": 42}]}}},
         {"at": "t", "players": "n", "id": None, "server": "lobby"},

@@ -266,20 +266,12 @@ def _list_columns(value: Mapping[str, Any], mapping: ColumnMapping) -> _Columns 
 
     Raises FlattenError.
     """
-    for names_key, rows_key in (
-        (names, rows) for names in ("columns",) for rows in ("values", "rows", "data")
-    ):
-        names, rows = value.get(names_key), value.get(rows_key)
-        if isinstance(names, list) and isinstance(rows, list) and names and all(map(_is_row, rows)):
-            texts = [_name_column(each) for each in names]
-            index = value.get("index")
-            if isinstance(index, list) and len(index) == len(rows):
-                texts, rows = (
-                    ["index", *texts],
-                    [[at, *row] for at, row in zip(index, rows, strict=True)],
-                )
-            items = [dict(zip(texts, row, strict=False)) for row in rows]
-            return _Columns(items, {names_key, rows_key, "index"})
+    names = value.get("columns")
+    key = next((key for key in ("values", "rows", "data") if isinstance(value.get(key), list)), "")
+    if isinstance(names, list) and names and key and all(map(_is_row, value[key])):
+        texts = [*map(_name_column, names)]
+        items = [dict(zip(texts, row, strict=False)) for row in value[key]]
+        return _Columns(items, {"columns", key})
     lists = {key: each for key, each in value.items() if _is_row(each) and each}
     lists |= _find_indexed(value)
     start, step = (
@@ -303,20 +295,23 @@ def _list_steps(
     mapping: ColumnMapping,
 ) -> _Columns | None:
     """Return the rows of counts in equal steps from a start."""
-    keys = {start, step, *lists}
-    for key, each in value.items():
+    counts = {key: each for key, each in lists.items() if all(map(_is_count, each[:_PROBE]))}
+    keys = {start, step, *counts}
+    for key, each in () if counts else value.items():
         if isinstance(each, dict) and each and all(map(_is_row, each.values())):
-            lists, keys = {**lists, **each}, {*keys, key}
-        elif not lists and isinstance(each, list) and each and all(map(_is_object, each)):
-            return _Columns(
-                [{start: value[start], step: value[step], **one} for one in each],
-                {start, step, key},
-            )
-    if not lists:
+            counts, keys = each, {start, step, key}
+        elif isinstance(each, list) and each and all(map(_is_object, each)):
+            shared = {start: value[start], step: value[step]}
+            return _Columns([shared | one for one in each], {start, step, key})
+    if not counts:
         return None
-    count = _check_lengths(lists, next(iter(lists)))
+    count = _check_lengths(counts, next(iter(counts)))
     times = _list_times(_format(value[start]), _format(value[step]), count, mapping)
-    return _Columns(_transpose({"time": times, **lists}), keys)
+    return _Columns(_transpose({"time": times, **counts}), keys)
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and is_number(value))
 
 
 def _list_times(start: str, step: str, count: int, mapping: ColumnMapping) -> list[str]:
