@@ -120,8 +120,8 @@ def test_on_a_terminal_each_question_is_asked_until_the_answer_is_valid(two_coun
 
     assert code == 0, shown
     assert "  1  players=avg\n  2  players=peak\nanswer [players=avg]: " in shown
-    assert '"month" is not day-first, month-first, or a format of strptime' in shown
-    assert 'no time zone "Mars"; use UTC or a name such as Europe/Berlin' in shown
+    assert ']: "month" is not day-first, month-first, or a format of strptime' in shown
+    assert ']: no time zone "month-first"; use UTC or a name such as Europe/Berlin' in shown
     command = PROPOSED.replace("avg", "peak").replace("day-", "month-")
     command = command.replace("--time-format", "--time-zone Europe/Berlin --time-format")
     assert f"{command.replace(' --time-zone ZONE', '')}\n" in shown

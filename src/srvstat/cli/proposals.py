@@ -228,7 +228,8 @@ def _ask(question: Question) -> str:
         try:
             answer(MappingOptions(), question, value)
         except ValueError as error:
-            report(f"{wire.quote_value(value)}: {error}")
+            quoted = wire.quote_value(value)
+            report(str(error) if quoted in str(error) else f"{quoted}: {error}")
         else:
             return value
 
