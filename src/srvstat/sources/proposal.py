@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import compress, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -339,7 +339,7 @@ class _Search:
         first, *others = times.names
         self.notes |= {first: ", with ".join([times.note, *others]), **dict.fromkeys(others, "")}
         self.of_values += times.questions
-        self._settle_counts(players)
+        self._settle_counts(players, times)
         options = list_options(replace(self.given, **self.found)) | dict(self.sample.options)
         complete = build_options(options, lambda name, reason: SourceError(f"{name}: {reason}"))
         columns_shown = _format_columns(self.columns, self.notes)
@@ -387,6 +387,9 @@ class _Search:
         named = min(self.columns.values(), key=lambda each: each.rank("at"))
         if named.is_named("at") and len(named.example) >= len("1/2026"):
             return self._ask_format((named.name,))
+        cells = [cell for each in self.columns.values() for cell in (each.name, *each.texts[:1])]
+        if sum(map(_may_be_day, cells)) > 1:
+            raise self._build_error("times are beside each other; write a row for each time")
         raise self._build_error("no column has times", "; name it with --columns at=NAME")
 
     def _list_times(self) -> list[_Times]:
@@ -688,10 +691,12 @@ class _Search:
 
     # Counts
 
-    def _settle_counts(self, players: Sequence[_Column]) -> None:
+    def _settle_counts(self, players: Sequence[_Column], times: _Times) -> None:
         """Find the separators of thousands and whether counts must be rounded."""
         names = {each.name for each in players}
-        texts = {text for each in players for text in each.distinct}
+        # A row without a time may have totals or averages.
+        rows = [*map(_may_be_time, _join_rows(self.sample.table, times.names))]
+        texts = {text.strip() for each in players for text in compress(each.texts, rows)}
         for _, sample in self.samples[1:]:
             columns = zip(sample.table.names, sample.table.columns, strict=True)
             texts |= {text.strip() for name, column in columns if name in names for text in column}
@@ -802,6 +807,13 @@ def _format_number(number: int, noun: str) -> str:
 
 def _may_be_time(text: str) -> bool:
     return len(text) >= len("1.1.2026") and re.search("[0-9]", text) is not None
+
+
+def _may_be_day(text: str) -> bool:
+    return (
+        _may_be_time(text)
+        and _measure([text], {"time_zone": "UTC", "time_format": "day-first"}) > 0
+    )
 
 
 def _describe_form(form: str) -> str:

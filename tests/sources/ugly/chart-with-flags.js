@@ -1,0 +1,1 @@
+insurgency.players={"start": 1416614400, "end": 1416873600, "step": 86400, "flags": [{"type": "flags", "width": 14, "data": [{"x": 1446925849000, "text": "Patch 0", "title": "A"}]}, {"type": "flags", "width": 14, "data": [{"x": 1447012249000, "text": "Patch 1", "title": "B"}]}], "players": [7193, 6804, null, 5720]};
