@@ -438,19 +438,30 @@ def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "kind", "name"),
+    ("library", "module", "arguments"),
     [
-        ("pyarrow", "parquet", "x.parquet"),
-        ("duckdb", "duckdb", "x.duckdb"),
-        ("psycopg", "postgresql", "postgresql://host/db"),
+        ("pyarrow", "parquet", ["x.parquet"]),
+        ("duckdb", "duckdb", ["x.duckdb"]),
+        ("psycopg", "postgresql", ["postgresql://host/db"]),
+        ("python_calamine", "sheets", [__file__, "--from=xlsx"]),
     ],
 )
 def test_a_missing_library_is_named_with_its_command(
-    library: str, kind: str, name: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    library: str, module: str, arguments: list[str], cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, f"srvstat.sources.{kind}", raising=False)
+    monkeypatch.delitem(sys.modules, f"srvstat.sources.{module}", raising=False)
     monkeypatch.setitem(sys.modules, library, None)  # as if it were not installed
-    ran = cli("snapshot", "build", "s.db", "--game=game_a", f"--observations={name}")
+    ran = cli("snapshot", "build", "s.db", *arguments)
 
     assert ran.exit_code == 2
-    assert f"needs the library {library}; run pip install 'srvstat[bulk]'" in ran.stderr
+    extra = "files" if module == "sheets" else "bulk"
+    assert f"needs the library {library}; run pip install 'srvstat[{extra}]'" in ran.stderr
+
+
+def test_zstd_needs_a_library(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "polls").write_bytes(b"\x28\xb5\x2f\xfd")  # the beginning of a frame
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    ran = cli("snapshot", "build", "s.db", f"{tmp_path}/polls")
+
+    assert ran.exit_code == 2
+    assert "needs the library zstandard; run pip install 'srvstat[files]'" in ran.stderr

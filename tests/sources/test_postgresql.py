@@ -294,6 +294,7 @@ def test_a_database_that_goes_away_leaves_no_file(url: str, server: Server, tmp_
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'srvstat' AND query LIKE 'COPY%'"
     )
     while not (found := server.connection.execute(find).fetchall()):
+        assert process.poll() is None
         time.sleep(0.05)
     time.sleep(0.2)
     for (backend,) in found:

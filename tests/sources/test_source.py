@@ -455,10 +455,10 @@ def name_files(path: Path, *names: str) -> None:
         (path / name).write_bytes(CSV)
 
 
-def expand(name: str) -> tuple[list[str], list[str]]:
+def expand(name: str, servers: str | None = None) -> tuple[list[str], list[str]]:
     """Return the names of the files that a name means, and the warnings."""
     warnings: list[str] = []
-    found = expand_name(name, lambda each: Source.from_name(each, None), warnings.append)
+    found = expand_name(name, lambda each: Source.from_name(each, None), warnings.append, servers)
     return [os.path.normpath(source.name) for source in found], warnings
 
 
@@ -470,6 +470,10 @@ def test_a_folder_means_its_files_of_data(tmp_path: Path, monkeypatch: pytest.Mo
     assert expand("a") == (
         ["a/a.txt", "a/b.csv", "a/c/d"],
         ["a: 2 files are no data, left out: README.txt, logo"],
+    )
+    assert expand("a", f"{tmp_path}/a/logo") == (
+        ["a/a.txt", "a/b.csv", "a/c/d"],
+        ["a: 1 file is no data, left out: README.txt"],
     )
     assert expand("a/*.csv") == (["a/b.csv"], [])
     assert expand("a/**/d") == (["a/c/d"], [])

@@ -241,7 +241,7 @@ def parse_sources(
     if options.from_ and registry.KINDS[options.from_].is_whole:  # a snapshot may be a folder
         observations = [*map(parse, names)]
     else:
-        found_in = (expand_name(each, parse, _warn) for each in names)
+        found_in = (expand_name(each, parse, _warn, options.servers) for each in names)
         observations = [source for sources in found_in for source in sources]
     whole = [each.kind for each in observations if registry.KINDS[each.kind].is_whole]
     options = replace(options, from_=options.from_ or next(iter(whole), None))

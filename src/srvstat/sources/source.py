@@ -577,26 +577,29 @@ def check_sources(sources: Sequence[Source]) -> None:
 
 
 def expand_name(
-    name: str, build: Callable[[str], Source], on_warning: Callable[[str], None]
+    name: str,
+    build: Callable[[str], Source],
+    on_warning: Callable[[str], None],
+    servers: str | None = None,
 ) -> list[Source]:
     """Return the sources that a name means: a file, or the files of a folder or pattern.
 
     `build` returns the source of a file. Files of a folder that are no data are left out, with a
-    warning; if there are Parquet files, these are the data.
+    warning; if there are Parquet files, these are the data. The file `servers` is left out, too.
 
     Raises UsageError if no file matches a pattern, SourceError if a folder has no data.
     """
     if is_url(name) or name in {STDIN, IN_MEMORY}:
         return [build(name)]
     if os.path.isdir(name):
-        return _list_folder(name, build, on_warning)
+        return _list_folder(name, build, on_warning, servers)
     if not glob.has_magic(name) or os.path.lexists(name):
         return [build(name)]
     found = [
         source
         for path in sorted(glob.glob(name, recursive=True))
         for source in (
-            _list_folder(path, build, on_warning) if os.path.isdir(path) else [build(path)]
+            _list_folder(path, build, on_warning, servers) if os.path.isdir(path) else [build(path)]
         )
     ]
     if not found:
@@ -605,11 +608,15 @@ def expand_name(
 
 
 def _list_folder(
-    folder: str, build: Callable[[str], Source], on_warning: Callable[[str], None]
+    folder: str,
+    build: Callable[[str], Source],
+    on_warning: Callable[[str], None],
+    servers: str | None,
 ) -> list[Source]:
     title = format_title(folder)
     found, others = [], []
-    paths = _list_paths(folder)
+    known = os.path.realpath(servers or os.devnull)
+    paths = [path for path in _list_paths(folder) if os.path.realpath(path) != known]
     parquet = [path for path in paths if path.lower().endswith(".parquet")]
     for path in paths:
         if (parquet and path not in parquet) or not _may_be_data(path):
@@ -624,7 +631,8 @@ def _list_folder(
     if others:
         names = ", ".join(os.path.basename(format_title(path)) for path in others[:_MAX_NAMES])
         more = f" and {len(others) - _MAX_NAMES:,} more" if len(others) > _MAX_NAMES else ""
-        on_warning(f"{title}: {len(others):,} files are no data, left out: {names}{more}")
+        are = "file is" if len(others) == 1 else "files are"
+        on_warning(f"{title}: {len(others):,} {are} no data, left out: {names}{more}")
     return found
 
 
