@@ -259,19 +259,6 @@ def test_strict_names_the_first_reject_in_reading_order_for_any_size_of_steps(
         assert ran.stderr.startswith(first or "built out.db\n")
 
 
-SHAPE = "must have 3 fields, not 1"
-
-
-@pytest.mark.usefixtures("here")
-def test_strict_stops_at_a_malformed_row_before_reading_later_files(cli: Cli) -> None:
-    Path("odd.csv").write_text("serverId,observedAt,players\nnonsense\n")
-    Path("wrong.csv").write_text("server,time,players\n")
-
-    ran = cli(*COMMAND, "--observations", "odd.csv", "--observations", "wrong.csv", "--strict")
-
-    assert (ran.exit_code, ran.stderr) == (6, f"error: odd.csv, line 2: {SHAPE}\n")
-
-
 @pytest.mark.usefixtures("here")
 def test_strict_reports_a_conflict_before_a_later_refused_file(cli: Cli) -> None:
     Path("odd.csv").write_text(f"serverId,observedAt,players\na,{AS_OF},1\na,{AS_OF},2\n")

@@ -285,12 +285,14 @@ def build_named(
     except errors.InvalidRequestError:
         return build(identifiers)
     found = _look_up(snapshot, references)
-    return build(
-        [
-            f"id:{server.id}" if isinstance(one, Name) and (server := found[one]) else text
+    with snapshot.convert_decode_errors("the servers"):
+        named = [
+            f"id:{ServerReference(identifier=server.id, by='id').identifier}"
+            if isinstance(one, Name) and (server := found[one])
+            else text
             for text, one in zip(identifiers, references, strict=True)
         ]
-    )
+    return build(named)
 
 
 class _Named(NamedTuple):
@@ -341,7 +343,8 @@ def _choose_named(name: str, named: _Named) -> ServerRow | None:
     strangers choose hostnames.
     """
     sourced = [server for server in named.exact if name in list_source_ids(server)]
-    servers = sourced or named.exact or named.similar
+    rivals = [one for one in named.similar if _is_source_id(name, one)] if named.exact else []
+    servers = sourced or [*named.exact, *rivals] or named.similar
     if len(servers) > 1:
         ids = ", ".join(server.id for server in servers[:_MAX_LISTED])
         more = f" and {len(servers) - _MAX_LISTED:,} more" if len(servers) > _MAX_LISTED else ""
@@ -357,6 +360,11 @@ def _choose_named(name: str, named: _Named) -> ServerRow | None:
                 f" {' and '.join(others[:_MAX_LISTED])}; give one of these"
             )
     return servers[0] if servers else None
+
+
+def _is_source_id(name: str, server: ServerRow) -> bool:
+    """Check for an identifier of a server's source, in any case of letters."""
+    return name.casefold() in map(str.casefold, list_source_ids(server))
 
 
 def _build_unknown_error(snapshot: Snapshot, wanted: Reference) -> Exception:

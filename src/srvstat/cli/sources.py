@@ -233,8 +233,7 @@ def parse_sources(
         found = found.merge(remembered)
     if options.save_mapping is not None:
         _check_mapping_target(options.save_mapping, others)
-    uses_slugs = found.ids == "slug" or bool(found.from_ and registry.KINDS[found.from_].uses_slugs)
-    options = replace(options, from_=found.from_, ids="slug" if uses_slugs else None)
+    options = replace(options, from_=found.from_)
     mapping = found.build_mapping()
     parse = partial(_parse_observations, options=options, mapping=mapping, is_declared=is_declared)
     names = _list_names(options, name)
@@ -243,8 +242,10 @@ def parse_sources(
     else:
         found_in = (expand_name(each, parse, _warn, options.servers) for each in names)
         observations = [source for sources in found_in for source in sources]
-    whole = [each.kind for each in observations if registry.KINDS[each.kind].is_whole]
-    options = replace(options, from_=options.from_ or next(iter(whole), None))
+    kinds = [found.from_] if found.from_ else [each.kind for each in observations]
+    uses_slugs = found.ids == "slug" or any(registry.KINDS[kind].uses_slugs for kind in kinds)
+    own = (kind for kind in kinds if registry.KINDS[kind].records and kind != "ndjson")
+    options = replace(options, from_=next(own, None), ids="slug" if uses_slugs else None)
     inputs = Inputs(
         _parse_servers(options) if reads_servers else None, observations, uses_slugs, found.game
     )

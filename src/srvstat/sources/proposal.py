@@ -173,6 +173,8 @@ def propose(sources: Sequence[Source], options: MappingOptions) -> Proposal:
         if options.encoding is not None:
             raise
         return _propose_encoding(sources, chosen, options)
+    with_rows = [each for each in samples if each[1].table.places]
+    samples = with_rows or [each for each in samples if not _is_ours(*each)] or samples
     if mapping.is_strict and all(_is_ours(*each) for each in samples):
         return Proposal([], options, [])
     return _Search(sampled, samples, options, *samples[0]).propose()
@@ -223,9 +225,15 @@ def _join_rows(table: Table, names: Sequence[str]) -> list[str]:
 
 
 def _is_ours(source: Source, sample: Sample) -> bool:
-    names = sample.table.names
-    if source.kind in registry.TEXT_KINDS:
-        return (*names,) == HEADER or (source.kind != "csv" and {*names} == {*HEADER})
+    names, columns, places = sample.table
+    if source.kind == "ndjson":
+        # Few rows with other keys are malformed rows of our form.
+        others = (each for name, each in zip(names, columns, strict=True) if name not in HEADER)
+        odd = sum(map(any, zip(*others, strict=True)))
+        most = min(len(places) // 2, max(len(places) // 100, 10))
+        return not names or ({*names} >= {*HEADER} and odd <= most)
+    if source.kind == "csv":
+        return (*names,) == HEADER
     return {*names} >= {*HEADER}
 
 
