@@ -79,10 +79,13 @@ def build(
         inputs = replace(inputs, progress=progress)
         built = build_snapshot(output, inputs, rejects=rows.rejects, overwrite=overwrite)
     seconds = time.monotonic() - started
-    # Identifiers alone have no records that could lack something.
-    shown = built if inputs.servers else replace(built, completed={}, fallbacks=0)
-    lines = summary.format_build_summary(output, shown, seconds)
+    lines = summary.format_build_summary(output, _select_fields(built, inputs), seconds)
     return _finish(parsed, lines, built, quiet=quiet)
+
+
+def _select_fields(read: BuildSummary, inputs: Inputs) -> BuildSummary:
+    """Return what to show: identifiers alone have no records that could lack something."""
+    return read if inputs.servers else replace(read, completed={}, fallbacks=0)
 
 
 def update(
@@ -120,7 +123,8 @@ def update(
     with show_build_progress(inputs.observations, quiet=quiet) as progress:
         inputs = replace(inputs, progress=progress)
         updated = update_snapshot(path, inputs, rejects=rows.rejects)
-    lines = summary.format_update_summary(path, updated, time.monotonic() - started)
+    shown = replace(updated, rows=_select_fields(updated.rows, inputs))
+    lines = summary.format_update_summary(path, shown, time.monotonic() - started)
     return _finish(parsed, lines, updated.rows, quiet=quiet)
 
 
@@ -256,7 +260,9 @@ def _show_dry_run(output: str, inputs: Inputs, *, overwrite: bool, quiet: bool) 
         # Not strict, so that the table has all reasons.
         found = run_dry(replace(inputs, strict=False, progress=progress))
     is_in_the_way = os.path.lexists(output) and not overwrite
-    found = replace(found, advice=_list_advice(found, output if is_in_the_way else None))
+    completed = found.completed if inputs.servers else {}
+    advice = _list_advice(found, output if is_in_the_way else None)
+    found = replace(found, completed=completed, advice=advice)
     if found.kept and not found.refusal:
         return show(found, Form.TABLE)
     # Imported here, because Rich takes 40 ms.
