@@ -26,7 +26,7 @@ from srvstat.contract.errors import SourceError
 from srvstat.contract.time import LATEST, YEAR_2001
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.parquet import choose_columns, read_record_batches
-from srvstat.sources.source import Source, check_sources, expand_name, read_batches
+from srvstat.sources.source import Source, expand_name, read_batches
 from srvstat.sources.values import COUNT_RULE, FRACTION, MAX_PLAYERS, NO_COUNT
 
 NAMES = ["serverId", "observedAt", "players"]
@@ -418,17 +418,6 @@ def test_a_build_names_the_file_of_a_reject_and_stores_the_name_of_the_folder(
     assert [os.path.basename(each["file"]) for each in rejects] == ["y.parquet", "z.parquet"]
     info = cli("snapshot", "info", f"{tmp_path}/s.db", "--json").json
     assert (info["sources"], info["observations"]) == (["history"], 2)
-
-
-def test_files_whose_times_differ_in_kind_are_refused(write: Write, tmp_path: Path) -> None:
-    write("a.parquet")
-    write("b.parquet", players=1.0)
-    assert len(split(tmp_path)) == 2
-
-    write("c.parquet", observedAt="2026-03-01T00:00Z")
-    reason = "c.parquet: column observedAt has text, but the files before it have numbers"
-    with pytest.raises(SourceError, match=re.escape(reason)):
-        check_sources(split(tmp_path))
 
 
 def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:

@@ -484,7 +484,6 @@ DOCUMENTS: list[tuple[object, dict[str, Any], set[tuple[str, int, int]]]] = [
         ONE,
     ),
     ([[AS_OF, 41], [AS_OF + 3_600_000, 42]], SERIES, ONE),
-    ([["when", "count"], [T, 41], [T2, 42]], {**SERIES, "at": "when", "players": "count"}, ONE),
     ({"start": S, "step": 3600, "values": [41, 42]}, {**STEPS, "time_unit": "s"}, ONE),
     ({"from": AS_OF, "interval": "1h", "values": [41, 42, None]}, STEPS, ONE),
     ({"begin": T, "step": 3600, "values": [41, 42]}, STEPS, ONE),

@@ -57,24 +57,8 @@ class FlattenError(ValueError):
 def find_items(document: Any) -> Sequence[Any]:
     """Return the values of a document that have rows: of an array, of a map, or the document."""
     if isinstance(document, list):
-        return name_fields(document)
+        return document
     return (isinstance(document, dict) and _list_map(document)) or [document]
-
-
-def name_fields(items: Sequence[Any]) -> Sequence[Any]:
-    """Return items of an array; if the first one is an array of names, the others as objects."""
-    first, second = [*items[:2], None, None][:2]
-    if not _is_row(first) or not _is_row(second) or len(first) != len(second):
-        return items
-    if any(not name or is_time(name) or _NUMBER.fullmatch(name) for name in first):
-        return items
-    if not any(is_time(value) or _NUMBER.fullmatch(value or "") for value in second):
-        return items
-    return [
-        dict(zip(first, item, strict=False)) if _is_row(item) else item
-        for item in items[1:]
-        if item != first
-    ]
 
 
 def _repeat_entity(items: Sequence[Any]) -> Sequence[Any]:
@@ -194,7 +178,7 @@ def _flatten(item: Any, mapping: ColumnMapping) -> _Flat:
     if isinstance(item, dict):
         _add_object(found, item, "", mapping)
     elif isinstance(item, list) and not _is_row(item):
-        found.parts[""] = _repeat_entity(name_fields(item))
+        found.parts[""] = _repeat_entity(item)
     else:
         for position, value in enumerate(item if isinstance(item, list) else [item], 1):
             found.row[str(position)] = _format(value)
@@ -217,7 +201,7 @@ def _add_object(found: _Flat, value: Mapping[str, Any], path: str, mapping: Colu
             if not items or ("time" not in items[0] and len(items) <= _MAX_KEYS):
                 _add_object(found, member, name, mapping)
         elif isinstance(member, list) and (not _is_row(member) or not member):
-            found.parts[name] = name_fields(member)
+            found.parts[name] = member
         elif isinstance(member, list):
             named = {f"{name}.{at}": _format(each) for at, each in enumerate(member, 1)}
             found.row.update(named if len(member) <= _MAX_POSITIONS else {})

@@ -470,20 +470,16 @@ class _Document:
             self._at += 1
             return
         items: list[Any] = []
-        header: list[Any] = []  # the row with the names of columns, if the first one has names
         is_more = True
         while is_more:
             items.append(self._take_value())
             is_more = self._take_separator()
             if is_more and len(items) < _FIRST_ITEMS:
                 continue
-            named = flatten.name_fields([*header, *items])
-            if named and isinstance(items[0], list) and isinstance(named[0], dict):
-                header = header or items[:1]
-            yield named
+            yield items
             items = []
-            while is_more and (part := self._take_many(is_regular=not header)):
-                yield flatten.name_fields([*header, *part]) if isinstance(part, list) else part
+            while is_more and (part := self._take_many()):
+                yield part
 
     def _take_value(self) -> Any:
         """Take the next value, of which more text is read as long as it is not complete."""
@@ -506,7 +502,7 @@ class _Document:
             while len(self._text) - self._at < least and self._fill():
                 pass
 
-    def _take_many(self, *, is_regular: bool) -> Table | list[Any] | None:
+    def _take_many(self) -> Table | list[Any] | None:
         """Return the items whose ends are in the text; None without any."""
         if len(self._text) - self._at < BLOCK_BYTES:
             self._fill()
@@ -515,7 +511,7 @@ class _Document:
         if cut > start and separator[0] in "]}" and separator[-1] in "[{":
             text = self._text[start : cut + 1]
             ended = text.replace(separator, f"{separator[0]}{_END}{separator[-1]}") + _END
-            found = self._regular.parse(ended) if is_regular else None
+            found: Table | list[Any] | None = self._regular.parse(ended)
             if found is None:
                 with suppress(JSONDecodeError):  # the separator may be in an item, too
                     found = self._decode(self._decoder.decode, f"[{text}]")

@@ -98,25 +98,6 @@ def read_metadata(source: Source) -> FileMetaData:
         return file.metadata
 
 
-def check_types(sources: Iterable[Source]) -> None:
-    """Check that a column of the mapping has values of one kind in all files of a folder.
-
-    Raises SourceError.
-    """
-    first: dict[str, str] = {}
-    for source in sources:
-        with _open_file(source) as file:
-            schema = _add_partitions(file.schema_arrow, _find_partitions(source.name))
-        for name in choose_columns(source, schema).names:
-            found = describe_values(get_value_type(schema, name))
-            expected = first.setdefault(name, found) if found else None
-            if found != expected:
-                raise SourceError(
-                    f"{source.title}: column {name} has {found}, but the files before it have"
-                    f" {expected}; name the files instead of their folder"
-                )
-
-
 @contextmanager
 def _open_file(source: Source) -> Iterator[ParquetFile]:
     """Open a file.
@@ -226,15 +207,6 @@ def is_calendar(kind: pa.DataType) -> bool:
 def has_no_zone(kind: pa.DataType) -> bool:
     """Return whether a type is one of local times."""
     return bool(is_calendar(kind) and (pa.types.is_date(kind) or kind.tz is None))
-
-
-def describe_values(kind: pa.DataType) -> str | None:
-    """Return what the values of a type are, for messages; None for a column of nulls."""
-    if is_calendar(kind):
-        return "times without a zone" if has_no_zone(kind) else "times with a zone"
-    if is_number(kind):
-        return "numbers"
-    return None if pa.types.is_null(kind) else "text"
 
 
 def _convert_instants(column: pa.Array, mapping: ColumnMapping) -> Values:

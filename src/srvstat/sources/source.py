@@ -559,7 +559,7 @@ def read_batches(source: Source) -> Iterator[Batch]:
 
 
 def check_sources(sources: Sequence[Source]) -> None:
-    """Check files, before any of them is read: that they may be read, and that folders fit.
+    """Check that files may be read, before any of them is.
 
     Raises SourceError.
     """
@@ -571,9 +571,6 @@ def check_sources(sources: Sequence[Source]) -> None:
                 os.stat(source.name)
                 if not os.access(source.name, os.R_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    for (kind, folder), files in groupby(sources, key=attrgetter("kind", "folder")):
-        if kind == "parquet" and folder is not None:
-            registry.load_function(kind, "srvstat.sources.parquet:check_types")(files)
 
 
 def expand_name(
