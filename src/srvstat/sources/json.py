@@ -150,17 +150,10 @@ def _read_lines(source: Source, block: TextBlock, regular: "_Regular", rows: "_R
         return convert_table(source, rows.complete(_number_rows(table, block.first_line)))
     values, rejects = _decode_lines(block.split_lines())
     found = _expand_lines(rows, values, rejects)
-    complete = []
-    for at, row in found:
-        if missing := rows.find_missing(row):
-            reason = f"has no key {wire.quote_value(missing)}"
-            rejects.append(Reject(values[at][0], reason, values[at][1]))
-        else:
-            complete.append((at, row))
     batch = Batch.from_rows([])
-    if complete:
-        table = rows.complete(_build_table([row for _, row in complete]))
-        places = [values[at][0] for at, _ in complete]
+    if found:
+        table = rows.complete(_build_table([row for _, row in found]))
+        places = [values[at][0] for at, _ in found]
         batch = convert_table(source, table._replace(places=places))
     return replace(batch, rejects=sorted([*rejects, *batch.rejects], key=attrgetter("place")))
 
@@ -232,12 +225,6 @@ class _Rows:
                 raise SourceError(f"{source.title}: {error}") from None
             for start in range(0, len(rows), _ROWS_PER_TABLE):
                 yield _build_table(rows[start : start + _ROWS_PER_TABLE])
-
-    def find_missing(self, row: flatten.Row) -> str | None:
-        """Return the first key of the mapping that a row lacks."""
-        wanted = [name for name in self._mapping.names if name != self._mapping.at]
-        wanted += self._mapping.find_times(row)
-        return next((name for name in wanted if name not in row), None)
 
     def complete(self, table: Table) -> Table:
         """Add the wanted columns that an earlier table had, which are empty here."""
