@@ -30,7 +30,7 @@ from srvstat.sources.columns import (
     parse_counts,
     parse_times,
 )
-from srvstat.sources.mapping import describe_missing, list_names
+from srvstat.sources.mapping import ColumnMapping, describe_missing, list_names
 from srvstat.sources.source import Batch, Row, Source, TextBlock, parse_records, renumber
 from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, find_columns, list_wanted
 from srvstat.sources.values import DAY_FIRST, IDENTIFIER, NO_COUNT, Forms, RowError, find_time_form
@@ -91,6 +91,7 @@ def read_sample(source: Source) -> Sample:
     Raises SourceError.
     """
     start = _read_start(source, is_sample=True)
+    source = replace(source, mapping=ColumnMapping())
     columns = _Columns(start.form, start.names, None, [], None, {})
     most = min(SAMPLE_ROWS, max(100, _SAMPLE_CELLS // max(len(start.names), 1)))
     lines = (
