@@ -2,8 +2,10 @@
 
 import fcntl
 import gzip
+import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import termios
@@ -12,6 +14,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -653,3 +656,20 @@ def test_the_finest_averages_of_a_dump_of_rrdtool_are_read(tmp_path: Path) -> No
         path.write_text(DUMP[:cut])
         with pytest.raises(SourceError, match="dump of RRDtool"):
             read_table(Source(str(path), "rrd", ColumnMapping(**options)))
+
+
+def test_the_point_of_a_number_never_separates_thousands(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"t": AS_OF, "n": 1.942}, {"t": AS_OF + 1, "n": "1.942"}]
+    paths = {name: tmp_path / name for name in ("lines", "document", "database")}
+    paths["lines"].write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    paths["document"].write_text(json.dumps(rows))
+    with closing(sqlite3.connect(paths["database"])) as connection:
+        connection.execute("CREATE TABLE counts (t, n)")
+        connection.executemany("INSERT INTO counts VALUES (:t, :n)", rows)
+        connection.commit()
+
+    for path in paths.values():
+        found = read_counts(
+            path, id=None, server="a", at="t", players="n", thousands=".", rounds=True
+        )
+        assert [count for *_, count in found] == [2, 1942]

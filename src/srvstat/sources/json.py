@@ -69,7 +69,7 @@ def read_sample(source: Source) -> Sample:
     Raises SourceError.
     """
     lines = [*islice(source.read_lines(), SAMPLE_ROWS + 1)]
-    values, rejects = _decode_lines(lines[:SAMPLE_ROWS])
+    values, rejects = _decode_lines(lines[:SAMPLE_ROWS], source.mapping)
     found = _expand_lines(_Rows(source.mapping, is_sample=True), values, rejects)
     is_whole = max(len(lines), len(found)) <= SAMPLE_ROWS
     return Sample("NDJSON", _build_table([row for _, row in found[:SAMPLE_ROWS]]), is_whole)
@@ -83,7 +83,7 @@ def read_document(source: Source) -> Iterator[Batch]:
     """
     rows = _Rows(source.mapping)
     place = 1
-    for part in _Document(source).read():
+    for part in _Document(source, source.mapping.write_number).read():
         for table in [part] if isinstance(part, Table) else rows.build_tables(source, part):
             yield convert_table(source, rows.complete(_number_rows(table, place)))
             place += len(table.places)
@@ -97,7 +97,7 @@ def read_document_sample(source: Source) -> Sample:
     found: list[flatten.Row] = []
     # The beginning of arrays of times and counts, one after the other, has no counts.
     for characters in (_WHOLE_CHARACTERS, _MAX_CHARACTERS):
-        values, is_whole = _Document(source).read_prefix(characters)
+        values, is_whole = _Document(source, source.mapping.write_number).read_prefix(characters)
         items = _find_items(values)
         items = items if is_whole else items[:-1] or items
         try:
@@ -148,7 +148,7 @@ def _read_lines(source: Source, block: TextBlock, regular: "_Regular", rows: "_R
     table = regular.parse(_end_lines(block))
     if table is not None:
         return convert_table(source, rows.complete(_number_rows(table, block.first_line)))
-    values, rejects = _decode_lines(block.split_lines())
+    values, rejects = _decode_lines(block.split_lines(), source.mapping)
     found = _expand_lines(rows, values, rejects)
     batch = Batch.from_rows([])
     if found:
@@ -235,7 +235,7 @@ class _Rows:
 
 
 def _decode_lines(
-    lines: Iterable[tuple[int, str]],
+    lines: Iterable[tuple[int, str]], mapping: ColumnMapping
 ) -> tuple[list[tuple[int, str, Any]], list[Reject]]:
     """Return the objects of lines, each with its line, and the rejects of other lines."""
     found: list[tuple[int, str, Any]] = []
@@ -243,7 +243,7 @@ def _decode_lines(
     for line, written in lines:
         if text := written.removesuffix("\r"):
             try:
-                found.append((line, text, _decode_container(text)))
+                found.append((line, text, _decode_container(text, mapping)))
             except RowError as error:
                 rejects.append(Reject(line, str(error), text))
     return found, rejects
@@ -263,15 +263,15 @@ def _split_object(text: str) -> Row:
     return Row(str(observed_at), [(server_id, str(players))])
 
 
-def _decode(text: str, number: type[str] | None) -> Any:
+def _decode(text: str, number: Callable[[str], str] | None) -> Any:
     try:
         return wire.decode_text(text, convert_number=number)
     except wire.JsonError as error:
         raise RowError(str(error)) from None
 
 
-def _decode_container(text: str) -> Any:
-    value = _decode(text, str)
+def _decode_container(text: str, mapping: ColumnMapping) -> Any:
+    value = _decode(text, mapping.write_number)
     if not isinstance(value, dict | list):
         raise RowError("must be an object or an array")
     return value
@@ -327,7 +327,7 @@ class _Regular:
         """Make the expression of a value, if it is a row without tables in it."""
         self._pattern = None
         try:
-            row = flatten.find_row(_decode(text, str), self._mapping)
+            row = flatten.find_row(_decode(text, self._mapping.write_number), self._mapping)
         except (RowError, FlattenError, RecursionError):
             return
         scalars = [match for match in _SCALAR.finditer(text) if match.lastindex != 1]
@@ -347,7 +347,7 @@ class _Regular:
         """Return the expression of scalars like one."""
         if match[2] is not None:
             return _STRING if self._mapping.is_strict else f"(?:{_STRING}|null)"
-        if self._mapping.is_strict:
+        if self._mapping.is_strict or self._mapping.thousands == ".":
             return _INTEGER
         return _FLAG if match[3] in ("true", "false") else _NUMBER
 

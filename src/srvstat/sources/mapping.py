@@ -63,6 +63,13 @@ class ColumnMapping(values.Forms):
         """Return the one or two columns of times among some names."""
         return [self.at] if self.at in names or "+" not in self.at else self.at.split("+", 1)
 
+    def write_number(self, text: str) -> str:
+        """Return a number of a format that has numbers as text that this mapping reads.
+
+        Where points separate thousands, the point of a number would be one: 1.5 would become 15.
+        """
+        return text.replace(".", ",") if self.thousands == "." else text
+
     def parse_time(self, text: str) -> int:
         """Return an instant in Unix milliseconds.
 

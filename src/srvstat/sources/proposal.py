@@ -450,13 +450,14 @@ class _Search:
         few = texts[:: max(len(texts) // _MOST_TIMES, 1)]
         is_named = self.columns[names[0]].rank("at") < _UNKNOWN
         readings = [
-            (_measure(few, {"time_zone": "UTC"} | options), options, questions, note)
+            (_measure(few, options | {"time_zone": "UTC"}), options, questions, note)
             for options, questions, note in self._list_readings(texts, is_named=is_named)
         ]
         share, options, questions, note = max(readings, key=itemgetter(0))
         if share < _MOST:
             return None
-        zone = [_ZONE] if _measure(few, options) < share else []
+        is_local = self.given.time_zone is None and _measure(few, options) < share
+        zone = [_ZONE] if is_local else []
         return _Times(names, options, [*questions, *zone], note)
 
     def _list_readings(

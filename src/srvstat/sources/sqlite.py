@@ -16,7 +16,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
 from srvstat.files.paths import convert_errors, identify_file
 from srvstat.sources import flatten
-from srvstat.sources.mapping import describe_missing, list_names
+from srvstat.sources.mapping import ColumnMapping, describe_missing, list_names
 from srvstat.sources.source import Batch, Source, build_query, quote_identifier, quote_text
 from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table
 
@@ -249,10 +249,14 @@ def _read_tables(source: Source, connection: sqlite3.Connection, rows: _Rows) ->
                     f"{source.title}: the column {wire.quote_value(name)} has binary values;"
                     " convert them with --query"
                 )
-            columns.append(values if kinds == {str} else [*map(_format, values)])
+            columns.append(
+                values if kinds == {str} else [_format(value, source.mapping) for value in values]
+            )
         yield Table(names, columns, range(first, first + len(found)))
         first += len(found)
 
 
-def _format(value: Any) -> str:
+def _format(value: Any, mapping: ColumnMapping) -> str:
+    if isinstance(value, float):
+        return mapping.write_number(str(value))
     return "" if value is None else str(value)
