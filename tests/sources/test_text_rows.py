@@ -174,7 +174,7 @@ def test_a_stray_quote_rejects_only_its_own_line(row: str, others: list[str], re
     assert found.kept.keys() == {place for place, line in numbered if line and line != row}
 
 
-ROWS = [f"srv-1,{AS_OF + number},1" for number in range(16_000)]
+ROWS = [f"srv-1,{AS_OF + number},1" for number in range(25_000)]
 ROW_BYTES = len(f"{ROWS[0]}\n")
 KEPT = {number: ("srv-1", AS_OF + number - 2, 1) for number in range(2, len(ROWS) + 2)}
 FIRST_BOUNDARY = (BLOCK_BYTES - len(HEADER)) // ROW_BYTES

@@ -48,6 +48,8 @@ MARGIN = b"\n" * MAX_IDENTIFIER_LENGTH
 
 _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(WORD + 1)], np.uint64)
 """The bits of the first bytes of a word, by the number of bytes."""
+_LAST_DIGITS = ~_FIRST_BYTES[::-1] & np.uint64(int.from_bytes([0x0F] * WORD))
+"""The bits of the digits that are the last bytes of a word, by the number of bytes."""
 
 _ZEROS, _OVER_NINE, _HIGH_BITS, _LOW_BITS = (
     np.uint64(int.from_bytes([byte] * WORD)) for byte in (ord("0"), 0x80 - 10, 0x80, 0x7F)
@@ -148,12 +150,14 @@ class _Shape(NamedTuple):
 
     def read_number(self, start: int, end: int) -> Numbers:
         """Return the numbers between two positions of each text."""
-        found: Numbers = np.zeros(len(self.rows), np.int64)
+        found: Numbers = np.zeros(1, np.int64)
         for number in range(start // WORD, (end + WORD - 1) // WORD):
             first, last = max(start - number * WORD, 0), min(end - number * WORD, WORD)
-            mask = _FIRST_BYTES[last] & ~_FIRST_BYTES[first]
-            joined = _join_digits((self.words[number] ^ _ZEROS) & mask)
-            found = found * 10 ** (last - first) + joined // 10 ** (WORD - last)
+            # The digits become the last bytes, and those before them zeros.
+            digits = (self.words[number] << np.uint64(8 * (WORD - last))) & _LAST_DIGITS[
+                last - first
+            ]
+            found = found * 10 ** (last - first) + _join_digits(digits, last - first)
         return found
 
 
@@ -167,8 +171,7 @@ def _iter_shapes(columns: Sequence[Column], rows: Numbers) -> Iterator[_Shape]:
     words = np.concatenate([*map(Column.read_words, columns, counts)])
     zeroed = words ^ _ZEROS
     others = (((zeroed & _LOW_BITS) + _OVER_NINE) | zeroed) & _HIGH_BITS
-    others = (others >> np.uint64(7)) * np.uint64(0xFF)
-    shapes = (words & others) | (_ZEROS & ~others)
+    shapes = zeroed & ((others >> np.uint64(7)) * np.uint64(0xFF))
     for _ in range(_MOST_SHAPES):
         if not len(rows):
             return
@@ -185,11 +188,16 @@ def _iter_shapes(columns: Sequence[Column], rows: Numbers) -> Iterator[_Shape]:
         columns = [column.take(others) for column in columns]
 
 
-def _join_digits(digits: Words) -> Numbers:
-    """Return the numbers whose digits are the bytes of words, the first one the highest."""
+def _join_digits(digits: Words, most: int = WORD) -> Numbers:
+    """Return the numbers whose digits are the bytes of words, at most so many, the last ones."""
     # Two neighbours become a number of two digits, then two of these one of four, and so on.
-    digits = ((digits * np.uint64(10 << 8 | 1)) >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
-    digits = ((digits * np.uint64(100 << 16 | 1)) >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
+    digits = digits * np.uint64(10 << 8 | 1)
+    if most <= len("99"):
+        return (digits >> np.uint64(56)).view(np.int64)
+    digits = ((digits >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(100 << 16 | 1)
+    if most <= len("9999"):
+        return (digits >> np.uint64(48)).view(np.int64)
+    digits = (digits >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
     return ((digits * np.uint64(10_000 << 32 | 1)) >> np.uint64(32)).view(np.int64)
 
 
@@ -239,22 +247,22 @@ def _read_times(shape: _Shape, form: TimeForm, mapping: ColumnMapping) -> Number
 
     def read(part: str, default: int = 0) -> Numbers:
         span = form.spans.get(part)
-        return np.array(default) if span is None else shape.read_number(*span)
+        return np.array([default]) if span is None else shape.read_number(*span)
 
     year, month, day = read("year"), read("month", form.month), read("day", 1)
     start, end = form.spans["year"]
     if end - start == len("26"):
         year = year + np.where(np.less(year, FIRST_YEAR_OF_1900S), 2000, 1900)
     hour, minute, second = read("hour"), read("minute"), read("second")
-    limits = [(year, 1970, 9999), (month, 1, 12), (minute, 0, 59), (second, 0, 59)]
+    is_time = np.greater_equal(year, 1970) & (month > 0)
+    limits = [(month, 12), (minute, 59), (second, 59)]
     if form.half:
-        limits.append((hour, 1, NOON))
+        is_time &= hour > 0
+        limits.append((hour, NOON))
         hour = hour % NOON + NOON * (form.half == "p")
     hours, minutes = read("hours"), read("minutes")
-    limits += [(hour, 0, 23), (hours, 0, 23), (minutes, 0, 59)]
-    is_time = np.full(len(shape.rows), True)
-    for values, least, most in limits:
-        is_time &= (values >= least) & (values <= most)
+    for values, most in (*limits, (hour, 23), (hours, 23), (minutes, 59)):
+        is_time &= values <= most
     start, end = form.spans.get("fraction", (0, 0))
     end = min(end, start + len("999"))
     milliseconds = shape.read_number(start, end) * 10 ** (len("999") - end + start)

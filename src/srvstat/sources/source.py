@@ -31,7 +31,7 @@ from srvstat.sources.values import NO_COUNT, RowError, check_identifier, is_utf8
 _DESCRIPTOR_NAME = re.compile("/dev/fd/[0-9]+|/proc/(self|[0-9]+)/fd/[0-9]+")
 MAX_LINE_BYTES = 1 << 20
 """Longer lines are refused, so that an input can't exhaust memory."""
-BLOCK_BYTES = 1 << 17
+BLOCK_BYTES = 1 << 18
 
 _UNENDED = "the last line has no newline, so it may be cut off; add one if the line is complete"
 

@@ -77,7 +77,7 @@ def convert_table(source: Source, table: Table) -> Batch:
         numbers = {name: number for number, name in enumerate(dict.fromkeys(ids))}
         names = [name.strip() for name in numbers]
         if mapping.id is not None:
-            codes = np.array([numbers[name] for name in ids], np.int64)[rows]
+            codes = np.fromiter(map(numbers.__getitem__, ids), np.int64, len(ids))[rows]
     used, codes = renumber(codes)
     malformed = np.flatnonzero((instants < 0) | (counts == MALFORMED).any(axis=1))
     skipped = 0 if mapping.is_wide else int((is_timed & (counts == EMPTY_COUNT)).sum())
