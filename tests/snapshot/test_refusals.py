@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from conftest import AS_OF, ROOT, Cli, csv, ndjson, server
+from conftest import AS_OF, Cli, csv, ndjson, server
 from support.snapshots import (
     COMMAND,
     WEEK,
@@ -183,8 +183,6 @@ def test_the_snapshot_and_the_rejects_are_different_files(here: Path, cli: Cli) 
     assert ran.stderr == "error: ./out: is also the snapshot; name another file for the rejects\n"
 
 
-UGLY = ROOT / "tests" / "snapshot" / "ugly"
-OPTIONS = ["--time-zone=UTC", "--game=game_a"]
 BUILD = ["snapshot", "build", "out.db"]
 OPEN = [*BUILD, "--game=game_a", "--overwrite"]
 FLEET = ["fleet", "--output=r.ndjson", "--game=game_a", "--overwrite"]

@@ -12,7 +12,7 @@ from srvstat.cli.output import Outcome, show_progress
 from srvstat.cli.proposals import Command, settle
 from srvstat.cli.sources import RejectOptions, SourceOptions, parse_sources, report_summary
 from srvstat.contract import wire
-from srvstat.contract.errors import MissingLibraryError, ParameterError, UsageError
+from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.requests import parse_range
 from srvstat.contract.windows import DEFAULT_RANGE
 from srvstat.files.writing import check_destination, check_name
@@ -20,6 +20,7 @@ from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summa
 from srvstat.snapshot.rows import MAX_SHARDS
 from srvstat.snapshot.write.build import check_is_no_source
 from srvstat.snapshot.write.intake import Inputs
+from srvstat.sources.registry import load_module
 
 if TYPE_CHECKING:
     from srvstat.fleet.job import FleetRequest
@@ -137,28 +138,24 @@ def fleet(
 
     Example: srvstat fleet observations/ --servers servers.ndjson --range 30d -o results.parquet
     """
-    # Before signals may interrupt imports.
-    try:
-        from srvstat.fleet.job import FleetRequest  # noqa: PLC0415 - for --help without DuckDB
-    except ModuleNotFoundError as error:
-        raise MissingLibraryError(
-            f"srvstat fleet: needs the library {error.name}; run pip install 'srvstat[bulk]'"
-        ) from None
+    load_module(
+        "srvstat fleet", "srvstat.fleet.job", "bulk"
+    )  # before signals may interrupt imports
+    from srvstat.fleet.job import FleetRequest  # noqa: PLC0415 - for --help without DuckDB
 
     _check_outputs(results, folder)
-    memory = engine.parse_memory()
+    memory, limit = engine.parse_memory(), rows.parse_limit()
     records = replace(records, observations=sources)
     parsed = parse_sources(records, results.output, name="SOURCE")
     if parsed.options.hold:
         raise UsageError("--hold: results are of counts as observed; build a snapshot instead")
     chosen = parse_range(DEFAULT_RANGE if results.range is None else results.range)
     instant = options.parse_instant_option("--as-of", results.as_of)
-    limit = rows.parse_limit()
     if results.output is not None:
         _check_results(results.output, parsed.inputs, overwrite=overwrite)
-    conflicts = None if results.conflicts == "first" else results.conflicts
-    others = {**vars(results), "conflicts": conflicts, **vars(engine), **vars(folder)}
-    others |= {"max_rejected": rows.max_rejected, "overwrite": overwrite}
+    others = {**vars(results), **vars(engine), **vars(folder), "overwrite": overwrite}
+    others["max_rejected"] = rows.max_rejected
+    others["conflicts"] = None if results.conflicts == "first" else results.conflicts
     command = Command(("fleet",), records, others, "compute them")
     inputs = settle(parsed, command, quiet=quiet).inputs
     request = FleetRequest(
