@@ -198,7 +198,9 @@ def test_an_update_needs_no_option_and_says_what_the_snapshot_expects(cli: Cli) 
 
 @pytest.mark.usefixtures("here")
 def test_a_dry_run_proposes_as_a_build_does(cli: Cli) -> None:
-    Path("one.csv").write_text("server;time;online\nlobby;2026-03-01 10:00;5\n")
+    Path("one.csv").write_text(
+        "server;time;online\nlobby;2026-03-01 10:00;5\narena;2026-03-01 10:00;\n"
+    )
     command = ["snapshot", "build", "out.db", "one.csv", "--game", "game_a"]
 
     asked = cli(*command, "--dry-run")
@@ -206,4 +208,5 @@ def test_a_dry_run_proposes_as_a_build_does(cli: Cli) -> None:
 
     assert (asked.exit_code, asked.stderr) == (2, cli(*command).stderr)
     assert (shown.exit_code, b"2026-03-01 10:00:00" in shown.stdout) == (0, True)
+    assert b"1 row skipped: without a player count\n" in shown.stdout
     assert not Path("out.db").exists()

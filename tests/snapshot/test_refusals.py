@@ -413,6 +413,7 @@ def find_remedy(cli: Cli, *options: str) -> str:
 
 AS_COLUMNS = f"add {COLUMNS} to read such values"
 IN_ANOTHER_FORM = [
+    ("a,01.03.2026 10:00,5", "declare the form of such times with --time-format"),
     *((f"a,{TIME},{value}", AS_COLUMNS) for value in ("007", "0.0", "", "NA", "12.00")),
     *(
         (f'{{"serverId":"a","observedAt":"{TIME}","players":{value}}}', AS_COLUMNS)

@@ -126,6 +126,14 @@ def test_comparisons_over_shards_have_the_bytes_of_one_file(
     ask_both(cli, divide(count), whole, ["compare", "--batch", "-"], stdin=lines)
 
 
+def test_shards_are_not_updated(cli: Cli, shards: Path) -> None:
+    (shards / "rows.csv").write_bytes(csv([("a", AS_OF, 5)]))
+    ran = cli("snapshot", "update", str(shards), f"{shards}/rows.csv")
+
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+    assert "a directory, but only a snapshot file can be updated" in ran.stderr
+
+
 def test_files_from_shards_are_those_from_one_file(
     cli: Cli, whole: Path, shards: Path, tmp_path: Path
 ) -> None:

@@ -138,9 +138,8 @@ def fleet(
 
     Example: srvstat fleet observations/ --servers servers.ndjson --range 30d -o results.parquet
     """
-    load_module(
-        "srvstat fleet", "srvstat.fleet.job", "bulk"
-    )  # before signals may interrupt imports
+    # Before signals may interrupt imports.
+    load_module("srvstat fleet", "srvstat.fleet.job", "bulk")
     from srvstat.fleet.job import FleetRequest  # noqa: PLC0415 - for --help without DuckDB
 
     _check_outputs(results, folder)
@@ -151,11 +150,10 @@ def fleet(
         raise UsageError("--hold: results are of counts as observed; build a snapshot instead")
     chosen = parse_range(DEFAULT_RANGE if results.range is None else results.range)
     instant = options.parse_instant_option("--as-of", results.as_of)
-    if results.output is not None:
-        _check_results(results.output, parsed.inputs, overwrite=overwrite)
+    _check_results(results.output, parsed.inputs, overwrite=overwrite)
     others = {**vars(results), **vars(engine), **vars(folder), "overwrite": overwrite}
-    others["max_rejected"] = rows.max_rejected
-    others["conflicts"] = None if results.conflicts == "first" else results.conflicts
+    conflicts = None if results.conflicts == "first" else results.conflicts
+    others |= {"max_rejected": rows.max_rejected, "conflicts": conflicts}
     command = Command(("fleet",), records, others, "compute them")
     inputs = settle(parsed, command, quiet=quiet).inputs
     request = FleetRequest(
@@ -213,10 +211,12 @@ def _check_outputs(results: ResultOptions, folder: FolderOptions) -> None:
     options.check_ending(folder.snapshots)
 
 
-def _check_results(path: str, inputs: Inputs, *, overwrite: bool) -> None:
-    """Check that results may be written to a file. Raises UsageError, OutputError."""
+def _check_results(path: str | None, inputs: Inputs, *, overwrite: bool) -> None:
+    """Check that results may be written to a file, if any. Raises UsageError, OutputError."""
     from srvstat.fleet.job import find_extension  # noqa: PLC0415 - see fleet
 
+    if path is None:
+        return
     location = check_name("-o", path)
     find_extension(path)
     check_is_no_source(path, location, inputs.sources)

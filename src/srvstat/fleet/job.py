@@ -403,7 +403,7 @@ def survey_fleet(
     _check_rejected(job.sources, remarks.rows, rejects, limit)
     # One that no record names needs an observation.
     roster.name_servers(lasts)
-    ids = sorted(roster.iter_ids(lasts))
+    ids = sorted(roster.server_keys)
     numbers = {roster.server_keys[server_id]: number for number, server_id in enumerate(ids)}
     records = [roster.get_record(server_id) for server_id in ids]
     last_players = {key: row.last_players for key, row in lasts.items()}

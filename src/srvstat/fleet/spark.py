@@ -534,7 +534,7 @@ def _check(
 def _list_servers(roster: Roster, survey: _Survey) -> list[tuple[Any, ...]]:
     """Return the publishable servers; one that no record names needs an observation."""
     roster.name_servers(survey.last_of)
-    records = map(roster.get_record, roster.iter_ids(survey.last_of))
+    records = map(roster.get_record, roster.server_keys)
     return [
         (record.id, record.cfx_id, record.source_id, (record.players_current,))
         for record in records

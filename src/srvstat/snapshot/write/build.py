@@ -168,8 +168,6 @@ def store(
             earlier, unchanged = _read_changed_blocks(old, known, first)
         observations = intake.take_series(server_id, earlier).observations
         added = len(observations.instants) - len(earlier.instants)
-        if not (added or intake.roster.has_record(server_id)):
-            continue
         row = build_server_row(intake.roster.get_record(server_id), number)
         if added:
             first_blocks[server_id] = len(unchanged.ends)

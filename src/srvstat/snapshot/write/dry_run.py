@@ -30,7 +30,6 @@ class _Findings:
     """What is known of the observations by server, once they are sorted."""
 
     kept: int = 0
-    observed: list[str] = field(default_factory=list)
     instants: list[int] = field(default_factory=list)
     intervals: Counter[int] = field(default_factory=Counter)
 
@@ -54,7 +53,7 @@ def run_dry(inputs: Inputs) -> DryRun:
             excess = refusals.find_refusal(intake)
     except sqlite3.Error as error:  # pragma: no cover - a test limits another process
         raise OutputError(f"SQLite's temporary files: {error}") from None
-    completed = count_completed(map(roster.get_record, findings.observed))
+    completed = count_completed(map(roster.get_record, roster.server_keys))
     return DryRun(
         rows=tuple(map(intake.describe_row, intake.first_rows)),
         read=intake.rows,
@@ -62,7 +61,7 @@ def run_dry(inputs: Inputs) -> DryRun:
         repeated=intake.repeated,
         conflicting=intake.rejects.conflicting,
         rejected=intake.rejects.malformed,
-        servers=len(findings.observed),
+        servers=len(roster.server_keys),
         withheld=len(roster.withheld),
         completed=completed,
         first_observed_at=min(findings.instants, default=None),
@@ -106,8 +105,6 @@ def _sort_observations(intake: Intake) -> _Findings:
     for server_id in intake.roster.server_keys:
         instants = intake.take_series(server_id).observations.instants
         findings.kept += len(instants)
-        if len(instants) or not intake.roster.is_open:
-            findings.observed.append(server_id)
         if len(instants):
             findings.instants += instants[[0, -1]].tolist()
         if len(instants) > 1:

@@ -1,6 +1,6 @@
 """Map the identifiers of sources to servers, and the records of servers to rows and back."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import count, filterfalse
 from types import MappingProxyType
@@ -116,12 +116,6 @@ class Roster(dict[str, int]):
         self.converted |= {ids[name]: name for name in named if ids[name] != name}
         self._used.update(ids.values())
         self._new = {name: key for name, key in self._new.items() if key not in observed}
-
-    def iter_ids(self, observed: Container[int]) -> Iterator[str]:
-        """Yield the ids of servers that have a record or, by their keys, an observation."""
-        for server_id, key in self.server_keys.items():
-            if self.has_record(server_id) or key in observed:
-                yield server_id
 
     def get_record(self, server_id: str) -> servers.ServerRecord:
         """Return the record of a server that has a key, with the identifier that its source uses.
