@@ -101,10 +101,6 @@ class Roster(dict[str, int]):
         records = self._given.values()
         return self.is_open or self._uses_slugs or any(each.source_id for each in records)
 
-    def has_record(self, server_id: str) -> bool:
-        """Check whether a server has a record, and not only an identifier in the observations."""
-        return server_id in self._given
-
     def name_servers(self, observed: Container[int]) -> None:
         """Choose the ids of new servers that have, by their keys, an observation.
 
