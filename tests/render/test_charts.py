@@ -335,6 +335,6 @@ def count_dots(rows: list[str], count: int) -> list[int]:
     ]
     steps: list[set[int]] = [set() for _ in range(count)]
     for at, dots in enumerate(columns):
-        steps[int((at + 0.5) / len(columns) * count)].add(dots)
+        steps[(2 * at + 1) * count // (2 * len(columns))].add(dots)
     assert all(len(step) == 1 for step in steps)
     return [step.pop() for step in steps]
