@@ -107,7 +107,8 @@ def _open_file(source: Source) -> Iterator[ParquetFile]:
     """
     if is_url(source.name):
         raise UsageError(
-            f"{source.title}: only a cluster reads a URL; use srvstat.fleet.spark, or name a path"
+            f"{source.title}: only a cluster reads a URL; use `python -m srvstat.fleet.spark`,"
+            " or name a path"
         )
     source.check_regular()
     before = identify_file(source.name)
