@@ -1,6 +1,6 @@
 """Turn decoded JSON of any form into rows of text.
 
-A row has the scalars of an object by their paths, such as `stats.online.now`, or those of an array
+A row has the scalars of an object by their paths, such as `stats.online.now`, or of an array
 by their positions, from 1. An array, or an object that is used as a map, has a row for each of its
 values; the scalars around it are columns, too, and so is the key, as `key` or `time`. An object can
 also have several such tables: rows are of the one that has the wanted columns, else of the one that
@@ -25,7 +25,7 @@ Row = dict[str, str]
 
 _PROBE = 20
 _MAX_POSITIONS = 4
-"""A longer array of scalars in an object, such as the names of players, is no column."""
+"""A longer array of scalars in an object, such as the names of players, is not a column."""
 _MAX_KEYS = 200
 _MAX_DEPTH = 8
 
@@ -210,7 +210,7 @@ def _add_object(found: _Flat, value: Mapping[str, Any], path: str, mapping: Colu
 
 
 def _list_map(value: Mapping[str, Any], least: int = 1) -> Sequence[Any] | None:
-    """Return the members of a map as objects with their key; None for an object that is no map.
+    """Return the members of a map as objects with their key; None for any other object.
 
     A map has the same in all of its members, or times as keys. `least` is how many members show
     that.
@@ -301,7 +301,7 @@ def _is_count(value: Any) -> bool:
 def _list_times(start: str, step: str, count: int, mapping: ColumnMapping) -> list[str]:
     """Return so many times in steps from a start, in the forms that a mapping reads.
 
-    Raises FlattenError for a step that is no length of time, or whose unit is not known.
+    Raises FlattenError for a step that is not a length of time, or whose unit is not known.
     """
     match = _STEP.fullmatch(step)
     if match is None:

@@ -78,8 +78,8 @@ def read_sample(source: Source) -> Sample:
 def read_document(source: Source) -> Iterator[Batch]:
     """Read the observations of a document; the place of a row is its number.
 
-    Raises SourceError if the source can't be read or is not JSON, if a document that is no array is
-    too long, or if keys of the mapping are missing.
+    Raises SourceError if the source can't be read or is not JSON, if another document than an array
+    is too long, or if keys of the mapping are missing.
     """
     rows = _Rows(source.mapping)
     place = 1
@@ -364,7 +364,7 @@ def _decode_column(values: Sequence[Any], *, has_escapes: bool) -> Sequence[str]
 
 
 _MAX_CHARACTERS = 1 << 26
-"""The longest document that is no array, and the longest value of an array."""
+"""The longest document that is not an array, and the longest value of an array."""
 _WHOLE_CHARACTERS = 1 << 23
 _PREFIX_CHARACTERS = 1 << 20
 """A sample has all of a document that is not longer than the first, and this much of others."""
@@ -394,7 +394,7 @@ class _Document:
         self._is_end = False
 
     def read(self) -> Iterator[Table | Sequence[Any]]:
-        """Yield the items of the document; those of an array in parts.
+        """Yield the items of the document, an array in parts.
 
         Raises SourceError.
         """

@@ -35,7 +35,7 @@ class ColumnMapping(values.Forms):
     Without an `id` column, all rows are of `server`; in it, `{file}` and `{folder}` are the names
     of the source's file, without its extension, and of its folder. `at` may join the columns of
     dates and clock times as `A+B`. A wide source has a column for each server, whose name is the
-    server's identifier; the columns of `others` are no servers. `table` is the table, sheet or
+    server's identifier; the columns of `others` are not servers. `table` is the table, sheet or
     archive in the file to read, and `encoding` the encoding of its text.
 
     A strict mapping reads our own input files: other columns and other forms of values are refused.
@@ -124,7 +124,7 @@ class MappingOptions:
     """The options that say how to read sources; None or empty if an option is not given.
 
     `columns` are names of columns by the keys of COLUMNS; `wide` has the column of times of a wide
-    source as `at`, and columns that are no servers as `except`, joined by `+`. The other fields are
+    source as `at`, and other columns as `except`, joined by `+`. The other fields are
     options of the same names.
     """
 

@@ -250,7 +250,7 @@ def _parse_count(value: Any, mapping: ColumnMapping) -> int | None:
 
 
 def _explain_count(value: pa.Scalar, mapping: ColumnMapping) -> str:
-    """Return why a value is no count."""
+    """Return why a value is not a count."""
     try:
         _parse_count(value.as_py(), mapping)
     except values.RowError as error:
@@ -259,7 +259,7 @@ def _explain_count(value: pa.Scalar, mapping: ColumnMapping) -> str:
 
 
 def _explain_instant(column: pa.Array, row: int, mapping: ColumnMapping) -> str:
-    """Return why a value of a column is no instant."""
+    """Return why a value of a column is not an instant."""
     cell = column.slice(row, 1)
     value, zone = cell[0], mapping.time_zone
     if not value.is_valid:

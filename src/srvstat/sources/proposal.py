@@ -264,7 +264,7 @@ class _Column:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether a number never changes, as those of closed servers may do."""
+        """Whether a number never changes, as in a closed server."""
         return self.is_constant and self.example != "0"
 
     @property
@@ -300,7 +300,7 @@ class _Column:
 
 
 def _is_number(text: str) -> bool:
-    # Identifiers of 18 digits are no counts.
+    # Identifiers of 18 digits are not counts.
     return bool(_NUMBER.fullmatch(text)) and not (text.isdigit() and int(text) > MAX_PLAYERS)
 
 

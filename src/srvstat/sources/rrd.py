@@ -48,7 +48,7 @@ class _Database(NamedTuple):
 
 
 def read(source: Source) -> Iterator[Batch]:
-    """Read an archive: that of the mapping's table, else the finest one of averages.
+    """Read the archive that the mapping names, else the finest one of averages.
 
     Raises SourceError if the source is no complete dump, UsageError if the archive is not clear.
     """

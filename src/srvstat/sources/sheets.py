@@ -32,7 +32,7 @@ _COUNT = re.compile(rb"""ount\s*=\s*["']([0-9]+)""")
 
 
 def read(source: Source) -> Iterator[Batch]:
-    """Read the rows of a sheet: that of the mapping's table, else the only one with rows.
+    """Read the rows of the sheet that the mapping names, else the only one with rows.
 
     Raises SourceError if the workbook can't be read, UsageError if the sheet is not clear.
     """

@@ -28,7 +28,7 @@ _LABELS = {"name", "title", "hostname", "label", "entity_id"}
 
 
 def read(source: Source) -> Iterator[Batch]:
-    """Read the rows of a query or a table, those of a table in their order.
+    """Read the rows of a query, or of a table in its order.
 
     Raises SourceError if the source can't be read, is damaged or is no database of SQLite, if it is
     not clear which table to read, or if a column is missing.
