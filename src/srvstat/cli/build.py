@@ -79,13 +79,15 @@ def build(
         inputs = replace(inputs, progress=progress)
         built = build_snapshot(output, inputs, rejects=rows.rejects, overwrite=overwrite)
     seconds = time.monotonic() - started
-    lines = summary.format_build_summary(output, _select_fields(built, inputs), seconds)
+    lines = summary.format_build_summary(
+        output, _select_fields(built, has_records=inputs.servers is not None), seconds
+    )
     return _finish(parsed, lines, built, quiet=quiet)
 
 
-def _select_fields(read: BuildSummary, inputs: Inputs) -> BuildSummary:
+def _select_fields(read: BuildSummary, *, has_records: bool) -> BuildSummary:
     """Return what to show: identifiers alone have no records that could lack something."""
-    return read if inputs.servers else replace(read, completed={}, fallbacks=0)
+    return read if has_records else replace(read, completed={}, fallbacks=0)
 
 
 def update(
@@ -123,7 +125,8 @@ def update(
     with show_build_progress(inputs.observations, quiet=quiet) as progress:
         inputs = replace(inputs, progress=progress)
         updated = update_snapshot(path, inputs, rejects=rows.rejects)
-    shown = replace(updated, rows=_select_fields(updated.rows, inputs))
+    has_records = inputs.servers is not None or not updated.is_open
+    shown = replace(updated, rows=_select_fields(updated.rows, has_records=has_records))
     lines = summary.format_update_summary(path, shown, time.monotonic() - started)
     return _finish(parsed, lines, updated.rows, quiet=quiet)
 

@@ -72,7 +72,7 @@ class UpdateSummary:
 
     `rows` describes the new rows, but its servers, fallbacks and instants describe the snapshot.
     `added_ids` has the hostname of each added server by its id, `removed` counts servers, and
-    `observations` counts all of the snapshot.
+    `observations` counts all of the snapshot. `is_open` says that it takes new servers.
     """
 
     rows: BuildSummary
@@ -80,6 +80,7 @@ class UpdateSummary:
     removed: int
     observations: int
     root: str
+    is_open: bool
 
 
 @dataclass(frozen=True, slots=True)

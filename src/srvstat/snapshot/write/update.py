@@ -154,6 +154,7 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
         removed=len(before.keys() - names.keys()),
         observations=file_row.observation_count,
         root=file_row.root.hex(),
+        is_open=bool(file_row.is_open),
     )
 
 
