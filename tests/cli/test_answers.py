@@ -17,6 +17,7 @@ import pytest
 from conftest import AS_OF, Build, Cli, server, srvstat
 from srvstat import open_snapshot
 from srvstat.cli.hints import suggest_servers
+from srvstat.contract.errors import ServerNotFoundError
 from srvstat.snapshot.read.connection import open_connection
 from srvstat.snapshot.read.file import SnapshotFile
 from srvstat.snapshot.rows import ServerRow
@@ -224,32 +225,48 @@ def test_a_hint_reads_few_identifiers_and_the_first_servers_once(build: Build) -
     snapshot.close()
 
 
-def test_a_name_is_an_identifier_in_every_command(build: Build, cli: Cli, here: Path) -> None:
+def test_a_name_is_an_identifier_in_every_command_of_an_owner(cli: Cli, here: Path) -> None:
+    names = ("Main Lobby", "異環", "Bay", "Twin A", "Twin+A")
+    rows = [f"{name},2026-03-01T12:00:00Z,1\n" for name in names]
+    (here / "a.csv").write_text(f"server,time,players\n{''.join(rows)}")
+    assert cli("snapshot", "build", "a.db", "a.csv", "--game", "game_a").exit_code == 0
+    chosen = ["-s", "a.db"]
+
+    for name, server_id in (("Main Lobby", "main-lobby"), ("main lobby", "main-lobby"),
+                            ("異環", "yihuan"), ("bay", "Bay")):  # fmt: skip
+        assert cli("get", name, *chosen).json["data"]["id"] == server_id
+        compared = cli("compare", name, "Twin+A", *chosen)
+        assert compared.json["data"][0]["serverId"] == server_id
+        assert cli("stats", name, *chosen, "--json").json["servers"][0]["serverId"] == server_id
+        with open_snapshot("a.db") as snapshot:
+            assert snapshot.get(name).data.id == server_id
+            assert snapshot.compare([name, "Twin A"]).data[0].serverId == server_id
+
+    for command in (["get", "a b"], ["compare", "a b", "Bay"], ["get", "Bay!"]):
+        assert cli(*command, *chosen).exit_code == cli(*command, "-s", "none.db").exit_code == 40
+    for command in (["get", "id:bay"], ["get", "bay", "--by", "cfxId"], ["get", "unknown"]):
+        assert cli(*command, *chosen).exit_code == 44
+    (here / "request.json").write_bytes(request("bay", "Bay"))
+    assert cli("compare", "--request", "request.json", *chosen).exit_code == 44
+
+
+def test_the_errors_of_the_api_are_the_answers_about_its_servers(build: Build, cli: Cli) -> None:
     records = [
         server("main-lobby", sourceId=["Main Lobby", "異環"]),
         server("b", hostname="異環"),
-        *(server(name, hostname="Twin A") for name in ("one", "two")),
+        *(server(name, hostname="Twin") for name in ("one", "two")),
         server("c", cfxId="unknown", hostname="Bay"),
     ]
     path = build(records, [(name, AS_OF, 1) for name in ("main-lobby", "b", "c")])
-    chosen = ["-s", path]
 
-    for name in ("Main Lobby", "main lobby", "異環", "main-lobby"):
-        assert cli("get", name, *chosen).json["data"]["id"] == "main-lobby"
-        compared = cli("compare", name, "Bay", *chosen)
-        assert [one["serverId"] for one in compared.json["data"]] == ["main-lobby", "c"]
-        assert cli("stats", name, *chosen, "--json").json["servers"][0]["serverId"] == "main-lobby"
-        with open_snapshot(path) as snapshot:
-            assert snapshot.get(name).data.id == "main-lobby"
-            assert snapshot.compare([name, "b"]).data[0].serverId == "main-lobby"
-
-    ambiguous = '"Twin A" is the name of 2 servers; give an id: one, two\n'
-    for command in (["get", "Twin A"], ["compare", "Twin A", "b"], ["stats", "Twin A"]):
-        ran = cli(*command, *chosen, "--table")
-        assert (ran.exit_code, ran.stderr.endswith(ambiguous)) == (44, True)
-    for command in (["get", "a b"], ["compare", "a b", "b"], ["get", "Bay!"]):
-        assert cli(*command, *chosen).exit_code == cli(*command, "-s", "none.db").exit_code == 40
-    for command in (["get", "id:Bay"], ["get", "Bay", "--by", "cfxId"], ["get", "unknown"]):
-        assert cli(*command, *chosen).exit_code == 44
-    (here / "request.json").write_bytes(request("Bay", "b"))
-    assert cli("compare", "--request", "request.json", *chosen).exit_code == 44
+    for name in ("Main Lobby", "main lobby", "異環"):
+        stats = cli("stats", name, "-s", path, "--json").json
+        assert [one["serverId"] for one in stats["servers"]] == ["main-lobby"]
+        assert cli("get", name, "-s", path).exit_code == 40
+        assert cli("compare", name, "b", "-s", path).exit_code == 40
+    for name in ("Bay", "Twin"):
+        assert cli("get", name, "-s", path).exit_code == 44
+        with open_snapshot(path) as snapshot, pytest.raises(ServerNotFoundError):
+            snapshot.get(name)
+    ran = cli("stats", "Twin", "-s", path, "--table")
+    assert ran.stderr.endswith('"Twin" is the name of 2 servers; give an id: one, two\n')

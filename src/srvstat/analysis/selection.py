@@ -273,12 +273,14 @@ def build_named(
 ) -> _Request:
     """Return the request that a function builds, in which names of servers stand for their ids.
 
-    A text is a name if the contract does not allow it as an id, or no server has this id. A large
-    snapshot is not searched for names.
+    A text is a name if the contract does not allow it as an id, or no server has this id. Names are
+    for an owner's snapshot: the API knows none, and with a servers file its errors are the answer.
+    A large snapshot is not searched for names.
 
     Raises InvalidRequestError, ServerNotFoundError for an ambiguous name, SnapshotError.
     """
-    if snapshot.file_row.server_count > _MAX_SEARCHED_SERVERS:
+    is_large = snapshot.file_row.server_count > _MAX_SEARCHED_SERVERS
+    if is_large or not snapshot.file_row.is_open:
         return build(identifiers)
     try:
         references = [_build_reference(text, by) for text in identifiers]

@@ -209,7 +209,7 @@ def _open_named(
         plan.check_request(request)
     with _open_snapshot(name, at) as file:
         asked = request.servers if isinstance(request, CompareRequest) else [request]
-        if identifiers and not all(file.find_servers(asked)):
+        if file.file_row.is_open and identifiers and not all(file.find_servers(asked)):
             request = _build_named(file, build, identifiers, by)
         yield file, request
 
