@@ -400,7 +400,6 @@ def test_a_request_whose_body_is_missing_is_unreadable(members: Any, har: Path) 
     assert find_reason(har, build_har(entry)) == expected
 
 
-NOT_HEADERS = "must have objects with a name and a value, which are strings"
 NOT_BASE64 = "response.content.encoding: not base64"
 NOT_BASE64_TEXT = "response.content.text: not base64"
 
@@ -411,12 +410,11 @@ NOT_BASE64_TEXT = "response.content.text: not base64"
     [
         (build_entry(startedDateTime="2026-03-01T12:00:00"), f"startedDateTime: {NO_ZONE}"),
         (build_entry(startedDateTime=5), "startedDateTime: must be a string"),
-        (build_entry(request_method=None), "request.method: missing"),
-        (build_entry(request_url=["x"]), "request.url: must be a plain value"),
+        (build_entry(request_method=None), "request.method: must be a string"),
         (build_entry(request_url=7), "request.url: must be a string"),
         (build_entry(request_headers={}), "request.headers: must be an array"),
-        (build_entry(request_headers=[{"name": "a"}]), f"request.headers: {NOT_HEADERS}"),
-        (build_entry(request=None), "request.method: missing"),
+        (build_entry(request_headers=[{"name": "a"}]), "request.headers[0].value: missing"),
+        (build_entry(request={}), "request.method: missing"),
         (build_entry(request="x"), "request: must be an object"),
         (build_entry(request_bodySize=1.5), "request.bodySize: must be an integer"),
         (build_entry(response="x"), "response: must be an object"),
@@ -425,9 +423,9 @@ NOT_BASE64_TEXT = "response.content.text: not base64"
         (build_entry(response_status=99), "response.status: must be from 100 to 599"),
         (build_entry(response_content={"text": "*", "encoding": "base64"}), NOT_BASE64_TEXT),
         (build_entry(response_content={"text": "", "encoding": "x"}), NOT_BASE64),
-        (7, "entry: must be an object"),
-        ([{}], "entry: must be an object"),
-        (None, "request.method: missing"),
+        (7, "body: must be an object"),
+        ([{}], "body: must be an object"),
+        ({}, "request: missing"),
     ],
 )  # fmt: skip
 def test_an_invalid_entry_is_unreadable_and_the_rest_is_read(
@@ -437,12 +435,6 @@ def test_an_invalid_entry_is_unreadable_and_the_rest_is_read(
 
     assert first == Unreadable(f"{har}, entry 1", reason)
     assert isinstance(last, Exchange)
-
-
-def test_a_repeated_key_makes_an_entry_unreadable(har: Path) -> None:
-    text = build_har(build_entry()).replace(b'"method"', b'"method": "POST", "method"')
-
-    assert find_reason(har, text) == "request.method: repeated"
 
 
 @pytest.mark.usefixtures("backend")
@@ -500,18 +492,16 @@ def test_a_text_that_is_too_long_is_unreadable(monkeypatch: pytest.MonkeyPatch) 
         build_entry(response_content={"text": long}),
         build_entry(f"{HOST}{SERVER}{long}"),
         build_entry(f"https://cdn.example/{long}"),
-        build_entry(startedDateTime=long),
         build_entry(request_headers=[{"name": "cookie", "value": long}]),
     )
 
     chunks = (text[start : start + 7] for start in range(0, len(text), 7))
-    body, url, foreign, time, last = read_har("case.har", chunks)
+    body, url, foreign, last = read_har("case.har", chunks)
 
     problem = "longer than 200 bytes"
     assert body == Unreadable("case.har, entry 1", f"response.content.text: {problem}")
     assert url == Unreadable("case.har, entry 2", f"request.url: {problem}")
-    assert foreign == Exchange("case.har, entry 3", Head("GET", b"/", b"", ()), b"", "cdn.example")
-    assert time == Unreadable("case.har, entry 4", f"startedDateTime: {problem}")
+    assert foreign == Exchange("case.har, entry 3", Head("GET", b"/", b"", []), b"", "cdn.example")
     assert isinstance(last, Exchange)
     with pytest.raises(InvalidRequestError, match=r"more than 16,384 bytes"):
         parse_get_server(last.head, b"a")

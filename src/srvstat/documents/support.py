@@ -2,8 +2,9 @@
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from srvstat.contract.models import Members
 from srvstat.contract.windows import Range
 from srvstat.documents.document import (
     CountsDocument,
@@ -96,6 +97,63 @@ class PlainExchange(Part):
     response: PlainResponse | None = None
     as_of: int | None = None
     requested_at: int | None = None
+
+
+class HarPart(Part):
+    """A part of an entry of a HAR file, which may have other members, too."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class HarHeader(HarPart):
+    """A header."""
+
+    name: str
+    value: str
+
+
+class HarBody(HarPart):
+    """A body; without `text`, it was not recorded."""
+
+    text: str | None = None
+    encoding: str | None = None
+
+
+class HarTarget(HarPart):
+    """What must be valid in a request that is not one to the API."""
+
+    method: str
+    url: str
+    headers: Members[HarHeader] = ()
+
+
+class HarRequest(HarTarget):
+    """A request."""
+
+    body_size: int | None = None
+    post_data: HarBody | None = None
+
+
+class HarResponse(HarPart):
+    """A response; its status is 0 if there was none."""
+
+    status: int | None = None
+    headers: Members[HarHeader] = ()
+    content: HarBody | None = None
+
+
+class ForeignHarEntry(HarPart):
+    """An entry of a request that is not one to the API."""
+
+    request: HarTarget
+
+
+class HarEntry(HarPart):
+    """An entry."""
+
+    started_date_time: str | None = None
+    request: HarRequest
+    response: HarResponse | None = None
 
 
 class ExplainedObservation(Part):

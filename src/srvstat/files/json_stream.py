@@ -1,9 +1,8 @@
-"""Read a large JSON text as events, and keep only the values that are asked for."""
+"""Read the items of a large JSON text one after another, in little memory."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import ijson
 
@@ -14,14 +13,9 @@ TOO_LONG = "\0too long\0"
 
 Events = Iterator[tuple[str, Any]]
 """The events of ijson, such as `("map_key", "name")`."""
-Shape = Mapping[str, "Shape"] | Callable[[Events], Any] | None
-"""The members of an object to read, or a function that reads the rest of an array.
 
-None is a string, a number, true, false or null.
-"""
-
-_STARTS = ("start_map", "start_array")
-_ENDS = ("end_map", "end_array")
+_BEGINNINGS = ("start_map", "start_array", "map_key")
+"""The events after which more of an item follows."""
 
 # From outside a string: any complete strings, and the text up to the next one.
 # The outer group is not possessive: when one fails at an incomplete string, Python before 3.11.5
@@ -49,15 +43,13 @@ class CutOffError(ValueError):
     """The text is the beginning of JSON."""
 
 
+class MissingArrayError(ValueError):
+    """The text has no array at the path, or several."""
+
+
 _PARSE_ERRORS = (ijson.JSONError, ValueError, SystemError, ArithmeticError)
 """Besides JSONError, which includes IncompleteJSONError, ijson raises ValueError in its backend in
 Python, SystemError for too many digits, and ArithmeticError for too large exponents."""
-
-
-class Problem(NamedTuple):
-    """Stands for a value that does not have its shape."""
-
-    reason: str
 
 
 def parse_events(chunks: Iterable[bytes]) -> Events:
@@ -157,64 +149,23 @@ def _find_end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
     return match.end() if match else start
 
 
-def read_value(events: Events, shape: Shape) -> Any:
-    """Read the next value and return it, or a Problem.
+def iter_items(chunks: Iterable[bytes], path: str) -> Iterator[Any]:
+    """Yield the items of the one array at a path, such as `log.entries`, then read to the end.
 
-    An object has the members of its shape that were found; each may be a Problem.
+    Members whose names begin with `_` are left out.
+
+    Raises MissingArrayError, and what `parse_events` does.
     """
-    event, value = next(events)
-    if event == "start_map" and isinstance(shape, Mapping):
-        return _read_object(events, shape)
-    if event == "start_array" and callable(shape):
-        return shape(events)
-    if event in _STARTS:
-        skip_rest(events)
-    elif value is None or shape is None:
-        return value
-    kind = "an object" if isinstance(shape, Mapping) else "an array" if shape else "a plain value"
-    return Problem(f"must be {kind}")
-
-
-def _read_object(events: Events, shape: Mapping[str, Shape]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key in read_keys(events):
-        if key not in shape:
-            skip_value(events)
-        elif key in found:
-            skip_value(events)
-            found[key] = Problem("repeated")
-        else:
-            found[key] = read_value(events, shape[key])
-    return found
-
-
-def read_keys(events: Events) -> Iterator[str]:
-    """Yield the keys of an object that has begun. The caller reads or skips each value."""
-    for event, value in events:
-        if event == "end_map":
-            return
-        yield value
-
-
-def read_items(events: Events) -> Iterator[Events]:
-    """Yield for each item of an array that has begun the events from this item on."""
-    for first in events:
-        if first[0] == "end_array":
-            return
-        yield chain([first], events)
-
-
-def skip_value(events: Events) -> None:
-    """Skip the next value."""
-    event, _ = next(events)
-    if event in _STARTS:
-        skip_rest(events)
-
-
-def skip_rest(events: Events) -> None:
-    """Skip the rest of an object or array that has begun."""
-    depth = 1
-    for event, _ in events:
-        depth += (event in _STARTS) - (event in _ENDS)
-        if not depth:
-            return
+    item, arrays = f"{path}.item", 0
+    builder = ijson.ObjectBuilder()
+    for prefix, event, value in ijson.parse(parse_events(chunks)):
+        if prefix == path:
+            arrays += event == "start_array"
+        # Recordings of WebSockets, in `_webSocketMessages`, can be very large.
+        elif arrays and prefix.startswith(item) and "._" not in prefix:
+            builder.event(event, value)
+            if prefix == item and event not in _BEGINNINGS:
+                yield builder.value
+                builder = ijson.ObjectBuilder()
+    if arrays != 1:
+        raise MissingArrayError

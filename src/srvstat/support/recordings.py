@@ -3,7 +3,7 @@
 import base64
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -12,6 +12,8 @@ from srvstat.contract import http, wire
 from srvstat.contract.errors import SourceError
 from srvstat.contract.models import InvalidValueError, validate
 from srvstat.contract.time import InstantError, parse_instant
+from srvstat.documents import support as documents
+from srvstat.documents.document import Part
 from srvstat.documents.support import PlainExchange, Recording
 from srvstat.files import json_stream
 from srvstat.files.reading import split_lines
@@ -111,6 +113,8 @@ def build_exchange(place: str, method: str, url: bytes, headers: http.Headers) -
 
 MAX_LINE_BYTES = 4 << 20
 
+_Model = TypeVar("_Model", bound=Part)
+
 _INSTANTS = ("asOf", "requestedAt")
 _MESSAGES = {"dict_type": "must be an object", "bool_type": "must be true or false"}
 
@@ -136,13 +140,20 @@ def _parse_exchange(place: str, line: bytes) -> Exchange:
             raise UnreadableError("must be an object")
         value = _parse_instants(value)
         model: type[Recording | PlainExchange] = Recording if "document" in value else PlainExchange
-        return _build_exchange(place, validate(model, value, _MESSAGES, by_alias=True))
-    except (wire.JsonError, InvalidValueError) as error:
+        return _build_exchange(place, _validate(model, value))
+    except wire.JsonError as error:
         raise UnreadableError(str(error)) from None
     except RecursionError:  # shallow enough to parse, too deep to validate
         raise UnreadableError("nested too deeply") from None
     except UnicodeEncodeError:
         raise UnreadableError("not Unicode text (a lone surrogate)") from None
+
+
+def _validate(model: type[_Model], value: Any) -> _Model:
+    try:
+        return validate(model, value, _MESSAGES, by_alias=True)
+    except InvalidValueError as error:
+        raise UnreadableError(str(error)) from None
 
 
 def _parse_instants(value: dict[str, Any]) -> dict[str, Any]:
@@ -202,21 +213,12 @@ def _decode_base64(name: str, text: str) -> bytes:
         raise UnreadableError(f"{name}: not base64") from None
 
 
-_T = TypeVar("_T")
-
 MAX_BODY_BYTES = 4 << 20
 """No body of the API comes near; more is refused instead of decompressed."""
 
 _ZLIB_START = b"\x78"
 _ANY_HEADER, _NO_HEADER = zlib.MAX_WBITS | 32, -zlib.MAX_WBITS
 _GZIP = (b"gzip", b"x-gzip")
-
-_NOT_HEADERS = "must have objects with a name and a value, which are strings"
-_KINDS: Mapping[type, str] = {str: "a string", int: "an integer"}
-
-
-class _NotHarError(ValueError):
-    """Valid JSON, but no HAR file."""
 
 
 def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
@@ -226,7 +228,7 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
     """
     count = 0
     try:
-        for count, entry in enumerate(_read_entries(json_stream.parse_events(chunks)), 1):
+        for count, entry in enumerate(json_stream.iter_items(chunks, "log.entries"), 1):
             place = f"{title}, entry {count}"
             try:
                 yield _build_har_exchange(place, entry)
@@ -236,132 +238,76 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
         problem = f"cut off after entry {count}; export it again"
     except json_stream.NotJsonError:
         problem = f"not JSON after entry {count}; export it again"
-    except _NotHarError:
+    except json_stream.MissingArrayError:
         problem = "not a HAR file: it has no array log.entries; export it as HAR 1.2"
     else:
         return
     raise SourceError(f"{title}: {problem}")
 
 
-def _read_headers(events: json_stream.Events) -> http.Headers | json_stream.Problem:
-    """Read the rest of an array of headers."""
-    is_valid = True
-
-    def iter_pairs() -> Iterator[tuple[bytes, bytes]]:
-        nonlocal is_valid
-        for item in json_stream.read_items(events):
-            match json_stream.read_value(item, {"name": None, "value": None}):
-                case {"name": str(name), "value": str(value)}:
-                    yield _encode_header(name), _encode_header(value)
-                case _:
-                    is_valid = False
-
-    headers = keep_judged(iter_pairs())
-    return headers if is_valid else json_stream.Problem(_NOT_HEADERS)
-
-
-def _encode_header(text: str) -> bytes:
-    # One that was too long to read is still too long.
-    is_cut = text.startswith(json_stream.TOO_LONG)
-    return b"." * (http.MAX_HEAD_BYTES + 1) if is_cut else text.encode()
-
-
-_MESSAGE_BODY: json_stream.Shape = {"text": None, "encoding": None}
-_ENTRY: json_stream.Shape = {
-    "startedDateTime": None,
-    "request": {
-        "method": None,
-        "url": None,
-        "headers": _read_headers,
-        "bodySize": None,
-        "postData": _MESSAGE_BODY,
-    },
-    "response": {"status": None, "headers": _read_headers, "content": _MESSAGE_BODY},
-}
-
-
-def _read_entries(events: json_stream.Events) -> Iterator[Any]:
-    """Yield the entries, each with the members of its shape, and read to the end of the text.
-
-    Raises _NotHarError, and what `parse_events` does.
-    """
-    is_found = False
-    for _ in _find_members(events, "log"):
-        for _ in _find_members(events, "entries"):
-            if is_found or next(events)[0] != "start_array":
-                raise _NotHarError
-            is_found = True
-            for item in json_stream.read_items(events):
-                yield json_stream.read_value(item, _ENTRY)
-    for _ in events:
-        pass
-    if not is_found:
-        raise _NotHarError
-
-
-def _find_members(events: json_stream.Events, name: str) -> Iterator[None]:
-    """Stop at each value that has a name in the next object; the caller reads it."""
-    if next(events)[0] != "start_map":
-        raise _NotHarError
-    for key in json_stream.read_keys(events):
-        if key == name:
-            yield
-        else:
-            json_stream.skip_value(events)
-
-
 def _build_har_exchange(place: str, entry: Any) -> Exchange:
-    method = _require(_get(entry, "request.method", str), "request.method")
-    url = _require(_find(entry, "request.url"), "request.url")
-    if not isinstance(url, str):
-        raise UnreadableError("request.url: must be a string")
-    headers: http.Headers = _find(entry, "request.headers") or ()
-    sent = url.removeprefix(json_stream.TOO_LONG).encode()
-    exchange = build_exchange(place, method, sent, headers)
+    target = _validate(documents.ForeignHarEntry, entry).request
+    sent = target.url.removeprefix(json_stream.TOO_LONG).encode()
+    headers = keep_judged(map(_encode_header, target.headers))
+    exchange = build_exchange(place, target.method, sent, headers)
     if exchange.is_foreign:
         return exchange
-    _get(entry, "request.url", str)  # now, because it is too long only if it is not foreign
-    started = _get(entry, "startedDateTime", str)
+    _check_length("request.url", target.url)
+    valid = _validate(documents.HarEntry, entry)
     try:
+        started = valid.started_date_time
         requested_at = None if started is None else parse_instant(started)
     except InstantError as error:
         raise UnreadableError(f"startedDateTime: {error}") from None
-    body, response = _build_request_body(entry, headers), _build_har_response(entry)
+    body, response = _build_request_body(valid.request, headers), _build_har_response(valid)
     return replace(exchange, body=body, requested_at=requested_at, response=response)
 
 
-def _build_request_body(entry: Any, headers: http.Headers) -> bytes:
-    body = _build_body(entry, "request.postData")
+def _encode_header(header: documents.HarHeader) -> tuple[bytes, bytes]:
+    # One that was too long to read is still too long.
+    is_cut = json_stream.TOO_LONG in (header.name + header.value)
+    value = b"." * (http.MAX_HEAD_BYTES + 1) if is_cut else header.value.encode()
+    return header.name.encode(), value
+
+
+def _check_length(place: str, text: str) -> None:
+    if text.startswith(json_stream.TOO_LONG):
+        raise UnreadableError(f"{place}: longer than {json_stream.MAX_TEXT_BYTES:,} bytes")
+
+
+def _build_request_body(request: documents.HarRequest, headers: http.Headers) -> bytes:
+    body = _build_body("request.postData", request.post_data)
     if body is not None:
         return body
     lengths = http.find_values(headers, b"content-length")
-    size = _get(entry, "request.bodySize", int) or 0
-    if size > 0 or any(length.strip(b"0") for length in lengths):
+    if (request.body_size or 0) > 0 or any(length.strip(b"0") for length in lengths):
         raise UnreadableError("request.postData.text: missing; export the recording with bodies")
     return b""
 
 
-def _build_har_response(entry: Any) -> RecordedResponse | None:
+def _build_har_response(entry: documents.HarEntry) -> RecordedResponse | None:
     """Return the response; None if there was none, for which HAR has the status 0."""
-    status = _get(entry, "response.status", int)
-    if not status:
+    response = entry.response
+    if not response or not response.status:
         return None
-    _check_status(status)
-    body = _build_body(entry, "response.content")
-    headers: http.Headers = _find(entry, "response.headers") or ()
-    if body is not None and _find(entry, "response.content.encoding"):
+    _check_status(response.status)
+    body = _build_body("response.content", response.content)
+    if body is not None and response.content and response.content.encoding:
+        headers = keep_judged(map(_encode_header, response.headers))
         codings = http.find_values(headers, b"content-encoding")
         body = _decompress("response.content", body, b", ".join(codings).lower())
-    return RecordedResponse(status, body)
+    return RecordedResponse(response.status, body)
 
 
-def _build_body(entry: Any, path: str) -> bytes | None:
-    text, encoding = _get(entry, f"{path}.text", str), _get(entry, f"{path}.encoding", str)
-    if text is None or not encoding:
-        return None if text is None else text.encode()
-    if encoding.lower() != "base64":
-        raise UnreadableError(f"{path}.encoding: not base64")
-    return _decode_base64(f"{path}.text", "".join(text.split()))
+def _build_body(place: str, body: documents.HarBody | None) -> bytes | None:
+    if body is None or body.text is None:
+        return None
+    _check_length(f"{place}.text", body.text)
+    if not body.encoding:
+        return body.text.encode()
+    if body.encoding.lower() != "base64":
+        raise UnreadableError(f"{place}.encoding: not base64")
+    return _decode_base64(f"{place}.text", "".join(body.text.split()))
 
 
 def _decompress(place: str, body: bytes, coding: bytes) -> bytes:
@@ -398,35 +344,3 @@ def _inflate(place: str, body: bytes, window_bits: int) -> bytes:
     if not stream.eof:
         raise UnreadableError(f"{place}: compressed data that is cut off")
     return text
-
-
-def _get(entry: Any, path: str, kind: type[_T]) -> _T | None:
-    """Return the value at a path of an entry, or None if it is missing or null.
-
-    Raises UnreadableError if it is of another type, or a string that was too long to read.
-    """
-    value = _find(entry, path)
-    if type(value) is not kind and value is not None:
-        raise UnreadableError(f"{path}: must be {_KINDS[kind]}")
-    if isinstance(value, str) and value.startswith(json_stream.TOO_LONG):
-        raise UnreadableError(f"{path}: longer than {json_stream.MAX_TEXT_BYTES:,} bytes")
-    return value
-
-
-def _find(entry: Any, path: str) -> Any:
-    """Return the value at a path, or None. Raises UnreadableError if it does not have its shape."""
-    value, place = entry, "entry"
-    for step in path.split("."):
-        if isinstance(value, json_stream.Problem):
-            break
-        value = value.get(step) if isinstance(value, dict) else value
-        place = path[: path.index(step) + len(step)]
-    if isinstance(value, json_stream.Problem):
-        raise UnreadableError(f"{place}: {value.reason}")
-    return value
-
-
-def _require(value: _T | None, path: str) -> _T:
-    if value is None:
-        raise UnreadableError(f"{path}: missing")
-    return value
