@@ -57,6 +57,9 @@ def bundle(snapshot: SnapshotFile) -> Iterator[SnapshotFile]:
         (WindowQuery(), Window(AS_OF - 30 * DAY, AS_OF)),
         (LongWindowQuery(), Window(AS_OF - 90 * DAY, AS_OF)),
         (WindowQuery("36h"), Window(AS_OF - 36 * DAY // 24, AS_OF)),
+        (WindowQuery("2w"), Window(AS_OF - 14 * DAY, AS_OF)),
+        (WindowQuery("6mo"), Window(AS_OF - 180 * DAY, AS_OF)),
+        (WindowQuery("100y"), Window(AS_OF - 36_500 * DAY, AS_OF)),
         (WindowQuery("1y", end="1000"), Window(1000 - 365 * DAY, 1000)),
         (WindowQuery("all", end="0"), Window(BEFORE_ALL, 0)),
         (WindowQuery(start="5", end="6"), Window(5, 6)),
@@ -93,8 +96,8 @@ def test_a_date_is_the_first_midnight_in_the_zone(
     ("query", "message"),
     [
         *(
-            (WindowQuery(length), "range: .* is not a number of hours or days")
-            for length in ("", "0d", "7D", "7w", "36501d", "999999h", "07d", " 7d", "7d\n", "ALL")
+            (WindowQuery(length), r"range: .* is not a number of .* \(at most 100y\), and not all$")
+            for length in ("", "0d", "7D", "7m", "36501d", "101y", "07d", " 7d", "7d\n", "ALL")
         ),
         *(
             (WindowQuery(tz=zone), "tz: no time zone ")

@@ -37,7 +37,9 @@ LONGEST_MS = 36_500 * DAY_MS
 """A century: a longer range is a mistake, and the start of a window before may have no text."""
 
 _NO_PREVIOUS = "{range} all: no earlier window; give {start}, or another range"
-_RANGE = re.compile(r"([1-9][0-9]{0,5})([hd])")
+_LENGTH = re.compile(r"([1-9][0-9]{0,5})(h|d|w|mo|y)")
+_LENGTHS = {"h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS, "mo": 30 * DAY_MS, "y": 365 * DAY_MS}
+"""Milliseconds: a day has 24 hours, so that no length depends on the calendar."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 WEEK_HOURS = 7 * 24
@@ -69,9 +71,9 @@ class WindowQuery:
     range: Annotated[
         str | None,
         Parameter(
-            "The length of the window: hours, days, a year, or all [default: 30d; 90d for integrity"
-            " and report].",
-            "Nh|Nd|1y|all",
+            "The length of the window: hours, days, weeks, months of 30 days, years of 365 days, or"
+            " all [default: 30d; 90d for integrity and report].",
+            "Nh|Nd|Nw|Nmo|Ny|all",
             completes=(*DAYS, "all"),
         ),
     ] = None
@@ -148,7 +150,8 @@ def parse_query(query: WindowQuery) -> tuple[int | None, int | None, int | None]
     end = None if query.end is None else _parse_edge("end", query.end, zone)
     if start is not None and end is not None and start >= end:
         raise ParameterError("{start}: must be earlier than {end}")
-    return start, end, _parse_range(query.default if query.range is None else query.range)
+    asked = query.default if query.range is None else query.range
+    return start, end, None if asked == "all" else parse_length(asked)
 
 
 def find_previous(window: Window) -> Window:
@@ -163,19 +166,17 @@ def find_previous(window: Window) -> Window:
     return Window(2 * window.start - window.end, window.start)
 
 
-def _parse_range(text: str) -> int | None:
-    """Return the length of a range in milliseconds; None for `all`.
+def parse_length(text: str, name: str = "range") -> int:
+    """Return the milliseconds of a length such as 12h, 3d, 2w, 6mo or 1y.
 
-    Raises UsageError.
+    Raises UsageError, about the field `name`.
     """
-    if text == "all":
-        return None
-    match = _RANGE.fullmatch(f"{DAYS['1y']}d" if text == "1y" else text)
-    length = int(match[1]) * (DAY_MS if match[2] == "d" else HOUR_MS) if match else LONGEST_MS + 1
+    match = _LENGTH.fullmatch(text)
+    length = int(match[1]) * _LENGTHS[match[2]] if match else LONGEST_MS + 1
     if length > LONGEST_MS:
         raise ParameterError(
-            "{range}: {value} is not a number of hours or days such as 36h or 7d (at most 36500d),"
-            " and not 1y or all",
+            f"{{{name}}}: {{value}} is not a number of hours, days, weeks, months or years such as"
+            f" 12h, 3d, 2w, 6mo or 1y (at most 100y){', and not all' if name == 'range' else ''}",
             value=wire.quote_value(text),
         )
     return length
