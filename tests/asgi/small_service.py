@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -18,7 +19,7 @@ import httpx
 from conftest import AS_OF, DAY, build_in, server
 from srvstat.asgi import Settings, app
 from srvstat.asgi.log import Log
-from srvstat.asgi.snapshots import Work
+from srvstat.asgi.snapshots import WORKERS, Work
 from support.http import ERRORS, Answer, Client, Expected, request, send_request
 from support.process import Service, serve
 
@@ -152,6 +153,7 @@ class InProcess:
     def __init__(self, path: Path, *, explore: bool = False) -> None:
         self.app = app.Service(Settings(os.fspath(path), explore=explore), Log())
         self.snapshot = self.app.snapshot
+        self.occupying: list[asyncio.Future[Any]] = []
 
     @asynccontextmanager
     async def client(self, base: str = "http://x/gateway/v1") -> AsyncIterator[httpx.AsyncClient]:
@@ -165,15 +167,20 @@ class InProcess:
         """Call a function in a worker."""
         return await self.snapshot.ask(await self.snapshot.get_generation(), question, work)
 
+    async def occupy(self, release: threading.Event) -> None:
+        """Occupy all workers until an event."""
+        self.occupying = [
+            asyncio.ensure_future(self.ask(lambda _: release.wait())) for _ in range(WORKERS)
+        ]
+        await asyncio.sleep(0.05)
+
     def run(self, work: Coroutine[Any, Any, None], *, closes: bool = False) -> None:
         """Run a coroutine for at most a minute; `closes` tells whether it closes the service."""
 
         async def run() -> None:
             async with asyncio.timeout(60):
                 await work
-            for worker, file in (await self.snapshot.get_generation()).files.items():
-                worker.submit(file.close).result()
-                worker.shutdown()
+            self.snapshot.close()
             if not closes:
                 self.app.close()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ from srvstat.analysis.pictures import compute_timeline
 from srvstat.analysis.selection import FilterOptions, Question
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
-from srvstat.asgi import snapshots
+from srvstat.asgi import explore, snapshots
 from srvstat.contract.requests import parse_server_reference
 from srvstat.contract.windows import find_window
 from srvstat.operations.answers import resolve_servers
@@ -291,10 +292,14 @@ def test_searches_leave_the_workers_to_the_api(
 ) -> None:
     service, release = InProcess(build_small(tmp_path), explore=True), threading.Event()
 
+    def search_slowly(*asked: Any, **options: Any) -> Any:
+        release.wait()
+        return list_servers(*asked, **options)
+
+    monkeypatch.setattr(explore, "list_servers", search_slowly)
+
     async def ask_in_parallel() -> None:
-        files = (await service.snapshot.get_generation()).files
         async with service.client("http://localhost:8000") as client:
-            [*files][-1].submit(release.wait)  # the worker that is taken first
             with monkeypatch.context() as patched:
                 patched.setattr(snapshots, "WORK_SECONDS", 0.02)
                 late = [(await client.get(SERVERS)).status_code for _ in range(2)]

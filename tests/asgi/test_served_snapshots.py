@@ -102,21 +102,24 @@ def test_an_answer_finished_too_late_is_an_internal_error_and_remembered(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    service = InProcess(build_small(tmp_path))
+    service, compute, computed = InProcess(build_small(tmp_path)), operations.compute_results, []
+
+    def compute_slowly(*asked: Any) -> Any:
+        computed.append(release.wait())
+        return compute(*asked)
+
+    monkeypatch.setattr(operations, "compute_results", compute_slowly)
 
     async def ask_twice() -> None:
-        files = (await service.snapshot.get_generation()).files
-        for worker in files:
-            worker.submit(release.wait)
         async with service.client() as client:
             with monkeypatch.context() as patched:
                 patched.setattr(snapshots, "WORK_SECONDS", 0.1)
                 late = await client.post("/compare", content=TWO)
             assert (late.status_code, late.content) == (500, ERRORS["INTERNAL_ERROR"])
             release.set()
-            for worker, file in files.items():  # runs after everything else
-                await asyncio.wrap_future(worker.submit(file.close))
+            await asyncio.sleep(0.1)
             assert (await client.post("/compare", content=TWO)).content == COMPARED
+            assert computed == [True]
 
     service.run(ask_twice())
 
@@ -134,8 +137,7 @@ def test_a_remembered_answer_needs_no_worker(
                 return [response.content for response in await asyncio.gather(server, two)]
 
             assert await ask() == [SERVER_A, COMPARED]
-            for worker in (await service.snapshot.get_generation()).files:
-                worker.submit(release.wait)
+            await service.occupy(release)
             monkeypatch.setattr(snapshots, "WORK_SECONDS", 0.1)
             assert await ask() == [SERVER_A, COMPARED]
             assert (await client.get("/servers/b")).status_code == 500
@@ -168,8 +170,7 @@ def test_equal_waiting_questions_are_computed_once(
     monkeypatch.setattr(operations, "compute_results", count)
 
     async def ask_in_parallel() -> None:
-        for worker in (await service.snapshot.get_generation()).files:
-            worker.submit(release.wait)
+        await service.occupy(release)
         async with service.client() as client:
             waiting = [
                 asyncio.ensure_future(client.post("/compare", content=TWO)) for _ in range(99)
@@ -276,8 +277,7 @@ def test_a_service_whose_workers_are_all_busy_is_not_ready(
     monkeypatch.setattr(app, "SECONDS_BETWEEN_CHECKS", 0.0)
 
     async def ask_three_times() -> None:
-        for worker in (await service.snapshot.get_generation()).files:
-            worker.submit(release.wait)
+        await service.occupy(release)
         async with service.client() as client:
             for _ in range(2):
                 answer = await client.get("http://x/readyz")

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager, closing
 from enum import Enum, auto
 from functools import partial
 from typing import TypeVar
@@ -27,13 +27,16 @@ _SECONDS_TO_WAIT = 1.0
 """Requests wait this long until a new file is verified. Then the old file answers them."""
 
 _MAX_ATTEMPTS = 100
-"""Attempts to open one file in all workers while other files replace it."""
+"""Attempts to open one file for all workers while other files replace it."""
 
 _MAX_CACHED_BYTES = 64 << 20
 _BYTES_PER_ANSWER = 400
 """The memory that an answer takes besides its text."""
 WORKERS = 4
-"""Threads that read: a slow disk under one of them does not delay the others."""
+"""Threads that read: a slow disk under one of them does not delay the others.
+
+There is an open file for each, which one question uses at a time.
+"""
 
 _MAX_COMPARING = WORKERS - 1
 """Workers that compare or explore at the same time: one is left for Get Server."""
@@ -43,9 +46,6 @@ _MAX_EXPLORING = 1
 
 _T = TypeVar("_T")
 
-Worker = ThreadPoolExecutor
-"""A thread. It has its own connection to each file, which no other thread uses."""
-
 
 class Work(Enum):
     """What a worker does; `EXPLORE` is a search or a chart of the page of `serve --explore`."""
@@ -53,46 +53,6 @@ class Work(Enum):
     GET_SERVER = auto()
     COMPARE = auto()
     EXPLORE = auto()
-
-
-class Workers:
-    """Give each free worker to the question that has waited longest.
-
-    A comparison reads a few rows of each server, whatever its range. So no request is expensive,
-    and there is one queue for all. Only a slow disk delays requests.
-
-    Create it before the event loop starts, and use it inside.
-    """
-
-    def __init__(self) -> None:
-        self.all = [Worker(1, thread_name_prefix="srvstat-reader") for _ in range(WORKERS)]
-        # The worker used last is taken first: its page cache is the fullest.
-        self._idle = list(self.all)
-        # An asyncio.Semaphore serves in the order of waiting. An asyncio.Queue does not: a new task
-        # can take an item before the task that was woken for it runs.
-        free, comparing, exploring = map(
-            asyncio.Semaphore, (WORKERS, _MAX_COMPARING, _MAX_EXPLORING)
-        )
-        # The tightest limit first: a question that waits for it takes nothing from the others.
-        self._limits = {
-            Work.GET_SERVER: (free,),
-            Work.COMPARE: (comparing, free),
-            Work.EXPLORE: (exploring, comparing, free),
-        }
-
-    async def acquire(self, work: Work) -> Worker:
-        """Wait for a free worker. The caller must release it with the same `work`."""
-        async with AsyncExitStack() as acquired:
-            for limit in self._limits[work]:
-                await acquired.enter_async_context(limit)
-            acquired.pop_all()  # the caller releases them
-        return self._idle.pop()
-
-    def release(self, worker: Worker, work: Work) -> None:
-        """Make a worker available to the next question."""
-        self._idle.append(worker)
-        for limit in reversed(self._limits[work]):
-            limit.release()
 
 
 class Cache:
@@ -120,42 +80,58 @@ class Cache:
 
 
 class Generation:
-    """A file that was at the path: its connection in each worker, and the answers from it.
+    """A file that was at the path, opened for each worker, and the answers from it.
 
     The answers are kept as text, so that no figure is formatted twice.
     """
 
-    def __init__(self, files: Mapping[Worker, Snapshot]) -> None:
-        self.files = files
+    def __init__(self, files: list[Snapshot]) -> None:
+        self.idle = files
         self.answers = Cache()
         self.questions = 0
-        file = next(iter(files.values()))
-        self.as_of = file.as_of
-        self.root = file.root
+        self.as_of = files[0].as_of
+        self.root = files[0].root
+
+    def close(self) -> None:
+        """Close the files, which no question uses."""
+        for file in self.idle:
+            file.close()
 
 
 class ServedSnapshot:
     """Answer questions from the file that is now at a path.
 
     Create it before the event loop starts, and use it inside. Each question is answered from one
-    generation.
+    generation. A free worker gets the question that has waited longest: a comparison reads a few
+    rows of each server, whatever its range, so no request is expensive. Only a slow disk delays
+    requests.
 
     Raises SnapshotError if the first file can't be used.
     """
 
     def __init__(self, path: str, log: Log) -> None:
         self._log = log
-        self._workers = Workers()
+        self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="srvstat-reader")
+        # An asyncio.Semaphore serves in the order of waiting.
+        free, comparing, exploring = map(
+            asyncio.Semaphore, (WORKERS, _MAX_COMPARING, _MAX_EXPLORING)
+        )
+        # The tightest limit first: a question that waits for it takes nothing from the others.
+        self._limits = {
+            Work.GET_SERVER: (free,),
+            Work.COMPARE: (comparing, free),
+            Work.EXPLORE: (exploring, comparing, free),
+        }
         self._file = ReloadedFile(path, "snapshot", log.add_event, identify=identify_snapshot)
         # Each answer verifies what it reads. A new file is verified completely, because a service
         # that has a valid file need not switch to a damaged one.
-        self._open_new = partial(_open_in_workers, path, self._workers.all, check_chain)
-        self.current = Generation(_open_in_workers(path, self._workers.all))
+        self._open_new = partial(_open_for_workers, path, check_chain)
+        self.current = Generation(_open_for_workers(path))
         """The generation that is in use, without a check for a new file."""
 
     def close(self) -> None:
         """Close the files of a service that does not start."""
-        _close(self.current.files)
+        self.current.close()
 
     async def get_generation(self) -> Generation:
         """Return the generation of the file at the path, or the previous one if that is rejected.
@@ -180,20 +156,23 @@ class ServedSnapshot:
         Raises what the function raises.
         """
         generation.questions += 1
-        try:
-            worker = await self._workers.acquire(work)
-        except BaseException:
-            self._release(generation)
-            raise
+        with ExitStack() as stack:
+            stack.callback(self._release, generation)
+            for limit in self._limits[work]:
+                await limit.acquire()
+                stack.callback(limit.release)
+            # The file used last is taken first: its page cache is the fullest.
+            file = generation.idle.pop()
+            stack.callback(generation.idle.append, file)
+            acquired = stack.pop_all()
 
         def finish(answer: asyncio.Future[_T]) -> None:
-            self._workers.release(worker, work)
-            self._release(generation)
+            acquired.close()
             if not answer.cancelled() and not answer.exception():
                 remember(answer.result())
 
         loop = asyncio.get_running_loop()
-        answer = loop.run_in_executor(worker, question, generation.files[worker])
+        answer = loop.run_in_executor(self._threads, question, file)
         answer.add_done_callback(finish)
         return await asyncio.shield(answer)
 
@@ -260,9 +239,9 @@ class ServedSnapshot:
 
     def _close_unused(self, generation: Generation) -> None:
         if generation is not self.current and not generation.questions:
-            _close(generation.files)
+            self._threads.submit(generation.close)
 
-    def _switch(self, files: Mapping[Worker, Snapshot]) -> None:
+    def _switch(self, files: list[Snapshot]) -> None:
         old, new = self.current, Generation(files)
         self.current = new
         self._close_unused(old)
@@ -280,43 +259,20 @@ async def enforce_deadline() -> AsyncIterator[None]:
         raise InternalError(f"no answer within {WORK_SECONDS:g} s") from None
 
 
-def _open_in_workers(
-    path: str, workers: Sequence[Worker], check: Callable[[Snapshot], object] = lambda _: None
-) -> dict[Worker, Snapshot]:
-    """Check a file, and open the same one in each worker.
+def _open_for_workers(
+    path: str, check: Callable[[Snapshot], object] = lambda _: None
+) -> list[Snapshot]:
+    """Open the same snapshot for each worker, with all of its files, and check it.
 
     Raises SnapshotError.
     """
     for _ in range(_MAX_ATTEMPTS):
-        files: dict[Worker, Snapshot] = {}
-        try:
-            with closing(_open_completely(path)) as checked:
-                check(checked)
-                for worker in workers:
-                    files[worker] = worker.submit(_open_completely, path).result()
-                if all(file.file_row == checked.file_row for file in files.values()):
-                    return files
-        except BaseException:
-            _close(files)
-            raise
-        _close(files)
+        with ExitStack() as stack:
+            files = [stack.enter_context(closing(open_snapshot(path))) for _ in range(WORKERS)]
+            for file in files:
+                deque(file.iter_files(), 0)  # others may be at their paths later
+            if all(file.file_row == files[0].file_row for file in files):
+                check(files[0])
+                stack.pop_all()
+                return files
     raise SnapshotError(f"{path}: was replaced each time it was opened; try again")
-
-
-def _open_completely(path: str) -> Snapshot:
-    """Open a snapshot with all of its files: other ones may be at their paths later.
-
-    Raises SnapshotError.
-    """
-    snapshot = open_snapshot(path)
-    try:
-        deque(snapshot.iter_files(), 0)
-    except BaseException:
-        snapshot.close()
-        raise
-    return snapshot
-
-
-def _close(files: Mapping[Worker, Snapshot]) -> None:
-    for worker, file in files.items():
-        worker.submit(file.close)
