@@ -247,10 +247,6 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(
     ("arguments", "message"),
     [
         ([*COMMAND, "--range=7d"], "--range: needs -o; a snapshot has all observations"),
-        (
-            [*COMMAND, "-o", "./x.ndjson", "--snapshots=x.ndjson"],
-            "--snapshots x.ndjson: is the file of the results; name a folder",
-        ),
         ([*COMMAND, "--snapshots="], "--snapshots: the name is empty; name a file"),
         (
             [*COMMAND, "--snapshots=a\udcff"],

@@ -66,7 +66,7 @@ def build(
     options.check_ending(rows.rejects, *options.NDJSON_ENDINGS)
     others = {**vars(rows), "as_of": as_of, "allow_empty": allow_empty, "overwrite": overwrite}
     command = Command(("snapshot", "build", output), sources, others, "build it")
-    parsed = _add_limits(parse_sources(sources, output, rows.rejects), rows, as_of)
+    parsed = _add_limits(parse_sources(sources), rows, as_of)
     if not dry_run:  # before any question
         check_name("OUTPUT", output)
         check_destination(output, overwrite=overwrite)
@@ -112,7 +112,6 @@ def update(
     remembered = _read_remembered(path)
     parsed = parse_sources(
         sources,
-        *(path, rows.rejects),
         needs_observations=sources.servers is None and sources.game is None,
         remembered=remembered,
     )

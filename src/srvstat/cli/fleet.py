@@ -1,6 +1,5 @@
 """`fleet`: compute the statistics of every server with an engine for large data."""
 
-import os
 import re
 import time
 from dataclasses import dataclass, replace
@@ -145,7 +144,7 @@ def fleet(
     _check_outputs(results, folder)
     memory, limit = engine.parse_memory(), rows.parse_limit()
     records = replace(records, observations=sources)
-    parsed = parse_sources(records, results.output, name="SOURCE")
+    parsed = parse_sources(records, name="SOURCE")
     if parsed.options.hold:
         raise UsageError("--hold: results are of counts as observed; build a snapshot instead")
     chosen = parse_range(DEFAULT_RANGE if results.range is None else results.range)
@@ -204,10 +203,6 @@ def _check_outputs(results: ResultOptions, folder: FolderOptions) -> None:
         if folder.shards is not None:
             raise UsageError("--shards: needs --snapshots DIR")
         return
-    if results.output and os.path.abspath(results.output) == os.path.abspath(folder.snapshots):
-        raise UsageError(
-            f"--snapshots {folder.snapshots}: is the file of the results; name a folder"
-        )
     options.check_ending(folder.snapshots)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
@@ -205,18 +205,19 @@ class Sources(NamedTuple):
 
 def parse_sources(
     options: SourceOptions,
-    *others: str | None,
+    *,
     needs_observations: bool = True,
     reads_servers: bool = True,
     name: str = "FILE",
     remembered: MappingOptions | None = None,
 ) -> Sources:
-    """Return the sources that the options name. `others` are files that the command also writes.
+    """Return the sources that the options name.
 
     Without `reads_servers`, there is no source of server records. `name` is that of the option or
     argument that names observations. `remembered` options are used where none is given.
 
-    Raises UsageError, and SourceError for the file of --mapping or a folder of sources.
+    Raises UsageError, OutputError for the file of --save-mapping, and SourceError for the file of
+    --mapping or a folder of sources.
     """
     options = replace(options, observations=[*(options.files or ()), *(options.observations or ())])
     if needs_observations and not options.observations and options.query is None:
@@ -232,7 +233,9 @@ def parse_sources(
     if remembered is not None:
         found = found.merge(remembered)
     if options.save_mapping is not None:
-        _check_mapping_target(options.save_mapping, others)
+        check_name("--save-mapping", options.save_mapping)
+        check_destination(options.save_mapping, overwrite=False)
+        check_ending(options.save_mapping, ".toml")
     options = replace(options, from_=found.from_)
     mapping = found.build_mapping()
     parse = partial(_parse_observations, options=options, mapping=mapping, is_declared=is_declared)
@@ -256,18 +259,6 @@ def _warn(line: str) -> None:
     report(f"warning: {line}")
 
 
-def _check_mapping_target(path: str, others: Sequence[str | None]) -> None:
-    """Check that the file of --save-mapping is a new one, and not also another output.
-
-    Raises UsageError, OutputError.
-    """
-    check_name("--save-mapping", path)
-    check_destination(path, overwrite=False)
-    if path in others:
-        raise UsageError(f"{path}: is also another output; name another file for the mapping")
-    check_ending(path, ".toml")
-
-
 def save_mapping(sources: Sources) -> None:
     """Write the file of --save-mapping, if it is given. Call this when the sources were read.
 
@@ -284,27 +275,17 @@ def _parse_mapping_options(options: SourceOptions) -> MappingOptions:
 
     Raises UsageError.
     """
-    values = {
-        "from": options.from_,
-        "columns": _parse_columns("--columns", options.columns),
-        "wide": _parse_columns("--wide", options.wide),
-        "id": options.id,
-        "table": options.table,
-        "encoding": options.encoding,
-        "time-zone": options.time_zone,
-        "time-unit": options.time_unit,
-        "time-format": options.time_format,
-        "thousands": options.thousands,
-        "round": options.round or None,
-        "hold": options.hold or None,
-        "ids": options.ids,
-        "game": options.game,
-    }
+    values = {each.name: getattr(options, each.name) for each in fields(MappingOptions)}
+    values |= {name: _parse_columns(name, values[name]) for name in ("columns", "wide")}
     if options.time_zone == "ZONE":
         raise UsageError(
             '--time-zone: "ZONE" stands for your time zone; write it, such as Europe/Berlin or UTC'
         )
-    given = {name: value for name, value in values.items() if value is not None}
+    given = {
+        name.rstrip("_").replace("_", "-"): value
+        for name, value in values.items()
+        if value not in (None, False)
+    }
     found = build_options(given, lambda name, reason: UsageError(f"--{name}: {reason}"))
     if found.from_ and registry.KINDS[found.from_].observations is None and options.servers is None:
         raise UsageError(
@@ -313,11 +294,11 @@ def _parse_mapping_options(options: SourceOptions) -> MappingOptions:
     return found
 
 
-def _parse_columns(option: str, text: str | None) -> dict[str, str] | None:
+def _parse_columns(name: str, text: str | None) -> dict[str, str] | None:
     try:
         return None if text is None else parse_columns(text)
     except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
+        raise UsageError(f"--{name}: {error}") from None
 
 
 def _list_names(options: SourceOptions, name: str) -> list[str]:
