@@ -22,10 +22,12 @@ from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.stats import Statistics, compute_statistics
 from srvstat.contract.time import format_instant
 from srvstat.contract.windows import Window
-from srvstat.fleet.engine import Engine, Job, Resolved, Servers, open_engine
-from srvstat.fleet.rows import Conflicts, Rejected, Remarks, read_rows
+from srvstat.fleet.engine import Engine, Resolved, Servers, open_engine
+from srvstat.fleet.rows import Conflicts, read_rows
+from srvstat.snapshot.write.intake import Inputs, Intake, Reason, open_temporary
+from srvstat.snapshot.write.roster import Roster
 from srvstat.sources.mapping import STRICT, ColumnMapping
-from srvstat.sources.source import Source
+from srvstat.sources.source import Reject, Source
 from srvstat.sources.values import MAX_PLAYERS
 from support.records import AS_OF, DAY, ndjson, server
 from support.snapshots import parse_summary
@@ -237,8 +239,7 @@ class Outcome(NamedTuple):
 
     last_players: Mapping[str, int]
     rows: Mapping[int, int]
-    located: Sequence[Rejected]
-    rejected: Sequence[Rejected]
+    rejected: Sequence[Sequence[Reason]]
     skipped: Mapping[str, int]
     figures: Mapping[int, Statistics]
     resolved: Resolved
@@ -255,8 +256,16 @@ def open_job(
     sources: Sequence[Source], conflicts: Conflicts = "first", memory: int = 512 << 20
 ) -> Iterator[Engine]:
     """Open the DuckDB engine for all observations of some sources."""
-    job = Job(sources, None, conflicts)
-    with open_engine(job, memory=memory, threads=2, progress=lambda *_: None) as engine:
+    with (
+        open_temporary() as connection,
+        open_engine(
+            Intake(connection, Roster(()), Inputs(None, sources)),
+            conflicts,
+            memory=memory,
+            threads=2,
+            progress=lambda *_: None,
+        ) as engine,
+    ):
         yield engine
 
 
@@ -270,26 +279,31 @@ def ask_engine(engine: Engine, window: Window) -> Outcome:
     """Return the outcome of an engine that is open."""
     last_players = {row.identifier: row.last_players or 0 for row in engine.survey()}
     figures, resolved = engine.count(SERVERS, window)
+    engine.reject(["a", "c"], "why")
     return Outcome(
         last_players,
-        +Counter(engine.remarks.rows),
-        sorted(engine.locate(["a", "c"], "why")),
-        _sort_rejects(engine.remarks.rejects.values()),
-        dict(engine.remarks.skipped),
+        +Counter(engine.intake.rows_of),
+        _list_reasons(engine.intake),
+        dict(engine.intake.skipped),
         figures,
         resolved._replace(conflict=None),
-        engine.remarks.warnings,
+        engine.intake.warnings,
     )
 
 
 def compute_outcome(sources: Sequence[Source], window: Window, conflicts: Conflicts) -> Outcome:
     """Return the outcome that follows from the rows of our own readers."""
-    remarks = Remarks()
+    with open_temporary() as connection:
+        intake = Intake(connection, Roster(()), Inputs(None, sources))
+        return _compute_outcome(intake, window, conflicts)
+
+
+def _compute_outcome(intake: Intake, window: Window, conflicts: Conflicts) -> Outcome:
     by_instant: defaultdict[str, defaultdict[int, list[tuple[int, int]]]]
     by_instant = defaultdict(lambda: defaultdict(list))
     named: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
-    for number, source in enumerate(sources):
-        for batch in read_rows(source, number, remarks):
+    for number, source in enumerate(intake.inputs.observations):
+        for batch in read_rows(source, number, intake):
             for row in batch.to_pylist():
                 pair = (row["position"], row["players"])
                 order = pair if conflicts == "first" else pair[::-1]
@@ -313,23 +327,32 @@ def compute_outcome(sources: Sequence[Source], window: Window, conflicts: Confli
         if inside:
             figures[number] = compute_statistics([*inside.values()])
     lasts = {name: of_server[max(of_server)] for name, of_server in standing.items()}
+    for rows in named.values():
+        place, name = min(rows)
+        intake.rejects.add(place, Reject(0, "why", name, name, rows=len(rows)))
     return Outcome(
         lasts,
-        +remarks.rows,
-        [Rejected(number, "why", len(rows), *min(rows)) for number, rows in named.items()],
-        _sort_rejects(remarks.rejects.values()),
-        dict(remarks.skipped),
+        +intake.rows_of,
+        _list_reasons(intake),
+        dict(intake.skipped),
         figures,
         Resolved(kept, equal, different),
-        remarks.warnings,
+        intake.warnings,
     )
 
 
-def _sort_rejects(rejects: Iterable[Rejected]) -> list[Rejected]:
-    """Return rejects without times that are no dates of Python: engines read them in their unit."""
-    return sorted(
-        each._replace(value=None) if each.reason.endswith("9999") else each for each in rejects
-    )
+def _list_reasons(intake: Intake) -> list[list[Reason]]:
+    """Return why rows of each source were rejected.
+
+    Times that are no dates of Python are left out: engines read them in their unit.
+    """
+    return [
+        [
+            each._replace(value=None) if each.text.endswith("9999") else each
+            for each in intake.rejects.list_reasons(number)
+        ]
+        for number, _ in enumerate(intake.inputs.observations)
+    ]
 
 
 def check_same_bytes(

@@ -156,13 +156,8 @@ def fleet(
     command = Command(("fleet",), records, others, "compute them")
     inputs = settle(parsed, command, quiet=quiet).inputs
     request = FleetRequest(
-        inputs.servers,
-        inputs.observations,
-        uses_slugs=inputs.uses_slugs,
-        game=inputs.game,
+        replace(inputs, as_of=instant, max_rejected=limit),
         range=chosen,
-        as_of=instant,
-        max_rejected=limit,
         conflicts=results.conflicts,
         output=results.output,
         overwrite=overwrite,

@@ -26,20 +26,17 @@ from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.files.paths import Identity, identify_file
 from srvstat.files.reading import CHANGED
 from srvstat.fleet.rows import (
-    ORDER_BITS,
     ROWS,
     Conflicts,
     NativeColumns,
-    Rejected,
-    Remarks,
     find_native_columns,
-    format_place,
     has_order,
     judge_rows,
     read_rows,
 )
+from srvstat.snapshot.write.intake import PLACES_PER_SOURCE, Intake
 from srvstat.sources.parquet import read_metadata
-from srvstat.sources.source import Source, quote_identifier, quote_text, read_batches
+from srvstat.sources.source import Reject, Source, quote_identifier, quote_text, read_batches
 from srvstat.sources.values import MAX_PLAYERS, is_utf8
 
 Progress = Callable[[str, float, str], None]
@@ -59,18 +56,6 @@ _, *_PARTS = re.split(
 )
 _SQL = dict(zip(_PARTS[::2], _PARTS[1::2], strict=True))
 """The statements of engine.sql by their names, with the values to fill in in braces."""
-
-
-class Job(NamedTuple):
-    """What to read, and how.
-
-    Each file of a folder is a source of its own, in the order of names. `as_of`, in Unix
-    milliseconds, defaults to the latest observation of a known server.
-    """
-
-    sources: Sequence[Source]
-    as_of: int | None
-    conflicts: Conflicts
 
 
 class Identified(NamedTuple):
@@ -184,7 +169,12 @@ class Session:
 
 @contextmanager
 def open_engine(
-    job: Job, *, memory: int | None, threads: int | None, progress: Progress
+    intake: Intake,
+    conflicts: Conflicts,
+    *,
+    memory: int | None,
+    threads: int | None,
+    progress: Progress,
 ) -> Iterator["Engine"]:
     """Open DuckDB with a limit of memory, in bytes, and of threads.
 
@@ -207,7 +197,7 @@ def open_engine(
         except duckdb.Error as error:
             raise EngineError(f"DuckDB: {_describe_error(error)}") from None
         with closing(connection), ThreadPoolExecutor(1) as executor:
-            engine = Engine(Session(connection, executor, progress), job)
+            engine = Engine(Session(connection, executor, progress), intake, conflicts)
             with engine.convert_errors():
                 engine.prepare(progress)
             yield engine
@@ -217,18 +207,19 @@ class Engine:
     """Counts the rows of a job's sources.
 
     All methods raise SourceError if a source can't be read or has changed, or if unequal
-    observations have no order in which one is the first; EngineError if DuckDB fails. `remarks` has
+    observations have no order in which one is the first; EngineError if DuckDB fails. `intake` has
     the rows that are no observations, after the survey.
     """
 
-    def __init__(self, session: Session, job: Job) -> None:
-        self.remarks = Remarks()
+    def __init__(self, session: Session, intake: Intake, conflicts: Conflicts) -> None:
+        self.intake = intake
+        self.conflicts = conflicts
         self._session = session
-        self._job = job
+        self._sources = intake.inputs.observations
         self._files: dict[NativeColumns, list[tuple[int, Source]]] = {}
         self._rows = 0  # of these files
         self._identities: dict[str, Identity] = {}
-        names = ("players", "position") if job.conflicts == "lowest" else ("position", "players")
+        names = ("players", "position") if conflicts == "lowest" else ("position", "players")
         self._order = "struct_pack({})".format(", ".join(f"{name} := {name}" for name in names))
 
     def prepare(self, progress: Progress) -> None:
@@ -236,7 +227,7 @@ class Engine:
         self._session.execute("reading", _SQL["prepare"])
         others = [
             (number, source)
-            for number, source in enumerate(self._job.sources)
+            for number, source in enumerate(self._sources)
             if not self._add_native(number, source)
         ]
         parts = [_select(columns, files) for columns, files in self._files.items()]
@@ -257,14 +248,14 @@ class Engine:
             return False
         self._identities[source.name] = identity
         self._files.setdefault(columns, []).append((number, source))
-        self.remarks.rows[number] += metadata.num_rows
+        self.intake.rows_of[number] += metadata.num_rows
         self._rows += metadata.num_rows
         return True
 
     def _stage(self, number: int, source: Source) -> None:
         """Read a source with our own reader, and store its rows."""
         batches: list[pa.RecordBatch] = []
-        for batch in read_rows(source, number, self.remarks):
+        for batch in read_rows(source, number, self.intake):
             batches.append(batch)
             if sum(each.num_rows for each in batches) >= _ROWS_PER_INSERT:
                 self._session.insert("staged", pa.Table.from_batches(batches))
@@ -273,29 +264,30 @@ class Engine:
 
     def survey(self) -> list[Identified]:
         """Read all rows, and return their identifiers in order."""
-        end = LATEST if self._job.as_of is None else self._job.as_of
+        as_of, rejects = self.intake.inputs.as_of, self.intake.rejects
+        end = LATEST if as_of is None else as_of
         with self.convert_errors():
             self._session.execute("survey", _SQL["survey"].format(end=end))
             query = _SQL["last_rows"].format(order=self._order)
             found = [Identified(*row) for row in self._session.read("survey", query)]
             ((staged,),) = self._session.read("survey", "SELECT count(*) FROM staged")
             malformed = self._rows + staged - sum(each.rows for each in found)
-            before = self.remarks.count_rows()
+            before = rejects.malformed + self.intake.skipped.total()
             if malformed:
                 for columns, files in self._files.items():
                     batches = self._session.stream("survey", _select_malformed(columns, files))
-                    judge_rows(files[0][1], columns, batches, self.remarks)
-            if malformed != self.remarks.count_rows() - before:
+                    judge_rows(files[0][1], columns, batches, self.intake)
+            if malformed != rejects.malformed + self.intake.skipped.total() - before:
                 raise EngineError("DuckDB did not read each row once; please report this")
         return found
 
-    def locate(self, identifiers: Sequence[str], reason: str) -> list[Rejected]:
-        """Return the rows of some identifiers by source; they are rejected for a reason."""
+    def reject(self, identifiers: Sequence[str], reason: str) -> None:
+        """Reject the rows of some identifiers."""
         with self.convert_errors():
             self._session.fill("named", pa.array(identifiers, pa.string()))
-            query = _SQL["locate"].format(bits=ORDER_BITS)
-            rows = self._session.read("survey", query)
-            return [Rejected(source, reason, *rest) for source, *rest in rows]
+            query = _SQL["locate"].format(places=PLACES_PER_SOURCE)
+            for rows, first, name in self._session.read("survey", query):
+                self.intake.rejects.add(first, Reject(0, reason, name, name, rows=rows))
 
     def count(self, servers: Servers, window: Window) -> tuple[dict[int, Statistics], Resolved]:
         """Count the observations of servers in a window, and compute figures by their number."""
@@ -331,10 +323,12 @@ class Engine:
         query = _SQL["contested"].format(has_conflict="true" if contested else "false")
         self._session.execute("resolving conflicts", query)
         self._session.execute("resolving conflicts", _SQL["resolve"].format(order=self._order))
-        sources = enumerate(self._job.sources)
+        sources = enumerate(self._sources)
         unordered = [number for number, source in sources if not has_order(source)]
-        if unordered and self._job.conflicts == "first":
-            condition = f"position = first_position AND position >> {ORDER_BITS} IN {unordered}"
+        if unordered and self.conflicts == "first":
+            condition = (
+                f"position = first_position AND position // {PLACES_PER_SOURCE} IN {unordered}"
+            )
             if conflict := self._find_conflict(servers, condition):
                 raise SourceError(
                     f"{conflict}; the rows of a database have no order in which one is the first:"
@@ -350,8 +344,7 @@ class Engine:
         query = f"FROM conflicts WHERE {condition} ORDER BY ALL LIMIT 1"
         for row in self._session.read("resolving conflicts", query):
             number, at, position, players, first_position, first_players = row
-            place = format_place(self._job.sources, position)
-            first_place = format_place(self._job.sources, first_position)
+            place, first_place = map(self.intake.rejects.format_place, (position, first_position))
             return (
                 f"{place}: server {servers.ids[number]} has {players} players at"
                 f" {format_instant(at)}, but {first_players} in {first_place}"
@@ -372,7 +365,7 @@ class Engine:
         self._check_files()
 
     def _check_files(self) -> None:
-        for source in self._job.sources:
+        for source in self._sources:
             identity = self._identities.get(source.name)
             if identity is not None and identify_file(source.name) != identity:
                 raise SourceError(f"{source.title}: {CHANGED}")
@@ -382,7 +375,7 @@ class Engine:
         reason = _describe_error(error)
         if isinstance(error, duckdb.OutOfMemoryException):
             return EngineError(f"DuckDB: {reason}; raise --memory or free disk space")
-        for source in self._job.sources:
+        for source in self._sources:
             if source.name in self._identities:
                 for _ in read_batches(source):
                     pass
@@ -423,7 +416,9 @@ def _build_condition(columns: NativeColumns) -> str:
 
 def _build_position(files: Sequence[tuple[int, Source]]) -> str:
     numbers = [number for number, _ in files]
-    return f"({numbers}[file_index::BIGINT + 1]::BIGINT << {ORDER_BITS}) + file_row_number + 1"
+    return (
+        f"({numbers}[file_index::BIGINT + 1]::BIGINT * {PLACES_PER_SOURCE}) + file_row_number + 1"
+    )
 
 
 def _build_table(files: Sequence[tuple[int, Source]]) -> str:

@@ -28,8 +28,8 @@ SELECT identifier, surveyed.rows, late, last_at, chosen.position, chosen.players
 FROM surveyed LEFT JOIN last_rows USING (identifier) ORDER BY identifier
 
 -- name: locate
-SELECT position >> {bits}, count(*), min(position), arg_min(identifier, position)
-FROM rows SEMI JOIN named USING (identifier) GROUP BY ALL
+SELECT count(*), min(position), arg_min(identifier, position)
+FROM rows SEMI JOIN named USING (identifier) GROUP BY position // {places}
 
 -- name: groups
 SELECT number, "at", count(*) AS rows, min(players) AS least, max(players) AS greatest

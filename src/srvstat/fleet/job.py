@@ -3,15 +3,15 @@
 import os
 import shutil
 import signal
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from multiprocessing import (
     active_children,
     get_context,
@@ -20,7 +20,6 @@ from multiprocessing import (
     synchronize,  # noqa: F401 - likewise
 )
 from multiprocessing.connection import Connection
-from operator import attrgetter
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -31,8 +30,8 @@ from srvstat.contract.windows import Range, find_window
 from srvstat.documents.snapshot import FleetSummary, Manifest, ManifestShard, seal_manifest
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.writing import atomic_folder, atomic_write, write_file
-from srvstat.fleet.engine import Engine, Identified, Job, Progress, Resolved, Servers, open_engine
-from srvstat.fleet.rows import Conflicts, Rejected, format_place
+from srvstat.fleet.engine import Engine, Identified, Progress, Resolved, Servers, open_engine
+from srvstat.fleet.rows import Conflicts
 from srvstat.snapshot.rows import (
     MANIFEST,
     FileRow,
@@ -43,10 +42,10 @@ from srvstat.snapshot.rows import (
 )
 from srvstat.snapshot.write import refusals
 from srvstat.snapshot.write.build import Shard, build_shard
-from srvstat.snapshot.write.intake import AFTER_AS_OF, Reason, RejectLimit, build_reason
-from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
+from srvstat.snapshot.write.intake import AFTER_AS_OF, Inputs, Intake, open_temporary
+from srvstat.snapshot.write.roster import REJECT_REASONS, read_roster
 from srvstat.sources.servers import ServerRecord, count_completed
-from srvstat.sources.source import Source, check_sources, list_stored_names
+from srvstat.sources.source import check_sources, list_stored_names
 from srvstat.sources.values import is_utf8
 
 if TYPE_CHECKING:
@@ -266,18 +265,12 @@ _BYTES_PER_PROCESS = 512 << 20
 class FleetRequest(NamedTuple):
     """What to compute of which sources, and how.
 
-    `servers`, `uses_slugs`, `game`, `as_of` and `max_rejected` mean what they mean for a build.
     `output` is the file of the results, and `snapshots` the folder of a sharded snapshot; one of
     them may be None. `memory` is in bytes.
     """
 
-    servers: Source | None
-    observations: Sequence[Source]
-    uses_slugs: bool
-    game: str | None
+    inputs: Inputs
     range: Range
-    as_of: int | None
-    max_rejected: RejectLimit | None
     conflicts: Conflicts
     output: str | None
     overwrite: bool
@@ -305,16 +298,23 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
                     " one"
                 )
             sharded = ShardedDraft(folder, request.snapshots, request.shards)
-        servers = [] if request.servers is None else [request.servers]
-        check_sources([*servers, *request.observations])
-        roster = read_roster(request.servers, uses_slugs=request.uses_slugs, game=request.game)
+        inputs = request.inputs
+        check_sources(inputs.sources)
+        roster = read_roster(inputs.servers, uses_slugs=inputs.uses_slugs, game=inputs.game)
         sources = [
-            replace(source, accepts_any_id=roster.accepts_any_id) for source in request.observations
+            replace(source, accepts_any_id=roster.accepts_any_id) for source in inputs.observations
         ]
-        job = Job(sources, request.as_of, request.conflicts)
-        opened = open_engine(job, memory=request.memory, threads=request.threads, progress=progress)
+        connection = stack.enter_context(open_temporary())
+        intake = Intake(connection, roster, replace(inputs, observations=sources))
+        opened = open_engine(
+            intake,
+            request.conflicts,
+            memory=request.memory,
+            threads=request.threads,
+            progress=progress,
+        )
         with opened as engine:
-            fleet = survey_fleet(engine, job, roster, request.max_rejected)
+            fleet = survey_fleet(engine)
             summary = None
             if request.output and results:
                 found, summary = count_fleet(engine, fleet, request.range)
@@ -327,13 +327,13 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
             manifest = sharded.build(
                 fleet,
                 resolved,
-                list_stored_names(request.observations),
+                list_stored_names(inputs.observations),
                 processes=_count_processes(request.memory, request.threads),
                 progress=progress,
             )
             summary = replace(summary, manifest=manifest)
     assert summary, "neither results nor a snapshot"  # noqa: S101 - the command checks it
-    return replace(summary, warnings=(*roster.warnings, *summary.warnings))
+    return summary
 
 
 def _count_processes(memory: int | None, threads: int | None) -> int:
@@ -347,60 +347,48 @@ class Fleet(NamedTuple):
 
     `records` and `currents`, the values of `currentPlayers`, are in the order of `servers.ids`.
     `fallbacks` counts the currents that no record has. `rows` counts the observations of these
-    servers up to `as_of`, and `observed` the servers with any. `reasons` say why rows were
-    rejected.
+    servers up to `as_of`, and `observed` the servers with any. `intake` has the other rows.
     """
 
     servers: Servers
     records: Sequence[ServerRecord]
     currents: Sequence[int]
     fallbacks: int
-    withheld: int
     as_of: int
     rows: int
     observed: int
-    reasons: Sequence[Reason]
-    skipped: Mapping[str, int]
-    warnings: Sequence[str]
+    intake: Intake
 
 
-def survey_fleet(
-    engine: Engine, job: Job, roster: Roster, limit: RejectLimit | None = None
-) -> Fleet:
+def survey_fleet(engine: Engine) -> Fleet:
     """Read all rows, and find the servers that they and the roster name.
 
     Raises SourceError, also if no observation is of a known server, or if too many rows were
     rejected; EngineError.
     """
-    identified, remarks = engine.survey(), engine.remarks
-    skipped = Counter(remarks.skipped)
-    rank = partial(_rank, job.conflicts)
+    intake, roster = engine.intake, engine.intake.roster
+    rank = partial(_rank, engine.conflicts)
     unusable: defaultdict[str, list[str]] = defaultdict(list)
     lasts: dict[int, Identified] = {}
     keys: dict[str, int] = {}
     rows = 0
-    for row in identified:
+    for row in engine.survey():
         key = roster[row.identifier]
         if reason := REJECT_REASONS.get(key):
             unusable[reason].append(row.identifier)
         elif key in roster.skip_reasons:
-            skipped[roster.skip_reasons[key]] += row.rows
+            intake.skipped[roster.skip_reasons[key]] += row.rows
         else:
             keys[row.identifier] = key
             rows += row.rows - row.late
-            skipped[AFTER_AS_OF] += row.late
+            intake.skipped[AFTER_AS_OF] += row.late
             if row.last_at is not None:
                 # A server may have several identifiers.
                 lasts[key] = max(lasts.get(key, row), row, key=rank)
-    located = (engine.locate(names, reason) for reason, names in unusable.items())
-    rejects = [*remarks.rejects.values(), *chain.from_iterable(located)]
-    reasons = _list_reasons(job.sources, rejects)
-    skipped = +skipped
-    if not lasts:
-        others = (Reason(text, count, None, is_rejected=False) for text, count in skipped.items())
-        listed = refusals.sort_reasons([*reasons, *others])
-        raise refusals.RowsRejectedError(refusals.describe_no_observation(listed, roster))
-    _check_rejected(job.sources, remarks.rows, rejects, limit)
+    for reason, names in unusable.items():
+        engine.reject(names, reason)
+    last = max((row.last_at or 0 for row in lasts.values()), default=None)
+    as_of = refusals.check_rows(intake, last)
     # One that no record names needs an observation.
     roster.name_servers(lasts)
     ids = sorted(roster.server_keys)
@@ -415,13 +403,10 @@ def survey_fleet(
             for key, record in zip(numbers, records, strict=True)
         ],
         fallbacks=sum(record.players_current is None for record in records),
-        withheld=len(roster.withheld),
-        as_of=max(row.last_at or 0 for row in lasts.values()) if job.as_of is None else job.as_of,
+        as_of=as_of,
         rows=rows,
         observed=len(lasts),
-        reasons=reasons,
-        skipped=skipped,
-        warnings=(*remarks.warnings, *roster.describe_unknown()),
+        intake=intake,
     )
 
 
@@ -429,33 +414,6 @@ def _rank(conflicts: Conflicts, row: Identified) -> tuple[int, int, int]:
     at, position, players = row[3:]
     assert at is not None and position is not None and players is not None  # noqa: S101, PT018
     return (at, -position, -players) if conflicts == "first" else (at, -players, -position)
-
-
-def _check_rejected(
-    sources: Sequence[Source],
-    rows: Mapping[int, int],
-    rejects: Sequence[Rejected],
-    limit: RejectLimit | None,
-) -> None:
-    """Check how many rows of the sources were rejected, as a build does.
-
-    Raises RowsRejectedError.
-    """
-    rejected = Counter[int]()
-    for each in rejects:
-        rejected[each.source] += each.rows
-    first = min(rejects, key=attrgetter("first"), default=None)
-    excess = refusals.find_excess(
-        [
-            refusals.SourceRows(source.title, rows.get(number, 0), rejected[number])
-            for number, source in enumerate(sources)
-        ],
-        limit,
-        first and f"{format_place(sources, first.first)}: {first.reason}",
-        lambda number: _list_reasons(sources, [each for each in rejects if each.source == number]),
-    )
-    if excess:
-        raise refusals.RowsRejectedError(excess.reason)
 
 
 def count_fleet(
@@ -485,43 +443,27 @@ def count_fleet(
 
 def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None) -> FleetSummary:
     """Return what became of all rows, given the servers with an observation in the window."""
-    reject_reasons = {reason.text: reason.rows for reason in fleet.reasons}
-    remedy = refusals.find_remedy(fleet.reasons)
+    intake = fleet.intake
+    reasons = intake.rejects.list_reasons()
     return FleetSummary(
-        read=fleet.rows + sum(fleet.skipped.values()) + sum(reject_reasons.values()),
+        read=fleet.rows + intake.skipped.total() + intake.rejects.malformed,
         kept=resolved.kept,
         repeated=resolved.repeated,
         conflicting=resolved.conflicting,
-        reject_reasons=reject_reasons,
-        skipped=fleet.skipped,
+        reject_reasons={reason.text: reason.rows for reason in reasons},
+        skipped=+intake.skipped,
         early=fleet.rows - resolved.rows,
         conflict=resolved.conflict,
-        remedy=remedy,
+        remedy=refusals.find_remedy(reasons),
         servers=len(fleet.records),
         observed=observed,
-        withheld=fleet.withheld,
+        withheld=len(intake.roster.withheld),
         completed=count_completed(fleet.records),
         fallbacks=fleet.fallbacks,
         start=start,
         as_of=fleet.as_of,
-        warnings=tuple(fleet.warnings),
+        warnings=(*intake.warnings, *intake.roster.describe_unknown()),
     )
-
-
-def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> list[Reason]:
-    """Return the reasons why rows of all sources were rejected, the commonest first."""
-    groups: defaultdict[str, list[Rejected]] = defaultdict(list)
-    for rejected in rejects:
-        groups[rejected.reason].append(rejected)
-    reasons = []
-    for text, group in groups.items():
-        first = min(group, key=attrgetter("first"))
-        rows, place = sum(each.rows for each in group), format_place(sources, first.first)
-        source = sources[first.source]
-        reasons.append(
-            build_reason(source, text, rows, place, value=first.value, column=first.column)
-        )
-    return refusals.sort_reasons(reasons)
 
 
 _ROWS = "rows"
@@ -627,7 +569,7 @@ def _build_manifest(
         sources=tuple(sources),
         repeated=resolved.repeated,
         conflicting=resolved.conflicting,
-        rejected=sum(reason.rows for reason in fleet.reasons),
+        rejected=fleet.intake.rejects.malformed,
         shards=tuple(
             ManifestShard(
                 file=name_shard(number),

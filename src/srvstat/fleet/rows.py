@@ -1,31 +1,24 @@
 """The rows of sources, as DuckDB reads them itself or as our own readers read them for it."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
 from pyarrow.parquet import FileMetaData
 
 from srvstat.contract.time import LATEST, YEAR_2001
+from srvstat.snapshot.write.intake import PLACES_PER_SOURCE, Intake
 from srvstat.sources import parquet
 from srvstat.sources.registry import KINDS
-from srvstat.sources.source import Batch, Reject, Source, quote_identifier, read_batches
+from srvstat.sources.source import Batch, Source, quote_identifier, read_batches
 from srvstat.sources.values import SECONDS
 
 Conflicts = Literal["first", "lowest"]
 """How to resolve unequal observations of a server at one instant (D16).
 
 `first` keeps the first one by source, then by row; `lowest` the one with the fewest players.
-"""
-
-ORDER_BITS = 40
-"""The position of a row is `number of its source << ORDER_BITS | place`.
-
-Sources count from 0. A place is a line of a text, or a row of any other source; both count from 1.
-All rows of a source without an order, such as a database, have place 0.
 """
 
 ROWS = pa.schema(
@@ -36,53 +29,13 @@ ROWS = pa.schema(
         ("position", pa.int64()),
     ]
 )
+"""The rows to count. A position is a place in the build, as `Rejects` has them.
+
+All rows of a source without an order, such as a database, have place 0 in it.
+"""
 
 _MAX_INTEGER = (1 << 63) - 1
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-class Rejected(NamedTuple):
-    """The rows of a source that were rejected for one reason.
-
-    `first` is the position of the first of them, and `value` and `column` say what is wrong there.
-    If the row as a whole is malformed, the value is its text, and the column empty.
-    """
-
-    source: int
-    reason: str
-    rows: int
-    first: int
-    value: str | None = None
-    column: str | None = None
-
-
-@dataclass(slots=True)
-class Remarks:
-    """What readers say about rows that are no observations, and about whole sources."""
-
-    rows: Counter[int] = field(default_factory=Counter)  # of each source, by its number
-    rejects: dict[tuple[int, str], Rejected] = field(default_factory=dict)
-    skipped: Counter[str] = field(default_factory=Counter)
-    warnings: list[str] = field(default_factory=list)
-
-    def add_reject(self, position: int, reject: Reject) -> None:
-        """Add a malformed row."""
-        key = position >> ORDER_BITS, reject.reason
-        more = Rejected(*key, reject.rows, position, *reject.find_value())
-        known = self.rejects.get(key, more._replace(rows=0))
-        first = min(known, more, key=lambda each: each.first)
-        self.rejects[key] = first._replace(rows=known.rows + more.rows)
-
-    def count_rows(self) -> int:
-        """Return the number of rows that are no observations."""
-        return sum(each.rows for each in self.rejects.values()) + self.skipped.total()
-
-
-def format_place(sources: Sequence[Source], position: int) -> str:
-    """Format a position for messages: the source, and the place in it if it has an order."""
-    number, place = divmod(position, 1 << ORDER_BITS)
-    source = sources[number]
-    return source.format_place(place) if place else source.title
 
 
 def has_order(source: Source) -> bool:
@@ -186,25 +139,21 @@ def _find_ends(metadata: FileMetaData, name: str) -> tuple[int, int]:
     return min(least for least, _ in ends), max(greatest for _, greatest in ends)
 
 
-def read_rows(source: Source, number: int, remarks: Remarks) -> Iterator[pa.RecordBatch]:
+def read_rows(source: Source, number: int, intake: Intake) -> Iterator[pa.RecordBatch]:
     """Read the observations of a source as batches with the columns of ROWS.
 
-    `number` is the position of the source in the job. `remarks` is complete after the last batch.
+    `number` is the position of the source in the job. Other rows are counted by the intake.
 
     Raises SourceError if the source can't be read, MissingLibraryError.
     """
-    start = number << ORDER_BITS
-    for batch in read_batches(replace(source, on_warning=remarks.warnings.append)):
-        remarks.rows[number] += batch.count_rows()
-        remarks.skipped.update(batch.skipped)
-        for reject in batch.rejects:
-            remarks.add_reject(start | reject.place, reject)
+    for batch in read_batches(replace(source, on_warning=intake.warnings.append)):
+        intake.count_batch(number, batch)
         if len(batch.instants):
-            yield _convert_batch(batch, start, is_ordered=has_order(source))
+            yield _convert_batch(batch, number * PLACES_PER_SOURCE, is_ordered=has_order(source))
 
 
 def judge_rows(
-    source: Source, columns: NativeColumns, stored: Iterable[pa.RecordBatch], remarks: Remarks
+    source: Source, columns: NativeColumns, stored: Iterable[pa.RecordBatch], intake: Intake
 ) -> None:
     """Note why stored rows are no observations; the rows of their sources are counted already.
 
@@ -215,9 +164,9 @@ def judge_rows(
     for batch in stored:
         positions = batch.column(3)
         for judged in parquet.read_record_batches(source, names, [batch.select([0, 1, 2])]):
-            remarks.skipped.update(judged.skipped)
+            intake.skipped.update(judged.skipped)
             for reject in judged.rejects:
-                remarks.add_reject(positions[reject.place - 1].as_py(), reject)
+                intake.rejects.add(positions[reject.place - 1].as_py(), reject)
 
 
 def _convert_batch(batch: Batch, start: int, *, is_ordered: bool) -> pa.RecordBatch:

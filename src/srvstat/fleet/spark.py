@@ -16,12 +16,11 @@ import os
 import re
 import sys
 from argparse import ArgumentParser, Namespace
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import reduce
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -50,10 +49,17 @@ from srvstat.files.paths import convert_write_errors
 from srvstat.files.reading import is_url
 from srvstat.files.writing import atomic_write, check_destination
 from srvstat.fleet.job import build_schema, find_extension, write_results
-from srvstat.snapshot.write.intake import AFTER_AS_OF, RejectLimit
-from srvstat.snapshot.write.refusals import SourceRows
+from srvstat.snapshot.write import refusals
+from srvstat.snapshot.write.intake import (
+    AFTER_AS_OF,
+    PLACES_PER_SOURCE,
+    Inputs,
+    Intake,
+    RejectLimit,
+    open_temporary,
+)
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, read_roster
-from srvstat.sources.source import Source
+from srvstat.sources.source import Reject, Source
 from srvstat.sources.values import COUNT_RULE, MAX_PLAYERS
 
 _RESULTS = build_schema()
@@ -287,15 +293,6 @@ _CAUSE = re.compile(r"^(?:Caused by)?: [\w.$]+: (.*\S)", re.MULTILINE)
 _SERVERS = "id STRING, cfxId STRING, sourceId STRING, players STRUCT<current: BIGINT>"
 
 
-class _Survey(NamedTuple):
-    """What became of the rows: `rejected` by source and reason, and the last instant of servers."""
-
-    read: Counter[int]
-    rejected: Counter[tuple[int, str]]
-    skipped: Counter[str]
-    last_of: dict[int, int]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job in the current session of Spark, or in a new one, and return its exit code."""
     try:
@@ -340,10 +337,14 @@ def _run(options: Namespace) -> None:
     _warn(*roster.warnings)
     session = SparkSession.builder.appName("srvstat").getOrCreate()
     rows = _read_all(session, options.sources)
-    survey = _survey(rows, roster, as_of)
-    _check(survey, options.sources, roster, limit)
-    as_of = max(survey.last_of.values()) if as_of is None else as_of
-    servers = _list_servers(roster, survey)
+    sources = [Source(name, "parquet") for name in options.sources]
+    with open_temporary() as connection:
+        inputs = Inputs(None, sources, as_of=as_of, max_rejected=limit)
+        intake = Intake(connection, roster, inputs)
+        last_of = _survey(rows, intake)
+        as_of = refusals.check_rows(intake, max(last_of.values(), default=None))
+        _warn_of_lost_rows(intake)
+    servers = _list_servers(roster, last_of)
     results = compute(
         rows.where(sql.isnull("reason")),
         session.createDataFrame(servers, _SERVERS),
@@ -466,8 +467,9 @@ def _reject(is_valid: Column, reason: str) -> Column:
     return sql.when(~sql.coalesce(is_valid, sql.lit(False)), sql.lit(reason))
 
 
-def _survey(rows: DataFrame, roster: Roster, as_of: int | None) -> _Survey:
-    """Count all rows, and find the servers of their identifiers."""
+def _survey(rows: DataFrame, intake: Intake) -> dict[int, int]:
+    """Count all rows, and return the last instant of each server by its key."""
+    roster, as_of = intake.roster, intake.inputs.as_of
     at = sql.col("observedAt")
     is_late = sql.lit(False) if as_of is None else at > as_of
     identifier = sql.when(sql.isnull("reason"), sql.coalesce("serverId", sql.lit("")))
@@ -477,63 +479,34 @@ def _survey(rows: DataFrame, roster: Roster, as_of: int | None) -> _Survey:
         sql.count_if(is_late).alias("late"),
         sql.max(sql.when(~is_late, at)).alias("last"),
     )
-    survey = _Survey(Counter(), Counter(), Counter(), {})
+    last_of: dict[int, int] = {}
     # Sorted, so that an error about two identifiers is always the same.
     for row in found.toArrow().sort_by("identifier").to_pylist():
         source, reason, name, count, late, last = row.values()
-        survey.read[source] += count
+        intake.rows_of[source] += count
         key = 0 if reason else roster[name]
         if reason := reason or REJECT_REASONS.get(key):
-            survey.rejected[source, reason] += count
+            reject = Reject(0, reason, name or "", name, rows=count)
+            intake.rejects.add(source * PLACES_PER_SOURCE, reject)
         elif key in roster.skip_reasons:
-            survey.skipped[roster.skip_reasons[key]] += count
+            intake.skipped[roster.skip_reasons[key]] += count
         else:
-            survey.skipped[AFTER_AS_OF] += late
+            intake.skipped[AFTER_AS_OF] += late
             if last is not None:
-                survey.last_of[key] = max(last, survey.last_of.get(key, last))
-    return survey
+                last_of[key] = max(last, last_of.get(key, last))
+    return last_of
 
 
-def _check(
-    survey: _Survey, names: Sequence[str], roster: Roster, limit: RejectLimit | None
-) -> None:
-    """Warn of rows that are not kept.
-
-    Raises SourceError if no row is kept, or if too many are malformed.
-    """
-    rejected, rejected_of = Counter[str](), Counter[int]()
-    for (number, reason), rows in survey.rejected.items():
-        rejected[f"rejected, {reason}"] += rows
-        rejected_of[number] += rows
-    reasons = (rejected + survey.skipped).most_common()
-    lost = "; ".join(f"{rows:,} {reason}" for reason, rows in reasons)
-    if not survey.last_of:
-        parts = [lost, *roster.describe_unknown()]
-        raise SourceError(f"no observation was kept: {'; '.join(parts)}")
-    sources = [
-        SourceRows(name, survey.read[number], rejected_of[number])
-        for number, name in enumerate(names)
-    ]
-    if limit is not None:
-        sources = [SourceRows("all sources", survey.read.total(), rejected.total())]
-    for source in sources:
-        is_exceeded = (
-            limit.is_exceeded(source.rejected, source.read) if limit else source.lost_too_many
-        )
-        if is_exceeded:
-            raise SourceError(
-                f"{source.title}: {source.rejected:,} of {source.read:,} rows were rejected;"
-                f" --max-rejected sets another limit; not kept: {lost}"
-            )
-    if reasons:
-        count, read = sum(dict(reasons).values()), survey.read.total()
-        _warn(f"{count:,} of {read:,} rows not kept: {lost}")
-    _warn(*roster.describe_unknown())
+def _warn_of_lost_rows(intake: Intake) -> None:
+    if reasons := refusals.list_reasons(intake):
+        count, read = sum(reason.rows for reason in reasons), intake.rows_of.total()
+        _warn(f"{count:,} of {read:,} rows not kept: {refusals.describe_reasons(reasons)}")
+    _warn(*intake.roster.describe_unknown())
 
 
-def _list_servers(roster: Roster, survey: _Survey) -> list[tuple[Any, ...]]:
+def _list_servers(roster: Roster, observed: Container[int]) -> list[tuple[Any, ...]]:
     """Return the publishable servers; one that no record names needs an observation."""
-    roster.name_servers(survey.last_of)
+    roster.name_servers(observed)
     records = map(roster.get_record, roster.server_keys)
     return [
         (record.id, record.cfx_id, record.source_id, (record.players_current,))

@@ -1,19 +1,17 @@
 """Find out what a build would do with its sources, and draft the records of their servers."""
 
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from srvstat.contract.errors import OutputError, SourceError
+from srvstat.contract.errors import SourceError
 from srvstat.documents.snapshot import DroppedRows, DryRun, UnderstoodRow
 from srvstat.snapshot.write import refusals
-from srvstat.snapshot.write.intake import Inputs, Intake, Reason, Rejects
+from srvstat.snapshot.write.intake import Inputs, Intake, Reason, Rejects, open_temporary
 from srvstat.snapshot.write.roster import read_roster
 from srvstat.sources.servers import ServerRecord, count_completed
 from srvstat.sources.source import Batch, check_sources, check_stdin_once
@@ -42,17 +40,13 @@ def run_dry(inputs: Inputs) -> DryRun:
     check_stdin_once(source.name for source in inputs.sources)
     check_sources(inputs.sources)
     roster = read_roster(inputs.servers, uses_slugs=inputs.uses_slugs, game=inputs.game)
-    try:
-        # A database without a name is a temporary file of SQLite.
-        with closing(sqlite3.connect("")) as connection:
-            intake = _WatchedIntake(connection, roster, inputs)
-            intake.read()
-            findings = _sort_observations(intake)
-            reasons = refusals.list_reasons(intake)
-            examples = _collect_examples(intake.rejects)
-            excess = refusals.find_refusal(intake)
-    except sqlite3.Error as error:  # pragma: no cover - a test limits another process
-        raise OutputError(f"SQLite's temporary files: {error}") from None
+    with open_temporary() as connection:
+        intake = _WatchedIntake(connection, roster, inputs)
+        intake.read()
+        findings = _sort_observations(intake)
+        reasons = refusals.list_reasons(intake)
+        examples = _collect_examples(intake.rejects)
+        excess = refusals.find_refusal(intake)
     completed = count_completed(map(roster.get_record, roster.server_keys))
     return DryRun(
         rows=tuple(map(intake.describe_row, intake.first_rows)),
@@ -165,7 +159,7 @@ def draft_records(inputs: Inputs, warn: Callable[[str], None]) -> ProposedRecord
     """
     check_sources(inputs.observations)
     roster = read_roster(None, uses_slugs=inputs.uses_slugs, game=inputs.game)
-    with closing(sqlite3.connect("")) as connection:
+    with open_temporary() as connection:
         intake = Intake(connection, roster, inputs)
         intake.read()
         intake.name_servers()

@@ -4,6 +4,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -14,12 +15,12 @@ import numpy.typing as npt
 
 from srvstat.contract import read_package_file
 from srvstat.contract.arrays import Numbers
-from srvstat.contract.errors import SourceError
+from srvstat.contract.errors import OutputError, SourceError
 from srvstat.snapshot.blocks import NOTHING, Observations
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
-from srvstat.sources.source import Batch, Source, TextBlock, cut_value, read_batches
+from srvstat.sources.source import Batch, Reject, Source, TextBlock, read_batches
 
-_PLACES_PER_SOURCE = 1 << 40
+PLACES_PER_SOURCE = 1 << 40
 
 _LIMIT = re.compile(
     r"(?P<rows>0|[1-9][0-9]{0,15})|(?P<percent>(0|[1-9][0-9]?|100)(\.[0-9]{1,15})?)%"
@@ -90,26 +91,16 @@ class Rejects:
 
     def keep_text(self, source: int, block: TextBlock) -> None:
         """Keep the text of a block of a source."""
-        place = source * _PLACES_PER_SOURCE + block.first_line
+        place = source * PLACES_PER_SOURCE + block.first_line
         self._connection.execute("INSERT INTO texts VALUES (?, ?)", (place, block.text))
 
-    def add_batch(self, source: int, batch: Batch) -> None:
-        """Add the malformed rows of a batch."""
-        start = source * _PLACES_PER_SOURCE
-        self.malformed_of[source] += batch.count_rejected()
-        self._connection.executemany(
-            "INSERT INTO rejects VALUES (?, ?, ?, 0, 0, ?, ?, ?)",
-            (
-                (start + each.place, each.reason, each.text, *each.find_value(), each.rows)
-                for each in batch.rejects
-            ),
+    def add(self, place: int, reject: Reject, *, has_kept: bool = False) -> None:
+        """Add a malformed row. With `has_kept`, its text is used as in `add_conflicts`."""
+        self.malformed_of[place // PLACES_PER_SOURCE] += reject.rows
+        self._connection.execute(
+            "INSERT INTO rejects VALUES (?, ?, ?, ?, 0, ?, ?, ?)",
+            (place, reject.reason, reject.text, has_kept, *reject.find_value(), reject.rows),
         )
-
-    def add_malformed(self, place: int, reason: str, text: str, value: str) -> None:
-        """Add a row of a batch that the build rejects. `text` is used as in `add_conflicts`."""
-        self.malformed_of[place // _PLACES_PER_SOURCE] += 1
-        query = "INSERT INTO rejects VALUES (?, ?, ?, 1, 0, ?, NULL, 1)"
-        self._connection.execute(query, (place, reason, text, cut_value(value)))
 
     def add_conflicts(self, server_id: str, conflicts: Conflicts) -> None:
         """Add observations that conflict with those kept for their server and instants (D16).
@@ -137,14 +128,16 @@ class Rejects:
 
     def describe_first(self) -> str | None:
         """Return the place and reason of the rejected row that was read first."""
-        first = self.find_first()
-        return first and f"{first.source.format_place(first.line)}: {first.reason}"
+        query = "SELECT place, reason FROM rejects ORDER BY place, rowid LIMIT 1"
+        for place, reason in self._connection.execute(query):
+            return f"{self.format_place(place)}: {reason}"
+        return None
 
     def _iter_first(self, count: int) -> Iterator[PlacedReject]:
         query = "SELECT place, reason, text, has_kept FROM rejects ORDER BY place, rowid LIMIT ?"
         found = self._connection.execute(query, (count,))
         for place, reason, text, has_kept in found:
-            number, line = divmod(place, _PLACES_PER_SOURCE)
+            number, line = divmod(place, PLACES_PER_SOURCE)
             written = self._find_text(place) if has_kept else None
             yield PlacedReject(
                 self._sources[number], line, reason, text if written is None else written
@@ -158,19 +151,20 @@ class Rejects:
             WHERE ?1 IS NULL OR place / ?2 = ?1 AND NOT is_conflict
             GROUP BY reason ORDER BY sum(lost) DESC, reason
             """,
-            (number, _PLACES_PER_SOURCE),
+            (number, PLACES_PER_SOURCE),
         )
         reasons = []
         for text, rows, place, value, column in found:
-            source = self._sources[place // _PLACES_PER_SOURCE]
+            source = self._sources[place // PLACES_PER_SOURCE]
             first = self.format_place(place)
             reasons.append(build_reason(source, text, rows, first, value=value, column=column))
         return reasons
 
     def format_place(self, place: int) -> str:
-        """Return a place in the build as text: the title of its source, and the line."""
-        number, line = divmod(place, _PLACES_PER_SOURCE)
-        return self._sources[number].format_place(line)
+        """Return a place in the build as text: the title of its source, and the line, if any."""
+        number, line = divmod(place, PLACES_PER_SOURCE)
+        source = self._sources[number]
+        return source.format_place(line) if line else source.title
 
     def _find_text(self, place: int) -> str | None:
         """Return the line at a place if its block was kept."""
@@ -386,6 +380,20 @@ class Inputs:
         return [*([] if self.servers is None else [self.servers]), *self.observations]
 
 
+@contextmanager
+def open_temporary() -> Iterator[sqlite3.Connection]:
+    """Open a temporary database for an intake.
+
+    Raises OutputError in the block if temporary space runs out.
+    """
+    try:
+        # A database without a name is a temporary file of SQLite.
+        with closing(sqlite3.connect("")) as connection:
+            yield connection
+    except sqlite3.Error as error:  # pragma: no cover - a test limits another process
+        raise OutputError(f"SQLite's temporary files: {error}") from None
+
+
 class Intake:
     """Reads one source after another, stages the observations to keep, and counts the others."""
 
@@ -430,21 +438,25 @@ class Intake:
         for batch in read_batches(watched):
             before = self.rejects.malformed
             self.take_batch(number, batch)
-            rows = batch.count_rows()
-            self.rows_of[number] += rows
-            progress("reading", 0, rows)
+            progress("reading", 0, batch.count_rows())
             if strict and self.rejects.malformed > before:
                 break
         if strict and warnings:
             raise SourceError(warnings[0])
         self.warnings += warnings
 
+    def count_batch(self, number: int, batch: Batch) -> None:
+        """Count the rows of a batch of a source, and keep those that are malformed."""
+        self.rows_of[number] += batch.count_rows()
+        self.skipped.update(batch.skipped)
+        for reject in batch.rejects:
+            self.rejects.add(number * PLACES_PER_SOURCE + reject.place, reject)
+
     def take_batch(self, number: int, batch: Batch) -> None:
         """Stage the observations to keep of a batch of a source; count and keep the other rows."""
-        self.rejects.add_batch(number, batch)
-        self.skipped.update(batch.skipped)
+        self.count_batch(number, batch)
         keys = np.array([self.roster[name] for name in batch.names], np.int64)
-        servers, places = keys[batch.codes], batch.places + number * _PLACES_PER_SOURCE
+        servers, places = keys[batch.codes], batch.places + number * PLACES_PER_SOURCE
         for code in set(keys[keys < 1].tolist()):
             self._leave_out(code, batch, servers == code, places)
         is_kept = servers > 0
@@ -478,7 +490,7 @@ class Intake:
         for row in np.flatnonzero(is_left_out):
             name = batch.names[batch.codes[row]]
             text = f"{name},{batch.instants[row]},{batch.players[row]}"
-            self.rejects.add_malformed(int(places[row]), reason, text, name)
+            self.rejects.add(int(places[row]), Reject(0, reason, text, name), has_kept=True)
 
     def _skip(self, reason: str, places: Numbers) -> None:
         """Count rows as skipped; their places ascend."""
