@@ -127,8 +127,8 @@ DOCUMENTS: list[tuple[Ask, list[str]]] = [
         ["growth", "harbor-city", "old-guard", "--step=week", "--range=90d", "--tz=Asia/Tokyo"],
     ),
     (
-        lambda snapshot: snapshot.peak_hours(["harbor-city"], tz="Asia/Tokyo"),
-        ["peak-hours", "harbor-city", "--tz=Asia/Tokyo"],
+        lambda snapshot: snapshot.peak_hours(["harbor-city"], by="hour", tz="Asia/Tokyo"),
+        ["peak-hours", "harbor-city", "--by=hour", "--tz=Asia/Tokyo"],
     ),
     (
         lambda snapshot: snapshot.integrity(["old-guard"], tz="Asia/Tokyo"),

@@ -30,7 +30,7 @@ from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_serve
 from srvstat.contract.errors import UsageError
 from srvstat.contract.time import format_instant, parse_instant
 from srvstat.contract.windows import BEFORE_ALL, Window
-from srvstat.documents.analysis import GrowthStepName, TopKey
+from srvstat.documents.analysis import GrowthStepName, HourKey, TopKey
 from srvstat.documents.snapshot import SortKey
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 
@@ -321,7 +321,11 @@ def list_answers(
 def list_pictures(snapshot: SnapshotFile, window: Window, zone: str) -> list[Any]:
     """Return the data of all pictures, as of changes or of all polls."""
     question = Question(snapshot, [*snapshot.iter_servers()], window, ZoneInfo(zone))
-    compute = (compute_peak_hours, compute_distribution, lambda one: compute_timeline(one, 500))
+    compute: tuple[Callable[[Question], Any], ...] = (
+        *(partial(compute_peak_hours, by=by) for by in get_args(HourKey)),
+        compute_distribution,
+        lambda one: compute_timeline(one, 500),
+    )
     return [drop(json.loads(each(question).to_json()), OBSERVED) for each in compute]
 
 

@@ -51,7 +51,7 @@ from srvstat.analysis.selection import Question
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.requests import build_server_reference
 from srvstat.contract.windows import BEFORE_ALL, Window
-from srvstat.documents.analysis import Aggregate, GrowthStepName, History, HistoryQuery
+from srvstat.documents.analysis import Aggregate, GrowthStepName, History, HistoryQuery, HourKey
 from srvstat.operations.answers import resolve_servers
 from srvstat.render.timeline import Point, merge_steps
 from srvstat.snapshot.read.file import SnapshotFile, open_file
@@ -470,20 +470,26 @@ def test_growth_follows_from_the_rows(
 
 @pytest.mark.slow
 @settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@example(window=Window(ROWS["edge"][0][0], END), zone="UTC")
-@example(window=Window(START, END), zone="UTC")
-@given(window=windows(), zone=st.sampled_from(ZONES))
-def test_peak_hours_follow_from_the_rows(snapshot: SnapshotFile, window: Window, zone: str) -> None:
+@example(window=Window(ROWS["edge"][0][0], END), zone="UTC", by="week-hour")
+@example(window=Window(START, END), zone="UTC", by="week-hour")
+@example(window=Window(START, END), zone="Europe/Berlin", by="hour")
+@given(window=windows(), zone=st.sampled_from(ZONES), by=st.sampled_from(get_args(HourKey)))
+def test_peak_hours_follow_from_the_rows(
+    snapshot: SnapshotFile, window: Window, zone: str, by: HourKey
+) -> None:
     question = Question(snapshot, [*snapshot.iter_servers()], window, ZoneInfo(zone))
-    found = json.loads(compute_peak_hours(question).to_json())
+    found = json.loads(compute_peak_hours(question, by).to_json())
 
     for shown in found["servers"]:
-        cells: dict[tuple[int, int], list[Fraction]] = {
-            (weekday, hour): [] for weekday in range(1, 8) for hour in range(24)
+        cells: dict[tuple[int | None, int | None], list[Fraction]] = {
+            (weekday, hour): []
+            for weekday in ([None] if by == "hour" else range(1, 8))
+            for hour in ([None] if by == "weekday" else range(24))
         }
         for at, n in select(ROWS[shown["serverId"]], window):
             clock = read_clock(at, ZoneInfo(zone))
-            cells[clock.isoweekday(), clock.hour].append(Fraction(n))
+            weekday = None if by == "hour" else clock.isoweekday()
+            cells[weekday, None if by == "weekday" else clock.hour].append(Fraction(n))
         assert shown["cells"] == [
             {
                 "weekday": weekday,
@@ -500,6 +506,8 @@ def test_peak_hours_follow_from_the_rows(snapshot: SnapshotFile, window: Window,
             places = [place for place, average in averages.items() if average == extreme]
             expected = {"weekday": places[0][0], "hour": places[0][1]} if places else None
             assert shown[key] == expected
+        is_known = by != "weekday" and 10 * len(averages) >= 8 * len(cells)
+        assert shown["restartPlayerHours"] == (float(min(averages.values())) if is_known else None)
 
 
 def test_steps_that_begin_before_1970_are_not_observed_until_then(build: Build) -> None:

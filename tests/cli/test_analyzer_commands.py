@@ -277,7 +277,7 @@ COMMANDS = [
     "stats --all --quantile=0.95 --above=9 --versus=previous",
     "top --limit=2",
     "growth harbor-city old-guard --step=week",
-    "peak-hours harbor-city",
+    "peak-hours harbor-city --by=hour",
     "history harbor-city old-guard --range=2d",
     "history harbor-city old-guard --step=6h --sum",
     "integrity old-guard",

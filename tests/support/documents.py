@@ -88,11 +88,21 @@ def build_peak_hours(averages: Sequence[float | None], **fields: Any) -> PeakHou
     hour = busiest and HourPart(weekday=busiest.weekday, hour=busiest.hour)
     count = sum(cell.sample_count for cell in cells)
     server = ServerPeakHours(
-        sample_count=count, busiest=hour, quietest=hour, cells=cells, **(_NAMES | fields)
+        sample_count=count,
+        busiest=hour,
+        quietest=hour,
+        restart_player_hours=None,
+        cells=cells,
+        **(_NAMES | fields),
     )
     window = WindowPart(from_=FIRST, to=FIRST + DAY_MS)
     return PeakHours(
-        as_of=FIRST + DAY_MS, root="0", time_zone="UTC", window=window, servers=(server,)
+        as_of=FIRST + DAY_MS,
+        root="0",
+        by="week-hour",
+        time_zone="UTC",
+        window=window,
+        servers=(server,),
     )
 
 

@@ -300,14 +300,21 @@ class Snapshot:
             return compute_growth(question, name)
 
     def peak_hours(
-        self, identifiers: Iterable[str] | None = None, **arguments: Unpack[QuestionArguments]
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: documents.HourKey = "week-hour",
+        **window: Unpack[WindowArguments],
     ) -> documents.PeakHours:
         """Compute the players of servers in each hour of the week of the time zone `tz`.
 
+        `by` can also be the hour of the day or the weekday. Identifiers have their own namespace.
+
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        with self._ask(identifiers, **arguments) as question:
-            return pictures.compute_peak_hours(question)
+        key = check_choice("by", by, get_args(documents.HourKey))
+        with self._ask(identifiers, **window) as question:
+            return pictures.compute_peak_hours(question, key)
 
     def history(
         self,

@@ -159,51 +159,72 @@ MIN_OBSERVATIONS = 4
 """The observations from which an hour of the week has figures; held counts need a whole hour."""
 
 
-def compute_peak_hours(question: Question) -> documents.PeakHours:
-    """Return the players of servers in each hour of the week, in their order.
+_CELLS: dict[documents.HourKey, list[documents.HourPart]] = {
+    "week-hour": [documents.HourPart(day, hour) for day in range(1, 8) for hour in range(24)],
+    "hour": [documents.HourPart(None, hour) for hour in range(24)],
+    "weekday": [documents.HourPart(day, None) for day in range(1, 8)],
+}
+
+
+def compute_peak_hours(
+    question: Question, by: documents.HourKey = "week-hour"
+) -> documents.PeakHours:
+    """Return the players of servers in each hour of the week or day, or on each weekday.
 
     Raises SnapshotError.
     """
     snapshot, servers, window, zone = question
     return documents.PeakHours(
         **question.describe(),
+        by=by,
         servers=tuple(
-            _describe_server(server, compute_figures(snapshot, server, window), zone)
+            _describe_server(server, compute_figures(snapshot, server, window), zone, by)
             for server in servers
         ),
     )
 
 
+def _find_cells(instants: Numbers, zone: ZoneInfo, by: documents.HourKey) -> Numbers:
+    """Return the numbers of the cells that instants are in."""
+    hours = questions.find_hours_of_week(instants, zone)
+    if by == "week-hour":
+        return hours
+    return hours // 24 if by == "weekday" else hours % 24
+
+
 def _describe_server(
-    server: ServerRow, figures: WindowFigures, zone: ZoneInfo
+    server: ServerRow, figures: WindowFigures, zone: ZoneInfo, by: documents.HourKey
 ) -> documents.ServerPeakHours:
-    hours = questions.find_hours_of_week(figures.observations.instants, zone)
-    sizes = np.bincount(hours, minlength=questions.WEEK_HOURS)
+    count = len(_CELLS[by])
+    found = _find_cells(figures.observations.instants, zone, by)
+    sizes = np.bincount(found, minlength=count)
     least, players, lengths = MIN_OBSERVATIONS, figures.observations.players, None
     if isinstance(figures, HeldFigures) and len(figures.held.instants):
         first, step = int(figures.held.instants[0]), questions.parse_step("1h")
         edges = questions.list_step_edges(first, figures.until, step, zone)
         (instants, players), lengths = figures.split(edges)
-        least, hours = HOUR_MS, questions.find_hours_of_week(instants, zone)
-    weights, doubles = compute_double_medians(hours, players, lengths, questions.WEEK_HOURS)
+        least, found = HOUR_MS, _find_cells(instants, zone, by)
+    weights, doubles = compute_double_medians(found, players, lengths, count)
     products = players if lengths is None else multiply(players, lengths)
-    edges = np.append(0, np.bincount(hours, minlength=questions.WEEK_HOURS).cumsum())
-    sums = sum_groups(products[hours.argsort(kind="stable")], edges)
+    edges = np.append(0, np.bincount(found, minlength=count).cumsum())
+    sums = sum_groups(products[found.argsort(kind="stable")], edges)
     cells: list[documents.HourCellPart] = []
     averages: dict[documents.HourPart, Fraction] = {}
     columns = sizes.tolist(), weights.tolist(), sums.tolist(), doubles.tolist()
-    for number, (size, weight, total, double) in enumerate(zip(*columns, strict=True)):
-        hour = documents.HourPart(number // 24 + 1, number % 24)
+    for hour, size, weight, total, double in zip(_CELLS[by], *columns, strict=True):
         mean = median = None
         if weight >= least:
             averages[hour] = Fraction(total, weight)
             mean, median = total / weight, double / 2
         cells.append(documents.HourCellPart(hour.weekday, hour.hour, size, mean, median))
+    # Of equal averages, both take the first.
+    quietest = min(averages, key=averages.__getitem__, default=None)
+    can_restart = quietest and by != "weekday" and documents.has_known_hours(cells)
     return documents.ServerPeakHours(
         **get_name(server)._asdict(),
         sample_count=figures.count,
-        # Of equal averages, both take the first.
         busiest=max(averages, key=averages.__getitem__, default=None),
-        quietest=min(averages, key=averages.__getitem__, default=None),
+        quietest=quietest,
+        restart_player_hours=float(averages[quietest]) if quietest and can_restart else None,
         cells=tuple(cells),
     )

@@ -18,7 +18,7 @@ from srvstat.analysis.history import (
     parse_steps,
     read_history,
 )
-from srvstat.analysis.parameters import Parameter
+from srvstat.analysis.parameters import Parameter, Without
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours
 from srvstat.analysis.questions import check_server_count, divide_window
 from srvstat.analysis.servers import list_servers
@@ -28,7 +28,14 @@ from srvstat.cli.hints import report_no_match
 from srvstat.cli.output import Form, FormOptions, Outcome, RowForm, report, show
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.windows import Window
-from srvstat.documents.analysis import Aggregate, GrowthStepName, HistoryNotes, HistoryQuery, TopKey
+from srvstat.documents.analysis import (
+    Aggregate,
+    GrowthStepName,
+    HistoryNotes,
+    HistoryQuery,
+    HourKey,
+    TopKey,
+)
 from srvstat.documents.document import Document
 from srvstat.documents.snapshot import SortKey
 from srvstat.render.text import format_count, format_span, format_zoned_time
@@ -152,19 +159,22 @@ def growth(
 
 
 def peak_hours(
-    named: selection.NamedServers,
+    named: Annotated[selection.NamedServers, Without("by")],
     window: questions.WindowQuery,
     form: FormOptions,
+    by: Annotated[
+        HourKey, Parameter("Show each hour of the week, each hour of the day, or each weekday.")
+    ] = "week-hour",
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Show the busiest hours of the week.
 
     Shows the average and the median of each hour from Monday to Sunday on the clock of a time zone,
-    and the busiest and the quietest hour.
+    the busiest and the quietest hour, and what a restart in the quietest one costs.
 
     Example: srvstat peak-hours srv-1 --tz Europe/Berlin --range 90d
     """
-    return _answer(snapshot, named, window, form, compute_peak_hours)
+    return _answer(snapshot, named, window, form, partial(compute_peak_hours, by=by))
 
 
 def _answer(

@@ -238,12 +238,19 @@ def _build_rows(part: type[Any], servers: Iterable[tuple[str, Sequence[Any]]]) -
     return Rows((Column("serverId", "text"), *columns), rows)
 
 
+HourKey = Literal["week-hour", "hour", "weekday"]
+"""What the cells of peak hours are: the 168 hours of the week, 24 of the day, or 7 weekdays."""
+
+
 @dataclass(frozen=True, slots=True)
 class HourPart:
-    """An hour of the week on a local clock; `weekday` is 1 for Monday to 7, `hour` 0 to 23."""
+    """An hour of the week on a local clock; `weekday` is 1 for Monday to 7, `hour` 0 to 23.
 
-    weekday: int
-    hour: int
+    `weekday` is None for an hour of any day, `hour` for a whole weekday.
+    """
+
+    weekday: int | None
+    hour: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,41 +262,50 @@ class HourCellPart(HourPart):
     median_players: float | None
 
 
+def has_known_hours(cells: Sequence[HourCellPart]) -> bool:
+    """Return whether cells can be compared: at least 80 % of them have an average."""
+    known = sum(cell.average_players is not None for cell in cells)
+    return known >= LEAST_COVERAGE * len(cells)
+
+
 class ServerPeakHours(ServerPart):
-    """One server; `cells` are the 168 hours of the week from Monday 0:00.
+    """One server; `cells` are in the order of time, from Monday or 0:00.
 
     `busiest` and `quietest` have the greatest and the least average, the earliest of equal ones;
-    None if no cell has an average.
+    None if no cell has an average. `restart_player_hours` is what a restart in the quietest hour
+    costs: its average for one hour. None for weekdays, and where the hours can't be compared.
     """
 
     sample_count: int
     busiest: HourPart | None
     quietest: HourPart | None
+    restart_player_hours: float | None
     cells: tuple[HourCellPart, ...]
 
     @property
     def has_hours(self) -> bool:
         """Whether the hours can be compared: at least 80 % of them have an average."""
-        known = sum(cell.average_players is not None for cell in self.cells)
-        return known >= LEAST_COVERAGE * len(self.cells)
+        return has_known_hours(self.cells)
 
     def get_cell(self, hour: HourPart) -> HourCellPart:
         """Return the cell of an hour, such as the busiest."""
-        return self.cells[24 * (hour.weekday - 1) + hour.hour]
+        wanted = hour.weekday, hour.hour
+        return next(cell for cell in self.cells if (cell.weekday, cell.hour) == wanted)
 
 
 class PeakHours(CountsDocument, RowDocument):
-    """The players of servers in each hour of the week, on the clock of a time zone."""
+    """The players of servers in the cells that `by` names, on the clock of a time zone."""
 
     long_field = "servers"
 
     document: Literal["peakHours"] = "peakHours"
+    by: HourKey
     time_zone: str
     window: WindowPart
     servers: tuple[ServerPeakHours, ...]
 
     def to_rows(self) -> Rows:
-        """Return a row for each hour of the week of each server."""
+        """Return a row for each cell of each server."""
         return _build_rows(HourCellPart, ((one.server_id, one.cells) for one in self.servers))
 
 

@@ -502,7 +502,7 @@ _MIN_DAY_WIDTH = 8
 
 
 def _render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
-    """Render the average of each hour of the week, of several where they do not fit."""
+    """Render the average of each hour or weekday, of several hours where they do not fit."""
     hours = [
         [
             analysis.StepCell(1 if document.hold else one.sample_count, 1, one.average_players, 1)
@@ -510,36 +510,44 @@ def _render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
         ]
         for server in document.servers
     ]
-    frame = _choose_frame([partial(figures.join_cells, one) for one in hours], screen, period=24)
+    mergers = [partial(figures.join_cells, one) for one in hours]
+    is_week = document.by == "week-hour"
+    frame = _choose_frame(mergers, screen, has_gaps=not is_week, period=24 if is_week else 1)
     if all(map(_is_empty, frame.columns)):
         return _render_nothing("too few observations", screen)
     panels = [
         Panel(server, _describe_busiest(server), rows)
         for server, rows in zip(document.servers, _draw_rows(frame, screen), strict=True)
     ]
-    each = figures.describe_step("hour", frame.merged)
+    name, _, period = figures.HOURS[document.by].partition(" ")
+    each = f"{figures.describe_step(name, frame.merged)} {period}".strip()
     notes = [
-        f"average players, each column {each} of the week on the clock of {document.time_zone}",
+        f"average players, each column {each} on the clock of {document.time_zone}",
         *_list_blank_notes(frame.columns, f"an hour {figures.name_few(document)}", screen),
     ]
-    return _render_panels(panels, frame, _iter_day_ticks(frame), notes, screen)
+    ticks = _iter_hour_ticks(document.servers[0].cells, frame)
+    return _render_panels(panels, frame, ticks, notes, screen)
 
 
 def _describe_busiest(server: analysis.ServerPeakHours) -> str:
     if server.busiest is None:
         return "too few observations"
     if not server.has_hours:
-        return "too few hours of the week"
-    return f"busiest {text.WEEKDAYS[server.busiest.weekday - 1][:3]} {server.busiest.hour:02}:00"
+        return "too few averages"
+    return f"busiest {text.format_hour(server.busiest.weekday, server.busiest.hour, 3)}"
 
 
-def _iter_day_ticks(frame: Frame) -> Ticks:
-    """Yield a tick at the start of each day, and at noon where it fits."""
-    for number, weekday in enumerate(text.WEEKDAYS):
-        midnight, noon = ((24 * number + hour) * frame.pitch // frame.merged for hour in (0, 12))
-        yield midnight, midnight, weekday[:3]
-        if 24 * frame.pitch // frame.merged >= _MIN_DAY_WIDTH:
-            yield noon, noon, "12"
+def _iter_hour_ticks(cells: Sequence[analysis.HourPart], frame: Frame) -> Ticks:
+    """Yield a tick at the start of each day, at noon where it fits, and every 3 hours of one."""
+    for number, cell in enumerate(cells):
+        at = number * frame.pitch // frame.merged
+        if cell.weekday is None:
+            if cell.hour is not None and cell.hour % 3 == 0:
+                yield at, at, f"{cell.hour:02}"
+        elif not cell.hour:
+            yield at, at, text.WEEKDAYS[cell.weekday - 1][:3]
+        elif cell.hour == 12 and 24 * frame.pitch // frame.merged >= _MIN_DAY_WIDTH:  # noqa: PLR2004 - noon
+            yield at, at, "12"
 
 
 def _render_steps(table: analysis.StepTable, screen: Screen) -> str:

@@ -1,6 +1,6 @@
 """The figures of a server as text, the same in tables, charts, pictures and reports."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -274,15 +274,23 @@ def describe_partial(step: str) -> tuple[str, str]:
     return PARTIAL, f"part of {describe_step(step)}: less than 90% of it was observed"
 
 
+HOURS: Mapping[analysis.HourKey, str] = {
+    "week-hour": "hour of the week",
+    "hour": "hour of the day",
+    "weekday": "weekday",
+}
+"""What a cell of peak hours is, in words."""
+
+
 def name_few(document: analysis.PeakHours) -> str:
     """Return of which hours of the week no average is shown."""
     return "held for less than an hour" if document.hold else "with fewer than 4 observations"
 
 
-def describe_shortage(server: analysis.ServerPeakHours) -> str:
+def describe_shortage(server: analysis.ServerPeakHours, by: analysis.HourKey = "week-hour") -> str:
     """Say why a server has no averages."""
     observations = text.format_count(server.sample_count, "observation")
-    return f"{observations}, fewer than 4 in each hour of the week"
+    return f"{observations}, fewer than 4 in each {HOURS[by]}"
 
 
 def list_growth_cells(

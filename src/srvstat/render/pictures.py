@@ -378,7 +378,8 @@ def _list_averages(server: analysis.ServerPeakHours) -> list[float]:
 
 def _place_cell(box: svg.Box, cell: analysis.HourPart) -> tuple[float, float, float, float]:
     width, height = box.width / 24, box.height / len(text.WEEKDAYS)
-    return box.left + cell.hour * width, box.top + (cell.weekday - 1) * height, width, height
+    column, row = cell.hour or 0, (cell.weekday or 1) - 1
+    return box.left + column * width, box.top + row * height, width, height
 
 
 def _draw_labels(picture: Element, box: svg.Box) -> None:

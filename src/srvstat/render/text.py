@@ -231,9 +231,13 @@ def format_day(at: int, today: int, zone: ZoneInfo) -> str:
     return f"{MONTHS[int(text[5:7]) - 1]} {int(text[8:])}"
 
 
-def format_hour(weekday: int, hour: int) -> str:
-    """Format an hour of a weekday, which is 1 for Monday: `Sunday 14:00 to 15:00`."""
-    return f"{WEEKDAYS[weekday - 1]} {hour:02}:00 to {hour + 1:02}:00"
+def format_hour(weekday: int | None, hour: int | None, letters: int | None = None) -> str:
+    """Format an hour of a weekday, which is 1 for Monday: `Sunday 14:00 to 15:00`.
+
+    The name of the weekday is cut to some letters. Either of the two can be missing.
+    """
+    day = [] if weekday is None else [WEEKDAYS[weekday - 1][:letters]]
+    return " ".join(day + ([] if hour is None else [f"{hour:02}:00 to {hour + 1:02}:00"]))
 
 
 def _convert(seconds: int, zone: ZoneInfo) -> datetime | None:

@@ -253,10 +253,9 @@ _STYLES = ("dim", "blue", "cyan", "yellow", "red")
 
 
 def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
-    """Render a heat map for each server, and below them notes."""
+    """Render a heat map for each server, or a bar for each hour or weekday; below them notes."""
     servers, window, zone = document.servers, document.window, ZoneInfo(document.time_zone)
-    few = figures.name_few(document)
-    maps = [[*_build_title(one, screen), *_build_map(one, few, screen)] for one in servers]
+    maps = [[*_build_title(one, screen), *_build_map(one, document, screen)] for one in servers]
     fields = _list_window(window.from_, window.to, document.as_of, zone)
     fields += [figures.HELD] if document.hold else []
     return screen.render_blocks(*maps, [build_fields_grid(fields, screen)])
@@ -267,27 +266,58 @@ def _build_title(server: analysis.NamedServer, screen: Screen) -> Iterator[Text]
 
 
 def _build_map(
-    server: analysis.ServerPeakHours, few: str, screen: Screen
+    server: analysis.ServerPeakHours, document: analysis.PeakHours, screen: Screen
 ) -> Iterator[RenderableType]:
     averages = [cell.average_players for cell in server.cells]
     known = [average for average in averages if average is not None]
     if server.busiest is None or server.quietest is None:
-        yield Text(f"{figures.describe_shortage(server)}; use a longer window", overflow="fold")
+        shortage = figures.describe_shortage(server, document.by)
+        yield Text(f"{shortage}; use a longer window", overflow="fold")
         return
     lowest, highest = min(known), max(known)
-    yield from _draw_map(server.cells, lowest, highest, screen)
     low, high = map(text.format_average, (lowest, highest))
-    scale = f"{' '.join(_SHADES)} from {low} to {high}, in equal parts"
+    if document.by == "week-hour":
+        yield from _draw_map(server.cells, lowest, highest, screen)
+        scale = f"{' '.join(_SHADES)} from {low} to {high}, in equal parts"
+    else:
+        yield from _draw_bars(server.cells, highest, screen)
+        scale = f"from 0 to the highest average, {high}"
     fields = [("scale", f"all averages are {low}" if lowest == highest else scale)]
     if server.has_hours:
         fields[:0] = [
             ("busiest", _describe_cell(server.get_cell(server.busiest))),
             ("quietest", _describe_cell(server.get_cell(server.quietest))),
         ]
+    if server.restart_player_hours is not None:
+        hour = text.format_hour(server.quietest.weekday, server.quietest.hour, 3)
+        cost = text.format_average(server.restart_player_hours)
+        fields.insert(2, ("restart", f"{hour} costs {cost} player-hours"))
     if len(known) < len(averages):
-        blank = f"{len(averages) - len(known)} of {len(averages)} hours"
-        fields.append(("blank", f"{blank}, {few}"))
+        cells = text.format_count(len(averages), figures.HOURS[document.by].partition(" ")[0])
+        blank = f"{len(averages) - len(known)} of {cells}"
+        fields.append(("blank", f"{blank}, {figures.name_few(document)}"))
     yield build_fields_grid(fields, screen)
+
+
+_BAR_WIDTH = 40
+
+
+def _draw_bars(
+    cells: Sequence[analysis.HourCellPart], highest: float, screen: Screen
+) -> Iterator[Text]:
+    """Yield a line for each cell, with its average and a bar from 0."""
+    averages = [text.format_average(cell.average_players) for cell in cells]
+    width = max(map(len, averages))
+    for cell, average in zip(cells, averages, strict=True):
+        label = (
+            f"{cell.hour:02}:00"
+            if cell.weekday is None
+            else text.format_hour(cell.weekday, None, 3)
+        )
+        head = f"{label.ljust(_LABEL_WIDTH)}  {average:>{width}}  "
+        room = min(max(screen.width - len(head), 1), _BAR_WIDTH)
+        length = round((cell.average_players or 0) / (highest or 1) * room)
+        yield Text(head).append("█" * length, "cyan")
 
 
 def _draw_map(
@@ -312,7 +342,7 @@ def _draw_map(
 
 def _describe_cell(cell: analysis.HourCellPart) -> str:
     return (
-        f"{text.WEEKDAYS[cell.weekday - 1][:3]} {cell.hour:02}:00 to {cell.hour + 1:02}:00, average"
+        f"{text.format_hour(cell.weekday, cell.hour, 3)}, average"
         f" {text.format_average(cell.average_players)}, median"
         f" {text.format_median(cell.median_players)} of"
         f" {text.format_count(cell.sample_count, 'observation')}"
