@@ -21,7 +21,8 @@ from srvstat.documents.analysis import (
 )
 from srvstat.documents.document import ServerName
 from srvstat.render.charts import render_chart
-from srvstat.render.screen import UNLIMITED, Screen, build_server_table, escape_server
+from srvstat.render.layout import build_server_table, escape_server
+from srvstat.render.screen import UNLIMITED, Screen
 from srvstat.render.tables import render_table
 from srvstat.render.tables.servers import render_comparison
 from support.documents import build_growth

@@ -12,19 +12,8 @@ from rich.text import Text
 from srvstat.contract.windows import BEFORE_ALL
 from srvstat.documents import analysis
 from srvstat.documents.document import ServerName
-from srvstat.render import figures, text
-from srvstat.render.screen import (
-    MIN_TABLE_WIDTH,
-    Fields,
-    Renderers,
-    Screen,
-    ServerCells,
-    build_fields_grid,
-    build_server_table,
-    escape_server,
-    fits,
-    start_table,
-)
+from srvstat.render import figures, layout, text
+from srvstat.render.screen import Fields, Renderers, Screen, build_fields_grid, start_table
 
 _HOUR_MS = 3_600_000
 
@@ -52,12 +41,12 @@ def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str
     notes = [list(_list_notes(one, zone)) for one in servers]
     is_ranked = isinstance(document, analysis.Top)
     lines = _build_lines(servers, columns, notes, screen, is_ranked=is_ranked)
-    if screen.width >= MIN_TABLE_WIDTH and not fits([*columns], lines, screen):
+    if screen.width >= layout.MIN_TABLE_WIDTH and not layout.fits([*columns], lines, screen):
         # The last figure moves to the notes, where there is room.
         del columns[first_last]
         notes = [[f"{first_last} {pair}", *own] for pair, own in zip(pairs, notes, strict=True)]
         lines = _build_lines(servers, columns, notes, screen, is_ranked=is_ranked)
-    table = build_server_table([*columns], lines, screen)
+    table = layout.build_server_table([*columns], lines, screen)
     return screen.render_blocks(table, [build_fields_grid(_list_fields(document, screen), screen)])
 
 
@@ -75,11 +64,11 @@ def _build_lines(
     screen: Screen,
     *,
     is_ranked: bool = False,
-) -> list[ServerCells]:
+) -> list[layout.ServerCells]:
     digits = len(str(len(servers)))
     rows = zip(servers, zip(*columns.values(), strict=True), notes, strict=True)
     return [
-        escape_server(screen, server, texts, own, f"{rank:>{digits}} " if is_ranked else "")
+        layout.escape_server(screen, server, texts, own, f"{rank:>{digits}} " if is_ranked else "")
         for rank, (server, texts, own) in enumerate(rows, 1)
     ]
 
@@ -204,7 +193,7 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
         ("marks", marks if scale else None),
         ("scale", scale),
     ]
-    table = build_server_table([*columns], lines, screen)
+    table = layout.build_server_table([*columns], lines, screen)
     return screen.render_blocks(table, steps, [build_fields_grid(fields, screen)])
 
 
@@ -262,7 +251,7 @@ def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
 
 
 def _build_title(server: analysis.NamedServer, screen: Screen) -> Iterator[Text]:
-    return escape_server(screen, server).build_card_head(screen.width)
+    return layout.escape_server(screen, server).build_card_head(screen.width)
 
 
 def _build_map(

@@ -9,13 +9,8 @@ from rich.text import Text
 
 from srvstat.documents import integrity as rules
 from srvstat.documents.integrity import AnyRule, Integrity, ServerIntegrity
-from srvstat.render.screen import (
-    Renderers,
-    Screen,
-    build_fields_grid,
-    build_server_table,
-    escape_server,
-)
+from srvstat.render.layout import build_server_table, escape_server
+from srvstat.render.screen import Renderers, Screen, build_fields_grid
 from srvstat.render.text import (
     format_clock,
     format_count,

@@ -12,26 +12,9 @@ from rich.text import Text
 from srvstat.documents import snapshot
 from srvstat.documents.analysis import ComparedServer, Comparison
 from srvstat.documents.document import ServerName, remove_color_codes
-from srvstat.render import figures, text
-from srvstat.render.screen import (
-    GAP,
-    MIN_NAME_WIDTH,
-    MIN_TABLE_WIDTH,
-    USUAL_NAME_WIDTH,
-    Fields,
-    Renderers,
-    Screen,
-    ServerCells,
-    build_card_figures,
-    build_fields_grid,
-    build_line,
-    build_server_table,
-    escape_server,
-    join_at_columns,
-    measure_columns,
-    measure_figures,
-    start_table,
-)
+from srvstat.render import figures, layout, text
+from srvstat.render.layout import GAP, join_at_columns
+from srvstat.render.screen import Fields, Renderers, Screen, build_fields_grid, start_table
 
 _USUAL_WIDTHS = (7, 7, 6, 5, 6, 14)
 """The minimum width of each column of figures in a comparison."""
@@ -40,7 +23,7 @@ _USUAL_WIDTHS = (7, 7, 6, 5, 6, 14)
 class _ComparedRow(NamedTuple):
     """The parts of one server; `observed` has its usual lines and its narrow ones."""
 
-    cells: ServerCells
+    cells: layout.ServerCells
     drawing: Text
     observed: tuple[list[str], list[str]]
 
@@ -60,11 +43,11 @@ def render_comparison(comparison: Comparison, screen: Screen) -> str:
     first_last = figures.name_first_last(screen)
     headers = ("current", "average", "median", "peak", "lowest", first_last)
     rows = [_build_row(server, comparison, screen) for server in comparison.servers]
-    layout = _find_layout(headers, rows, screen)
-    if layout is None:
+    places = _find_layout(headers, rows, screen)
+    if places is None:
         lines: Iterable[RenderableType] = _build_cards(headers, rows, screen)
     else:
-        lines = [*_build_lines(headers, rows, layout, comparison, screen), Text()]
+        lines = [*_build_lines(headers, rows, places, comparison, screen), Text()]
     return screen.render(*lines, build_fields_grid(_list_notes(comparison, screen), screen))
 
 
@@ -86,7 +69,7 @@ def _build_row(server: ComparedServer, comparison: Comparison, screen: Screen) -
         if cell.is_partial:
             drawing.stylize("dim", at, at + 1)
     observed = _describe_observations(server, comparison)
-    return _ComparedRow(escape_server(screen, names, shown), drawing, observed)
+    return _ComparedRow(layout.escape_server(screen, names, shown), drawing, observed)
 
 
 def _describe_observations(
@@ -111,56 +94,56 @@ def _find_layout(
     """Return the first layout that fits the screen; None if no table fits."""
     cells = [row.cells for row in rows]
     longest_title = max(row.title.cell_len for row in cells)
-    if screen.width < max(MIN_TABLE_WIDTH, longest_title):
+    if screen.width < max(layout.MIN_TABLE_WIDTH, longest_title):
         return None
-    widths = [*map(max, measure_columns(headers, cells), _USUAL_WIDTHS)]
-    names = max(USUAL_NAME_WIDTH, longest_title)
+    widths = [*map(max, layout.measure_columns(headers, cells), _USUAL_WIDTHS)]
+    names = max(layout.USUAL_NAME_WIDTH, longest_title)
     identifiers = max(GAP + row.names_width for row in cells)
     drawing = max(len(row.drawing) for row in rows)
-    columns = GAP + measure_figures(widths)
-    layouts = []
+    columns = GAP + layout.measure_figures(widths)
+    candidates = []
     room = screen.width - columns - GAP - drawing
-    if room >= USUAL_NAME_WIDTH:
+    if room >= layout.USUAL_NAME_WIDTH:
         name_width = min(room, max(names, identifiers - columns))
-        layouts.append(_Widths(widths, name_width, name_width + columns + GAP, is_beside=True))
+        candidates.append(_Widths(widths, name_width, name_width + columns + GAP, is_beside=True))
     room = screen.width - columns
-    for is_narrow in (False, True) if room >= MIN_NAME_WIDTH else ():
+    for is_narrow in (False, True) if room >= layout.MIN_NAME_WIDTH else ():
         observed = max(len(line) for row in rows for line in row.observed[is_narrow])
         name_width = min(room, max(names, identifiers))
         most = screen.width - drawing - GAP - observed
         drawing_at = min(max(name_width, identifiers) + GAP, most)
-        layouts.append(_Widths(widths, name_width, drawing_at, is_narrow=is_narrow))
-    for layout in layouts:
-        room = layout.drawing_at - 2 * GAP
+        candidates.append(_Widths(widths, name_width, drawing_at, is_narrow=is_narrow))
+    for places in candidates:
+        room = places.drawing_at - 2 * GAP
         if all(line.cell_len <= room for row in cells for line in row.list_names(room, screen)):
-            return layout
+            return places
     return None
 
 
 def _build_lines(
     headers: Sequence[str],
     rows: Sequence[_ComparedRow],
-    layout: _Widths,
+    places: _Widths,
     comparison: Comparison,
     screen: Screen,
 ) -> Iterator[Text]:
-    drawing_at = observed_at = layout.drawing_at
-    header = build_line(Text("server"), map(Text, headers), layout.name_width, layout.widths)
-    if layout.is_beside:
+    drawing_at = observed_at = places.drawing_at
+    header = layout.build_line(Text("server"), map(Text, headers), places.name_width, places.widths)
+    if places.is_beside:
         header = join_at_columns((0, header), (drawing_at, Text(comparison.response.range)))
     else:
         observed_at += max(len(row.drawing) for row in rows) + GAP
     header.stylize("bold")
     yield header
     for row in rows:
-        lines, rest = row.cells.build_figures(layout.name_width, layout.widths, screen)
+        lines, rest = row.cells.build_figures(places.name_width, places.widths, screen)
         drawn = [(drawing_at, row.drawing)]
         yield from lines[:-1]
-        yield join_at_columns((0, lines[-1]), *(drawn if layout.is_beside else []))
+        yield join_at_columns((0, lines[-1]), *(drawn if places.is_beside else []))
         names = rest.list_names(drawing_at - 2 * GAP, screen)
-        below = zip_longest(names, row.observed[layout.is_narrow])
+        below = zip_longest(names, row.observed[places.is_narrow])
         for number, (name, seen) in enumerate(below):
-            beside = [] if number or layout.is_beside else drawn
+            beside = [] if number or places.is_beside else drawn
             yield join_at_columns((GAP, name or Text()), *beside, (observed_at, Text(seen or "")))
 
 
@@ -168,7 +151,7 @@ def _build_cards(
     headers: Sequence[str], rows: Sequence[_ComparedRow], screen: Screen
 ) -> Iterator[RenderableType]:
     """Yield a block of lines for each server; the figures of all blocks share columns."""
-    cards = build_card_figures(headers, [row.cells for row in rows], screen.width)
+    cards = layout.build_card_figures(headers, [row.cells for row in rows], screen.width)
     for row, lines in zip(rows, cards, strict=True):
         yield from row.cells.build_card_head(screen.width)
         yield from lines
@@ -230,12 +213,12 @@ def _list_servers(
     servers: Iterable[snapshot.ListedServer], as_of: int, screen: Screen, *, hold: bool
 ) -> list[RenderableType]:
     rows = [_build_cells(server, as_of, screen, hold=hold) for server in servers]
-    return build_server_table(_LIST_HEADERS, rows, screen)
+    return layout.build_server_table(_LIST_HEADERS, rows, screen)
 
 
 def _build_cells(
     server: snapshot.ListedServer, as_of: int, screen: Screen, *, hold: bool
-) -> ServerCells:
+) -> layout.ServerCells:
     interval, coverage = server.usual_interval_seconds, server.coverage
     shown = (
         figures.format_current(server.current_players, server.last_observed_at, as_of, hold=hold),
@@ -244,7 +227,7 @@ def _build_cells(
         text.NOTHING if coverage is None else text.format_share(coverage),
     )
     names = ServerName(server.id, server.cfx_id, server.hostname)
-    return escape_server(screen, names, shown, _list_properties(server, screen))
+    return layout.escape_server(screen, names, shown, _list_properties(server, screen))
 
 
 def _list_properties(server: snapshot.ListedServer, screen: Screen) -> Iterator[str]:
