@@ -5,7 +5,6 @@ import fcntl
 import multiprocessing
 import os
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from conftest import Cli
 from srvstat.contract.errors import OutputError, SourceError, SrvstatError, UsageError
 from srvstat.files.paths import convert_errors
-from srvstat.files.writing import atomic_folder, atomic_write, copy_in_background, write_file
+from srvstat.files.writing import atomic_folder, atomic_write, copy_file, write_file
 from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -312,7 +311,6 @@ def test_a_file_that_can_not_be_written_is_an_error_with_the_title() -> None:
 
 
 DATA = os.urandom(3 << 20)
-MANY = 1_000_000
 
 
 @pytest.fixture
@@ -333,37 +331,17 @@ def test_a_file_is_copied_with_or_without_the_kernels_help(
     if error:
         monkeypatch.setattr(os, "copy_file_range", refuse, raising=False)
 
-    with copy_in_background("shown", source, str(tmp_path / "target")) as wait:
-        wait()
-        assert (tmp_path / "target").read_bytes() == DATA
+    copy_file("shown", source, str(tmp_path / "target"))
 
+    assert (tmp_path / "target").read_bytes() == DATA
     os.close(source)
 
 
 def test_an_error_names_the_file_when_the_copy_is_needed(source: int, tmp_path: Path) -> None:
-    with (
-        pytest.raises(OutputError, match=r"^shown: No such file or directory$"),
-        copy_in_background("shown", source, str(tmp_path / "missing")) as wait,
-    ):
-        wait()
+    with pytest.raises(OutputError, match=r"^shown: No such file or directory$"):
+        copy_file("shown", source, str(tmp_path / "missing"))
 
     os.close(source)
-
-
-def test_an_exception_stops_the_copy(
-    source: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class StoppedError(Exception):
-        pass
-
-    steps = count()
-    monkeypatch.setattr(os, "copy_file_range", lambda *_: next(steps) < MANY, raising=False)
-
-    with pytest.raises(StoppedError), copy_in_background("shown", source, str(tmp_path / "target")):
-        raise StoppedError
-
-    os.close(source)
-    assert next(steps) < MANY
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ import select
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from threading import Event
 from typing import NamedTuple
 
 from srvstat.contract import wire
@@ -364,44 +362,15 @@ def lock_file(path: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-@contextmanager
-def copy_in_background(path: str, source: int, target: str) -> Iterator[Callable[[], None]]:
-    """Copy an open file to an existing, empty one while the block runs.
+def copy_file(path: str, source: int, target: str) -> None:
+    """Copy an open file to an existing, empty one.
 
-    Yields a function that waits for the end of the copy, which is on the disk at the end of the
-    block. Both raise OutputError, which names `path`, if the copy failed. An exception in the block
-    stops the copy.
+    Raises OutputError, which names `path`.
     """
-    stop = Event()
-    with ThreadPoolExecutor(1) as executor:
-        copied = executor.submit(_copy, source, target, stop)
-        flushed = executor.submit(_flush_file, target)
-
-        def wait() -> None:
-            with convert_write_errors(path):
-                copied.result()
-
-        try:
-            yield wait
-        except BaseException:
-            stop.set()
-            flushed.cancel()
-            raise
-        wait()
-        with convert_write_errors(path):
-            flushed.result()
-
-
-def _copy(source: int, target: str, stop: Event) -> None:
-    with open(target, "r+b", 0) as file:
+    with convert_write_errors(path), open(target, "r+b", 0) as file:
         position = 0
-        while not stop.is_set() and (length := _copy_some(source, file.fileno(), position)):
+        while length := _copy_some(source, file.fileno(), position):
             position += length
-
-
-def _flush_file(path: str) -> None:
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
 
 
 def _copy_some(source: int, target: int, position: int) -> int:

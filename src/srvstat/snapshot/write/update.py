@@ -10,7 +10,7 @@ from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.time import format_instant
 from srvstat.documents.snapshot import UpdateSummary
 from srvstat.files.paths import compute_identity
-from srvstat.files.writing import atomic_write, copy_in_background, lock_file
+from srvstat.files.writing import atomic_write, copy_file, lock_file
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.rows import (
     BLOCKS_PER_SERVER,
@@ -125,7 +125,6 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
         identity = compute_identity(os.fstat(locked))
         with (
             atomic_write(path, overwrite=True, replaced=identity) as draft,
-            copy_in_background(path, locked, draft) as wait,
             build.open_draft(path, draft) as connection,
             closing(sqlite3.connect("")) as staging,
         ):
@@ -134,7 +133,7 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
             intake = Intake(staging, roster, inputs)
 
             def store_rows() -> build.Stored:
-                wait()
+                copy_file(path, locked, draft)
                 build.apply_settings(connection)
                 return build.store(connection, intake, old, before)
 
