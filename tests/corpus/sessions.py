@@ -84,15 +84,9 @@ class Service:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        self._runner.run(self._close())
         self._runner.close()
-        self._stderr.__exit__(kind, error, at)
-
-    async def _close(self) -> None:
-        for worker, file in (await self._app.snapshot.get_generation()).files.items():
-            worker.submit(file.close).result()
-            worker.shutdown()
         self._app.close()
+        self._stderr.__exit__(kind, error, at)
 
     def ask(self, method: str, target: str, *rest: str) -> str:
         """Return the response to a request; `rest` are its headers, and its body in braces."""
