@@ -294,8 +294,11 @@ OF_SHARDS = "not the names, the root or the totals of its shards"
 MANIFESTS: dict[str, tuple[Callable[[Any], object], str]] = {
     "another version": (lambda value: value.update(version=2), "version: 2 is not one of 1"),
     "an unknown member": (lambda value: value.update(more=1), "more: unknown property"),
-    "no time": (lambda value: value.update(asOf=5), "asOf: not a time"),
-    "an impossible time": (lambda value: value.update(asOf="2026-02-30T00:00Z"), "no such day"),
+    "no time": (lambda value: value.update(asOf=True), "asOf: must be an integer"),
+    "an impossible time": (
+        lambda value: value.update(asOf="2026-02-30T00:00Z"),
+        "asOf: no such day",
+    ),
     "no shard": (lambda value: value.update(shards=[]), "0 shards, not 1 to 4,096"),
     "too many shards": (
         lambda value: value.update(shards=value["shards"] * 2_000),

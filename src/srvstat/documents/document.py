@@ -11,12 +11,12 @@ from operator import attrgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 from srvstat.contract import wire
 from srvstat.contract.errors import MissingLibraryError, SnapshotError
-from srvstat.contract.time import format_instant
+from srvstat.contract.time import InstantError, format_instant, parse_instant
 from srvstat.contract.windows import DAY_MS
 
 if TYPE_CHECKING:
@@ -35,6 +35,17 @@ LEAST_COVERAGE = 0.8
 
 Instant = Annotated[int, PlainSerializer(format_instant, return_type=str)]
 """An instant in Unix milliseconds. In JSON it is a UTC time, as in the API."""
+
+
+def _parse_given(value: Any) -> Any:
+    try:
+        return parse_instant(str(value)) if type(value) in (int, str) else value
+    except InstantError as error:
+        raise ValueError(f": {error}") from None
+
+
+GivenInstant = Annotated[Instant, BeforeValidator(_parse_given)]
+"""An instant in a document that is read: any form that `parse_instant` accepts."""
 
 _PARTS_PER_PIECE = 20
 _COLOR_CODE = re.compile(r"\^[0-9]")

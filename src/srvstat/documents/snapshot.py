@@ -17,6 +17,7 @@ from srvstat.contract.responses import ServerDetail
 from srvstat.contract.windows import Range
 from srvstat.documents.document import (
     CountsDocument,
+    GivenInstant,
     Instant,
     Part,
     RowDocument,
@@ -227,11 +228,12 @@ class Manifest(SnapshotDocument):
     """
 
     document: Literal["manifest"] = "manifest"
+    as_of: GivenInstant
     root: Sha256
     servers: WholeNumber
     observations: WholeNumber
-    first_observed_at: Instant | None
-    last_observed_at: Instant | None
+    first_observed_at: GivenInstant | None
+    last_observed_at: GivenInstant | None
     sources: Members[str]
     repeated: WholeNumber
     conflicting: WholeNumber

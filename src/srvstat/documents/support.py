@@ -10,6 +10,7 @@ from srvstat.documents.document import (
     CountsDocument,
     Document,
     GapPart,
+    GivenInstant,
     Instant,
     Part,
     ServerPart,
@@ -70,7 +71,8 @@ class Recording(SnapshotDocument):
     """
 
     document: Literal["recording"] = "recording"
-    requested_at: Instant
+    as_of: GivenInstant
+    requested_at: GivenInstant
     plan: str | None
     request: StoredRequest
     response: StoredResponse
@@ -95,8 +97,8 @@ class PlainExchange(Part):
 
     request: PlainRequest
     response: PlainResponse | None = None
-    as_of: int | None = None
-    requested_at: int | None = None
+    as_of: GivenInstant | None = None
+    requested_at: GivenInstant | None = None
 
 
 class HarPart(Part):

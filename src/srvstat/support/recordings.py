@@ -115,7 +115,6 @@ MAX_LINE_BYTES = 4 << 20
 
 _Model = TypeVar("_Model", bound=Part)
 
-_INSTANTS = ("asOf", "requestedAt")
 _MESSAGES = {"dict_type": "must be an object", "bool_type": "must be true or false"}
 
 
@@ -138,7 +137,6 @@ def _parse_exchange(place: str, line: bytes) -> Exchange:
         value = wire.decode(line)
         if not isinstance(value, dict):
             raise UnreadableError("must be an object")
-        value = _parse_instants(value)
         model: type[Recording | PlainExchange] = Recording if "document" in value else PlainExchange
         return _build_exchange(place, _validate(model, value))
     except wire.JsonError as error:
@@ -154,17 +152,6 @@ def _validate(model: type[_Model], value: Any) -> _Model:
         return validate(model, value, _MESSAGES, by_alias=True)
     except InvalidValueError as error:
         raise UnreadableError(str(error)) from None
-
-
-def _parse_instants(value: dict[str, Any]) -> dict[str, Any]:
-    parsed = dict(value)
-    for name in _INSTANTS:
-        if type(value.get(name)) in (int, str):
-            try:
-                parsed[name] = parse_instant(str(value[name]))
-            except InstantError as error:
-                raise UnreadableError(f"{name}: {error}") from None
-    return parsed
 
 
 def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:

@@ -11,7 +11,6 @@ from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.models import validate
 from srvstat.contract.requests import Namespace, ServerReference
-from srvstat.contract.time import parse_instant
 from srvstat.files.paths import Identity, compute_identity, convert_errors, identify_file
 from srvstat.snapshot.read.file import SnapshotBase, SnapshotFile, open_file
 from srvstat.snapshot.rows import (
@@ -57,8 +56,6 @@ REMEDY = "copy the whole directory again, or write it with `srvstat fleet --snap
 _MAX_BYTES = 1 << 24
 """A manifest is never longer."""
 
-_INSTANTS = ("asOf", "firstObservedAt", "lastObservedAt")
-
 
 def _read_manifest(folder: str) -> "Manifest":
     """Return the verified manifest in a folder.
@@ -98,12 +95,6 @@ def _parse(data: bytes) -> "Manifest":
     value: Any = wire.decode(data)
     if not isinstance(value, dict):
         raise ValueError("not an object")
-    for name in _INSTANTS:
-        given = value.get(name)
-        if isinstance(given, str):
-            value[name] = parse_instant(given)
-        elif given is not None:
-            raise ValueError(f"{name}: not a time")
     return validate(Manifest, value, {}, by_alias=True)
 
 
