@@ -11,6 +11,7 @@ from threading import RLock
 from typing import Any, NoReturn, Self, TypedDict, TypeVar, Unpack, get_args
 
 from srvstat.analysis import pictures, questions, selection
+from srvstat.analysis.events import EventOptions, list_events
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, parse_steps, read_history
 from srvstat.analysis.integrity import check_integrity
@@ -364,6 +365,27 @@ class Snapshot:
         """
         with self._ask(identifiers, group=questions.LongWindowQuery, **arguments) as question:
             return check_integrity(question)
+
+    def events(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        since: str | None = None,
+        kinds: Iterable[str] = (),
+        longer: str | None = None,
+        **arguments: Unpack[QuestionArguments],
+    ) -> documents.Events:
+        """List gaps, zeros, unusual days and changes of level. The default range is `90d`.
+
+        `since`, such as `24h`, leaves out events that end before this last part of the window.
+        `longer` is the length of the shortest gap, and of the shortest time without players.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        _check_texts(since=since, longer=longer)
+        options = EventOptions(since, _list_values("kinds", kinds), longer)
+        with self._ask(identifiers, group=questions.LongWindowQuery, **arguments) as question:
+            return list_events(question, options)
 
     def timeline(
         self,

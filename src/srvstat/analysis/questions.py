@@ -72,7 +72,7 @@ class WindowQuery:
         str | None,
         Parameter(
             "The length of the window: hours, days, weeks, months of 30 days, years of 365 days, or"
-            " all [default: 30d; 90d for integrity and report].",
+            " all [default: 30d; 90d for events, integrity and report].",
             "Nh|Nd|Nw|Nmo|Ny|all",
             completes=(*DAYS, "all"),
         ),
@@ -276,6 +276,12 @@ def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> Number
     starts = _list_local_starts(low, max(period.end + period.offset for period in periods), step)
     edges = _convert_to_instants(starts, periods, step.shortest)
     return edges[edges.searchsorted(first, "right") - 1 : edges.searchsorted(last, "right") + 1]
+
+
+def subtract_days(at: int, days: int, zone: ZoneInfo) -> int:
+    """Return the instant some days earlier at which the local clock shows the same time."""
+    local = datetime.fromtimestamp(at // 1000, zone) - timedelta(days)
+    return round(local.timestamp()) * 1000 + at % 1000
 
 
 def find_hours_of_week(instants: Numbers, zone: ZoneInfo) -> Numbers:

@@ -1,14 +1,15 @@
-"""The questions of the analyzer: servers, stats, top, growth, peak-hours, history, integrity."""
+"""The questions of the analyzer, from servers and stats to integrity and events."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis import questions, selection
+from srvstat.analysis.events import EventOptions, list_events
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import (
     aggregate_history,
@@ -286,6 +287,31 @@ def integrity(
     from srvstat.analysis.integrity import check_integrity  # noqa: PLC0415
 
     return _answer(snapshot, selected, window, form, check_integrity)
+
+
+def events(
+    selected: selection.SelectedServers,
+    window: questions.LongWindowQuery,
+    chosen_events: EventOptions,
+    form: RowForm,
+    exit_code: Annotated[bool, Parameter("Exit with 5 if there is an event.")] = False,
+    snapshot: options.SnapshotOption = None,
+) -> Outcome:
+    """List gaps, zeros, unusual days and changes of level, the newest first.
+
+    Each event has its begin, its end, and the players that were expected and seen. Without
+    identifiers, lists those of all servers. An event describes numbers, and has no probability.
+
+    Example: srvstat events --all --since 24h --exit-code
+    """
+    form_chosen = form.choose()
+    check_window(window)
+    if not selected.identifiers:
+        selected = replace(selected, all=True)
+    selected.check()
+    with open_question(snapshot, selected, window) as question:
+        document = list_events(question, chosen_events)
+    return show(document, form_chosen, exit_code=5 if exit_code and document.events else 0)
 
 
 @contextmanager

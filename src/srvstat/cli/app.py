@@ -30,7 +30,8 @@ class Group(NamedTuple):
 COMMANDS: Mapping[str, str | Group] = {
     **dict.fromkeys(("get", "compare"), "answers"),
     **dict.fromkeys(
-        ("servers", "stats", "top", "growth", "peak-hours", "history", "integrity"), "analyzer"
+        ("servers", "stats", "top", "growth", "peak-hours", "history", "integrity", "events"),
+        "analyzer",
     ),
     **dict.fromkeys(("report", "plot"), "pictures"),
     "replay": "replay",

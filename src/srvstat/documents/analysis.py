@@ -309,6 +309,47 @@ class PeakHours(CountsDocument, RowDocument):
         return _build_rows(HourCellPart, ((one.server_id, one.cells) for one in self.servers))
 
 
+EventKind = Literal["gap", "zeros", "unusualDay", "stepChange", "belowUsual"]
+"""What can be unusual: no observation, no player, a day, a change of level, the last hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventPart:
+    """Something unusual from one instant to another; a total has no `server_id`.
+
+    `expected` and `seen` are averages or medians of players; None for a gap. For a change of level
+    they are the medians before and after it.
+    """
+
+    server_id: str | None
+    kind: EventKind
+    from_: Instant
+    to: Instant
+    seconds: float
+    expected: float | None
+    seen: float | None
+
+
+class Events(CountsDocument, RowDocument):
+    """What was unusual in the counts of servers, the newest end first.
+
+    Events describe numbers. They say nothing about causes, and they are not probabilities.
+    """
+
+    long_field = "events"
+
+    document: Literal["events"] = "events"
+    time_zone: str
+    window: WindowPart
+    events: tuple[EventPart, ...]
+
+    def to_rows(self) -> Rows:
+        """Return a row for each event."""
+        columns = list(derive_columns(EventPart))
+        columns.insert(1, Column("kind", "text", ("kind",)))
+        return build_rows(columns, self.events)
+
+
 class ServerDistribution(ServerPart):
     """One server; `counts` has the number of observations of each bin.
 

@@ -1,10 +1,11 @@
 """Answers and documents as tables, by subject. Figures are rounded; JSON is exact."""
 
 from srvstat.render.screen import Renderers, Screen
-from srvstat.render.tables import analysis, integrity, servers, support
+from srvstat.render.tables import analysis, events, integrity, servers, support
 
 _RENDERERS: Renderers = {
     **analysis.RENDERERS,
+    **events.RENDERERS,
     **integrity.RENDERERS,
     **servers.RENDERERS,
     **support.RENDERERS,

@@ -1,0 +1,344 @@
+"""Find what was unusual in player counts: the document `events`. docs/events.md has the rules."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple, Self, get_args
+
+import numpy as np
+
+from srvstat.analysis import questions
+from srvstat.analysis.parameters import Parameter, check_choice
+from srvstat.analysis.pictures import compute_peak_hours
+from srvstat.analysis.questions import HOUR_MS, Steps
+from srvstat.analysis.selection import Question
+from srvstat.contract.arrays import Numbers
+from srvstat.contract.windows import DAY_MS, Window
+from srvstat.documents.analysis import EventKind, EventPart, Events
+from srvstat.documents.document import WHOLE_SHARE
+from srvstat.snapshot.read.observations import WindowFigures, compute_figures
+from srvstat.snapshot.rows import ServerRow
+
+EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
+
+_GAP_MS = 2 * HOUR_MS
+_ZEROS_MS = HOUR_MS // 2
+_LEAST_USUAL = 10
+"""The players that the hours of zeros usually have. Smaller servers are often empty."""
+
+_WEEK = 7
+_LEAST_OTHERS = 4
+"""The days of the same weekday, or the same hours of other weeks, that a usual value needs."""
+_MOST_WEEKS = 52
+_FAR = 5
+"""The robust deviations from which a day, or the last hour, is far from its usual value."""
+_LEAST_DAYS = 5
+"""The whole days of a week whose median is a level."""
+_LEAST_PAIRS = 14
+"""The days a week apart that show how much a server usually changes."""
+_FAR_LEVEL = 3
+_LEAST_RATIO = Fraction(3, 2)
+_MAD_FACTOR = Fraction(7413, 5000)
+"""A standard deviation over the median distance, if the distances are normal."""
+_SLACK = 1 - 1e-9
+
+_Values = Mapping[int, Any]
+"""The averages of whole days by the numbers of the days: all doubles, or all fractions."""
+_Judged = tuple[int, Any, Any]
+
+
+@dataclass(frozen=True)
+class EventOptions:
+    """Which events to list."""
+
+    since: Annotated[
+        str | None,
+        Parameter("Only events that end in this last part of the window, such as 24h.", "LENGTH"),
+    ] = None
+    kinds: Annotated[
+        list[str] | None,
+        Parameter(
+            "Only events of this kind (repeatable).",
+            "|".join(EVENT_KINDS),
+            ("--kind",),
+            completes=EVENT_KINDS,
+        ),
+    ] = None
+    longer: Annotated[
+        str | None,
+        Parameter(
+            "Only gaps and times without players that are longer [default: 2h and 30 minutes].",
+            "LENGTH",
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        self.parse_kinds()
+        self.parse_since(0)
+        self.parse_longer()
+
+    def parse_kinds(self) -> list[EventKind]:
+        """Return the kinds. Raises UsageError."""
+        return [check_choice("kinds", one, EVENT_KINDS) for one in self.kinds or EVENT_KINDS]
+
+    def parse_since(self, end: int) -> int | None:
+        """Return the instant after which events end; None without one. Raises UsageError."""
+        return None if self.since is None else end - questions.parse_length(self.since, "since")
+
+    def parse_longer(self) -> int | None:
+        """Return a length in milliseconds; None for the usual ones. Raises UsageError."""
+        return None if self.longer is None else questions.parse_length(self.longer, "longer")
+
+
+_ALL_EVENTS = EventOptions()
+
+
+def list_events(question: Question, options: EventOptions = _ALL_EVENTS) -> Events:
+    """Return the events of servers in a window, the newest first.
+
+    Raises UsageError, SnapshotError.
+    """
+    return Events(**question.describe(), events=find_events(question, options))
+
+
+def find_events(question: Question, options: EventOptions = _ALL_EVENTS) -> tuple[EventPart, ...]:
+    """Return the events of servers in a window, the newest first.
+
+    The gaps and zeros of the last part of a window need few observations of most servers.
+
+    Raises UsageError, SnapshotError.
+    """
+    start, end = question.window
+    end = min(end, question.snapshot.as_of)
+    if start >= end:
+        return ()
+    question = question._replace(window=Window(start, end))
+    since, kinds = options.parse_since(end), options.parse_kinds()
+    days = _Days.create(question)
+    found = []
+    for server in question.servers:
+        search = _Search(question, server, days, options.parse_longer())
+        if since is None or search.may_find(kinds, since):
+            found += [
+                _build_part(server, kind, event)
+                for kind in kinds
+                for event in _RULES[kind](search)
+                if since is None or event.to > since
+            ]
+    return tuple(sorted(found, key=lambda one: (-one.to, -one.from_, one.server_id or "")))
+
+
+class _Days(NamedTuple):
+    """The days of a window, and their numbers on the local calendar, counted from 1970-01-01."""
+
+    steps: Steps
+    numbers: Numbers
+
+    @classmethod
+    def create(cls, question: Question) -> Self:
+        """Return the days of a question's window."""
+        steps = questions.divide_window(question, questions.parse_step("day"))
+        return cls(steps, questions.convert_to_local(steps.edges[:-1], question.zone) // DAY_MS)
+
+    def find_times(self, first: int, last: int) -> tuple[int, int]:
+        """Return the start of a day and the end of another one."""
+        found = self.numbers.searchsorted(first), self.numbers.searchsorted(last, "right")
+        return int(self.steps.edges[found[0]]), int(self.steps.edges[found[1]])
+
+
+class _Event(NamedTuple):
+    from_: int
+    to: int
+    expected: float | None = None
+    seen: float | None = None
+
+
+@dataclass(frozen=True)
+class _Search:
+    """A server in the window of a question, which does not end after the snapshot.
+
+    `longer` replaces the least length of gaps and zeros.
+    """
+
+    question: Question
+    server: ServerRow
+    days: _Days
+    longer: int | None
+
+    @cached_property
+    def figures(self) -> WindowFigures:
+        """The observations of the window."""
+        return compute_figures(self.question.snapshot, self.server, self.question.window)
+
+    def may_find(self, kinds: Collection[EventKind], since: int) -> bool:
+        """Return whether events may end after an instant, from the observations around it."""
+        if not {"gap", "zeros"}.issuperset(kinds) or self.question.snapshot.is_held:
+            return True
+        longest = self.longer or _GAP_MS
+        start, end = self.question.window
+        window = Window(max(start, min(since - longest, end - 1)), end)
+        instants, players = compute_figures(self.question.snapshot, self.server, window).counts
+        distances = np.diff(np.concatenate([[window.start], instants, [end]]))
+        return bool(distances.max() > longest or not players.all())
+
+    def find_gaps(self) -> Iterator[_Event]:
+        """Yield the times without an observation, from the first one on."""
+        first, (start, end) = self.server.first_observed_at, self.question.window
+        if first is None or first > end or self.question.snapshot.is_held:
+            return
+        before = [start] if first <= start else []
+        edges = np.concatenate([before, self.figures.observations.instants, [end]])
+        least = max(self.longer or _GAP_MS, 3 * (self.figures.usual_interval or 0))
+        for gap in np.flatnonzero(np.diff(edges) > least).tolist():
+            yield _Event(int(edges[gap]), int(edges[gap + 1]))
+
+    def find_zeros(self) -> Iterator[_Event]:
+        """Yield the times without a player where the hours of the week usually have players."""
+        (instants, players), durations = self.figures.counts, self.figures.durations
+        is_zero = players == 0
+        is_joined = is_zero[:-1] & is_zero[1:] & (durations[:-1] == 2 * np.diff(instants))
+        lasts = is_zero & ~np.append(is_joined, False)[: len(is_zero)]
+        starts = instants[is_zero & ~np.append(False, is_joined)[: len(is_zero)]]
+        ends = instants[lasts] + durations[lasts] // 2
+        is_long = ends - starts > (self.longer or _ZEROS_MS)
+        if not is_long.any():
+            return
+        hours = compute_peak_hours(self.question._replace(servers=[self.server])).servers[0].cells
+        for start, end in zip(starts[is_long].tolist(), ends[is_long].tolist(), strict=True):
+            times = np.arange(start, end, HOUR_MS)
+            passed = questions.find_hours_of_week(times, self.question.zone).tolist()
+            medians = [hours[hour].median_players or 0 for hour in passed]
+            usual = sum(medians) / len(medians)
+            if usual >= _LEAST_USUAL:
+                yield _Event(start, end, usual, 0)
+
+    def find_unusual_days(self) -> Iterator[_Event]:
+        """Yield the days that are far from their weekday, unless a change of level explains it."""
+        for day, expected, seen in self._judged[0]:
+            if not any(change <= day < change + _WEEK for change, _, _ in self._judged[1]):
+                yield _Event(*self.days.find_times(day, day), float(expected), float(seen))
+
+    def find_step_changes(self) -> Iterator[_Event]:
+        """Yield the changes of level, from their midnight to the end of the week after it."""
+        for day, before, after in self._judged[1]:
+            times = self.days.find_times(day, day + _WEEK - 1)
+            yield _Event(*times, float(before), float(after))
+
+    @cached_property
+    def _judged(self) -> tuple[list[_Judged], list[_Judged]]:
+        """The unusual days and the changes of level: with doubles, and where any is, exactly."""
+        averages = self._list_averages(self.days.steps)
+        known = [
+            (day, one)
+            for day, one in zip(self.days.numbers.tolist(), averages, strict=True)
+            if one is not None
+        ]
+        values = {day: total / weight for day, (total, weight) in known}
+        exact = {day: Fraction(total, weight) for day, (total, weight) in known}
+        return (
+            _find_unusual_days(exact, 1) if _find_unusual_days(values, _SLACK) else [],
+            _find_level_changes(exact, 1) if _find_level_changes(values, _SLACK) else [],
+        )
+
+    def find_below_usual(self) -> Iterator[_Event]:
+        """Yield the last hour, if it is far below the same hour of the weeks before."""
+        start, end = self.question.window
+        weeks = range(min((end - start) // (_WEEK * DAY_MS), _MOST_WEEKS), -1, -1)
+        ends = [questions.subtract_days(end, _WEEK * one, self.question.zone) for one in weeks]
+        edges = [edge for at in ends for edge in (at - HOUR_MS, at)]
+        steps = Steps(np.array([edges[0] - HOUR_MS, *edges]), self.question.window)
+        *others, now = self._list_averages(steps)[1::2]
+        usual = sorted(Fraction(*one) for one in others if one is not None)
+        if now is None or len(usual) < _LEAST_OTHERS:
+            return
+        seen, expected = Fraction(*now), _find_median(usual)
+        spread = _find_median(sorted(abs(one - expected) for one in usual))
+        far = _FAR * _compute_deviation(spread, expected)
+        if expected - seen >= far and 2 * seen <= expected:
+            yield _Event(end - HOUR_MS, end, float(expected), float(seen))
+
+    def _list_averages(self, steps: Steps) -> list[tuple[int, int] | None]:
+        """Return the average of each step as a quotient; None if it was not observed enough."""
+        counts = questions.count_steps(self.question.snapshot, self.server, self.figures, steps)
+        columns = (one.tolist() for one in (*counts.sum_players(), counts.shares))
+        return [
+            (total, weight) if weight and share >= WHOLE_SHARE else None
+            for total, weight, share in zip(*columns, strict=True)
+        ]
+
+
+def _find_unusual_days(values: _Values, slack: float) -> list[_Judged]:
+    """Return the days that are far from their weekday, with what was expected and seen.
+
+    `slack` is 1 for exact values; a little less finds all these days with doubles.
+    """
+    usual: dict[int, Any] = {}
+    for weekday in range(_WEEK):
+        ranked = sorted((values[day], day) for day in values if day % _WEEK == weekday)
+        for rank, (_, day) in enumerate(ranked) if len(ranked) > _LEAST_OTHERS else ():
+            others = (len(ranked) - 2) // 2, (len(ranked) - 1) // 2
+            usual[day] = sum(ranked[one + (one >= rank)][0] for one in others) / 2
+    spread = _find_median(sorted(abs(values[day] - usual[day]) for day in usual)) if usual else 0
+    found = []
+    for day, expected in usual.items():
+        distance = values[day] - expected
+        if abs(distance) < _FAR * slack * _compute_deviation(spread, expected):
+            continue
+        before = values.get(day - _WEEK, expected)
+        if 2 * (values[day] - before) / distance >= slack:
+            found.append((day, expected, values[day]))
+    return sorted(found)
+
+
+def _find_level_changes(values: _Values, slack: float) -> list[_Judged]:
+    """Return the days with which a level begins that stays, with the medians before and after.
+
+    `slack` is 1 for exact values; a little less finds all these days with doubles.
+    """
+    pairs = [(values[day - _WEEK], values[day]) for day in values if day - _WEEK in values]
+    if len(pairs) < _LEAST_PAIRS:
+        return []
+    spread = _find_median(sorted(abs(after - before) for before, after in pairs))
+    found = []
+    for day in range(min(values) + _WEEK, max(values) - _WEEK + 2):
+        weeks = [
+            [values[one] for one in range(first, first + _WEEK) if one in values]
+            for first in (day - _WEEK, day)
+        ]
+        if min(map(len, weeks)) < _LEAST_DAYS:
+            continue
+        before, after = (_find_median(sorted(week)) for week in weeks)
+        low, high = sorted((before, after))
+        far = _FAR_LEVEL * _compute_deviation(spread, low)
+        if high - low >= slack * far and high >= slack * _LEAST_RATIO * low:
+            means = [sum(week) / len(week) for week in weeks]
+            found.append((abs(means[1] - means[0]), -day, before, after))
+    chosen: list[_Judged] = []
+    for _, negative, before, after in sorted(found, reverse=True):
+        if all(abs(-negative - day) >= _WEEK for day, _, _ in chosen):
+            chosen.append((-negative, before, after))
+    return sorted(chosen)
+
+
+def _compute_deviation(spread: Any, expected: Any) -> Any:
+    """Return a robust deviation: that of a median distance, but not too small a one."""
+    return max(_MAD_FACTOR * spread, expected / 20, 1)
+
+
+def _find_median(ranked: Sequence[Any]) -> Any:
+    return (ranked[(len(ranked) - 1) // 2] + ranked[len(ranked) // 2]) / 2
+
+
+_RULES: dict[EventKind, Callable[[_Search], Iterator[_Event]]] = {
+    "gap": _Search.find_gaps,
+    "zeros": _Search.find_zeros,
+    "unusualDay": _Search.find_unusual_days,
+    "stepChange": _Search.find_step_changes,
+    "belowUsual": _Search.find_below_usual,
+}
+
+
+def _build_part(server: ServerRow, kind: EventKind, event: _Event) -> EventPart:
+    start, end, expected, seen = event
+    return EventPart(server.id, kind, start, end, (end - start) / 1000, expected, seen)

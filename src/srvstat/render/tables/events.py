@@ -1,0 +1,71 @@
+"""The table of events: one line for each, or for equal ones of several servers."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from zoneinfo import ZoneInfo
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from srvstat.documents.analysis import EventPart, Events
+from srvstat.render import text
+from srvstat.render.screen import Renderers, Screen, build_fields_grid, start_table
+
+_MAX_LINES = 30
+
+_TEMPLATES = {
+    "gap": "no observation",
+    "zeros": "no player, expected {0}",
+    "unusualDay": "unusual day: expected {0}, seen {1}",
+    "stepChange": "new level: {0} before, {1} after",
+    "belowUsual": "below usual: expected {0}, seen {1}",
+}
+
+
+def render_events(document: Events, screen: Screen) -> str:
+    """Render the newest events, and below them notes."""
+    zone, window = ZoneInfo(document.time_zone), document.window
+    notes = build_fields_grid(
+        [
+            ("window", text.format_window(window.from_, window.to, zone)),
+            ("as of", text.format_clock(document.as_of, zone)),
+            ("times", zone.key),
+        ],
+        screen,
+    )
+    lines = build_event_lines(document.events, _MAX_LINES, zone, screen)
+    return screen.render_blocks(lines or [Text("no event")], [notes])
+
+
+def build_event_lines(
+    events: Sequence[EventPart], most: int, zone: ZoneInfo, screen: Screen
+) -> list[RenderableType]:
+    """Return a table of the first events, and the number of the others; nothing for none."""
+    if not events:
+        return []
+    table = start_table("begin", "lasted", "server", "event")
+    for column in table.columns[:2]:
+        column.no_wrap = True
+    shown = 0
+    groups = groupby(events, key=lambda one: (one.from_, one.to, one.kind, one.expected, one.seen))
+    for _, group in groups:
+        first, *others = group
+        shown += 1 + len(others)
+        name = screen.escape(first.server_id or "total")
+        if others:
+            name.append(f" and {len(others):,} more")
+        figures = map(text.format_median, (first.expected, first.seen))
+        table.add_row(
+            text.format_clock(first.from_, zone, "minutes"),
+            text.format_interval(first.seconds),
+            name,
+            _TEMPLATES[first.kind].format(*figures),
+        )
+        if table.row_count == most:
+            break
+    rest = len(events) - shown
+    more = [Text(f"and {text.format_count(rest, 'more event')}; --json lists all")] if rest else []
+    return [table, *more]
+
+
+RENDERERS: Renderers = {Events: render_events}
