@@ -6,7 +6,9 @@ from pathlib import Path
 import srvstat
 
 
-def rank_by_peak(snapshot: srvstat.Snapshot, *, range: str = "30d") -> list[tuple[str, int | None]]:
+def rank_by_peak(
+    snapshot: srvstat.Snapshot, *, range: str = "30d"
+) -> list[tuple[str | None, int | None]]:
     """Return the three servers with the highest peak in the last days, with their peaks."""
     top = snapshot.top(by="peak", limit=3, range=range)
     return [(server.server_id, server.peak_players) for server in top.servers]

@@ -232,9 +232,9 @@ ERRORS: list[tuple[Ask, type[Exception], str]] = [
     (lambda snapshot: snapshot.stats(["nobody"]), srvstat.ServerNotFoundError, "no id nobody"),
     (lambda snapshot: snapshot.report([]), ValueError, "^no server"),
     (
-        lambda snapshot: snapshot.report(list("abcdef")),
+        lambda snapshot: snapshot.report(),
         ValueError,
-        "^servers: 6 given, at most 5 can be drawn$",
+        "^servers: 9 selected, at most 5 can be drawn; select fewer, or draw their total with sum$",
     ),
     (lambda snapshot: snapshot.report(["a"], title=""), ValueError, "^title: is empty"),
     (lambda snapshot: snapshot.timeline(most_steps=1), ValueError, "^most_steps: 1 is less than 2"),

@@ -117,11 +117,9 @@ def test_every_row_follows_from_the_observations(case: HistoryCase) -> None:
             divided = divide_window(question, parse_step(case.step))
             found = list(read_history(question))
             steps = list(aggregate_history(question, divided, case.aggregate))
-            sums = aggregate_history(question, divided, case.aggregate, is_sum=True)
 
             assert found == list(select_naively(case))
             assert steps == list(aggregate_naively(case))
-            assert list(sums) == list(sum_naively(case))
 
 
 def select_naively(case: HistoryCase) -> Iterator[tuple[Any, ...]]:
@@ -156,25 +154,6 @@ def aggregate_naively(case: HistoryCase) -> Iterator[tuple[Any, ...]]:
                 float(step.share),
                 step.is_partial,
             )
-
-
-def sum_naively(case: HistoryCase) -> Iterator[tuple[Any, ...]]:
-    for steps in zip(*(split(case, name) for name in case.servers), strict=True):
-        parts = [step.values for step in steps if step.values]
-        total = sum(Fraction(compute_naively(players, case.aggregate)) for players in parts)
-        count = sum(map(len, parts))
-        (start, end, (first, _), *_) = steps[0]
-        # A server is missing between its first and its last observation only.
-        shares = [
-            step.share
-            for step, rows in zip(steps, case.servers.values(), strict=True)
-            if rows
-            and (min(rows) < end or min(rows) == end == case.window.end)
-            and max(rows) >= first
-        ]
-        share = float(min(shares, default=0))
-        value = float(total) if parts else None
-        yield start, end, count, len(parts), value, share, share < 0.9
 
 
 def compute_naively(players: Sequence[int], aggregate: Aggregate) -> Any:

@@ -17,6 +17,7 @@ from srvstat.analysis.history import aggregate_history, parse_steps, read_histor
 from srvstat.analysis.integrity import check_integrity
 from srvstat.analysis.parameters import check_choice
 from srvstat.analysis.report import build_report, check_title
+from srvstat.analysis.series import Total
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.contract import __version__
@@ -75,9 +76,10 @@ class WindowArguments(TypedDict, total=False):
 
 
 class QuestionArguments(WindowArguments, total=False):
-    """The window of a question, and the namespace of its identifiers."""
+    """The window of a question, the namespace of its identifiers, and whether to add servers up."""
 
     by: Namespace
+    sum: bool
 
 
 class Snapshot:
@@ -141,6 +143,7 @@ class Snapshot:
         identifiers: Iterable[str] | None,
         *,
         by: Namespace = "id",
+        sum: bool = False,
         group: type[questions.WindowQuery] = questions.WindowQuery,
         filters: selection.FilterOptions = _ALL_SERVERS,
         **window: Unpack[WindowArguments],
@@ -152,11 +155,13 @@ class Snapshot:
         _check_texts(**vars(query))
         with self._use() as file:
             interval, zone = questions.choose_window(file, query), questions.find_zone(query.tz)
-            servers = (
+            servers: Any = (
                 selection.MatchingServers(file, filters)
                 if names is None
                 else selection.find_references(file, selection.build_references(names, by))
             )
+            if sum:
+                servers = [Total(file, list(servers))]
             yield selection.Question(file, servers, interval, zone)
 
     @property
@@ -323,7 +328,6 @@ class Snapshot:
         *,
         step: str | None = None,
         aggregate: documents.Aggregate | None = None,
-        sum: bool = False,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.History:
         """Read observations or, with `step` such as `1h`, an aggregate of each step.
@@ -333,13 +337,13 @@ class Snapshot:
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         _check_texts(step=step, aggregate=aggregate)
-        parsed, chosen = parse_steps(step, aggregate, is_sum=sum)
+        parsed, chosen = parse_steps(step, aggregate, is_sum=arguments.get("sum", False))
         with self._ask(identifiers, **arguments) as question:
             if parsed is None:
                 history = read_history(question)
             else:
                 steps = questions.divide_window(question, parsed)
-                history = aggregate_history(question, steps, chosen, is_sum=sum)
+                history = aggregate_history(question, steps, chosen)
             return replace(history, read_rows=partial(self._take_turns, history.read_rows))
 
     def _take_turns(
@@ -421,22 +425,26 @@ class Snapshot:
 
     def report(
         self,
-        identifiers: Iterable[str],
+        identifiers: Iterable[str] | None = None,
         *,
-        by: Namespace = "id",
         title: str | None = None,
-        **window: Unpack[WindowArguments],
+        **arguments: Unpack[QuestionArguments],
     ) -> documents.Report:
-        """Collect what a report of one to five servers shows. The default range is `90d`.
+        """Collect what a report of one to five servers, or of their total, shows.
+
+        The default range is `90d`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        names = _list_values("identifiers", identifiers)
         _check_texts(title=title)
         check_title(title)
-        questions.check_server_count(len(set(names)))
-        with self._ask(names, by=by, group=questions.LongWindowQuery, **window) as question:
-            return build_report(question, questions.LongWindowQuery(**window), title)
+        group = questions.LongWindowQuery
+        window: Any = {
+            name: value for name, value in arguments.items() if name not in {"by", "sum"}
+        }
+        with self._ask(identifiers, group=group, **arguments) as question:
+            questions.check_server_count(len(list(question.servers)))
+            return build_report(question, group(**window), title)
 
 
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from srvstat.analysis import questions
-from srvstat.analysis.selection import Question, build_window_part, get_name
+from srvstat.analysis.selection import Question, build_window_part
+from srvstat.analysis.series import Series, get_name
 from srvstat.analysis.statistics import compare_averages, compare_with_earlier, find_earlier
 from srvstat.contract import stats
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, find_ranks
@@ -18,7 +19,6 @@ from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, GrowthPart
 from srvstat.snapshot.read.observations import WindowFigures
-from srvstat.snapshot.rows import ServerRow
 
 _HALF_MS_PER_WEEK = 2 * 7 * DAY_MS
 
@@ -96,7 +96,7 @@ class _StepTotals(NamedTuple):
 
 
 def _add_up(
-    question: Question, server: ServerRow, figures: WindowFigures, steps: questions.Steps
+    question: Question, server: Series, figures: WindowFigures, steps: questions.Steps
 ) -> _StepTotals:
     counts = questions.count_steps(question.snapshot, server, figures, steps)
     instants, players = figures.observations

@@ -14,7 +14,8 @@ import numpy as np
 from srvstat.analysis import questions
 from srvstat.analysis.parameters import check_choice
 from srvstat.analysis.questions import Step, StepCounts, Steps
-from srvstat.analysis.selection import Question, get_name
+from srvstat.analysis.selection import Question
+from srvstat.analysis.series import Series, Total, compute_figures, get_name
 from srvstat.contract.arrays import (
     Doubles,
     Exact,
@@ -37,8 +38,8 @@ from srvstat.documents.analysis import (
     StepLine,
     StepTable,
 )
-from srvstat.documents.document import WHOLE_SHARE, Column, Kind
-from srvstat.snapshot.read.observations import compute_figures, iter_observations
+from srvstat.documents.document import WHOLE_SHARE, Column
+from srvstat.snapshot.read.observations import iter_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 
@@ -78,10 +79,10 @@ def read_history(question: Question) -> History:
 
     Iterating over the rows raises SnapshotError.
     """
-    snapshot, servers, window, _ = question
+    snapshot, _, window, _ = question
 
     def iter_pieces() -> Iterator[_Rows]:
-        for server in servers:
+        for server in question.iter_rows():
             for instants, players in iter_observations(snapshot, server, window):
                 yield zip(repeat(server.id), instants.tolist(), players.tolist(), strict=False)
 
@@ -92,13 +93,11 @@ def read_history(question: Question) -> History:
     )
 
 
-def aggregate_history(
-    question: Question, steps: Steps, aggregate: Aggregate = "mean", *, is_sum: bool = False
-) -> History:
+def aggregate_history(question: Question, steps: Steps, aggregate: Aggregate = "mean") -> History:
     """Return an aggregate of each step, one server after the other.
 
-    With `is_sum`, the aggregates of all servers are added up instead. A step without observations
-    has no players.
+    The steps of a total have the number of servers in it instead of an id. A step without
+    observations has no players.
 
     Iterating over the rows raises SnapshotError.
     """
@@ -107,18 +106,17 @@ def aggregate_history(
     def iter_pieces() -> Iterator[_Rows]:
         times = list(steps.iter_times())
         starts, ends = [start for start, _ in times], [end for _, end in times]
-        if is_sum:
-            columns = _sum_steps(snapshot, servers, steps, aggregate)
-            yield zip(starts, ends, *columns.list_values(), strict=True)
-            return
-        for server in servers:
-            columns = _aggregate_steps(snapshot, server, steps, aggregate)
-            counts, _, *others = columns.list_values()
-            yield zip(repeat(server.id), starts, ends, counts, *others, strict=False)
+        for one in servers:
+            counts, present, *others = _aggregate_steps(
+                snapshot, one, steps, aggregate
+            ).list_values()
+            if isinstance(one, Total):
+                yield zip(starts, ends, counts, present, *others, strict=True)
+            else:
+                yield zip(repeat(one.id), starts, ends, counts, *others, strict=False)
 
-    number: Kind = "number" if is_sum or _has_fractions(aggregate) else "integer"
-    figures = (Column("players", number), *_SHARE)
-    if is_sum:
+    figures = (Column("players", "number" if _has_fractions(aggregate) else "integer"), *_SHARE)
+    if question.is_sum:
         columns = (*_TIMES, _COUNT, Column("serverCount", "integer"), *figures)
     else:
         columns = (_SERVER, *_TIMES, _COUNT, *figures)
@@ -150,54 +148,12 @@ class _StepColumns(NamedTuple):
 
 
 def _aggregate_steps(
-    snapshot: Snapshot, server: ServerRow, steps: Steps, aggregate: Aggregate
+    snapshot: Snapshot, series: Series, steps: Steps, aggregate: Aggregate
 ) -> _StepColumns:
-    counts = _observe_steps(snapshot, server, steps)
+    figures = compute_figures(snapshot, series, steps.window)
+    counts = questions.count_steps(snapshot, series, figures, steps)
     values = aggregate_steps(counts, aggregate)
-    return _StepColumns(counts.samples, np.ones_like(counts.samples), values, counts.shares)
-
-
-def _sum_steps(
-    snapshot: Snapshot, servers: Iterable[ServerRow], steps: Steps, aggregate: Aggregate
-) -> _StepColumns:
-    """Return the sums of the aggregates of servers, each rounded once.
-
-    The observed share of a step is the least of the servers that are expected in it.
-    """
-    counts, observed = np.zeros((2, steps.step_count), np.int64)
-    least = np.full(steps.step_count, np.inf)
-    totals, common = np.array([[0], [1]], object).repeat(steps.step_count, 1)
-    for server in servers:
-        observed_steps = _observe_steps(snapshot, server, steps)
-        numerators, denominators = _compute_quotients(observed_steps, aggregate)
-        counts += observed_steps.samples
-        part = denominators > 0
-        observed += part
-        multiples = np.lcm(common[part], denominators[part])
-        totals[part] *= multiples // common[part]
-        totals[part] += multiples // denominators[part] * numerators[part]
-        common[part] = multiples
-        until = snapshot.as_of if snapshot.is_held else server.last_observed_at
-        expected = _find_expected(server.first_observed_at, until, steps)
-        least[expected] = np.minimum(least[expected], observed_steps.shares[expected])
-    totals /= common
-    totals[observed == 0] = None
-    least[np.isinf(least)] = 0
-    return _StepColumns(counts, observed, totals, least)
-
-
-def _find_expected(first: int | None, last: int | None, steps: Steps) -> slice:
-    """Return the steps between the first and the last count of a server."""
-    if first is None or last is None or first > steps.window.end:
-        return slice(0)
-    # The last step includes the end of the window, where another one may begin.
-    before, after = steps.edges.searchsorted((first, last), "right")
-    return slice(min(max(before, 1), steps.step_count) - 1, min(after, steps.step_count))
-
-
-def _observe_steps(snapshot: Snapshot, server: ServerRow, steps: Steps) -> StepCounts:
-    figures = compute_figures(snapshot, server, steps.window)
-    return questions.count_steps(snapshot, server, figures, steps)
+    return _StepColumns(counts.samples, counts.present, values, counts.shares)
 
 
 def aggregate_steps(counts: StepCounts, aggregate: Aggregate) -> Exact:
@@ -249,9 +205,9 @@ def describe_observations(question: Question, query: HistoryQuery) -> Iterator[H
 
     Raises SnapshotError.
     """
-    snapshot, servers, window, _ = question
+    snapshot, _, window, _ = question
     has_omitted = False
-    for server in servers:
+    for server in question.iter_rows():
         figures = compute_figures(snapshot, server, window)
         first, last = _list_shown(figures.count)
         rows = np.transpose(figures.observations)
@@ -281,10 +237,9 @@ def describe_steps(question: Question, steps: Steps, query: HistoryQuery) -> Ite
     """
     snapshot, servers = question.snapshot, list(question.servers)
     has_partial = False
-    size = len(servers) if query.is_sum else _SERVERS_PER_TABLE
     shown = _list_shown(steps.step_count)
-    for start in range(0, len(servers), size):
-        selected = servers[start : start + size]
+    for start in range(0, len(servers), _SERVERS_PER_TABLE):
+        selected = servers[start : start + _SERVERS_PER_TABLE]
         first, last = _list_lines(snapshot, selected, steps, query, shown)
         names = tuple(map(get_name, selected))
         table = StepTable(query, names, first, last, steps.step_count)
@@ -296,16 +251,13 @@ def describe_steps(question: Question, steps: Steps, query: HistoryQuery) -> Ite
 
 def _list_lines(
     snapshot: Snapshot,
-    servers: Sequence[ServerRow],
+    servers: Sequence[Series],
     steps: Steps,
     query: HistoryQuery,
     shown: Iterable[range],
 ) -> list[tuple[StepLine, ...]]:
-    """Return the lines of some steps, with a cell for each server or one for their sum."""
-    if query.is_sum:
-        columns = [_sum_steps(snapshot, servers, steps, query.aggregate)]
-    else:
-        columns = [_aggregate_steps(snapshot, one, steps, query.aggregate) for one in servers]
+    """Return the lines of some steps, with a cell for each server or total."""
+    columns = [_aggregate_steps(snapshot, one, steps, query.aggregate) for one in servers]
     times = list(steps.iter_times())
     return [
         tuple(StepLine(*times[at], tuple(one.build_cell(at) for one in columns)) for at in numbers)
@@ -339,8 +291,7 @@ def compute_step_chart(
     Raises UsageError for too many steps and for too many servers, SnapshotError.
     """
     snapshot, servers = question.snapshot, list(question.servers)
-    if not query.is_sum:
-        questions.check_server_count(len(servers))
+    questions.check_server_count(len(servers))
     if step is None:
         step, steps = _choose_steps(question, most)
     else:

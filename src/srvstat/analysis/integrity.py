@@ -11,13 +11,14 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from srvstat.analysis.questions import HOUR_MS, convert_to_local
-from srvstat.analysis.selection import Question, get_name
+from srvstat.analysis.selection import Question
+from srvstat.analysis.series import Total, compute_figures, get_name
 from srvstat.contract.arrays import Numbers, compute_double_medians, dot_exactly, find_ranks
 from srvstat.contract.stats import find_middle_ranks
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents import integrity as parts
 from srvstat.documents.document import GapPart, Part
-from srvstat.snapshot.read.observations import WindowFigures, find_gaps, read_observations
+from srvstat.snapshot.read.observations import WindowFigures, find_gaps
 from srvstat.snapshot.rows import ServerRow
 
 
@@ -87,8 +88,8 @@ def check_integrity(question: Question) -> parts.Integrity:
     # A window may end after the snapshot. The time between is no gap.
     known = Window(window.start, min(window.end, snapshot.as_of))
 
-    def check(server: ServerRow) -> tuple[parts.AnyRule, ...]:
-        observations = read_observations(snapshot, server, known)
+    def check(server: ServerRow | Total) -> tuple[parts.AnyRule, ...]:
+        observations = compute_figures(snapshot, server, known).observations
         return check_series(Series(observations, known, zone, server.players_max, snapshot.is_held))
 
     return parts.Integrity(

@@ -10,14 +10,14 @@ import numpy as np
 from srvstat.analysis import questions
 from srvstat.analysis.history import WITHIN_DAY, aggregate_steps
 from srvstat.analysis.questions import HOUR_MS, Steps
-from srvstat.analysis.selection import Question, build_window_part, get_name
+from srvstat.analysis.selection import Question, build_window_part
+from srvstat.analysis.series import Series, compute_figures, get_name, read_lasting
 from srvstat.contract.arrays import Numbers, compute_double_medians, multiply, sum_groups
 from srvstat.contract.errors import ParameterError
 from srvstat.documents import analysis as documents
 from srvstat.documents.document import GapPart
-from srvstat.snapshot.read.observations import HeldFigures, WindowFigures, compute_figures
+from srvstat.snapshot.read.observations import HeldFigures, WindowFigures
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.snapshot.rows import ServerRow
 
 _STEPS = [*map(questions.parse_step, (*WITHIN_DAY, "12h", "day", "week", "month"))]
 
@@ -57,7 +57,7 @@ def compute_timeline(question: Question, most_steps: int) -> documents.Timeline:
 
 
 def _describe_timeline(
-    snapshot: Snapshot, server: ServerRow, steps: Steps
+    snapshot: Snapshot, server: Series, steps: Steps
 ) -> documents.ServerTimeline:
     figures = compute_figures(snapshot, server, steps.window)
     counts = questions.count_steps(snapshot, server, figures, steps)
@@ -72,7 +72,7 @@ def _describe_timeline(
     )
 
 
-def _find_gaps(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Iterator[GapPart]:
+def _find_gaps(snapshot: Snapshot, server: Series, figures: WindowFigures) -> Iterator[GapPart]:
     """Yield the gaps of a window: more than three usual intervals without an observation.
 
     An observation lasts as long as that. With the 1.5 intervals of an explanation, each missed poll
@@ -83,7 +83,7 @@ def _find_gaps(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) ->
         if figures.window.first < first:
             yield GapPart(from_=figures.window.start, to=first)
         return
-    lasting = questions.read_lasting(snapshot, server, figures)
+    lasting = read_lasting(snapshot, server, figures)
     start, end = figures.window.start, min(figures.window.end, snapshot.as_of)
     longest = 3 * (figures.usual_interval or 0)
     edges = np.append(lasting, end)
@@ -137,7 +137,7 @@ def _choose_width(lowest: int, peak: int, most_bins: int) -> int:
 
 
 def _describe_distribution(
-    server: ServerRow, figures: WindowFigures, edges: Numbers
+    server: Series, figures: WindowFigures, edges: Numbers
 ) -> documents.ServerDistribution:
     order = figures.counts.players.argsort()
     places = figures.counts.players[order].searchsorted(edges)
@@ -193,7 +193,7 @@ def _find_cells(instants: Numbers, zone: ZoneInfo, by: documents.HourKey) -> Num
 
 
 def _describe_server(
-    server: ServerRow, figures: WindowFigures, zone: ZoneInfo, by: documents.HourKey
+    server: Series, figures: WindowFigures, zone: ZoneInfo, by: documents.HourKey
 ) -> documents.ServerPeakHours:
     count = len(_CELLS[by])
     found = _find_cells(figures.observations.instants, zone, by)

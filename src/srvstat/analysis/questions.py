@@ -21,6 +21,13 @@ import numpy as np
 
 from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.selection import Question
+from srvstat.analysis.series import (
+    Series,
+    TotalFigures,
+    count_begun,
+    measure_observed,
+    read_lasting,
+)
 from srvstat.contract import wire
 from srvstat.contract.arrays import Doubles, Exact, Numbers, multiply, sum_groups
 from srvstat.contract.errors import ParameterError, UsageError
@@ -28,9 +35,9 @@ from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.time import LATEST, InstantError, format_instant, load_zone, parse_instant
 from srvstat.contract.windows import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
 from srvstat.operations.answers import check_coverage, find_whole_window
-from srvstat.snapshot.read.observations import HeldFigures, WindowFigures, read_observations
+from srvstat.snapshot.read.observations import HeldFigures, WindowFigures
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.snapshot.rows import ForgedRowError, ServerRow
+from srvstat.snapshot.rows import ForgedRowError
 
 HOUR_MS = DAY_MS // 24
 LONGEST_MS = 36_500 * DAY_MS
@@ -433,16 +440,17 @@ def _find_first_instant(question: Question) -> int:
 
 
 class StepCounts(NamedTuple):
-    """The counts of a server in steps: step `i` has those from `edges[i]` to `edges[i + 1]`.
+    """The counts of a series in steps: step `i` has those from `edges[i]` to `edges[i + 1]`.
 
-    `samples` is the number of observations of each step, and `shares` the part of its calendar
-    length that observations cover. `weights` has how long each count is held, in milliseconds; it
-    is None if all weigh the same.
+    `samples` is the number of observations of each step, `present` the most servers that one of
+    them adds up, and `shares` the part of its calendar length that observations cover. `weights`
+    has how long each count is held, in milliseconds; it is None if all weigh the same.
     """
 
     players: Numbers
     edges: Numbers
     samples: Numbers
+    present: Numbers
     shares: Doubles
     weights: Numbers | None = None
 
@@ -455,7 +463,7 @@ class StepCounts(NamedTuple):
 
 
 def count_steps(
-    snapshot: Snapshot, server: ServerRow, figures: WindowFigures, steps: Steps
+    snapshot: Snapshot, series: Series, figures: WindowFigures, steps: Steps
 ) -> StepCounts:
     """Return the counts of a window by step.
 
@@ -463,52 +471,22 @@ def count_steps(
     """
     instants, players = figures.observations
     edges = steps.locate(instants)
-    if not isinstance(figures, HeldFigures) or not steps.step_count:
-        lasting = read_lasting(snapshot, server, figures)
-        shares = _compute_shares(lasting, figures.usual_interval, steps)
-        return StepCounts(players, edges, np.diff(edges), shares)
-    parts, lengths = figures.split(steps.edges)
-    held = steps.locate(parts.instants)
-    shares = sum_groups(lengths, held) / np.diff(steps.edges)
-    return StepCounts(parts.players, held, np.diff(edges), shares, lengths)
-
-
-def read_lasting(snapshot: Snapshot, server: ServerRow, figures: WindowFigures) -> Numbers:
-    """Return the instants of a window, and before them an observation that lasts into it, if any.
-
-    The window has at least two observations.
-
-    Raises SnapshotError.
-    """
-    instants, start = figures.observations.instants, figures.window.start
-    first, usual = server.first_observed_at, figures.usual_interval
-    if first is None or first > start or usual is None:
-        return instants
-    before = Window(max(start - int(3 * usual) - 1, BEFORE_ALL), start)
-    return np.append(read_observations(snapshot, server, before).instants[-1:], instants)
-
-
-def _compute_shares(lasting: Numbers, usual_interval: float | None, steps: Steps) -> Doubles:
-    """Return the part of each step's calendar length that observations cover, from 0 to 1.
-
-    `lasting` are the instants that `read_lasting` returns. The time outside of the window is not
-    observed. Without a usual interval, nothing is.
-    """
-    if usual_interval is None or not steps.step_count:
-        return np.zeros(steps.step_count)
-    # In half milliseconds: the usual interval may have a half.
-    start, end = 2 * steps.window.start, 2 * steps.window.end
-    begins, edges = 2 * lasting, 2 * steps.edges
-    lengths = np.minimum(np.diff(begins, append=end), 3 * int(2 * usual_interval))
-    before = max(start - int(begins[0]), 0)
-    begins[0] += before
-    lengths[0] = max(int(lengths[0]) - before, 0)
-    # How much is observed before each edge: whole observations, less what is after the edge.
-    inside = np.maximum(edges, begins[0])
-    last = begins.searchsorted(inside, "right") - 1
-    observed = lengths.cumsum()[last] - np.maximum(begins[last] + lengths[last] - inside, 0)
-    shares: Doubles = np.diff(observed) / np.diff(edges)
-    return shares
+    if isinstance(figures, HeldFigures) and steps.step_count:
+        parts, lengths = figures.split(steps.edges)
+        held = steps.locate(parts.instants)
+        shares = sum_groups(lengths, held) / np.diff(steps.edges)
+        present = count_begun(series, steps.edges[1:])
+        return StepCounts(parts.players, held, np.diff(edges), present, shares, lengths)
+    if isinstance(figures, TotalFigures):
+        observed = figures.measure_observed(steps.edges)
+        present = figures.count_present(edges)
+    else:
+        present = np.diff(edges).clip(max=1)
+        lasting = read_lasting(snapshot, series, figures)
+        usual = figures.usual_interval
+        observed = measure_observed(lasting, usual, steps.window, steps.edges)
+    shares = observed / (2 * np.diff(steps.edges))
+    return StepCounts(players, edges, np.diff(edges), present, shares)
 
 
 def check_server_count(count: int) -> None:
@@ -519,7 +497,10 @@ def check_server_count(count: int) -> None:
     if not count:
         raise UsageError("no server; give IDENTIFIER…")
     if count > MAX_SERVERS:
-        raise UsageError(f"servers: {count:,} given, at most {MAX_SERVERS} can be drawn")
+        raise ParameterError(
+            f"servers: {count:,} selected, at most {MAX_SERVERS} can be drawn; select fewer, or"
+            " draw their total with {sum}"
+        )
 
 
 def bound_window(question: Question) -> Window:

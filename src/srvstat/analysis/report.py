@@ -1,19 +1,18 @@
 """Collect what a report shows: the document `report`."""
 
 import shlex
-from collections.abc import Sequence
 
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.integrity import check_integrity
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
 from srvstat.analysis.questions import WindowQuery
 from srvstat.analysis.selection import Question
+from srvstat.analysis.series import get_name
 from srvstat.analysis.statistics import FigureOptions, compute_stats
 from srvstat.contract import __version__
 from srvstat.contract.errors import ParameterError
 from srvstat.documents.analysis import Report
 from srvstat.documents.document import remove_color_codes
-from srvstat.snapshot.rows import ServerRow
 
 MOST_STEPS = 9_000
 """Enough for the hours of a year."""
@@ -55,8 +54,8 @@ def build_report(question: Question, query: WindowQuery, title: str | None = Non
 
     Raises UsageError for too many steps, SnapshotError.
     """
-    servers = list(question.servers)
-    names = [remove_color_codes(server.hostname) or server.id for server in servers]
+    labels = map(get_name, question.servers)
+    names = [remove_color_codes(one.hostname) or str(one.server_id) for one in labels]
     shown = " and ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} servers"
     growth = compute_growth(question)
     figures = FigureOptions(QUANTILES, versus="previous" if growth.previous_window else None)
@@ -65,7 +64,7 @@ def build_report(question: Question, query: WindowQuery, title: str | None = Non
         **question.describe(),
         title=f"Players of {shown}" if title is None else title,
         program=f"srvstat {__version__}",
-        command=shlex.join(_list_words(servers, query, title)),
+        command=shlex.join(_list_words(question, query, title)),
         stats=compute_stats(question, figures),
         timeline=compute_timeline(question, MOST_STEPS),
         peak_hours=compute_peak_hours(question),
@@ -75,11 +74,13 @@ def build_report(question: Question, query: WindowQuery, title: str | None = Non
     )
 
 
-def _list_words(servers: Sequence[ServerRow], query: WindowQuery, title: str | None) -> list[str]:
+def _list_words(question: Question, query: WindowQuery, title: str | None) -> list[str]:
     """Return the words of the command that repeats a report from the same snapshot."""
     words = ["srvstat", "report"]
     # The namespace keeps an identifier that starts with a hyphen from being read as an option.
-    words += [f"id:{one.id}" if one.id.startswith("-") else one.id for one in servers]
+    ids = (one.id for one in question.iter_rows())
+    words += [f"id:{one}" if one.startswith("-") else one for one in ids]
+    words += ["--sum"] if question.is_sum else []
     if query.start is None:
         words += ["--range", query.default if query.range is None else query.range]
     else:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis.parameters import IDENTIFIER, By, Parameter
+from srvstat.analysis.series import Series, Total
 from srvstat.contract import errors, wire
 from srvstat.contract.requests import (
     NAMESPACES,
@@ -17,7 +18,7 @@ from srvstat.contract.requests import (
     build_server_reference,
 )
 from srvstat.contract.windows import BEFORE_ALL, Window
-from srvstat.documents.document import ServerName, WindowPart, is_silent, remove_color_codes
+from srvstat.documents.document import WindowPart, is_silent, remove_color_codes
 from srvstat.operations.answers import NotInBundleError, build_unknown_error
 from srvstat.snapshot.read.file import list_source_ids
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -111,19 +112,19 @@ class NamedServers:
 
 @dataclass(frozen=True)
 class SelectedServers(FilterOptions, NamedServers):
-    """The servers that a user names, or all that match a filter."""
+    """The servers that a user names, or all that match a filter; with `sum`, their total."""
 
     all: Annotated[bool, Parameter("All servers of the snapshot that match the filters.")] = False
+    sum: Annotated[bool, Parameter("Answer for the total of the servers.")] = False
 
     def check(self) -> None:
         """Check that servers are selected in one way. Raises UsageError."""
-        if not self.identifiers and not self.all:
-            raise errors.ParameterError("give IDENTIFIER… or {all}")
-        if self.all and (self.identifiers or self.by is not None):
-            raise errors.ParameterError("{all} can't be combined with identifiers or {by}")
-        if self.identifiers and not self.is_empty:
+        has_filter = self.all or not self.is_empty
+        if not self.identifiers and not has_filter:
+            raise errors.ParameterError("give IDENTIFIER…, {all}, or a filter such as {text}")
+        if has_filter and (self.identifiers or self.by is not None):
             raise errors.ParameterError(
-                "filters can't be combined with identifiers; they need {all}"
+                "{all} and filters can't be combined with identifiers or {by}"
             )
 
 
@@ -145,18 +146,25 @@ class MatchingServers:
                     yield server
 
 
-def get_name(server: ServerRow) -> ServerName:
-    """Return the names of a server."""
-    return ServerName(server.id, server.cfx_id, server.hostname)
-
-
 class Question(NamedTuple):
     """What an analysis is about: servers in a window. A time zone defines steps and hours."""
 
     snapshot: Snapshot
-    servers: Sequence[ServerRow] | MatchingServers
+    servers: Sequence[Series] | MatchingServers
     window: Window
     zone: ZoneInfo = ZoneInfo("UTC")
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether the question is about a total."""
+        return not isinstance(self.servers, MatchingServers) and any(
+            isinstance(one, Total) for one in self.servers
+        )
+
+    def iter_rows(self) -> Iterator[ServerRow]:
+        """Yield the servers, and in place of a total the servers that it adds up."""
+        for one in self.servers:
+            yield from one.servers if isinstance(one, Total) else (one,)
 
     def describe(self) -> dict[str, Any]:
         """Return the fields that most documents have in common."""

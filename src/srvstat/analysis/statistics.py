@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 
 from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.questions import LONGEST_MS, find_previous
-from srvstat.analysis.selection import Question, build_window_part, get_name
+from srvstat.analysis.selection import Question, build_window_part
+from srvstat.analysis.series import Series, Total, compute_figures, get_name
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.windows import BEFORE_ALL, Window
@@ -18,12 +19,7 @@ from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents import analysis as documents
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, is_silent
 from srvstat.operations.answers import check_coverage
-from srvstat.snapshot.read.observations import (
-    Extreme,
-    WindowFigures,
-    compute_figures,
-    find_last_observed_at,
-)
+from srvstat.snapshot.read.observations import Extreme, WindowFigures, find_last_observed_at
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.read.statistics import compute_window_statistics, compute_window_totals
 from srvstat.snapshot.rows import ServerRow
@@ -39,7 +35,7 @@ def find_earlier(snapshot: Snapshot, window: Window) -> Window | None:
 
 
 def compare_with_earlier(
-    snapshot: Snapshot, server: ServerRow, window: Window, earlier: Window | None
+    snapshot: Snapshot, server: Series, window: Window, earlier: Window | None
 ) -> tuple[WindowFigures, WindowFigures | None, ChangePart | None]:
     """Return the figures in a window and in an earlier one, and how the average changed.
 
@@ -139,7 +135,7 @@ def _find_compared(question: Question, figures: FigureOptions) -> Window | None:
 
 
 def _describe_servers(
-    question: Question, servers: Iterable[ServerRow], earlier: Window | None, figures: FigureOptions
+    question: Question, servers: Iterable[Series], earlier: Window | None, figures: FigureOptions
 ) -> dict[str, Any]:
     """Return what `stats` and `top` have in common.
 
@@ -147,12 +143,14 @@ def _describe_servers(
     """
     snapshot, _, window, _ = question
 
-    def describe(server: ServerRow) -> documents.ServerStatistics:
+    def describe(server: Series) -> documents.ServerStatistics:
         found, before, change = compare_with_earlier(snapshot, server, window, earlier)
         return documents.ServerStatistics(
             **get_name(server)._asdict(),
             current_players=server.players_current,
-            last_observed_at=find_last_observed_at(snapshot, server, snapshot.as_of),
+            last_observed_at=server.last_observed_at
+            if isinstance(server, Total)
+            else find_last_observed_at(snapshot, server, snapshot.as_of),
             **vars(_build_part(found, figures)),
             change=change,
             previous_coverage=None if before is None else before.coverage,
@@ -216,7 +214,7 @@ def rank_servers(
 
     def iter_ranked() -> Iterator[tuple[bool, float, ServerRow]]:
         nonlocal count
-        matches = iter(question.servers)
+        matches = question.iter_rows()
         while batch := list(islice(matches, _SERVERS_PER_READ)):
             count += len(batch)
             values = _find_values(question, batch, by, earlier)

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis import questions, selection
@@ -22,6 +22,7 @@ from srvstat.analysis.history import (
 from srvstat.analysis.parameters import Parameter, Without
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours
 from srvstat.analysis.questions import check_server_count, divide_window
+from srvstat.analysis.series import Series, Total
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.cli import options, output
@@ -141,7 +142,7 @@ def top(
 
 
 def growth(
-    named: selection.NamedServers,
+    selected: selection.SelectedServers,
     window: questions.WindowQuery,
     form: FormOptions,
     step: Annotated[
@@ -156,11 +157,11 @@ def growth(
 
     Example: srvstat growth srv-1 --step week --range 90d
     """
-    return _answer(snapshot, named, window, form, partial(compute_growth, step=step))
+    return _answer(snapshot, selected, window, form, partial(compute_growth, step=step))
 
 
 def peak_hours(
-    named: Annotated[selection.NamedServers, Without("by")],
+    selected: Annotated[selection.SelectedServers, Without("by")],
     window: questions.WindowQuery,
     form: FormOptions,
     by: Annotated[
@@ -175,12 +176,12 @@ def peak_hours(
 
     Example: srvstat peak-hours srv-1 --tz Europe/Berlin --range 90d
     """
-    return _answer(snapshot, named, window, form, partial(compute_peak_hours, by=by))
+    return _answer(snapshot, selected, window, form, partial(compute_peak_hours, by=by))
 
 
 def _answer(
     snapshot: str | None,
-    named: selection.NamedServers,
+    selected: selection.SelectedServers,
     window: questions.WindowQuery,
     form: FormOptions,
     compute: Callable[[selection.Question], Document],
@@ -188,8 +189,8 @@ def _answer(
     """Answer a question with one document, which a chart shows too."""
     chosen = form.choose()
     check_window(window)
-    named.check()
-    with open_question(snapshot, named, window) as question:
+    selected.check()
+    with open_question(snapshot, selected, window) as question:
         drawn = _list_drawn(question.servers) if form.chart else question.servers
         document = compute(question._replace(servers=drawn))
     return show(document, chosen, chart=document if form.chart else None)
@@ -211,13 +212,10 @@ class StepOptions:
     aggregate: Annotated[
         Aggregate | None, Parameter("What represents the observations of a step [default: mean].")
     ] = None
-    sum: Annotated[bool, Parameter("Add the servers up in each step; needs --step or --chart.")] = (
-        False
-    )
 
 
 def history(
-    named: selection.NamedServers,
+    selected: selection.SelectedServers,
     window: questions.WindowQuery,
     form: FormOptions,
     steps: StepOptions,
@@ -234,13 +232,15 @@ def history(
     chosen = form.choose()
     check_window(window)
     step, aggregate = parse_steps(
-        steps.step, steps.aggregate, is_sum=steps.sum, is_chart=form.chart
+        steps.step, steps.aggregate, is_sum=selected.sum, is_chart=form.chart
     )
-    named.check()
+    selected.check()
     plan = customer.find_plan()
     with ExitStack() as stack:
-        question = stack.enter_context(open_question(snapshot, named, window, plan))
-        query = HistoryQuery(question.window, window.tz, aggregate, steps.sum, step and step.name)
+        question = stack.enter_context(open_question(snapshot, selected, window, plan))
+        query = HistoryQuery(
+            question.window, window.tz, aggregate, selected.sum, step and step.name
+        )
         if form.chart:
             screen = output.create_screen()
             most = output.count_chart_values(screen)
@@ -255,7 +255,7 @@ def history(
         else:
             divided = divide_window(question, step)
             tables = describe_steps(question, divided, query)
-            rows = aggregate_history(question, divided, aggregate, is_sum=steps.sum)
+            rows = aggregate_history(question, divided, aggregate)
         if chosen is Form.TABLE:
             outcome = output.show_tables(tables)
         else:
@@ -270,7 +270,7 @@ def _close_after(pieces: Iterable[bytes], resources: ExitStack) -> Iterator[byte
 
 
 def integrity(
-    selected: selection.SelectedServers,
+    selected: Annotated[selection.SelectedServers, Without("sum")],
     window: questions.LongWindowQuery,
     form: RowForm,
     snapshot: options.SnapshotOption = None,
@@ -317,7 +317,7 @@ def events(
 @contextmanager
 def open_question(
     snapshot: str | None,
-    named: selection.NamedServers,
+    selected: selection.SelectedServers,
     window: questions.WindowQuery,
     plan: "Plan | None" = None,
 ) -> Iterator[selection.Question]:
@@ -328,26 +328,27 @@ def open_question(
 
     Raises ApiError, SnapshotError.
     """
-    references = named.build_references()
+    references = selected.build_references()
     if plan is not None:
         plan.check_raw_history()
     with options.open_chosen(snapshot) as file:
         interval, zone = questions.choose_window(file, window), questions.find_zone(window.tz)
         if plan is not None:
             plan.check_history(interval, file.as_of)
-        if isinstance(named, selection.SelectedServers) and named.all:
-            report_missing_data(file, interval, zone)
-            matches = selection.MatchingServers(file, named)
-            if next(iter(matches), None) is None:
-                report_no_match(file, named)
-            yield selection.Question(file, matches, interval, zone)
-        else:
-            found = selection.find_references(file, references)
+        if references:
+            found: Any = selection.find_references(file, references)
             report_missing_data(file, interval, zone, found)
-            yield selection.Question(file, found, interval, zone)
+        else:
+            found = selection.MatchingServers(file, selected)
+            report_missing_data(file, interval, zone)
+            if next(iter(found), None) is None:
+                report_no_match(file, selected)
+        if selected.sum:
+            found = [Total(file, list(found))]
+        yield selection.Question(file, found, interval, zone)
 
 
-def _list_drawn(found: Iterable[ServerRow]) -> list[ServerRow]:
+def _list_drawn(found: Iterable[Series]) -> list[Series]:
     """Return the servers of a chart; none if no server matches.
 
     Raises UsageError if they are too many.

@@ -11,7 +11,7 @@ from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
 from srvstat.analysis.questions import LongWindowQuery, WindowQuery, check_server_count
 from srvstat.analysis.report import MOST_STEPS, build_report, check_title
-from srvstat.analysis.selection import NamedServers, Question
+from srvstat.analysis.selection import Question, SelectedServers
 from srvstat.cli.analyzer import check_window, open_question
 from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption, check_ending
 from srvstat.cli.output import JsonOption, Outcome, prepare_json
@@ -31,7 +31,7 @@ _Document = TypeVar("_Document", bound=Report | PictureDocument)
 
 
 def report(
-    named: NamedServers,
+    selected: SelectedServers,
     window: LongWindowQuery,
     output: Annotated[
         OutputOption, "The file to write, such as report.html; - is standard output."
@@ -67,7 +67,7 @@ def report(
         data = document.to_json()
         return (prepare_json(data) if target == _STDOUT_NAME else data) + b"\n"
 
-    return _write_answer(target, named, window, snapshot, compute, encode, overwrite=overwrite)
+    return _write_answer(target, selected, window, snapshot, compute, encode, overwrite=overwrite)
 
 
 _Kind = Literal["line", "heatmap", "distribution", "growth"]
@@ -81,7 +81,7 @@ _KINDS: Mapping[_Kind, Callable[[Question], PictureDocument]] = {
 
 
 def plot(
-    named: NamedServers,
+    selected: SelectedServers,
     window: WindowQuery,
     output: Annotated[
         OutputOption,
@@ -121,13 +121,13 @@ def plot(
         return encode(draw_sheet(document, width, zone), theme)
 
     return _write_answer(
-        output, named, window, snapshot, _KINDS[kind], encode_sheet, overwrite=overwrite
+        output, selected, window, snapshot, _KINDS[kind], encode_sheet, overwrite=overwrite
     )
 
 
 def _write_answer(
     path: str,
-    named: NamedServers,
+    selected: SelectedServers,
     window: WindowQuery,
     snapshot: str | None,
     compute: Callable[[Question], _Document],
@@ -142,16 +142,16 @@ def _write_answer(
     Raises UsageError if it may not, or is the snapshot to read; OutputError.
     """
     zone = check_window(window)
-    check_server_count(len(set(named.identifiers or ())))
+    selected.check()
     is_file = path != _STDOUT_NAME
     if is_file:
         check_name("-o", path)
         check_destination(path, overwrite=overwrite)
-    with open_question(snapshot, named, window) as question:
+    with open_question(snapshot, selected, window) as question:
         if is_file and os.path.realpath(path) == os.path.realpath(question.snapshot.path):
             raise UsageError(f"{path}: is the snapshot to read; name another file")
-        document = compute(question)
-        count = len(list(question.servers))
+        check_server_count(len(list(question.servers)))
+        document, count = compute(question), len(list(question.iter_rows()))
     data = encode(document, zone)
     if not is_file:
         return Outcome([data])

@@ -17,6 +17,7 @@ from srvstat.documents.document import (
     GapPart,
     GrowthPart,
     Instant,
+    Members,
     Part,
     RowDocument,
     Rows,
@@ -84,12 +85,14 @@ class FiguresPart:
 class _IdentityPart:
     """A server: the current count of its record, and its last observation in the snapshot.
 
-    `last_observed_at` is None without one. It can be after the window.
+    `last_observed_at` is None without one. It can be after the window. A total has the sum of the
+    current counts of its `servers`, except silent ones.
     """
 
-    server_id: str
+    server_id: str | None
     cfx_id: str
     hostname: str
+    servers: Members = None
     current_players: int
     last_observed_at: Instant | None
 
@@ -229,7 +232,7 @@ class GrowthDocument(CountsDocument, RowDocument):
         return _build_rows(GrowthStepPart, ((one.server_id, one.steps) for one in self.servers))
 
 
-def _build_rows(part: type[Any], servers: Iterable[tuple[str, Sequence[Any]]]) -> Rows:
+def _build_rows(part: type[Any], servers: Iterable[tuple[str | None, Sequence[Any]]]) -> Rows:
     """Return a row for each part of servers, with the identifier of its server."""
     columns = tuple(derive_columns(part))
     rows = (

@@ -82,20 +82,26 @@ class WindowPart(Part):
     to: Instant
 
 
-class ServerPart(Part):
-    """A server, by its identifiers and its name."""
+Members = Annotated[tuple[str, ...] | None, Field(exclude_if=lambda ids: ids is None)]
+"""The ids of the servers of a total; left out for a server."""
 
-    server_id: str
+
+class ServerPart(Part):
+    """A server, by its identifiers and its name; or the total of `servers`, which has no id."""
+
+    server_id: str | None
     cfx_id: str
     hostname: str
+    servers: Members = None
 
 
 class ServerName(NamedTuple):
-    """The names of a server."""
+    """The names of a server, or of the total of `servers`."""
 
-    server_id: str
+    server_id: str | None
     cfx_id: str
     hostname: str
+    servers: tuple[str, ...] | None = None
 
 
 class GapPart(Part):

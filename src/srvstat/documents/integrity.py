@@ -266,7 +266,7 @@ class Integrity(CountsDocument, RowDocument):
 
     def to_rows(self) -> Rows:
         """Return a row for each rule of each server, with evidence and threshold as JSON."""
-        names = (*ServerName._fields, *RulePart.model_fields)
+        names = (*ServerName._fields[:3], *RulePart.model_fields)
         columns = tuple(Column(name_member(name), "text") for name in names)
         return Rows(columns, self._iter_rows())
 

@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 from rich.text import Text
 
 from srvstat.documents import analysis
-from srvstat.documents.document import ServerName
 from srvstat.render import figures, text
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.screen import UNLIMITED, Renderers, Screen
@@ -193,7 +192,7 @@ def _build_title(panel: Panel, screen: Screen) -> Text:
     The id identifies the server, so the note has room before the hostname.
     """
     width = _get_width(screen)
-    title = screen.escape(panel.server.server_id, "bold")
+    title = screen.escape(text.format_id(panel.server.server_id), "bold")
     name = screen.escape_name(panel.server.hostname)
     rest = f"  {panel.note}" if title.cell_len + 2 + len(panel.note) <= width else ""
     room = width - title.cell_len - 2 - len(rest)
@@ -564,12 +563,8 @@ def _render_steps(table: analysis.StepTable, screen: Screen) -> str:
     start, length, count = edges[0], edges[-1] - edges[0], frame.width * _COLUMN_DOTS
     middles = (start + length * (2 * part + 1) / (2 * count) for part in range(count))
     steps = [bisect_right(edges, middle) - 1 for middle in middles]
-    servers: Sequence[ServerName] = table.servers
-    if table.query.is_sum:
-        title = f"sum of {text.format_count(len(servers), 'server')}"
-        servers = [ServerName(title, title, title)]
     panels = []
-    for server, cells, scale in zip(servers, frame.columns, frame.scales, strict=True):
+    for server, cells, scale in zip(table.servers, frame.columns, frame.scales, strict=True):
         rows = [] if _is_empty(cells) else _draw_area([cells[step] for step in steps], scale)
         panels.append(Panel(server, _describe_cells(cells), rows))
     ticks = _iter_time_ticks(edges, frame.width, ZoneInfo(table.query.zone))
@@ -586,15 +581,10 @@ def _describe_cells(cells: Cells) -> str:
 
 
 def _describe_chart(table: analysis.StepTable, lines: Sequence[analysis.StepLine]) -> Iterator[str]:
-    added = ", added up" if table.query.is_sum else ""
     step = figures.describe_step(table.query.step or "step")
     aggregate = figures.AGGREGATES[table.query.aggregate]
     what = aggregate if aggregate.endswith("count") else f"{aggregate} players"
-    yield f"{what} in steps of {step}{added}, in {table.query.zone}"
-    if table.query.is_sum:
-        partial = sum(0 < line.cells[0].servers < len(table.servers) for line in lines)
-        if partial:
-            yield f"without some servers in {partial:,} of {text.format_count(len(lines), 'value')}"
+    yield f"{what} in steps of {step}, in {table.query.zone}"
     if any(cell.players is None for line in lines for cell in line.cells):
         yield "blank is no observation"
     if table.has_partial:

@@ -148,7 +148,9 @@ def _explain_missing_changes(servers: Servers, window: WindowPart, screen: Scree
     for one in servers:
         if one.change is None:
             reason = explain_missing_change(window, one.coverage, one.previous_coverage)
-            reasons.setdefault(reason, []).append(screen.escape(one.server_id).plain)
+            reasons.setdefault(reason, []).append(
+                screen.escape(text.format_id(one.server_id)).plain
+            )
     if [len(ids) for ids in reasons.values()] == [len(servers)]:
         return next(iter(reasons))
     texts = []
@@ -361,7 +363,7 @@ def _get_partial_mark(screen: Screen) -> str:
 
 
 def describe_drawings(
-    drawn: Iterable[tuple[str, Sequence[analysis.StepCell]]], step: str, screen: Screen
+    drawn: Iterable[tuple[str | None, Sequence[analysis.StepCell]]], step: str, screen: Screen
 ) -> tuple[str, str | None]:
     """Return what the marks of drawings mean, and their scales; None without an average.
 
@@ -378,7 +380,7 @@ def describe_drawings(
         has_partial |= len(whole) not in {0, sum(cell.players is not None for cell in cells)}
         shown = text.format_average(top) if 0 < top < 1 else text.format_median(top)
         part = "" if whole else f" (part of {step})"
-        scales.append(f"{screen.escape(server_id).plain} {shown}{part}")
+        scales.append(f"{screen.escape(text.format_id(server_id)).plain} {shown}{part}")
     meaning = f"each mark is the average of {step}; ▁ is 0, blank is no observation"
     if has_partial:
         meaning += f", {_get_partial_mark(screen)} is part of {step}"

@@ -13,6 +13,7 @@ from srvstat.render.text import (
     NOTHING,
     escape_text,
     format_average,
+    format_id,
     format_local_time,
     format_median,
     format_whole,
@@ -149,7 +150,9 @@ class Labels(NamedTuple):
         """Name servers as in pictures, and by their ids where names are equal once they are cut."""
         names = [escape_text(name, max_length=_LONGEST_NAME) for name in name_servers(servers)]
         pairs = zip(names, servers, strict=True)
-        unique = [one if names.count(one) == 1 else server.server_id for one, server in pairs]
+        unique = [
+            one if names.count(one) == 1 else format_id(server.server_id) for one, server in pairs
+        ]
         return cls(unique, ZoneInfo(zone))
 
     def build_name(self, at: int) -> Element:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from srvstat.documents.analysis import NamedServer
 from srvstat.render.screen import Screen
+from srvstat.render.text import format_id
 
 GAP = 2
 """The space between two columns, and the indentation of the lines below an id."""
@@ -102,11 +103,12 @@ def escape_server(
     `rank` is a text before the id.
     """
     hostname = screen.escape_name(server.hostname)
-    identifier, other = screen.escape(server.server_id).plain, screen.escape(server.cfx_id).plain
+    identifier = screen.escape(format_id(server.server_id)).plain
+    other = screen.escape(server.cfx_id).plain
     return ServerCells(
         Text(rank).append(identifier, "bold"),
         None if hostname.plain == identifier else hostname,
-        () if other in {identifier, hostname.plain} else (Text(other, "dim"),),
+        () if other in {"", identifier, hostname.plain} else (Text(other, "dim"),),
         tuple(Text(one) if isinstance(one, str) else one for one in figures),
         tuple(notes),
     )

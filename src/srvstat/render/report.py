@@ -375,8 +375,8 @@ def _list_comparison(report: analysis.Report, labels: html.Labels) -> Iterator[E
 
 def _build_server(server: analysis.ServerStatistics, number: int) -> Element:
     shown = remove_color_codes(server.hostname)
-    hostname = html.build("bdi", shown if shown.strip() else server.server_id)
-    identifiers = html.build_remark(f"{server.server_id} {server.cfx_id}")
+    hostname = html.build("bdi", shown if shown.strip() else text.format_id(server.server_id))
+    identifiers = html.build_remark(f"{text.format_id(server.server_id)} {server.cfx_id}".strip())
     # A piece of the line that the server has in pictures.
     path = html.build("path", class_="line", d="M0 5H28")
     line = html.build("g", path, class_=f"series series-{number}")

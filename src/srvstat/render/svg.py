@@ -18,7 +18,7 @@ from srvstat.contract.errors import MissingLibraryError
 from srvstat.documents.analysis import NamedServer
 from srvstat.documents.document import remove_color_codes
 from srvstat.render.axes import TimeTick, choose_ticks, choose_time_ticks, format_ticks
-from srvstat.render.text import escape_text
+from srvstat.render.text import escape_text, format_id
 from srvstat.render.web import read_asset
 
 FONT_SIZE = 12
@@ -180,7 +180,9 @@ def name_servers(servers: Sequence[NamedServer]) -> list[str]:
     hostnames = [remove_color_codes(server.hostname).strip() for server in servers]
     shared = {hostname for hostname in hostnames if hostname and hostnames.count(hostname) > 1}
     return [
-        f"{hostname} ({server.server_id})" if hostname in shared else hostname or server.server_id
+        f"{hostname} ({server.server_id})"
+        if hostname in shared
+        else hostname or format_id(server.server_id)
         for hostname, server in zip(hostnames, servers, strict=True)
     ]
 

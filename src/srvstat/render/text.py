@@ -269,6 +269,11 @@ def format_quantile(quantile: float) -> str:
     return f"{(Decimal(wire.format_number(quantile)) * 100).normalize():f}"
 
 
+def format_id(server_id: str | None) -> str:
+    """Return an id, or what the total of servers has in its place."""
+    return "total" if server_id is None else server_id
+
+
 def format_whole(value: int | None) -> str:
     """Format a player count."""
     return NOTHING if value is None else f"{value:,}"

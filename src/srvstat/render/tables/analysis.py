@@ -409,8 +409,9 @@ def render_steps(table: analysis.StepTable, screen: Screen) -> str:
     if not table.count:
         return screen.render(Text("no step in the window"))
     if table.query.is_sum:
-        title = Text(f"sum of {text.format_count(len(servers), 'server')}", "bold")
-        return screen.render(title, _build_server_grid(table, 0, screen))
+        return screen.render(
+            *_build_title(servers[0], screen), _build_server_grid(table, 0, screen)
+        )
     if len(servers) > 1:
         for width in _HEADING_WIDTHS:
             headings = [_build_heading(server, width, screen) for server in servers]
@@ -497,7 +498,7 @@ def _format_players(cell: analysis.StepCell, query: analysis.HistoryQuery) -> Te
 
 def _build_heading(server: ServerName, width: int, screen: Screen) -> Text:
     """Return the id, and below it the hostname, cut to a width or to the width of the id."""
-    name = screen.escape(server.server_id)
+    name = screen.escape(text.format_id(server.server_id))
     hostname = screen.escape_name(server.hostname)
     return Text("\n").join([name, screen.truncate(hostname, max(name.cell_len, width))])
 
@@ -508,9 +509,7 @@ def render_notes(notes: analysis.HistoryNotes, screen: Screen) -> str:
     start = None if query.window.start == BEFORE_ALL else query.window.start
     fields = _list_window(start, query.window.end, notes.as_of, ZoneInfo(query.zone))
     if query.step is not None:
-        of_sum = ", added up over the servers" if query.is_sum else ""
-        players = f"the {figures.AGGREGATES[query.aggregate]} of each step{of_sum}"
-        fields.append(("players", players))
+        fields.append(("players", f"the {figures.AGGREGATES[query.aggregate]} of each step"))
         if notes.has_partial:
             fields.append(figures.describe_partial(query.step))
     elif not notes.hold:

@@ -14,6 +14,7 @@ from srvstat.render.screen import Renderers, Screen, build_fields_grid
 from srvstat.render.text import (
     format_clock,
     format_count,
+    format_id,
     format_share,
     format_span_length,
     format_window,
@@ -105,7 +106,7 @@ def render_integrity(integrity: Integrity, screen: Screen) -> str:
         found = {RULES[rule.rule].header: rule for rule in _list_suspect(server)}
         causes |= {header: " ".join(rule.innocent_causes) for header, rule in found.items()}
         evidence = [(header, describe_evidence(rule, zone)) for header, rule in found.items()]
-        title = screen.escape(server.server_id, "bold").append("  ")
+        title = screen.escape(format_id(server.server_id), "bold").append("  ")
         title.append_text(screen.escape_name(server.hostname))
         blocks.append([title, build_fields_grid(evidence, screen)])
     blocks.append(_build_rest(len(suspects) - _MAX_DETAILS, " with suspect results"))

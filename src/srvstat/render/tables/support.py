@@ -25,6 +25,7 @@ from srvstat.render.text import (
     format_count,
     format_duration,
     format_exact_duration,
+    format_id,
     format_median,
     format_ordinal,
     format_time,
@@ -405,7 +406,9 @@ def _wrap(line: str, screen: Screen, indent: str = "") -> str:
 
 
 def _summarize(explanation: support.Explanation, screen: Screen) -> str:
-    *names, last = [screen.escape(server.server_id).plain for server in explanation.servers]
+    *names, last = [
+        screen.escape(format_id(server.server_id)).plain for server in explanation.servers
+    ]
     start, end = explanation.servers[0].window.from_, format_time(explanation.as_of)
     after = "" if start is None else f" after {format_time(start)},"
     if explanation.range is None:
@@ -425,7 +428,9 @@ def _summarize(explanation: support.Explanation, screen: Screen) -> str:
 
 
 def _name_server(server: support.ServerExplanation, screen: Screen) -> str:
-    identifiers = [screen.escape(name).plain for name in (server.server_id, server.cfx_id)]
+    identifiers = [
+        screen.escape(name).plain for name in (format_id(server.server_id), server.cfx_id)
+    ]
     hostname = screen.escape_name(server.hostname).plain
     # A line that begins with a space would look like the rest of another one.
     return f"{hostname} (id {identifiers[0]}, cfxId {identifiers[1]})".lstrip()

@@ -1,0 +1,288 @@
+"""Read the counts of a series: a server, or the total of several."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from srvstat.contract.arrays import Numbers
+from srvstat.contract.errors import UsageError
+from srvstat.contract.stats import find_middle_ranks
+from srvstat.contract.time import LATEST
+from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.contract.wire import MAX_SAFE_INTEGER
+from srvstat.documents.document import ServerName, is_silent
+from srvstat.snapshot.blocks import Observations
+from srvstat.snapshot.read import observations
+from srvstat.snapshot.read.observations import HeldFigures, WindowFigures, read_observations
+from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import ServerRow, read_block_ends
+
+_FEW_OBSERVATIONS = 10
+"""Fewer observations in a window do not show how often a server is polled."""
+
+
+@dataclass(frozen=True)
+class Total:
+    """The sum of servers, with the fields of a server that questions use.
+
+    At each instant at which one of the servers was observed, it is the sum of each server's latest
+    count that is at most three of its usual intervals old. With `--hold`, it is the sum of the
+    latest counts. The current count leaves out silent servers. There is a maximum if all servers
+    have one.
+    """
+
+    snapshot: Snapshot
+    servers: Sequence[ServerRow]
+
+    @property
+    def players_current(self) -> int:
+        """The sum of the current counts."""
+        return sum(one.players_current for one in self.servers if not self._is_silent(one))
+
+    @property
+    def players_max(self) -> int:
+        """The sum of the maxima; 0 if a server has none."""
+        maxima = [server.players_max for server in self.servers]
+        return sum(maxima) if all(maxima) else 0
+
+    @property
+    def first_observed_at(self) -> int | None:
+        """The instant of the first observation."""
+        instants = (one.first_observed_at for one in self.servers)
+        return min((at for at in instants if at is not None), default=None)
+
+    @property
+    def last_observed_at(self) -> int | None:
+        """The instant of the last observation."""
+        instants = (one.last_observed_at for one in self.servers)
+        return max((at for at in instants if at is not None), default=None)
+
+    @property
+    def title(self) -> str:
+        """How messages name the total."""
+        return f"the total of {self.count_servers()}"
+
+    def count_servers(self) -> str:
+        """Return the number of servers in words."""
+        return f"{len(self.servers):,} server{'' if len(self.servers) == 1 else 's'}"
+
+    def find_expected(self, server: ServerRow) -> tuple[int, int] | None:
+        """Return the first and the last instant at which counts of a server are expected.
+
+        Those of a silent server end with its last one; a server without observations has none.
+        """
+        first, last = server.first_observed_at, server.last_observed_at
+        if first is None or last is None:
+            return None
+        return first, last if self._is_silent(server) else max(last, self.snapshot.as_of)
+
+    def _is_silent(self, server: ServerRow) -> bool:
+        snapshot = self.snapshot
+        return is_silent(server.last_observed_at, snapshot.as_of, hold=snapshot.is_held)
+
+
+Series = ServerRow | Total
+"""What a question is about."""
+
+
+def get_name(series: Series) -> ServerName:
+    """Return the names of a server or a total."""
+    if isinstance(series, ServerRow):
+        return ServerName(series.id, series.cfx_id, series.hostname)
+    ids = tuple(server.id for server in series.servers)
+    return ServerName(None, "", series.count_servers(), ids)
+
+
+class _Member(NamedTuple):
+    """A server of a total. `lasting` are its instants, the first one maybe before the window.
+
+    The usual interval is None for fewer than two observations.
+    """
+
+    lasting: Numbers
+    usual_interval: float | None
+    expected: tuple[int, int]
+
+    @property
+    def longest(self) -> int:
+        """How many milliseconds a count can be old."""
+        return int(3 * (self.usual_interval or 0))
+
+
+@dataclass(frozen=True)
+class TotalFigures(WindowFigures):
+    """The figures of a total. Its usual interval is the median of its servers' intervals.
+
+    `present` has how many servers each sum is made of.
+    """
+
+    present: Numbers
+    members: Sequence[_Member]
+
+    @cached_property
+    def usual_interval(self) -> float | None:
+        """The median of the servers' usual intervals."""
+        known = sorted(one.usual_interval for one in self.members if one.usual_interval is not None)
+        return sum(known[rank] for rank in find_middle_ranks(len(known))) / 2 if known else None
+
+    @property
+    def coverage(self) -> float | None:
+        """The least share of the window in which a server that is expected was observed."""
+        edges = np.array([self.window.start, self.window.end])
+        if self.window.start == BEFORE_ALL:
+            edges[0] = self.observations.instants[0] if self.count else self.window.end
+        if edges[0] >= edges[1]:
+            return None
+        return int(self.measure_observed(edges)[0]) / (2 * int(edges[1] - edges[0]))
+
+    def count_present(self, edges: Numbers) -> Numbers:
+        """Return the most servers in a sum of each step, which has the sums between two edges."""
+        most = np.maximum.reduceat(np.append(self.present, 0), edges)[:-1]
+        found: Numbers = np.where(np.diff(edges) > 0, most, 0)
+        return found
+
+    def measure_observed(self, edges: Numbers) -> Numbers:
+        """Return for how many half milliseconds each step was observed, by the least server.
+
+        Where other servers are observed, the time in which a server is not expected counts too.
+        """
+        least = np.full(len(edges) - 1, np.iinfo(np.int64).max)
+        if not self.members:
+            return np.zeros_like(least)
+        first = min(one.expected[0] for one in self.members)
+        last = max(one.expected[1] + one.longest for one in self.members)
+        inside = edges.clip(*self.window)
+        for one in self.members:
+            begin, end = one.expected[0], one.expected[1] + one.longest
+            outside = inside.clip(first, begin) + inside.clip(end, max(last, end))
+            observed = measure_observed(one.lasting, one.usual_interval, self.window, edges)
+            np.minimum(least, observed + 2 * np.diff(outside), out=least)
+        return least
+
+
+def compute_figures(snapshot: Snapshot, series: Series, window: Window) -> WindowFigures:
+    """Return the figures of a server or a total in a window.
+
+    Raises UsageError for a total above 2^53 - 1, SnapshotError.
+    """
+    if isinstance(series, ServerRow):
+        return observations.compute_figures(snapshot, series, window)
+    if snapshot.is_held:
+        return _add_held(snapshot, series, window)
+    counts, members = [], []
+    for server in series.servers:
+        expected = series.find_expected(server)
+        if expected is not None:
+            found, usual = _read_carried(snapshot, server, window)
+            members.append(_Member(found.instants, usual, expected))
+            counts.append(found)
+    sums, present = _add_up(counts, [one.longest for one in members])
+    inside = window.locate(sums.instants)
+    return TotalFigures(_cut(sums, inside), window, present[inside], members)
+
+
+def _read_carried(
+    snapshot: Snapshot, server: ServerRow, window: Window
+) -> tuple[Observations, float | None]:
+    """Return the observations of a window and the one before it, and the usual interval.
+
+    The usual interval is that of at least the last few observations up to the end of the window.
+    """
+    with snapshot.get_file(server).convert_decode_errors(server.title):
+        ends = read_block_ends(server)
+    block = bisect_right(ends, window.start)
+    for before in (block - 1, block - 2):  # one block before is enough for a few observations
+        start = ends[before] if before >= 0 else BEFORE_ALL
+        found = read_observations(snapshot, server, Window(start, window.end))
+        first, stop = window.locate(found.instants).indices(len(found.instants))[:2]
+        if before < 0 or (first and stop >= _FEW_OBSERVATIONS):
+            break
+    recent = _cut(found, slice(max(min(first, stop - _FEW_OBSERVATIONS), 0), stop))
+    usual = WindowFigures(recent, window).usual_interval
+    return _cut(found, slice(max(first - 1, 0), stop)), usual
+
+
+def _cut(counts: Observations, inside: slice) -> Observations:
+    return Observations(*(column[inside] for column in counts))
+
+
+def _add_held(snapshot: Snapshot, total: Total, window: Window) -> HeldFigures:
+    figures = [observations.compute_figures(snapshot, one, window) for one in total.servers]
+    held = [one.held for one in figures if isinstance(one, HeldFigures)]
+    sums, _ = _add_up(held, [LATEST] * len(held))
+    until = max((one.until for one in figures if isinstance(one, HeldFigures)), default=window.end)
+    return HeldFigures(_cut(sums, window.locate(sums.instants)), window, sums, until)
+
+
+def _add_up(counts: Sequence[Observations], longest: Iterable[int]) -> tuple[Observations, Numbers]:
+    """Return the sum of the latest counts at each instant, and how many counts it is made of.
+
+    A count that is more than `longest` milliseconds old has expired.
+    """
+    if sum(int(players.max(initial=0)) for _, players in counts) > MAX_SAFE_INTEGER:
+        raise UsageError("the total may exceed 2^53 - 1; select fewer servers")
+    none = np.zeros(0, np.int64)
+    times, changes, joins = [none], [none], [none]
+    for (instants, players), age in zip(counts, longest, strict=True):
+        expires = np.append(np.diff(instants) > age, True)[: len(instants)]
+        times += [instants, instants[expires] + age + 1]
+        replaced = np.append(0, ~expires)[: len(instants)]
+        changes += [players - replaced * np.append(0, players)[:-1], -players[expires]]
+        joins += [1 - replaced, np.full(np.count_nonzero(expires), -1)]
+    all_times = np.concatenate(times)
+    order = all_times.argsort(kind="stable")
+    instants = np.unique(np.concatenate([none, *(one.instants for one in counts)]))
+    places = all_times[order].searchsorted(instants, "right") - 1
+    sums, present = (np.concatenate(one)[order].cumsum()[places] for one in (changes, joins))
+    return Observations(instants, sums), present
+
+
+def count_begun(series: Series, instants: Numbers) -> Numbers:
+    """Return how many servers of a series were first observed before each instant."""
+    servers = series.servers if isinstance(series, Total) else [series]
+    firsts = [one.first_observed_at for one in servers if one.first_observed_at is not None]
+    return np.sort(np.array(firsts, np.int64)).searchsorted(instants)
+
+
+def read_lasting(snapshot: Snapshot, series: Series, figures: WindowFigures) -> Numbers:
+    """Return the instants of a window, and before them an observation that lasts into it, if any.
+
+    The window has at least two observations.
+
+    Raises SnapshotError.
+    """
+    instants, start = figures.observations.instants, figures.window.start
+    first, usual = series.first_observed_at, figures.usual_interval
+    if isinstance(series, Total) or first is None or first > start or usual is None:
+        return instants
+    before = Window(max(start - int(3 * usual) - 1, BEFORE_ALL), start)
+    return np.append(read_observations(snapshot, series, before).instants[-1:], instants)
+
+
+def measure_observed(
+    lasting: Numbers, usual_interval: float | None, window: Window, edges: Numbers
+) -> Numbers:
+    """Return for how many half milliseconds observations cover each step between edges.
+
+    `lasting` are the instants that `read_lasting` returns. The time outside of the window is not
+    observed. Without a usual interval, nothing is.
+    """
+    if usual_interval is None or not len(edges) or not len(lasting):
+        return np.zeros(max(len(edges) - 1, 0), np.int64)
+    # In half milliseconds: the usual interval may have a half.
+    start, end = 2 * window.start, 2 * window.end
+    begins, edges = 2 * lasting, 2 * edges
+    lengths = np.minimum(np.diff(begins, append=end), 3 * int(2 * usual_interval))
+    before = max(start - int(begins[0]), 0)
+    begins[0] += before
+    lengths[0] = max(int(lengths[0]) - before, 0)
+    # How much is observed before each edge: whole observations, less what is after the edge.
+    inside = np.maximum(edges, begins[0])
+    last = begins.searchsorted(inside, "right") - 1
+    observed = lengths.cumsum()[last] - np.maximum(begins[last] + lengths[last] - inside, 0)
+    measured: Numbers = np.diff(observed)
+    return measured
