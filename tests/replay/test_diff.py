@@ -217,8 +217,7 @@ def compare_files(old: str, new: str, at: int | None = None) -> dict[str, Any]:
 @settings(max_examples=few_examples())
 def test_differences_equal_those_of_all_rows(seed: int) -> None:
     *fleets, at = draw_two_fleets(seed)
-    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(diff, "BLOCKS_AT_ONCE", 1)
+    with tempfile.TemporaryDirectory() as directory:
         old, new = (
             build_fleet(directory, name, fleet)
             for name, fleet in zip(("old", "new"), fleets, strict=True)

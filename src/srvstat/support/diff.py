@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from heapq import merge
-from itertools import count, groupby, pairwise
+from itertools import count, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -23,9 +23,6 @@ from srvstat.support.comparing import find_differences
 
 _RECORD = slice(ServerRow._fields.index("id"), ServerRow._fields.index("completed") + 1)
 """The columns of a server that are not derived from its observations."""
-
-BLOCKS_AT_ONCE = 100
-"""The blocks of a server that are compared at once, in 7 MB of memory."""
 
 
 class _Files(NamedTuple):
@@ -158,14 +155,10 @@ def _find_differing(files: _Files, old: ServerRow, new: ServerRow) -> Numbers:
     with files.old.convert_decode_errors(old.title):
         ends = read_block_ends(old)
     first_day = -(-(files.compared_from or 0) // DAY_MS)
-    start = max([first_day * DAY_MS - 1, *ends[equal - 1 : equal]])
-    later = filter(start.__lt__, ends[equal + BLOCKS_AT_ONCE :: BLOCKS_AT_ONCE])
-    differing: list[Numbers] = []
-    for window in map(Window._make, pairwise([start, *later, LATEST])):
-        before = read_observations(files.old, old, window)
-        after = read_observations(files.new, new, window)
-        differing += _find_missing(before, after), _find_missing(after, before)
-    return np.unique(np.concatenate(differing))
+    window = Window(max([first_day * DAY_MS - 1, *ends[equal - 1 : equal]]), LATEST)
+    before = read_observations(files.old, old, window)
+    after = read_observations(files.new, new, window)
+    return np.union1d(_find_missing(before, after), _find_missing(after, before))
 
 
 def _find_missing(ones: Observations, others: Observations) -> Numbers:

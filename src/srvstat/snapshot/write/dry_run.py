@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -23,15 +22,6 @@ _MAX_EXAMPLES = 2
 _KEPT_COUNT = re.compile(r"( has) [0-9]+$")
 
 
-@dataclass(slots=True)
-class _Findings:
-    """What is known of the observations by server, once they are sorted."""
-
-    kept: int = 0
-    instants: list[int] = field(default_factory=list)
-    intervals: Counter[int] = field(default_factory=Counter)
-
-
 def run_dry(inputs: Inputs) -> DryRun:
     """Return what a build would do.
 
@@ -43,7 +33,7 @@ def run_dry(inputs: Inputs) -> DryRun:
     with open_temporary() as connection:
         intake = _WatchedIntake(connection, roster, inputs)
         intake.read()
-        findings = _sort_observations(intake)
+        kept, ends, intervals = _sort_observations(intake)
         reasons = refusals.list_reasons(intake)
         examples = _collect_examples(intake.rejects)
         excess = refusals.find_refusal(intake)
@@ -51,16 +41,16 @@ def run_dry(inputs: Inputs) -> DryRun:
     return DryRun(
         rows=tuple(map(intake.describe_row, intake.first_rows)),
         read=intake.rows,
-        kept=findings.kept,
+        kept=kept,
         repeated=intake.repeated,
         conflicting=intake.rejects.conflicting,
         rejected=intake.rejects.malformed,
         servers=len(roster.server_keys),
         withheld=len(roster.withheld),
         completed=completed,
-        first_observed_at=min(findings.instants, default=None),
-        last_observed_at=max(findings.instants, default=None),
-        intervals=findings.intervals.most_common(),
+        first_observed_at=min(ends, default=None),
+        last_observed_at=max(ends, default=None),
+        intervals=intervals.most_common(),
         dropped=_group_reasons(reasons, examples),
         warnings=intake.warnings,
         refusal=excess and excess.reason,
@@ -93,19 +83,20 @@ class _WatchedIntake(Intake):
         return UnderstoodRow(name, server_id, observed_at, players)
 
 
-def _sort_observations(intake: Intake) -> _Findings:
-    findings = _Findings()
+def _sort_observations(intake: Intake) -> tuple[int, list[int], Counter[int]]:
+    """Return the number of observations, each server's first and last, and usual intervals."""
+    kept, ends, intervals = 0, list[int](), Counter[int]()
     intake.name_servers()
     for server_id in intake.roster.server_keys:
         instants = intake.take_series(server_id).observations.instants
-        findings.kept += len(instants)
+        kept += len(instants)
         if len(instants):
-            findings.instants += instants[[0, -1]].tolist()
+            ends += instants[[0, -1]].tolist()
         if len(instants) > 1:
             middle = (len(instants) - 2) // 2
-            findings.intervals[int(np.partition(np.diff(instants), middle)[middle])] += 1
+            intervals[int(np.partition(np.diff(instants), middle)[middle])] += 1
         intake.inputs.progress("storing", 0, len(instants))
-    return findings
+    return kept, ends, intervals
 
 
 def _collect_examples(rejects: Rejects) -> dict[str, list[tuple[str, str]]]:

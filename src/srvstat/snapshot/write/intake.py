@@ -57,17 +57,6 @@ class Reason(NamedTuple):
     kind: str | None = None
 
 
-def build_reason(  # noqa: PLR0913 - what a reason has
-    source: Source, text: str, rows: int, first: str, *, value: str | None, column: str | None
-) -> Reason:
-    """Return the reason why rows were rejected; without a column, its text names the column."""
-    if column is None:
-        mapping, field = source.mapping, text.partition(":")[0]
-        names = {"serverId": mapping.id, "observedAt": mapping.at, "players": mapping.players}
-        column = names.get(field) or field
-    return Reason(text, rows, first, is_rejected=True, value=value, column=column, kind=source.kind)
-
-
 class Rejects:
     """Collects the rejected rows of all sources of a build.
 
@@ -128,10 +117,8 @@ class Rejects:
 
     def describe_first(self) -> str | None:
         """Return the place and reason of the rejected row that was read first."""
-        query = "SELECT place, reason FROM rejects ORDER BY place, rowid LIMIT 1"
-        for place, reason in self._connection.execute(query):
-            return f"{self.format_place(place)}: {reason}"
-        return None
+        first = self.find_first()
+        return first and f"{_format_place(first.source, first.line)}: {first.reason}"
 
     def _iter_first(self, count: int) -> Iterator[PlacedReject]:
         query = "SELECT place, reason, text, has_kept FROM rejects ORDER BY place, rowid LIMIT ?"
@@ -156,15 +143,16 @@ class Rejects:
         reasons = []
         for text, rows, place, value, column in found:
             source = self._sources[place // PLACES_PER_SOURCE]
+            named = _find_column(source, text) if column is None else column
             first = self.format_place(place)
-            reasons.append(build_reason(source, text, rows, first, value=value, column=column))
+            reason = Reason(text, rows, first, is_rejected=True, value=value, column=named)
+            reasons.append(reason._replace(kind=source.kind))
         return reasons
 
     def format_place(self, place: int) -> str:
         """Return a place in the build as text: the title of its source, and the line, if any."""
         number, line = divmod(place, PLACES_PER_SOURCE)
-        source = self._sources[number]
-        return source.format_place(line) if line else source.title
+        return _format_place(self._sources[number], line)
 
     def _find_text(self, place: int) -> str | None:
         """Return the line at a place if its block was kept."""
@@ -176,6 +164,16 @@ class Rejects:
             first, lines = self._block
         at = place - first
         return lines[at].removesuffix("\r") if 0 <= at < len(lines) else None
+
+
+def _find_column(source: Source, reason: str) -> str:
+    mapping, field = source.mapping, reason.partition(":")[0]
+    names = {"serverId": mapping.id, "observedAt": mapping.at, "players": mapping.players}
+    return names.get(field) or field
+
+
+def _format_place(source: Source, line: int) -> str:
+    return source.format_place(line) if line else source.title
 
 
 MAX_IN_MEMORY = 1_000_000

@@ -14,7 +14,7 @@ from srvstat.contract.time import NO_TIME_ZONE, NOT_MILLISECONDS
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.writing import Stream, atomic_write, is_stream, open_stream
 from srvstat.snapshot.rows import ServerRow
-from srvstat.snapshot.write.intake import AFTER_AS_OF, Inputs, Intake, Reason, RejectLimit, Rejects
+from srvstat.snapshot.write.intake import AFTER_AS_OF, Inputs, Intake, Reason, Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS, Roster
 from srvstat.sources import values
 from srvstat.sources.json import AS_INTEGER, OTHER_KEYS
@@ -61,11 +61,6 @@ def list_reasons(intake: Intake) -> list[Reason]:
         place = intake.first_skipped.get(text)
         first = None if place is None else intake.rejects.format_place(place)
         reasons.append(Reason(text, count, first, is_rejected=False))
-    return sort_reasons(reasons)
-
-
-def sort_reasons(reasons: Iterable[Reason]) -> list[Reason]:
-    """Return reasons in order, the commonest first."""
     return sorted(reasons, key=lambda reason: (-reason.rows, reason.text))
 
 
@@ -140,24 +135,6 @@ class RowsRejectedError(SourceError):
     """All rows were read, but too few of them are usable."""
 
 
-class SourceRows(NamedTuple):
-    """The number of rows of a source, and how many of them were rejected."""
-
-    title: str
-    read: int
-    rejected: int
-
-    @property
-    def share(self) -> Fraction:
-        """The share of rows that were rejected."""
-        return Fraction(self.rejected, self.read or 1)
-
-    @property
-    def lost_too_many(self) -> bool:
-        """Whether the rejected rows are too many, if no limit is given."""
-        return self.rejected > _TOLERATED_ROWS and self.share > _TOLERATED_SHARE
-
-
 class Excess(NamedTuple):
     """Why too many rows were rejected, and the limit that admits them if none was given."""
 
@@ -165,36 +142,35 @@ class Excess(NamedTuple):
     max_rejected: str | None = None
 
 
-def find_excess(
-    sources: Sequence[SourceRows],
-    limit: RejectLimit | None,
-    first_reject: str | None,
-    list_reasons_of: Callable[[int], Sequence[Reason]],
-) -> Excess | None:
-    """Return why too many rows of some sources were rejected; None if they are not too many.
+def find_refusal(intake: Intake) -> Excess | None:
+    """Return why too many of the rows that were read were rejected; None if they are not too many.
 
     A given limit is one of all sources together, and replaces the rule for each source.
-    `list_reasons_of` returns why rows of a source, given by its number, were rejected.
     """
+    rejects, limit = intake.rejects, intake.inputs.max_rejected
     if limit is not None:
-        read = sum(each.read for each in sources)
-        rejected = sum(each.rejected for each in sources)
-        if not limit.is_exceeded(rejected, read):
+        if not limit.is_exceeded(rejects.malformed, intake.rows):
             return None
-        first = f"; first rejected or conflicting row: {first_reject}" if rejected else ""
-        counts = f"{rejected:,} of {read:,} rows were rejected"
-        return Excess(f"{counts}, but --max-rejected allows {limit.text}{first}")
-    lost = [number for number, source in enumerate(sources) if source.lost_too_many]
+        counts = f"{rejects.malformed:,} of {intake.rows:,} rows were rejected"
+        first = rejects.describe_first() if rejects.malformed else None
+        found = first and f"; first rejected or conflicting row: {first}"
+        return Excess(f"{counts}, but --max-rejected allows {limit.text}{found or ''}")
+    shares = {
+        number: Fraction(rejected, intake.rows_of[number] or 1)
+        for number, rejected in sorted(rejects.malformed_of.items())
+        if rejected > _TOLERATED_ROWS
+    }
+    lost = [number for number, share in shares.items() if share > _TOLERATED_SHARE]
     if not lost:
         return None
-    worst = max(lost, key=lambda number: sources[number].share)
-    title, read, rejected = sources[worst]
+    worst = max(lost, key=shares.__getitem__)
+    title, rejected = intake.inputs.observations[worst].title, rejects.malformed_of[worst]
     others = f" (and too many of {len(lost) - 1:,} more)" if len(lost) > 1 else ""
-    reasons = describe_reasons(list_reasons_of(worst), rejected="")
+    reasons = describe_reasons(rejects.list_reasons(worst), rejected="")
     # The greatest share of a source is at least the share of the rows of all.
-    admitted = f"{_round_up(sources[worst].share)}%"
+    admitted = f"{_round_up(shares[worst])}%"
     return Excess(
-        f"{title}: {rejected:,} of {read:,} rows were rejected{others}: {reasons};"
+        f"{title}: {rejected:,} of {intake.rows_of[worst]:,} rows were rejected{others}: {reasons};"
         f" --max-rejected {admitted} keeps the other rows",
         admitted,
     )
@@ -228,8 +204,7 @@ def check_rows(intake: Intake, last: int | None) -> int:
     as_of = last if as_of is None else as_of
     if as_of is None or (last is None and not allow_empty):
         remedy = "; an empty snapshot needs --as-of TIME" if allow_empty else ""
-        refusal = describe_no_observation(list_reasons(intake), intake.roster)
-        raise RowsRejectedError(f"{refusal}{remedy}")
+        raise RowsRejectedError(f"{_describe_no_observation(intake)}{remedy}")
     _check_rejected(intake)
     return as_of
 
@@ -241,7 +216,7 @@ def check_update(intake: Intake, servers: Sequence[ServerRow], kept: int) -> Non
     snapshot already, if too many were rejected, or if no server would be left.
     """
     if intake.inputs.observations and not kept + intake.repeated:
-        raise RowsRejectedError(describe_no_observation(list_reasons(intake), intake.roster))
+        raise RowsRejectedError(_describe_no_observation(intake))
     _check_rejected(intake)
     if not servers:
         raise RowsRejectedError(
@@ -249,27 +224,14 @@ def check_update(intake: Intake, servers: Sequence[ServerRow], kept: int) -> Non
         )
 
 
-def describe_no_observation(reasons: Sequence[Reason], roster: Roster) -> str:
-    """Return that no observation was kept, and why; reasons are in order."""
-    parts = [describe_reasons(reasons), *roster.describe_unknown()]
+def _describe_no_observation(intake: Intake) -> str:
+    parts = [describe_reasons(list_reasons(intake)), *intake.roster.describe_unknown()]
     return f"no observation was kept: {'; '.join(parts)}"
 
 
 def _check_rejected(intake: Intake) -> None:
     if excess := find_refusal(intake):
         raise RowsRejectedError(excess.reason)
-
-
-def find_refusal(intake: Intake) -> Excess | None:
-    """Return why too many of the rows that were read were rejected, as `find_excess` does."""
-    rejects = intake.rejects
-    sources = [
-        SourceRows(source.title, intake.rows_of[number], rejects.malformed_of[number])
-        for number, source in enumerate(intake.inputs.observations)
-    ]
-    return find_excess(
-        sources, intake.inputs.max_rejected, rejects.describe_first(), rejects.list_reasons
-    )
 
 
 WriteRejects = Callable[[Rejects], None]
