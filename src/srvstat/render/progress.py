@@ -4,7 +4,7 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, cast
+from typing import Any
 
 from rich import progress
 from rich.console import Console
@@ -13,37 +13,16 @@ from rich.text import Text
 
 from srvstat.render.text import escape_text
 
-_GONE = (OSError, ValueError)
-"""The errors of a write after the terminal (OSError) or the stream (ValueError) was closed."""
-
-
 _MAX_DETAIL = 40
 
 
-class _LenientStderr(io.TextIOBase):
+class _LenientStderr(io.FileIO):
     """Standard error that ignores failures: a terminal may close during a build."""
 
-    def __init__(self) -> None:
-        self._stream = sys.stderr
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override] # typeshed has a variable, never set here
-        return self._stream.encoding
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def write(self, text: str) -> int:
-        with suppress(*_GONE):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with suppress(*_GONE):
-            self._stream.flush()
+    def write(self, data: Any) -> int:
+        with suppress(OSError):
+            super().write(data)
+        return len(data)
 
 
 class _Completed(progress.ProgressColumn):
@@ -66,7 +45,9 @@ class _RowRate(progress.ProgressColumn):
 @contextmanager
 def _show_bars(*columns: progress.ProgressColumn) -> Iterator[progress.Progress]:
     """Show bars with more columns while the block runs; restore the cursor in any case."""
-    console = Console(file=cast("IO[str]", _LenientStderr()))
+    stderr = _LenientStderr(2, "w", closefd=False)
+    file = io.TextIOWrapper(stderr, sys.stderr.encoding, "backslashreplace", write_through=True)
+    console = Console(file=file)
     name = progress.TextColumn("{task.description}", markup=False)
     bars = progress.Progress(name, progress.BarColumn(), *columns, console=console, transient=True)
     try:
