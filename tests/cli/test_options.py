@@ -241,19 +241,3 @@ def test_bash_completes_ranges_namespaces_identifiers_and_shells(
     assert complete("srvstat get ha", 2) == ["harbor-city"]
     assert complete("srvstat completion ", 2) == ["bash", "zsh", "fish"]
     assert complete("srvstat get --by cfxId n", 4) == ["nf8q1z", "ns6r0b"]
-
-
-@pytest.mark.parametrize(
-    ("position", "exit_code"), [("", 2), ("x", 2), ("-1", 2), ("²", 2), ("0", 0), ("99", 0)]
-)
-def test_completion_refuses_a_position_that_is_not_a_number(
-    position: str, exit_code: int, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "srvstat get cfxId:")
-    monkeypatch.setenv("COMP_CWORD", position)
-
-    ran = cli()
-
-    assert ran.exit_code == exit_code
-    assert "a bug in srvstat" not in ran.stderr

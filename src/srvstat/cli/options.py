@@ -407,17 +407,10 @@ def join_bash_words() -> str:
     """Join words in the environment that bash has split at colons, such as `cfxId:abc`.
 
     Returns the current word up to its last colon: bash keeps it, so completions must omit it.
-
-    Raises UsageError if COMP_WORDS or COMP_CWORD is missing or invalid.
     """
     if os.environ.get(_VARIABLE) != "complete_bash":
         return ""
-    position, text = os.environ.get("COMP_CWORD", ""), os.environ.get("COMP_WORDS")
-    if text is None or not re.fullmatch("[0-9]{1,9}", position):
-        raise errors.UsageError(
-            f"{_VARIABLE}: needs COMP_WORDS and COMP_CWORD, a number; bash sets them"
-        )
-    words = text.split("\n")[: int(position) + 1]
+    words = os.environ["COMP_WORDS"].split("\n")[: int(os.environ["COMP_CWORD"]) + 1]
     joined, is_joined = words[:1], False
     for before, word in pairwise(words):
         is_joined = bool(word) and (_is_colon(before) or _is_colon(word))

@@ -196,9 +196,8 @@ def serve(
             f"serve: the package {error.name} is missing; run pip install 'srvstat[serve]'"
         ) from None
     with _listen(ctx, address, loopback_only=access is None) as listener:
-        path = _find_snapshot(snapshot, access)
         chosen = Settings(
-            path,
+            find_snapshot(snapshot),
             access,
             record,
             pages.explore,
@@ -245,19 +244,6 @@ def _describe_service(settings: Settings, rehearsal: RehearsalOptions, address: 
     if rehearsed := rehearsal.describe():
         lines.append(f"rehearses failures, not for production: {rehearsed}")
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
-
-
-def _find_snapshot(given: str | None, access: str | None) -> str:
-    """Return the snapshot to serve.
-
-    Raises SnapshotError if there is none; SourceError instead if the access file is invalid too.
-    """
-    try:
-        return find_snapshot(given)
-    except SnapshotError:
-        if access is not None:
-            read_access(access)  # its errors take precedence
-        raise
 
 
 def take_inherited_descriptor() -> int | None:
@@ -309,17 +295,13 @@ def _parse_delay(text: str) -> tuple[float, float] | None:
         raise ParameterError(
             "{delay}: {value} is not a time; write 200ms, 1.5s or 50ms..2s", value=quote_value(text)
         )
-    shortest = float(found[1]) / _PER_SECOND[found[2]]
-    longest = float(found[3]) / _PER_SECOND[found[4]] if found[3] else shortest
+    times = [float(found[at]) / _PER_SECOND[found[at + 1]] for at in (1, 3) if found[at]]
+    shortest, longest = min(times), max(times)
     if longest > MAX_DELAY_SECONDS:
         raise ParameterError(
             f"{{delay}}: {{value}} is too long; at most {MAX_DELAY_SECONDS}s, so that the answer"
             " arrives before the service closes the connection",
             value=quote_value(text),
-        )
-    if shortest > longest:
-        raise ParameterError(
-            "{delay}: {value} begins with the longer time; swap the two", value=quote_value(text)
         )
     return (shortest, longest) if longest else None
 
@@ -355,15 +337,6 @@ def new_key(
     key = generate_key()
     with allow_cleanup():
         add_key(access, plan, key)
-    _print_key(key, plan, access)
-    return Outcome()
-
-
-def _print_key(key: str, plan: str, access: str) -> None:
-    """Print a key. If that fails, report its digest, so that the user can remove it.
-
-    Raises OutputError, ReaderGoneError.
-    """
     try:
         write(f"{key}\n".encode())
     except (OutputError, ReaderGoneError):
@@ -371,6 +344,7 @@ def _print_key(key: str, plan: str, access: str) -> None:
         report(f"{access}: the key was added but not printed; remove the one with {digest}")
         raise
     report(f"a new key of the plan {plan}, shown only once: {access} has only its digest")
+    return Outcome()
 
 
 def check(form: PlainForm, access: Annotated[str, ACCESS] = _ACCESS_FILE) -> Outcome:
