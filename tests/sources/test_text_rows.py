@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF
 from sources.readings import Reading, read_file, read_rows
 from srvstat.contract.errors import SourceError
-from srvstat.sources import csv, source
+from srvstat.sources import columns, csv, source
 from srvstat.sources.json import read_document_sample
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.source import BLOCK_BYTES, Source, TextBlock
@@ -283,7 +283,7 @@ def test_identifiers_with_one_hash_are_told_apart(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "BLOCK_BYTES", 300)
         # The hash of an identifier is the sum of its words, in any order.
-        patch.setattr(csv, "HASH_FACTORS", np.ones(16, np.uint64))
+        patch.setattr(columns, "HASH_FACTORS", np.ones(16, np.uint64))
         assert read_file(path, data).kept == expected
 
 

@@ -9,7 +9,7 @@ shape, and read from all its texts at once. The results equal those of `srvstat.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -76,17 +76,14 @@ class Data:
         count = len(self.bytes) - WORD + 1
         self.words = np.ndarray((count,), np.dtype("<u8"), self.bytes, strides=(1,))
 
-    def get_text(self, start: int, end: int) -> str:
-        """Return a part of the text."""
-        return self.bytes[start:end].decode()
 
+class Column(Sequence[str]):
+    """Texts, which are parts of some bytes: where each starts and ends."""
 
-class Column(NamedTuple):
-    """Where texts start and end."""
-
-    data: Data
-    starts: Numbers
-    ends: Numbers
+    def __init__(self, data: Data, starts: Numbers, ends: Numbers) -> None:
+        self.data = data
+        self.starts = starts
+        self.ends = ends
 
     @classmethod
     def from_texts(cls, texts: Sequence[str]) -> "Column":
@@ -98,6 +95,21 @@ class Column(NamedTuple):
         ends = np.flatnonzero(data.array == ord("\n"))[len(MARGIN) - 1 :]
         ends = ends[: len(texts) + 1]
         return cls(data, ends[:-1] + 1, ends[1:])
+
+    @classmethod
+    def join(cls, columns: Sequence[Sequence[str]]) -> "Column":
+        """Return the texts of some columns, one column after the other."""
+        parts = [column for column in columns if isinstance(column, Column)]
+        if not parts:
+            return cls.from_texts([text for column in columns for text in column])
+        starts, ends = ([getattr(part, name) for part in parts] for name in ("starts", "ends"))
+        return cls(parts[0].data, np.concatenate(starts), np.concatenate(ends))
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, row: Any) -> Any:
+        return self.data.bytes[self.starts[row] : self.ends[row]].decode()
 
     def take(self, rows: Numbers | Flags) -> "Column":
         """Return the texts of some rows."""
@@ -138,6 +150,41 @@ class Column(NamedTuple):
         return _join_digits(digits)
 
 
+HASH_FACTORS = np.array(
+    [pow(0x9E3779B97F4A7C15, 1 + at, 1 << 64) for at in range(MAX_IDENTIFIER_LENGTH // WORD)],
+    np.uint64,
+)
+"""What the words of a text are multiplied by for its hash."""
+
+_SLOT_BITS = 16
+_SLOT_SHIFT = np.uint64(64 - _SLOT_BITS)
+
+
+def number_texts(texts: Sequence[str]) -> tuple[list[str], Numbers]:
+    """Return the different texts in their order, and the position among them of each text.
+
+    Short texts in bytes are found by a hash of their words and compared, so that equal hashes can't
+    merge two texts.
+    """
+    rows = np.arange(len(texts))
+    firsts = rows  # with the same text
+    if isinstance(texts, Column):
+        widths = texts.ends - texts.starts
+        count = -(-min(int(widths.max(initial=1)), MAX_IDENTIFIER_LENGTH) // WORD)
+        words = np.concatenate([widths[np.newaxis].astype(np.uint64), texts.read_words(count)])
+        slots = (HASH_FACTORS[:count] @ words[1:]) >> _SLOT_SHIFT
+        row_of_slot = np.zeros(1 << _SLOT_BITS, np.int64)
+        row_of_slot[slots[::-1]] = rows[::-1]  # the first row stays
+        likely = row_of_slot[slots]
+        is_same = (words.take(likely, axis=1) == words).all(axis=0)
+        firsts = np.where(is_same & (widths <= MAX_IDENTIFIER_LENGTH), likely, rows)
+    numbers: dict[str, int] = {}
+    found = np.zeros(len(texts), np.int64)
+    different = np.flatnonzero(firsts == rows)
+    found[different] = [numbers.setdefault(texts[row], len(numbers)) for row in different.tolist()]
+    return [*numbers], found[firsts]
+
+
 class _Shape(NamedTuple):
     """Rows of texts that differ in digits only, the first text, and the words of all texts.
 
@@ -175,7 +222,7 @@ def _iter_shapes(columns: Sequence[Column], rows: Numbers) -> Iterator[_Shape]:
     for _ in range(_MOST_SHAPES):
         if not len(rows):
             return
-        texts = [column.data.get_text(column.starts[0], column.ends[0]) for column in columns]
+        texts = [column[0] for column in columns]
         padded = [text.ljust(WORD * count) for text, count in zip(texts[:-1], counts, strict=False)]
         text = "".join([*padded, texts[-1]])
         is_equal = (shapes == shapes[:, :1]).all(axis=0)
@@ -336,9 +383,7 @@ def _parse_alone(columns: Sequence[Column], values: Numbers, parse: Callable[[st
     """Parse the texts of malformed values one by one, and those that are equal only once."""
     known: dict[str, int] = {}
     for row in np.flatnonzero(values == MALFORMED).tolist():
-        text = " ".join(
-            column.data.get_text(column.starts[row], column.ends[row]) for column in columns
-        )
+        text = " ".join(column[row] for column in columns)
         if text not in known:
             try:
                 known[text] = parse(text)

@@ -5,35 +5,29 @@ mapping, the delimiter is recognized, and a file may be wide, have comments, or 
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
 from srvstat.contract.time import InstantError
-from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
-from srvstat.sources.columns import (
-    EMPTY_COUNT,
-    MALFORMED,
-    MARGIN,
-    WORD,
-    Column,
-    Data,
-    Flags,
-    Words,
-    parse_counts,
-    parse_times,
-)
+from srvstat.sources.columns import MARGIN, Column, Data
 from srvstat.sources.mapping import ColumnMapping, describe_missing, list_names
-from srvstat.sources.source import Batch, Row, Source, TextBlock, parse_records, renumber
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, find_columns, list_wanted
-from srvstat.sources.values import DAY_FIRST, IDENTIFIER, NO_COUNT, Forms, RowError, find_time_form
+from srvstat.sources.source import Batch, Reject, Source, TextBlock
+from srvstat.sources.table import (
+    SAMPLE_ROWS,
+    Sample,
+    Table,
+    convert_table,
+    find_columns,
+    list_wanted,
+)
+from srvstat.sources.values import DAY_FIRST, Forms, find_time_form
 
 HEADER = ("serverId", "observedAt", "players")
 _HEADER_TEXT = ",".join(HEADER)
@@ -59,6 +53,12 @@ _TITLE = re.compile(r'(?:"[^"]*"|[^",;\t]*)(?:,{2,}|;{2,}|\t{2,})')
 _LONGEST_RECORD = 65_536
 """No valid field has a line break, so a quote that stays open for longer is an error."""
 
+_MOST_INTEGER_DIGITS = 15
+_QUOTE, _NEWLINE = ord('"'), ord("\n")
+
+_MOST_INTEGER_DIGITS = 15
+_QUOTE, _NEWLINE = ord('"'), ord("\n")
+
 _Lines = list[tuple[int, str]]
 
 
@@ -67,22 +67,18 @@ def read(source: Source) -> Iterator[Batch]:
 
     Raises SourceError for a wrong header and as `Source.read_blocks` does.
     """
-    if source.mapping.is_strict:
-        start = _read_own_header(source)
-        columns = _Columns(_Form(","), start.names, 0, [1], 2, {})
-    else:
-        start = _read_start(source, is_sample=False)
-        columns = _find_columns(source, start)
-    rows = _Rows(source, columns)
+    is_strict = source.mapping.is_strict
+    start = _read_own_header(source) if is_strict else _read_start(source, is_sample=False)
+    _check_columns(source, start)
     pending: _Lines = []
     for block in start.blocks:
-        batch = None if pending else rows.parse(block)
+        batch = None if pending else _parse_plain(source, start, block)
         if batch is None:
             lines = [*pending, *block.split_lines()]
-            batch, pending = _parse_lines(source, columns, lines, is_end=False)
+            batch, pending = _parse_lines(source, start, lines, is_end=False)
         yield batch
     if pending:
-        yield _parse_lines(source, columns, pending, is_end=True)[0]
+        yield _parse_lines(source, start, pending, is_end=True)[0]
 
 
 def read_sample(source: Source) -> Sample:
@@ -92,13 +88,12 @@ def read_sample(source: Source) -> Sample:
     """
     start = _read_start(source, is_sample=True)
     source = replace(source, mapping=ColumnMapping())
-    columns = _Columns(start.form, start.names, None, [], None, {})
     most = min(SAMPLE_ROWS, max(100, _SAMPLE_CELLS // max(len(start.names), 1)))
     lines = (
         (number, text)
         for block in start.blocks
         for number, line in block.split_lines()
-        if (text := line.removesuffix("\r")) and not columns.is_ignored(source, number, text)
+        if (text := line.removesuffix("\r")) and not start.is_ignored(source, number, text, ())
     )
     found = list(islice(lines, most))
     rows = [(number, start.form.split_fields(text) or ()) for number, text in found]
@@ -152,63 +147,6 @@ class _Form:
         return TextBlock(block.first_line, "\n".join(lines))
 
 
-class _Columns(NamedTuple):
-    """The form of a file, the names of its columns, and the positions of some, from 0.
-
-    A file without identifiers has no `id`. `servers` are the servers of a wide file, by name.
-    """
-
-    form: _Form
-    names: Sequence[str]
-    id: int | None
-    times: Sequence[int]
-    players: int | None
-    servers: Mapping[str, int]
-
-    def split_record(self, text: str, source: Source) -> Row:
-        """Return the fields of a record.
-
-        Raises RowError.
-        """
-        fields = self.form.split_fields(text)
-        if fields is None or len(fields) != len(self.names):
-            raise RowError(self._describe_problem(text))
-        observed_at = " ".join(fields[at] for at in self.times)
-        if self.players is None:
-            return Row(observed_at, [(name, fields[at]) for name, at in self.servers.items()])
-        server_id = source.server_id if self.id is None else fields[self.id]
-        is_strict = source.mapping.is_strict
-        return Row(
-            observed_at, [(server_id if is_strict else server_id.strip(), fields[self.players])]
-        )
-
-    def is_ignored(self, source: Source, line: int, text: str) -> bool:
-        """Return whether a line is a comment, has no values, or repeats the header.
-
-        Raises SourceError for the header of another table.
-        """
-        if source.mapping.is_strict:
-            return False
-        if text.startswith(_COMMENT) or not text.strip(f'{self.form.delimiter}" \t'):
-            return True
-        names = self.form.split_header(text)
-        wanted = [self.names[at] for at in (*self.times, self.id, self.players) if at is not None]
-        if not wanted or not {*wanted} <= {*names}:
-            return False
-        if names != [*self.names]:
-            reason = "another table begins, with other columns; make it a file of its own"
-            raise source.build_error(line, reason)
-        return True
-
-    def _describe_problem(self, text: str) -> str:
-        width = len(self.names)
-        if self.form.is_open(text):
-            return "a quote is not closed"
-        if '"' not in text:
-            return f"must have {width} fields, not {text.count(self.form.delimiter) + 1}"
-        return f"must be {width} fields, quoted as in RFC 4180"
-
-
 class _Start(NamedTuple):
     """The form of a file, its columns, the line that names them, and the blocks of its rows."""
 
@@ -216,6 +154,31 @@ class _Start(NamedTuple):
     names: Sequence[str]
     line: int
     blocks: Iterator[TextBlock]
+
+    def is_ignored(self, source: Source, line: int, text: str, wanted: Sequence[str]) -> bool:
+        """Return whether a line is a comment, has no values, or repeats the wanted columns.
+
+        Raises SourceError for the header of another table.
+        """
+        if source.mapping.is_strict:
+            return not text
+        if text.startswith(_COMMENT) or not text.strip(f'{self.form.delimiter}" \t'):
+            return True
+        if not wanted or not {*wanted} <= {*(names := self.form.split_header(text))}:
+            return False
+        if names != [*self.names]:
+            reason = "another table begins, with other columns; make it a file of its own"
+            raise source.build_error(line, reason)
+        return True
+
+    def describe_problem(self, text: str) -> str:
+        """Return why a text is not a record with a field for each column."""
+        width = len(self.names)
+        if self.form.is_open(text):
+            return "a quote is not closed"
+        if '"' not in text:
+            return f"must have {width} fields, not {text.count(self.form.delimiter) + 1}"
+        return f"must be {width} fields, quoted as in RFC 4180"
 
 
 def _find_first_line(source: Source, expected: str) -> tuple[TextBlock, Iterator[TextBlock]]:
@@ -334,29 +297,73 @@ def _fit_names(names: list[str], fields: Sequence[str]) -> list[str]:
     return names[:-1] if len(fields) == len(names) - 1 and not names[-1] else names
 
 
-def _find_columns(source: Source, start: _Start) -> _Columns:
-    """Return the columns of a file. A column of a wide file without a name is ignored.
+def _check_columns(source: Source, start: _Start) -> None:
+    """Check the columns of a file. A column of a wide file without a name is ignored.
 
     Raises SourceError if a column is missing or repeated.
     """
     mapping, names = source.mapping, start.names
     wanted = find_columns(source, Table(names, (), ()), start.line)
-    times = [names.index(name) for name in mapping.find_times(names)]
-    if not mapping.is_wide:
-        id_at = None if mapping.id is None else names.index(mapping.id)
-        return _Columns(start.form, names, id_at, times, names.index(mapping.players), {})
-    others = {*wanted, *mapping.others, ""}
-    servers = {name: at for at, name in enumerate(names) if name not in others}
-    if not servers and "" not in names:
+    if mapping.is_wide and "" not in names and {*names} <= {*wanted, *mapping.others}:
         raise source.build_error(start.line, describe_missing(mapping, wanted, names))
-    if "" in names[:-1] and source.on_warning:
+    if mapping.is_wide and "" in names[:-1] and source.on_warning:
         reason = f"column {names.index('') + 1} has no name, so it is ignored"
         source.on_warning(source.build_error(start.line, reason).reason)
-    return _Columns(start.form, names, None, times, None, servers)
+
+
+def _parse_plain(source: Source, start: _Start, block: TextBlock) -> Batch | None:
+    """Parse the rows of a block from their bytes.
+
+    Returns None if a row has another number of fields, or quotes inside of a field.
+    """
+    text = f"{block.text}\n"
+    text = text.replace("\r\n", "\n") if "\r" in text else text
+    data, width = Data(text.encode()), len(start.names)
+    within = slice(len(MARGIN) - 1, -len(MARGIN))
+    line_ends = np.flatnonzero(data.array[within] == _NEWLINE) + within.start
+    is_end = (data.array == ord(start.form.delimiter)) | (data.array == _NEWLINE)
+    quotes = np.cumsum(data.array == _QUOTE) if '"' in text else None
+    if quotes is not None:
+        is_end &= quotes & 1 == 0
+    every = np.flatnonzero(is_end[within]) + within.start
+    if not np.array_equal(every[::width], line_ends):
+        return None
+    starts, ends = (part.reshape(-1, width).T for part in (every[:-1] + 1, every[1:]))
+    if quotes is not None:
+        count = quotes[ends] - quotes[starts - 1]
+        is_quoted = (data.array[starts] == _QUOTE) & (data.array[ends - 1] == _QUOTE)
+        is_quoted &= count == len('""')
+        if (count[~is_quoted] > 0).any():
+            return None
+        starts, ends = starts + is_quoted, ends - is_quoted
+    columns = [*map(partial(Column, data), starts, ends)]
+    lines = Column(data, line_ends[:-1] + 1, line_ends[1:])
+    places = range(block.first_line, block.first_line + len(lines))
+    batch = convert_table(source, Table(start.names, columns, places, lines))
+    wanted = list_wanted(source.mapping, start.names)
+    rejects = [
+        reject
+        for reject in batch.rejects
+        if not start.is_ignored(
+            source, reject.place, lines[reject.place - block.first_line], wanted
+        )
+    ]
+    if quotes is not None or rejects or not _is_restorable(source, columns):
+        source.keep(block, batch)
+    return replace(batch, rejects=rejects) if batch.rejects else batch
+
+
+def _is_restorable(source: Source, columns: Sequence[Column]) -> bool:
+    """Return whether all rows are written as the strict form writes their observations."""
+    if not source.mapping.is_strict:
+        return False
+    times = columns[HEADER.index("observedAt")]
+    is_integer = times.ends - times.starts <= _MOST_INTEGER_DIGITS
+    return bool((is_integer & (times.data.array[times.starts] != ord("0"))).all())
 
 
 def _parse_lines(
-    source: Source, columns: _Columns, lines: _Lines, *, is_end: bool
+    source: Source, start: _Start, lines: _Lines, *, is_end: bool
 ) -> tuple[Batch, _Lines]:
     """Parse records one by one; return also the last lines, whose quote may still be closed.
 
@@ -364,24 +371,31 @@ def _parse_lines(
     rest of the file one record. So several lines are a record only if they are well-formed
     together.
     """
-    records: list[tuple[int, str]] = []
+    wanted = list_wanted(source.mapping, start.names)
+    found: list[tuple[int, str, list[str]]] = []
+    rejects: list[Reject] = []
     at = 0
     while at < len(lines):
-        length = _measure_record(lines, at, columns.form)
+        length = _measure_record(lines, at, start.form)
         if length is None and not is_end:
             break
-        records.append(_join_lines(lines[at : at + (length or 1)]))
+        line, record = _join_lines(lines[at : at + (length or 1)])
         at += length or 1
-    block = TextBlock(*_join_lines(lines))
-    return _parse_records(source, columns, block, records), lines[at:]
-
-
-def _parse_records(
-    source: Source, columns: _Columns, block: TextBlock, records: Iterable[tuple[int, str]]
-) -> Batch:
-    texts = ((line, text.removesuffix("\r")) for line, text in records)
-    found = [each for each in texts if not columns.is_ignored(source, *each)]
-    return parse_records(source, block, found, lambda text: columns.split_record(text, source))
+        text = record.removesuffix("\r")
+        if start.is_ignored(source, line, text, wanted):
+            continue
+        fields = start.form.split_fields(text)
+        if fields is not None and len(fields) == len(start.names):
+            found.append((line, text, fields))
+        else:
+            rejects.append(Reject(line, start.describe_problem(text), text))
+    columns = [[fields[at] for *_, fields in found] for at in range(len(start.names))]
+    table = Table(
+        start.names, columns, [line for line, *_ in found], [text for _, text, _ in found]
+    )
+    batch = convert_table(source, table, rejects)
+    source.keep(TextBlock(*_join_lines(lines)), batch)
+    return batch, lines[at:]
 
 
 def _join_lines(lines: _Lines) -> tuple[int, str]:
@@ -405,215 +419,3 @@ def _measure_record(lines: _Lines, start: int, form: _Form) -> int | None:
         if not is_open or size > _LONGEST_RECORD:
             return 1
     return None
-
-
-HASH_FACTORS = np.array(
-    [pow(0x9E3779B97F4A7C15, 1 + at, 1 << 64) for at in range(MAX_IDENTIFIER_LENGTH // WORD)],
-    np.uint64,
-)
-"""What the words of an identifier are multiplied by for its hash."""
-
-_SLOT_BITS = 16
-_SLOT_SHIFT = np.uint64(64 - _SLOT_BITS)
-
-_MOST_INTEGER_DIGITS = 15
-_QUOTE, _NEWLINE = ord('"'), ord("\n")
-
-
-class _Grid(NamedTuple):
-    """Where lines, fields and quotes are in the bytes of a block.
-
-    `ends` are the positions at which fields end, after the newline before the first line, and
-    `is_regular` says of each line whether it has the right number of fields. `quotes` is the number
-    of quotes up to each byte; None without any.
-    """
-
-    data: Data
-    ends: Numbers
-    is_regular: Flags
-    quotes: Numbers | None
-
-    def select(self, fields: Numbers | slice) -> tuple[Column, Flags]:
-        """Return some fields without their quotes, and whether each has quotes inside."""
-        starts, ends = self.ends[:-1][fields] + 1, self.ends[1:][fields]
-        if self.quotes is None:
-            return Column(self.data, starts, ends), np.zeros(starts.shape, np.bool_)
-        count, array = self.quotes[ends] - self.quotes[starts - 1], self.data.array
-        is_quoted = (count == len('""')) & (array[starts] == _QUOTE) & (array[ends - 1] == _QUOTE)
-        return Column(self.data, starts + is_quoted, ends - is_quoted), (count > 0) & ~is_quoted
-
-
-class _Rows:
-    """Parses the rows of blocks by whole columns, and remembers identifiers.
-
-    An identifier is found by a hash of its words and compared with the known one, so that equal
-    hashes can't merge two servers. Rows with malformed values or quotes inside a field are left to
-    `parse_records`, which knows the reasons.
-    """
-
-    def __init__(self, source: Source, columns: _Columns) -> None:
-        self._source = source
-        self._quiet_source = replace(source, keep_text=None)
-        self._mapping = source.mapping
-        self._columns = columns
-        self._server_id = source.server_id
-        self._width = len(columns.names)
-        self._is_server = np.isin(np.arange(self._width), [*columns.servers.values()])
-        # By code; code 0 is any unknown identifier.
-        self._names = [""]
-        self._words = np.zeros((1 + len(HASH_FACTORS), 1), np.uint64)  # widths, then all words
-        self._hashes = np.zeros(1, np.uint64)
-        self._is_valid = np.zeros(1, np.bool_)
-        self._codes: dict[int, int] = {}  # by hash
-        self._slots = np.zeros(1 << _SLOT_BITS, np.int64)  # codes by the first bits of hashes
-
-    def parse(self, block: TextBlock) -> Batch | None:
-        """Return the rows of a block; None if a quote is open at the end of a line."""
-        text = f"{block.text}\n"
-        text = text.replace("\r\n", "\n") if "\r" in text else text
-        grid = self._find_grid(text)
-        if grid is None:
-            return None
-        numbers = np.arange(len(grid.is_regular)) + block.first_line
-        alone: _Lines = []
-        if not grid.is_regular.all():
-            lines = list(enumerate(text.split("\n")[:-1], block.first_line))
-            alone = [lines[at] for at in np.flatnonzero(~grid.is_regular)]
-            numbers = numbers[grid.is_regular]
-            grid = self._find_grid(
-                "".join(f"{lines[at - block.first_line][1]}\n" for at in numbers)
-            )
-            assert grid is not None  # noqa: S101 - no quote is open in any of the lines
-        parse = self._parse_wide if self._mapping.is_wide else self._parse_long
-        batch, malformed = parse(grid, numbers)
-        for row in np.flatnonzero(malformed).tolist():
-            start, end = grid.ends[[row * self._width, (row + 1) * self._width]].tolist()
-            alone.append((int(numbers[row]), grid.data.get_text(start + 1, end)))
-        other = _parse_records(self._quiet_source, self._columns, block, sorted(alone))
-        is_restored = self._is_own(grid, malformed) or not len(other.codes) + len(batch.codes)
-        if self._source.keep_text and not self._mapping.is_wide and not is_restored:
-            self._source.keep_text(block)
-        return _merge(batch, other) if alone else batch
-
-    def _is_own(self, grid: _Grid, malformed: Flags) -> bool:
-        """Return whether all rows are written as the strict form writes their observations."""
-        if not self._mapping.is_strict or grid.quotes is not None or malformed.any():
-            return False
-        times, _ = grid.select(slice(self._columns.times[0], None, self._width))
-        is_integer = times.ends - times.starts <= _MOST_INTEGER_DIGITS
-        return bool((is_integer & (grid.data.array[times.starts] != ord("0"))).all())
-
-    def _find_grid(self, text: str) -> _Grid | None:
-        """Return where the fields of whole lines are; None if a quote is open at a line's end."""
-        data = Data(text.encode())
-        within = slice(len(MARGIN) - 1, -len(MARGIN))
-        is_end = (data.array == ord(self._columns.form.delimiter)) | (data.array == _NEWLINE)
-        quotes = None
-        if '"' in text:
-            quotes = np.cumsum(data.array == _QUOTE)
-            lines = np.flatnonzero(data.array[within] == _NEWLINE) + within.start
-            if (np.diff(quotes[lines]) & 1).any():
-                return None
-            is_end &= quotes & 1 == 0
-        ends = np.flatnonzero(is_end[within]) + within.start
-        fields = np.diff(np.flatnonzero(data.array[ends] == _NEWLINE))
-        return _Grid(data, ends, fields == self._width, quotes)
-
-    def _parse_wide(self, grid: _Grid, numbers: Numbers) -> tuple[Batch, Flags]:
-        columns = self._columns
-        malformed = np.zeros(len(numbers), np.bool_)
-        times = []
-        for at in columns.times:
-            column, has_quotes = grid.select(slice(at, None, self._width))
-            times.append(column)
-            malformed |= has_quotes
-        instants = parse_times(times, self._mapping)
-        cells = np.flatnonzero(np.diff(grid.ends) > 1)
-        rows, positions = np.divmod(cells, self._width)
-        is_server = self._is_server[positions]
-        rows, positions = rows[is_server], positions[is_server]
-        column, has_quotes = grid.select(cells[is_server])
-        counts = parse_counts(column, self._mapping)
-        malformed[rows[has_quotes | (counts == MALFORMED)]] = True
-        malformed |= instants < 0
-        kept = (counts >= 0) & ~malformed[rows]
-        used, codes = renumber(positions[kept])
-        names = [columns.names[at] for at in used]
-        return Batch(
-            names, codes, instants[rows[kept]], counts[kept], numbers[rows[kept]]
-        ), malformed
-
-    def _parse_long(self, grid: _Grid, numbers: Numbers) -> tuple[Batch, Flags]:
-        columns = self._columns
-        malformed = np.zeros(len(numbers), np.bool_)
-        if grid.quotes is not None:
-            malformed |= grid.select(slice(None))[1].reshape(-1, self._width).any(axis=1)
-
-        def select(at: int) -> Column:
-            return grid.select(slice(at, None, self._width))[0]
-
-        assert columns.players is not None  # noqa: S101 - it is not wide
-        instants = parse_times([select(at) for at in columns.times], self._mapping)
-        counts = parse_counts(select(columns.players), self._mapping)
-        codes, names = np.zeros(len(numbers), np.int64), [self._server_id]
-        if columns.id is not None:
-            codes, names = self._find_codes(select(columns.id)), self._names
-        malformed |= (instants < 0) | (counts == MALFORMED) | (codes < 0)
-        rows = np.flatnonzero(~malformed & (counts >= 0))
-        skipped = int((~malformed & (counts == EMPTY_COUNT)).sum())
-        used, codes = renumber(codes[rows])
-        found = [names[code] for code in used]
-        skips = {NO_COUNT: skipped} if skipped else {}
-        return Batch(
-            found, codes, instants[rows], counts[rows], numbers[rows], (), skips
-        ), malformed
-
-    def _find_codes(self, ids: Column) -> Numbers:
-        """Return the codes of identifiers; -1 for one that is malformed, empty or too long."""
-        widths = ids.ends - ids.starts
-        is_known = (widths >= 1) & (widths <= MAX_IDENTIFIER_LENGTH)
-        count = -(-min(int(widths.max(initial=1)), MAX_IDENTIFIER_LENGTH) // WORD)
-        words = np.concatenate([widths[np.newaxis].astype(np.uint64), ids.read_words(count)])
-        hashes = HASH_FACTORS[:count] @ words[1:]
-        codes: Numbers = self._slots[hashes >> _SLOT_SHIFT]
-        missing = np.flatnonzero(is_known & (self._hashes[codes] != hashes))
-        if len(missing):
-            found, firsts, of_row = np.unique(
-                hashes[missing], return_index=True, return_inverse=True
-            )
-            rows = missing[np.sort(firsts)]
-            rows = rows[[number not in self._codes for number in hashes[rows].tolist()]]
-            names = list(map(ids.data.get_text, ids.starts[rows], ids.ends[rows]))
-            self._remember(names, words[:, rows], hashes[rows])
-            codes[missing] = np.array([self._codes[number] for number in found.tolist()])[of_row]
-        # Two identifiers may have one hash.
-        is_known &= (self._words[: 1 + count].take(codes, axis=1) == words).all(axis=0)
-        return np.where(is_known & self._is_valid[codes], codes, -1)
-
-    def _remember(self, names: list[str], words: Words, hashes: Words) -> None:
-        codes = range(len(self._names), len(self._names) + len(names))
-        is_strict = self._mapping.is_strict
-        is_any = not is_strict or self._source.accepts_any_id
-        is_valid = [is_any or IDENTIFIER.fullmatch(name) is not None for name in names]
-        self._names += names if is_strict else map(str.strip, names)
-        padding = ((0, len(self._words) - len(words)), (0, 0))
-        self._words = np.append(self._words, np.pad(words, padding), axis=1)
-        self._hashes = np.append(self._hashes, hashes)
-        self._is_valid = np.append(self._is_valid, is_valid)
-        self._codes.update(zip(hashes.tolist(), codes, strict=True))
-        self._slots[hashes >> _SLOT_SHIFT] = codes
-
-
-def _merge(first: Batch, second: Batch) -> Batch:
-    """Return the rows of two batches in the order of their places."""
-    places = np.concatenate([first.places, second.places])
-    order = np.argsort(places, kind="stable")
-    return Batch(
-        [*first.names, *second.names],
-        np.concatenate([first.codes, second.codes + len(first.names)])[order],
-        np.concatenate([first.instants, second.instants])[order],
-        np.concatenate([first.players, second.players])[order],
-        places[order],
-        second.rejects,
-        Counter(first.skipped) + Counter(second.skipped),
-    )

@@ -11,10 +11,8 @@ import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain, islice
 from json import JSONDecodeError
-from operator import attrgetter
 from typing import Any
 
 from srvstat.contract import wire
@@ -28,13 +26,11 @@ from srvstat.sources.source import (
     Batch,
     EncodingError,
     Reject,
-    Row,
     Source,
     TextBlock,
-    parse_records,
 )
 from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table
-from srvstat.sources.values import COUNT_RULE, IDENTIFIER, IDENTIFIER_RULE, RowError
+from srvstat.sources.values import COUNT_RULE, IDENTIFIER_RULE, RowError
 
 OTHER_KEYS = "must be an object with the keys serverId, observedAt and players"
 """The reason to reject a row in the strict form."""
@@ -56,11 +52,11 @@ def read(source: Source) -> Iterator[Batch]:
     Raises SourceError as `Source.read_blocks` does, and if keys of the mapping are missing.
     """
     regular, rows = _Regular(source.mapping), _Rows(source.mapping)
+    read_block = _read_own_lines if source.mapping.is_strict else _read_lines
     for block in source.read_blocks():
-        if source.mapping.is_strict:
-            yield _read_strict(source, block, regular)
-        else:
-            yield _read_lines(source, block, regular, rows)
+        batch = read_block(source, block, regular, rows)
+        source.keep(block, batch)
+        yield batch
 
 
 def read_sample(source: Source) -> Sample:
@@ -69,7 +65,7 @@ def read_sample(source: Source) -> Sample:
     Raises SourceError.
     """
     lines = [*islice(source.read_lines(), SAMPLE_ROWS + 1)]
-    values, rejects = _decode_lines(lines[:SAMPLE_ROWS], source.mapping)
+    values, rejects = _decode_lines(lines[:SAMPLE_ROWS], _get_decoder(source.mapping))
     found = _expand_lines(_Rows(source.mapping, is_sample=True), values, rejects)
     is_whole = max(len(lines), len(found)) <= SAMPLE_ROWS
     return Sample("NDJSON", _build_table([row for _, row in found[:SAMPLE_ROWS]]), is_whole)
@@ -130,32 +126,29 @@ def read_first_values(source: Source) -> tuple[list[Any], bool]:
     return _Document(source).read_prefix(_WHOLE_CHARACTERS)
 
 
-def _read_strict(source: Source, block: TextBlock, regular: "_Regular") -> Batch:
+def _read_own_lines(source: Source, block: TextBlock, regular: "_Regular", _rows: "_Rows") -> Batch:
+    """Read lines of our own form."""
     table = regular.parse(_end_lines(block))
     if table is not None and {*table.names} == {*STRICT.names}:
-        ids = {*table.columns[table.names.index(STRICT.names[0])]}
-        if source.accepts_any_id or all(map(IDENTIFIER.fullmatch, ids)):
-            batch = convert_table(source, _number_rows(table, block.first_line))
-            if not batch.rejects:
-                _keep_text(source, block)
-                return batch
-    return parse_records(source, block, block.split_lines(), _split_object)
+        batch = convert_table(source, _number_rows(table, block.first_line))
+        if not batch.rejects:
+            return batch
+    values, rejects = _decode_lines(block.split_lines(), _split_object)
+    columns = [[row[at] for *_, row in values] for at in range(len(STRICT.names))]
+    places, texts = [line for line, *_ in values], [text for _, text, _ in values]
+    return convert_table(source, Table(STRICT.names, columns, places, texts), rejects)
 
 
 def _read_lines(source: Source, block: TextBlock, regular: "_Regular", rows: "_Rows") -> Batch:
     """Read the lines of a block; one that is malformed costs only itself."""
-    _keep_text(source, block)
     table = regular.parse(_end_lines(block))
     if table is not None:
         return convert_table(source, rows.complete(_number_rows(table, block.first_line)))
-    values, rejects = _decode_lines(block.split_lines(), source.mapping)
+    values, rejects = _decode_lines(block.split_lines(), _get_decoder(source.mapping))
     found = _expand_lines(rows, values, rejects)
-    batch = Batch.from_rows([])
-    if found:
-        table = rows.complete(_build_table([row for _, row in found]))
-        places = [values[at][0] for at, _ in found]
-        batch = convert_table(source, table._replace(places=places))
-    return replace(batch, rejects=sorted([*rejects, *batch.rejects], key=attrgetter("place")))
+    table = rows.complete(_build_table([row for _, row in found]))
+    places = [values[at][0] for at, _ in found]
+    return convert_table(source, table._replace(places=places), rejects)
 
 
 def _expand_lines(
@@ -186,11 +179,6 @@ def _build_table(rows: Sequence[flatten.Row]) -> Table:
     names = [*dict.fromkeys(name for row in rows for name in row)]
     columns = [[row.get(name, "") for row in rows] for name in names]
     return Table(names, columns, range(1, len(rows) + 1))
-
-
-def _keep_text(source: Source, block: TextBlock) -> None:
-    if source.keep_text and not source.mapping.is_wide:
-        source.keep_text(block)
 
 
 class _Rows:
@@ -227,29 +215,34 @@ class _Rows:
                 yield _build_table(rows[start : start + _ROWS_PER_TABLE])
 
     def complete(self, table: Table) -> Table:
-        """Add the wanted columns that an earlier table had, which are empty here."""
-        missing = [name for name in self._wanted if name in self._known.keys() - {*table.names}]
+        """Add the wanted columns that an earlier table had, all without rows; they are empty."""
+        known = self._known if table.places else self._wanted
+        missing = [name for name in self._wanted if name in known and name not in table.names]
         self._known |= dict.fromkeys(table.names)
         columns = [*table.columns, *([""] * len(table.places) for _ in missing)]
         return table._replace(names=[*table.names, *missing], columns=columns)
 
 
 def _decode_lines(
-    lines: Iterable[tuple[int, str]], mapping: ColumnMapping
+    lines: Iterable[tuple[int, str]], decode: Callable[[str], Any]
 ) -> tuple[list[tuple[int, str, Any]], list[Reject]]:
-    """Return the objects of lines, each with its line, and the rejects of other lines."""
+    """Return the values of lines, each with its line, and the rejects of other lines."""
     found: list[tuple[int, str, Any]] = []
     rejects: list[Reject] = []
     for line, written in lines:
         if text := written.removesuffix("\r"):
             try:
-                found.append((line, text, _decode_container(text, mapping)))
+                found.append((line, text, decode(text)))
             except RowError as error:
-                rejects.append(Reject(line, str(error), text))
+                rejects.append(Reject(line, str(error), text, error.value))
     return found, rejects
 
 
-def _split_object(text: str) -> Row:
+def _split_object(text: str) -> Sequence[str]:
+    """Return the values of a row of our own form.
+
+    Raises RowError.
+    """
     value = _decode(text, None)
     if not isinstance(value, dict) or value.keys() != set(STRICT.names):
         raise RowError(OTHER_KEYS)
@@ -260,7 +253,7 @@ def _split_object(text: str) -> Row:
         raise RowError("observedAt: must be an integer or a string", _format_value(observed_at))
     if type(players) is not int:
         raise RowError(f"players: {COUNT_RULE}, {AS_INTEGER}", _format_value(players))
-    return Row(str(observed_at), [(server_id, str(players))])
+    return server_id, str(observed_at), str(players)
 
 
 def _decode(text: str, number: Callable[[str], str] | None) -> Any:
@@ -270,11 +263,16 @@ def _decode(text: str, number: Callable[[str], str] | None) -> Any:
         raise RowError(str(error)) from None
 
 
-def _decode_container(text: str, mapping: ColumnMapping) -> Any:
-    value = _decode(text, mapping.write_number)
-    if not isinstance(value, dict | list):
-        raise RowError("must be an object or an array")
-    return value
+def _get_decoder(mapping: ColumnMapping) -> Callable[[str], Any]:
+    """Return the function that decodes an object or an array, or raises RowError."""
+
+    def decode(text: str) -> Any:
+        value = _decode(text, mapping.write_number)
+        if not isinstance(value, dict | list):
+            raise RowError("must be an object or an array")
+        return value
+
+    return decode
 
 
 def _format_value(value: Any) -> str:

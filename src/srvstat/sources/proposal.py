@@ -208,7 +208,7 @@ def _read_sample(source: Source, cells: int) -> Sample:
     """Return the first rows of a source, with a number of cells or a few more."""
     kind = registry.KINDS[source.kind]
     sample: Sample = registry.load_function(source.kind, kind.sample)(source)
-    names, columns, places = sample.table
+    names, columns, places, _ = sample.table
     most = max(cells // max(len(names), 1), 10)
     if len(places) <= most:
         return sample
@@ -225,7 +225,7 @@ def _join_rows(table: Table, names: Sequence[str]) -> list[str]:
 
 
 def _is_ours(source: Source, sample: Sample) -> bool:
-    names, columns, places = sample.table
+    names, columns, places, _ = sample.table
     if source.kind == "ndjson":
         # Few rows with other keys are malformed rows of our form.
         others = (each for name, each in zip(names, columns, strict=True) if name not in HEADER)
@@ -334,7 +334,7 @@ class _Search:
 
         Raises SourceError.
         """
-        names, columns, places = self.sample.table
+        names, columns, places, _ = self.sample.table
         if not places or not names:
             problem = f"has no rows below {list_names(names)}" if names else "no table of columns"
             raise SourceError(f"{self.source.title}: {problem}")
@@ -641,7 +641,7 @@ class _Search:
         """
         if servers and all(_CLOCK.fullmatch(each.name) for each in servers):
             raise self._build_error("the columns are times, not servers; write a row for each time")
-        names, columns, _ = self.sample.table
+        names, columns, *_ = self.sample.table
         for at, (name, texts) in enumerate(zip(names, columns, strict=True)):
             # The first column may have the numbers of rows.
             if at and not name and _Column(name, texts).is_number:

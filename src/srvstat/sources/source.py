@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from operator import attrgetter, itemgetter
-from types import MappingProxyType
+from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -25,7 +24,7 @@ from srvstat.files.paths import convert_errors
 from srvstat.files.reading import STDIN, OnBytes, format_title, is_url, open_input
 from srvstat.sources import recognition, registry
 from srvstat.sources.mapping import STRICT, ColumnMapping
-from srvstat.sources.values import NO_COUNT, RowError, check_identifier, is_utf8
+from srvstat.sources.values import is_utf8
 
 # A process substitution such as <(zcat week.gz), or another descriptor that a shell opened.
 _DESCRIPTOR_NAME = re.compile("/dev/fd/[0-9]+|/proc/(self|[0-9]+)/fd/[0-9]+")
@@ -167,6 +166,11 @@ class Source:
         if self.on_bytes and total > 0:
             size = self.get_size() or 0
             self.on_bytes(size * (done + more) // total - size * done // total)
+
+    def keep(self, block: TextBlock, batch: "Batch") -> None:
+        """Keep the text of a block whose observations were read, unless its rows are wide."""
+        if self.keep_text and len(batch.codes) and not self.mapping.is_wide:
+            self.keep_text(block)
 
     def format_place(self, place: int) -> str:
         """Return a place for messages: a line of a text, or a row of any other source."""
@@ -463,19 +467,6 @@ class Batch:
     rejects: Sequence[Reject] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
 
-    @classmethod
-    def from_rows(
-        cls,
-        rows: Iterable[tuple[str, int, int, int]],
-        rejects: Sequence[Reject] = (),
-        skipped: Mapping[str, int] = MappingProxyType({}),
-    ) -> Self:
-        """Return a batch of rows, each an identifier, an instant, a player count and a place."""
-        codes: dict[str, int] = {}
-        numbers = [(codes.setdefault(name, len(codes)), *row) for name, *row in rows]
-        of_codes, instants, players, places = np.array(numbers, np.int64).reshape(-1, 4).T.copy()
-        return cls(list(codes), of_codes, instants, players, places, rejects, skipped)
-
     def count_rows(self) -> int:
         """Return the number of rows that were read: observations, and rows that are none."""
         return len(self.places) + self.count_rejected() + sum(self.skipped.values())
@@ -483,64 +474,6 @@ class Batch:
     def count_rejected(self) -> int:
         """Return the number of rows that are malformed."""
         return sum(reject.rows for reject in self.rejects)
-
-
-class Row(NamedTuple):
-    """The time of a record, and the player counts of servers, which are one unless it is wide.
-
-    All are text.
-    """
-
-    observed_at: str
-    players: Sequence[tuple[str, str]]
-
-
-def parse_records(
-    source: Source,
-    block: TextBlock,
-    records: Iterable[tuple[int, str]],
-    split_record: Callable[[str], Row],
-) -> Batch:
-    """Parse the records of a block one by one, and keep the block's text if it has observations.
-
-    Each record comes with the number of its first line; empty records are skipped. `split_record`
-    returns the fields of a record or raises RowError.
-
-    A malformed time of a wide record rejects all its counts, and a malformed count only itself.
-    Empty counts of a wide record are no rows, and its text is not kept.
-    """
-    mapping = source.mapping
-    found: list[tuple[str, int, int, int]] = []
-    rejects: list[Reject] = []
-    without_count = 0
-    texts = ((line, text.removesuffix("\r")) for line, text in records)
-    for line, record in filter(itemgetter(1), texts):
-        lost = 1
-        try:
-            observed_at, players = split_record(record)
-            if mapping.is_wide:
-                lost = sum(bool(written.strip()) for _, written in players) or 1
-            elif mapping.is_strict and not source.accepts_any_id:
-                check_identifier(players[0][0])
-            instant = mapping.parse_time(observed_at)
-        except RowError as error:
-            rejects.append(Reject(line, str(error), record, error.value, rows=lost))
-            continue
-        for server_id, written in players:
-            try:
-                count = mapping.parse_count(written)
-            except RowError as error:
-                cell = f"{server_id},{observed_at},{written}" if mapping.is_wide else record
-                column = server_id if mapping.is_wide else None
-                rejects.append(Reject(line, str(error), cell, error.value, column))
-                continue
-            if count is not None:
-                found.append((server_id, instant, count, line))
-            elif not mapping.is_wide:
-                without_count += 1
-    if found and source.keep_text and not mapping.is_wide:
-        source.keep_text(block)
-    return Batch.from_rows(found, rejects, {NO_COUNT: without_count} if without_count else {})
 
 
 def renumber(codes: Numbers) -> tuple[Numbers, Numbers]:

@@ -1,21 +1,32 @@
 """Convert tables of text to observations, with the columns and forms that a mapping declares.
 
-A reader of any format but plain CSV and Arrow yields tables: columns of text, whatever the types of
-the format are. So a form of a time or a count is known to all formats, or to none.
+A reader of any format but Arrow yields tables: columns of text, whatever the types of the format
+are. So a form of a time or a count is known to all formats, or to none.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
-from srvstat.sources.columns import EMPTY_COUNT, MALFORMED, Column, parse_counts, parse_times
+from srvstat.sources.columns import (
+    EMPTY_COUNT,
+    MALFORMED,
+    Column,
+    number_texts,
+    parse_counts,
+    parse_times,
+)
 from srvstat.sources.mapping import ColumnMapping, describe_missing, describe_repeated
+from srvstat.sources.registry import TEXT_KINDS
 from srvstat.sources.source import Batch, Reject, Source, renumber
-from srvstat.sources.values import NO_COUNT, RowError
+from srvstat.sources.values import NO_COUNT, RowError, check_identifier, is_identifier
 
 SAMPLE_ROWS = 10_000
 """The rows that a sample has at most."""
@@ -24,12 +35,14 @@ SAMPLE_ROWS = 10_000
 class Table(NamedTuple):
     """Rows of a source as columns of text; a missing or null value is empty.
 
-    All columns have one length. `places` are the numbers of rows or lines, ascending.
+    All columns have one length. `places` are the numbers of rows or lines, ascending. `texts` are
+    the rows as they are written; without them, a row is written as its values between commas.
     """
 
     names: Sequence[str]
     columns: Sequence[Sequence[str]]
     places: Sequence[int]
+    texts: Sequence[str] = ()
 
 
 class Sample(NamedTuple):
@@ -54,8 +67,8 @@ def convert_tables(source: Source, tables: Iterable[Table]) -> Iterator[Batch]:
         yield convert_table(source, table)
 
 
-def convert_table(source: Source, table: Table) -> Batch:
-    """Convert a table to a batch.
+def convert_table(source: Source, table: Table, rejects: Sequence[Reject] = ()) -> Batch:
+    """Convert a table to a batch, with the rejects of other rows.
 
     Raises SourceError as `convert_tables`.
     """
@@ -66,58 +79,96 @@ def convert_table(source: Source, table: Table) -> Batch:
     servers = [mapping.players]
     if mapping.is_wide:
         servers = [name for name in table.names if name and name not in {*at, *mapping.others}]
-    instants = parse_times([Column.from_texts(columns[name]) for name in at], mapping)
-    cells = [text for name in servers for text in columns[name]]
-    counts = parse_counts(Column.from_texts(cells), mapping).reshape(len(servers), -1).T
-    is_timed = (instants >= 0)[:, np.newaxis]
-    rows, columns_at = np.nonzero(is_timed & (counts >= 0))
-    names, codes = servers, columns_at
-    if not mapping.is_wide:
-        ids = [source.server_id] if mapping.id is None else columns[mapping.id]
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(ids))}
-        names = [name.strip() for name in numbers]
-        if mapping.id is not None:
-            codes = np.fromiter(map(numbers.__getitem__, ids), np.int64, len(ids))[rows]
-    used, codes = renumber(codes)
-    malformed = np.flatnonzero((instants < 0) | (counts == MALFORMED).any(axis=1))
-    skipped = 0 if mapping.is_wide else int((is_timed & (counts == EMPTY_COUNT)).sum())
-    return Batch(
-        [names[code] for code in used],
-        codes,
-        instants[rows],
-        counts[rows, columns_at],
-        np.array(table.places, np.int64)[rows],
-        [
-            reject
-            for row in malformed.tolist()
-            for reject in _explain_row(
-                mapping,
-                table.places[row],
-                " ".join(columns[name][row] for name in at),
-                [(name, columns[name][row]) for name in servers],
-                ",".join(column[row] for column in table.columns),
-            )
-        ],
-        {NO_COUNT: skipped} if skipped else {},
-    )
+    instants = parse_times([Column.join([columns[name]]) for name in at], mapping)
+    cells = Column.join([columns[name] for name in servers])
+    counts = parse_counts(cells, mapping).reshape(len(servers), len(instants)).T
+    names = [source.server_id]
+    codes: Numbers | None = np.zeros(len(instants), np.int64)
+    is_own = mapping.is_strict and source.kind in TEXT_KINDS
+    if mapping.is_wide:
+        names, codes = servers, None
+    elif mapping.id is not None:
+        names, codes = number_texts(columns[mapping.id])
+        if is_own and not source.accepts_any_id:
+            is_valid = np.array([is_identifier(name) for name in names], np.bool_)
+            codes = np.where(is_valid[codes], codes, MALFORMED)
+        names = names if is_own else [name.strip() for name in names]
+
+    def explain(row: int) -> Iterator[Reject]:
+        text = table.texts[row] if table.texts else ",".join(each[row] for each in table.columns)
+        is_named = codes is None or mapping.id is None or codes[row] >= 0
+        return _explain_row(
+            mapping,
+            Reject(table.places[row], "", text),
+            None if is_named else columns[mapping.id or ""][row],
+            " ".join(columns[name][row] for name in at),
+            [(name, columns[name][row]) for name in servers],
+        )
+
+    places = table.places
+    numbers = np.arange(places.start, places.stop) if isinstance(places, range) else places
+    batch = build_batch((names, codes), instants, counts, np.asarray(numbers, np.int64), explain)
+    if not rejects:
+        return batch
+    return replace(batch, rejects=sorted([*batch.rejects, *rejects], key=attrgetter("place")))
 
 
 def _explain_row(
-    mapping: ColumnMapping, place: int, at: str, cells: Sequence[tuple[str, str]], text: str
+    mapping: ColumnMapping,
+    reject: Reject,
+    identifier: str | None,
+    at: str,
+    cells: Sequence[tuple[str, str]],
 ) -> Iterator[Reject]:
-    """Yield why a row is malformed: its time, or each of its counts that is."""
+    """Yield why a row is malformed: its identifier, its time, or each of its counts that is."""
     try:
+        if identifier is not None:
+            check_identifier(identifier)
         mapping.parse_time(at)
     except RowError as error:
         lost = sum(bool(written.strip()) for _, written in cells) or 1
-        yield Reject(place, str(error), text, error.value, rows=lost)
+        yield reject._replace(reason=str(error), value=error.value, rows=lost)
         return
     for name, written in cells:
         try:
             mapping.parse_count(written)
         except RowError as error:
-            column = name if mapping.is_wide else None
-            yield Reject(place, str(error), text, error.value, column)
+            found = reject._replace(reason=str(error), value=error.value)
+            if mapping.is_wide:
+                found = found._replace(text=f"{name},{at},{written}", column=name)
+            yield found
+
+
+def build_batch(
+    servers: tuple[Sequence[str], Numbers | None],
+    instants: Numbers,
+    counts: Numbers,
+    places: Numbers,
+    explain: Callable[[int], Iterable[Reject]],
+) -> Batch:
+    """Build the batch of some rows, each with the code of its server, an instant and counts.
+
+    `servers` are names, and the codes of rows among them; without codes, a row has a count of each
+    server. Negative codes and instants are malformed, and counts are as from `parse_counts`.
+    `explain` returns why a row is malformed.
+    """
+    names, codes = servers
+    is_known = instants >= 0
+    if codes is not None:
+        is_known &= codes >= 0
+    rows, columns = np.nonzero(is_known[:, np.newaxis] & (counts >= 0))
+    used, kept = renumber(columns if codes is None else codes[rows])
+    malformed = np.flatnonzero(~is_known | (counts == MALFORMED).any(axis=1))
+    empty = 0 if codes is None else int((is_known & (counts[:, 0] == EMPTY_COUNT)).sum())
+    return Batch(
+        [names[code] for code in used.tolist()],
+        kept,
+        instants[rows],
+        counts[rows, columns],
+        places[rows],
+        [reject for row in malformed.tolist() for reject in explain(row)],
+        {NO_COUNT: empty} if empty else {},
+    )
 
 
 def find_columns(source: Source, table: Table, line: int | None = None) -> list[str]:

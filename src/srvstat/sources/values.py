@@ -163,9 +163,15 @@ class RowError(ValueError):
         self.value = value
 
 
+@lru_cache(1 << 14)
+def is_identifier(text: str) -> bool:
+    """Return whether the contract allows a server's identifier."""
+    return IDENTIFIER.fullmatch(text) is not None
+
+
 def check_identifier(text: str) -> None:
     """Raise RowError if the contract does not allow a server's identifier."""
-    if not IDENTIFIER.fullmatch(text):
+    if not is_identifier(text):
         raise RowError(f"serverId: {IDENTIFIER_RULE}", text)
 
 
