@@ -4,7 +4,7 @@ import json
 import random
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from fractions import Fraction
 from itertools import pairwise
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from analysis.definitions import (
@@ -48,6 +48,7 @@ from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, 
 from srvstat.analysis.questions import divide_window, parse_step
 from srvstat.analysis.report import MOST_STEPS
 from srvstat.analysis.selection import Question
+from srvstat.analysis.series import Total, compute_figures
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.requests import build_server_reference
 from srvstat.contract.windows import BEFORE_ALL, Window
@@ -167,6 +168,101 @@ def compute_naively(players: Sequence[int], aggregate: Aggregate) -> Any:
         "min": ascending[0],
         "last": players[-1],
     }[aggregate]
+
+
+SPARSE = st.dictionaries(st.integers(NOON - 4 * DAY, NOON), st.integers(0, 9), max_size=20)
+REGULAR = st.builds(
+    lambda first, every, counts: {first + every * at: n for at, n in enumerate(counts)},
+    st.integers(NOON - 4 * DAY, NOON - DAY),
+    st.sampled_from([HOUR // 2, HOUR, HOUR + 1, 3 * HOUR]),
+    st.lists(st.integers(0, 9), max_size=24),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=few_examples())
+@given(
+    servers=st.lists(SPARSE | REGULAR, min_size=1, max_size=4),
+    start=st.integers(NOON - 5 * DAY, NOON - 1) | st.just(BEFORE_ALL),
+    end=st.sampled_from([NOON, NOON + DAY, NOON - DAY, NOON - 4 * DAY]),
+    zone=st.sampled_from(["UTC", "Europe/Berlin"]),
+    aggregate=st.sampled_from(get_args(Aggregate)),
+)
+def test_a_total_adds_up_the_latest_counts_of_its_servers(
+    servers: list[Rows], start: int, end: int, zone: str, aggregate: Aggregate
+) -> None:
+    assume(start < end)
+    named = {f"s{number}": rows for number, rows in enumerate(servers)} | {"z": {NOON: 1}}
+    observed = [(name, at, n) for name, of_one in named.items() for at, n in of_one.items()]
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(build_in(Path(directory), map(server, named), observed))
+        with closing(open_file(path)) as snapshot:
+            series = [Total(snapshot, [*snapshot.iter_servers()])]
+            question = Question(snapshot, series, Window(start, end), ZoneInfo(zone))
+            figures = compute_figures(snapshot, series[0], question.window)
+            steps = divide_window(question, parse_step("6h"))
+            rows = list(aggregate_history(question, steps, aggregate))
+
+    counts = add_up_naively(named.values(), start, end)
+    assert list(zip(*(one.tolist() for one in figures.observations), strict=True)) == [
+        (at, total) for at, total, _ in counts
+    ]
+    first = min(at for of_one in named.values() for at in of_one)
+    if start == BEFORE_ALL and first > end:
+        assert rows == []
+        return
+    expected = []
+    start = steps.window.start
+    kept = [(rows, find_usual(rows, start, end)) for rows in named.values() if rows]
+    for edges, times in zip(pairwise(steps.edges.tolist()), steps.iter_times(), strict=True):
+        begin, stop = edges
+        inside = [(n, of) for at, n, of in counts if begin <= at < stop or at == stop == end]
+        value = compute_naively([n for n, _ in inside], aggregate)
+        shown = float(value) if isinstance(value, Fraction) else value
+        share = Fraction(measure_naively(kept, start, end, times), stop - begin)
+        most = max((of for _, of in inside), default=0)
+        expected.append((*times, len(inside), most, shown, float(share), share < Fraction(9, 10)))
+    assert rows == expected
+
+
+def find_usual(rows: Rows, start: int, end: int) -> Fraction:
+    """Return the usual interval of a server, of at least ten counts; 0 without one."""
+    known = [at for at in sorted(rows) if at <= end]
+    recent = known[-max(sum(at > start for at in known), 10) :]
+    distances = [Fraction(after - before) for before, after in pairwise(recent)]
+    return median(distances) if distances else Fraction(0)
+
+
+def add_up_naively(servers: Iterable[Rows], start: int, end: int) -> list[tuple[int, int, int]]:
+    """Return each instant with the sum of the latest counts, and their number."""
+    kept = [(rows, 3 * find_usual(rows, start, end)) for rows in servers]
+    found = []
+    for at in sorted({at for rows, _ in kept for at in rows if start < at <= end}):
+        latest = [
+            rows[max(before)]
+            for rows, longest in kept
+            if (before := [one for one in rows if at - longest <= one <= at])
+        ]
+        found.append((at, sum(latest), len(latest)))
+    return found
+
+
+def measure_naively(
+    kept: Sequence[tuple[Rows, Fraction]], start: int, end: int, times: tuple[int, int]
+) -> Fraction:
+    """Return for how long each server was observed in a step, or not expected: the least time."""
+    lasts = [
+        (max(rows) if NOON - max(rows) > DAY else NOON) + int(3 * usual) for rows, usual in kept
+    ]
+    spans = min(min(rows) for rows, _ in kept), max(lasts)
+    lengths = []
+    for (rows, usual), last in zip(kept, lasts, strict=True):
+        known = [at for at in sorted(rows) if at <= end]
+        lasting = [(at, min(until, at + 3 * usual)) for at, until in pairwise([*known, end])]
+        parts = [*(lasting if usual else ()), (spans[0], min(rows)), (last, spans[1])]
+        overlaps = (min(until, times[1]) - max(at, times[0], start) for at, until in parts)
+        lengths.append(sum((max(one, Fraction(0)) for one in overlaps), Fraction(0)))
+    return min(lengths, default=Fraction(0))
 
 
 def read_steps(question: Question) -> History:

@@ -150,9 +150,9 @@ class TotalFigures(WindowFigures):
 
         Where other servers are observed, the time in which a server is not expected counts too.
         """
+        if not self.members or not len(edges):
+            return np.zeros(max(len(edges) - 1, 0), np.int64)
         least = np.full(len(edges) - 1, np.iinfo(np.int64).max)
-        if not self.members:
-            return np.zeros_like(least)
         first = min(one.expected[0] for one in self.members)
         last = max(one.expected[1] + one.longest for one in self.members)
         inside = edges.clip(*self.window)
