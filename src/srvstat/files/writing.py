@@ -383,7 +383,6 @@ def _copy_some(source: int, target: int, position: int) -> int:
 
 _DESCRIPTOR = re.compile(r"(/dev|/proc/[^/]+(/task/[^/]+)?)/fd/[0-9]{1,9}")
 _MAX_LINKS = 40
-_BUFFER_BYTES = 1 << 16
 
 
 def is_stream(path: str) -> bool:
@@ -403,31 +402,29 @@ def is_stream(path: str) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
-class Stream:
-    """Buffers lines for a descriptor; the methods raise OSError."""
+class Stream(NamedTuple):
+    """Writes lines to a descriptor."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._buffer = bytearray()
-        self._is_terminal = os.isatty(descriptor)
+    descriptor: int
 
     def write(self, line: bytes) -> None:
-        """Write a line that ends with a newline; a terminal gets it without control characters."""
-        body = line.removesuffix(b"\n")
-        self._buffer.extend(wire.escape_for_terminal(body) if self._is_terminal else body)
-        self._buffer.extend(b"\n")
-        if len(self._buffer) >= _BUFFER_BYTES:
-            self.flush()
+        """Write a line that ends with a newline; a terminal gets it without control characters.
 
-    def flush(self) -> None:
-        """Write the buffered lines."""
-        _write_all(self._descriptor, self._buffer)
-        self._buffer.clear()
+        Raises OSError.
+        """
+        if os.isatty(self.descriptor):
+            line = wire.escape_for_terminal(line.removesuffix(b"\n")) + b"\n"
+        rest = memoryview(line)
+        while rest:
+            try:
+                rest = rest[os.write(self.descriptor, rest) :]
+            except BlockingIOError:
+                select.select([], [self.descriptor], [])
 
 
 @contextmanager
 def open_stream(path: str) -> Iterator[Stream]:
-    """Open a stream for writing. The caller must flush it; the end of the block does not.
+    """Open a stream for writing.
 
     Raises OutputError.
     """
@@ -458,16 +455,6 @@ def _open_descriptor(path: str) -> int:
         # Opening a regular file again would start at its beginning and overwrite it.
         return os.dup(int(name))
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_CLOEXEC)
-
-
-def _write_all(descriptor: int, data: bytes | bytearray) -> None:
-    with memoryview(data) as view:
-        start = 0
-        while start < len(view):
-            try:
-                start += os.write(descriptor, view[start:])
-            except BlockingIOError:
-                select.select([], [descriptor], [])
 
 
 def find_descriptor_path(path: str) -> str | None:

@@ -247,8 +247,9 @@ def _write_rejects(path: str, file: BinaryIO | Stream, rejects: Rejects) -> None
         for source, line, reason, text in rejects:
             fields = {"file": source.title, "line": line, "reason": reason, "text": text}
             file.write(wire.encode(fields) + b"\n")
-        # A full disk must stop the build before its output exists.
-        file.flush()
+        if not isinstance(file, Stream):
+            # A full disk must stop the build before its output exists.
+            file.flush()
 
 
 @contextmanager

@@ -198,24 +198,24 @@ def read_records(source: Source, game: str | None) -> tuple[list[servers.ServerR
 
 _RECORD = {field.name for field in fields(servers.ServerRecord)} & {*ServerRow._fields}
 _DERIVED = tuple(ServerRow._field_defaults)
+_LISTS = ("tags", "flags", "other_source_ids", "completed")
+_FALLBACKS = {
+    "players_current": "current_is_fallback",
+    "first_seen_at": "first_seen_is_fallback",
+    "updated_at": "updated_is_fallback",
+}
+"""The fields that a record can lack, and the columns that say so."""
 
 
 def build_server_row(record: servers.ServerRecord, number: int) -> ServerRow:
     """Return a row of `servers` without observations; `fill_fallbacks` completes it."""
     values = {name: getattr(record, name) for name in _RECORD} | {
-        "tags": encode_texts(record.tags),
-        "flags": encode_texts(record.flags),
-        "other_source_ids": encode_texts(record.other_source_ids),
-        "completed": encode_texts(record.completed),
+        "server": number,
         "offline": int(record.offline),
+        **{name: encode_texts(getattr(record, name)) for name in _LISTS},
+        **{flag: int(getattr(record, name) is None) for name, flag in _FALLBACKS.items()},
     }
-    return ServerRow(
-        **values,
-        server=number,
-        current_is_fallback=int(record.players_current is None),
-        first_seen_is_fallback=int(record.first_seen_at is None),
-        updated_is_fallback=int(record.updated_at is None),
-    )
+    return ServerRow(**values)
 
 
 def copy_derived(source: ServerRow, target: ServerRow) -> ServerRow:
@@ -237,14 +237,9 @@ def fill_fallbacks(row: ServerRow, as_of: int) -> ServerRow:
 def build_record(row: ServerRow) -> servers.ServerRecord:
     """Return the record from which a row was made: fallbacks are None again."""
     values = row._asdict() | {
-        "players_current": None if row.current_is_fallback else row.players_current,
-        "tags": read_texts(row.tags),
-        "flags": read_texts(row.flags),
-        "other_source_ids": read_texts(row.other_source_ids),
         "offline": bool(row.offline),
-        "first_seen_at": None if row.first_seen_is_fallback else row.first_seen_at,
-        "updated_at": None if row.updated_is_fallback else row.updated_at,
-        "completed": read_texts(row.completed),
+        **{name: read_texts(getattr(row, name)) for name in _LISTS},
+        **{name: None for name, flag in _FALLBACKS.items() if getattr(row, flag)},
     }
     return servers.ServerRecord(**{name: values[name] for name in _RECORD})
 
