@@ -13,12 +13,12 @@ from srvstat.analysis.parameters import Parameter, check_choice
 from srvstat.analysis.pictures import compute_peak_hours
 from srvstat.analysis.questions import HOUR_MS, Steps
 from srvstat.analysis.selection import Question
+from srvstat.analysis.series import Series, compute_figures, get_name
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import EventKind, EventPart, Events
 from srvstat.documents.document import WHOLE_SHARE
-from srvstat.snapshot.read.observations import WindowFigures, compute_figures
-from srvstat.snapshot.rows import ServerRow
+from srvstat.snapshot.read.observations import WindowFigures
 
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
@@ -99,7 +99,8 @@ def list_events(question: Question, options: EventOptions = _ALL_EVENTS) -> Even
 
     Raises UsageError, SnapshotError.
     """
-    return Events(**question.describe(), events=find_events(question, options))
+    ids = tuple(server.id for server in question.iter_rows()) if question.is_sum else None
+    return Events(**question.describe(), servers=ids, events=find_events(question, options))
 
 
 def find_events(question: Question, options: EventOptions = _ALL_EVENTS) -> tuple[EventPart, ...]:
@@ -156,13 +157,13 @@ class _Event(NamedTuple):
 
 @dataclass(frozen=True)
 class _Search:
-    """A server in the window of a question, which does not end after the snapshot.
+    """A server or total in the window of a question, which does not end after the snapshot.
 
     `longer` replaces the least length of gaps and zeros.
     """
 
     question: Question
-    server: ServerRow
+    server: Series
     days: _Days
     longer: int | None
 
@@ -339,6 +340,7 @@ _RULES: dict[EventKind, Callable[[_Search], Iterator[_Event]]] = {
 }
 
 
-def _build_part(server: ServerRow, kind: EventKind, event: _Event) -> EventPart:
+def _build_part(server: Series, kind: EventKind, event: _Event) -> EventPart:
     start, end, expected, seen = event
-    return EventPart(server.id, kind, start, end, (end - start) / 1000, expected, seen)
+    server_id = get_name(server).server_id
+    return EventPart(server_id, kind, start, end, (end - start) / 1000, expected, seen)

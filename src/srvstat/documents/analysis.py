@@ -337,6 +337,7 @@ class Events(CountsDocument, RowDocument):
     """What was unusual in the counts of servers, the newest end first.
 
     Events describe numbers. They say nothing about causes, and they are not probabilities.
+    `servers` are those of a total.
     """
 
     long_field = "events"
@@ -344,6 +345,7 @@ class Events(CountsDocument, RowDocument):
     document: Literal["events"] = "events"
     time_zone: str
     window: WindowPart
+    servers: Members = None
     events: tuple[EventPart, ...]
 
     def to_rows(self) -> Rows:

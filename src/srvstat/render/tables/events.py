@@ -51,7 +51,7 @@ def build_event_lines(
     for _, group in groups:
         first, *others = group
         shown += 1 + len(others)
-        name = screen.escape(first.server_id or "total")
+        name = screen.escape(text.format_id(first.server_id))
         if others:
             name.append(f" and {len(others):,} more")
         figures = map(text.format_median, (first.expected, first.seen))
