@@ -20,6 +20,7 @@ from srvstat.contract.time import LATEST, OUTSIDE_YEARS, YEAR_2001, InstantError
 from srvstat.files.paths import convert_errors, identify_file
 from srvstat.files.reading import CHANGED, is_url
 from srvstat.sources import values
+from srvstat.sources.columns import EMPTY_COUNT, MALFORMED
 from srvstat.sources.mapping import (
     NO_ZONE,
     STRICT,
@@ -27,8 +28,8 @@ from srvstat.sources.mapping import (
     describe_missing,
     describe_repeated,
 )
-from srvstat.sources.source import Batch, Reject, Source, renumber
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table
+from srvstat.sources.source import Batch, Reject, Source
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, build_batch, convert_table
 
 _TypeCheck = Callable[[pa.DataType], bool]
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -432,10 +433,8 @@ def read_record_batches(
         try:
             if columns.clock or (columns.id is None and not source.mapping.is_wide):
                 yield _convert_text(source, columns, first_place, cells)
-            elif columns.id is None:
-                yield _convert_wide(source.mapping, first_place, columns.counts, cells)
             else:
-                yield _convert_long(source.mapping, first_place, *cells)
+                yield _convert_cells(source.mapping, columns, first_place, cells)
         except UnicodeDecodeError:
             end = first_place + record_batch.num_rows - 1
             raise SourceError(
@@ -477,80 +476,50 @@ def _convert_text(
     )
 
 
-def _build_reject(
-    place: int, reason: str, row: Sequence[pa.Scalar], malformed: pa.Scalar
-) -> Reject:
-    """Return the reject of a row, with some of its values, of which one is malformed."""
-    return Reject(place, reason, ",".join(map(format_cell, row)), format_cell(malformed))
-
-
-def _convert_long(
-    mapping: ColumnMapping, first_place: int, ids: pa.Array, at: pa.Array, count: pa.Array
+def _convert_cells(
+    mapping: ColumnMapping, columns: Columns, first_place: int, cells: Sequence[pa.Array]
 ) -> Batch:
-    ids, at, count = _encode(ids), _decode(at), _decode(count)
-    instants, players = _convert_instants(at, mapping), _convert_counts(count, mapping)
-    is_known = pc.and_(ids.indices.is_valid(), instants.integers.is_valid())
-    is_kept = pc.and_(is_known, players.integers.is_valid())
-    is_skipped = pc.and_(is_known, players.is_empty)
-    rejects = []
-    for row in _list_true(pc.invert(pc.or_(is_kept, is_skipped))):
-        cells = (ids[row], at[row], count[row])
-        if not cells[0].is_valid:
-            reason, malformed = "serverId: missing", 0
-        elif not instants.integers[row].is_valid:
-            reason, malformed = _explain_instant(at, row, mapping), 1
+    ids = None if columns.id is None else _encode(cells[0])
+    at, *counted = map(_decode, cells if ids is None else cells[1:])
+    instants = _to_numpy(_convert_instants(at, mapping).integers)
+    counts = np.empty((len(at), len(counted)), np.int64, order="F")
+    for number, column in enumerate(counted):
+        counts[:, number] = _number_counts(_convert_counts(column, mapping))
+    servers: tuple[Sequence[str], Numbers | None] = (columns.counts, None)
+    if ids is not None:
+        servers = ids.dictionary.to_pylist(), _to_numpy(ids.indices)
+
+    def explain(row: int) -> Iterator[Reject]:
+        """Yield why a row is malformed, with some of its values."""
+        parts = [at[row], *(column[row] for column in counted)]
+        row_cells = [at[row]] if ids is None else [ids[row], *parts]
+        reject = Reject(first_place + row, "", ",".join(map(format_cell, row_cells)))
+        if ids is not None and not ids[row].is_valid:
+            yield reject._replace(reason="serverId: missing", value="")
+        elif instants[row] < 0:
+            lost = sum(part.is_valid for part in parts[1:]) or 1
+            reason = _explain_instant(at, row, mapping)
+            yield reject._replace(reason=reason, value=format_cell(at[row]), rows=lost)
         else:
-            reason, malformed = _explain_count(cells[2], mapping), 2
-        rejects.append(_build_reject(first_place + row, reason, cells, cells[malformed]))
-    kept = pc.indices_nonzero(is_kept)
-    used, codes = renumber(_to_numpy(ids.indices.take(kept)))
-    skipped = pc.sum(is_skipped).as_py()
-    return Batch(
-        ids.dictionary.take(used).to_pylist(),
-        codes,
-        _to_numpy(instants.integers.take(kept)),
-        _to_numpy(players.integers.take(kept)),
-        _to_numpy(kept) + first_place,
-        rejects,
-        skipped={values.NO_COUNT: skipped} if skipped else {},
-    )
+            for name, part, count in zip(columns.counts, parts[1:], counts[row], strict=True):
+                if count == MALFORMED:
+                    written = format_cell(part)
+                    found = reject._replace(reason=_explain_count(part, mapping), value=written)
+                    if ids is None:
+                        text = f"{name},{format_cell(at[row])},{written}"
+                        found = found._replace(text=text, column=name)
+                    yield found
+
+    places = np.arange(len(at)) + first_place
+    return build_batch(servers, instants, counts, places, explain)
 
 
-def _convert_wide(
-    mapping: ColumnMapping, first_place: int, names: Sequence[str], cells: Sequence[pa.Array]
-) -> Batch:
-    at, *columns = map(_decode, cells)
-    instants = _convert_instants(at, mapping)
-    is_timed = instants.integers.is_valid()
-    rejects = []
-    for row in _list_true(pc.invert(is_timed)):
-        lost = sum(column[row].is_valid for column in columns) or 1
-        reason = _explain_instant(at, row, mapping)
-        reject = _build_reject(first_place + row, reason, [at[row]], at[row])
-        rejects.append(reject._replace(rows=lost))
-    counts, is_kept = [], []
-    for name, column in zip(names, columns, strict=True):
-        players = _convert_counts(column, mapping)
-        is_malformed = pc.invert(pc.or_(players.integers.is_valid(), players.is_empty))
-        for row in _list_true(pc.and_(is_timed, is_malformed)):
-            written = (pa.scalar(name), at[row], column[row])
-            reason = _explain_count(column[row], mapping)
-            reject = _build_reject(first_place + row, reason, written, column[row])
-            rejects.append(reject._replace(column=name))
-        counts.append(_to_numpy(players.integers.fill_null(0)))
-        is_kept.append(pc.and_(is_timed, players.integers.is_valid()).to_numpy(False))
-    rejects.sort(key=lambda reject: reject.place)
-    shape = len(counts), len(at)  # there may be no columns
-    row_of, column_of = np.nonzero(np.reshape(is_kept, shape).T)
-    used, codes = renumber(column_of)
-    return Batch(
-        [names[column] for column in used],
-        codes,
-        _to_numpy(instants.integers.fill_null(0))[row_of],
-        np.array(counts, np.int64).reshape(shape)[column_of, row_of],
-        row_of + first_place,
-        rejects,
-    )
+def _number_counts(found: Values) -> Numbers:
+    """Return counts as `parse_counts` does."""
+    counts = _to_numpy(found.integers)
+    if found.integers.null_count:
+        counts = np.where(found.is_empty.to_numpy(False), EMPTY_COUNT, counts)
+    return counts
 
 
 def _encode(ids: pa.Array) -> pa.DictionaryArray:
@@ -570,11 +539,6 @@ def _decode(column: pa.Array) -> pa.Array:
     return column.cast(pa.string()) if is_text(column.type) else column
 
 
-def _list_true(values: pa.Array) -> list[int]:
-    """Return the positions of true values."""
-    return list(pc.indices_nonzero(values).to_pylist())
-
-
 def _to_numpy(integers: pa.Array) -> Numbers:
-    """Return integers without nulls."""
-    return np.asarray(integers.to_numpy(), np.int64)
+    """Return integers; nulls are MALFORMED."""
+    return np.asarray(integers.cast(pa.int64()).fill_null(MALFORMED))
