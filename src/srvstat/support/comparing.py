@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal, DecimalException
 from itertools import islice
-from math import inf
 from typing import Any, Literal
 
 from srvstat.contract import wire
@@ -23,8 +22,6 @@ _MAX_VALUE = 10_000
 
 _CURRENT = re.compile(r"(/data/[0-9]+)?/currentPlayers|/data/players/current")
 _INTEGER = re.compile(r"-?[0-9]+")
-_EXACT_DIGITS = 400
-"""Integers of more digits exceed every double, and Python converts long ones slowly."""
 
 
 def compare_bodies(
@@ -63,22 +60,15 @@ def find_differences(
     return [*islice(_iter_differences(recorded, recomputed, "", tolerance), MAX_DIFFERENCES)]
 
 
-def is_number_equal(recorded: float, recomputed: float, tolerance: Decimal = EXACT) -> bool:
-    """Return whether two numbers are equal: integers exactly, others as doubles."""
-    if recorded == recomputed:
+def is_number_equal(recorded: str, recomputed: str, tolerance: Decimal = EXACT) -> bool:
+    """Return whether two numbers in JSON are equal: integers exactly, others as doubles."""
+    are_integers = _INTEGER.fullmatch(recorded) and _INTEGER.fullmatch(recomputed)
+    if not are_integers and float(recorded) == float(recomputed):
         return True
-    are_integers = isinstance(recorded, int) and isinstance(recomputed, int)
-    if not are_integers and _round(recorded) == _round(recomputed):
-        return True
-    return tolerance > 0 and _is_within(repr(recorded), repr(recomputed), tolerance)
-
-
-def _round(number: float) -> float:
-    """Return the nearest double, which is infinite for a large integer."""
     try:
-        return float(number)
-    except OverflowError:
-        return inf if number > 0 else -inf
+        return abs(Decimal(recorded) - Decimal(recomputed)) <= tolerance
+    except DecimalException:  # an exponent beyond all limits
+        return False
 
 
 def shorten_difference(difference: Difference) -> Difference:
@@ -137,27 +127,15 @@ def _compare_numbers(
     theirs, ours = (wire.encode(number).decode() for number in (recorded, recomputed))
     if theirs == ours:
         return
-    if is_number_equal(_parse_number(theirs), _parse_number(ours)):
+    if is_number_equal(theirs, ours):
         yield _build_difference(pointer, recorded, recomputed, "text")
-    elif tolerance <= 0 or not _is_within(theirs, ours, tolerance):
+    elif not is_number_equal(theirs, ours, tolerance):
         class_: DifferenceClass = "current" if _CURRENT.fullmatch(pointer) else "value"
         yield _build_difference(pointer, recorded, recomputed, class_)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | EncodedJson) and not isinstance(value, bool)
-
-
-def _parse_number(text: str) -> float:
-    is_integer = len(text) <= _EXACT_DIGITS and _INTEGER.fullmatch(text)
-    return int(text) if is_integer else float(text)
-
-
-def _is_within(recorded: str, recomputed: str, tolerance: Decimal) -> bool:
-    try:
-        return abs(Decimal(recorded) - Decimal(recomputed)) <= tolerance
-    except DecimalException:  # an exponent beyond all limits
-        return False
 
 
 def _build_difference(

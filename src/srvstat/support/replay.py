@@ -48,6 +48,8 @@ _SECRET_PARAMETER = re.compile(
 """A query parameter whose name says that its value is secret. No operation has one."""
 
 
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+"""A string in JSON."""
 _REST_OF_ADDRESS = re.compile(rb"[?#].*", re.DOTALL)
 _USER = re.compile(rb".*@", re.DOTALL)
 _REST_OF_METHOD = re.compile(r"[^A-Za-z0-9!#$%&'*+.^_`|~-].*", re.DOTALL)
@@ -476,14 +478,6 @@ class KeyHider:
     def _hide_value(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.hide(value)
-        if isinstance(value, wire.EncodedJson) and self.hide(value.text) != value.text:
-            decoded = wire.decode_text(value.text, convert_number=wire.EncodedJson)
-            return wire.encode_once(self._hide_parts(decoded))
+        if isinstance(value, wire.EncodedJson):
+            return wire.EncodedJson(_STRING.sub(lambda text: self.hide(text[0]), value.text))
         return value
-
-    def _hide_parts(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {self.hide(key): self._hide_parts(member) for key, member in value.items()}
-        if isinstance(value, list):
-            return [self._hide_parts(item) for item in value]
-        return self.hide(value) if isinstance(value, str) else value

@@ -198,6 +198,8 @@ def _read_figures(recorded: Mapping[str, Any]) -> tuple[Any, ...] | None:
 def _is_true(recorded: tuple[Any, ...], computed: Statistics, tolerance: Decimal) -> bool:
     """Return whether figures are equal; null equals only null."""
     return all(
-        one is other if one is None or other is None else is_number_equal(one, other, tolerance)
+        one is other
+        if one is None or other is None
+        else is_number_equal(repr(one), repr(other), tolerance)
         for one, other in zip(recorded, (*computed[:-1], *computed.growth), strict=True)
     )
