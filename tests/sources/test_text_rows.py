@@ -458,6 +458,7 @@ def test_a_malformed_object_is_rejected_with_its_reason(
     assert found == Reading(
         {1: ("a", 1772366400005, 7), 3: ("a", 1772366400005, 7)}, {2: (reason, line)}
     )
+    assert read_ndjson(line) == Reading({}, {1: (reason, line)})
 
 
 @pytest.mark.parametrize("line", ["", row()[:-1], row() + row(), f"\ufeff{row()}", f"\xa0{row()}"])

@@ -325,6 +325,8 @@ class _Regular:
         """Make the expression of a value, if it is a row without tables in it."""
         self._pattern = None
         try:
+            if self._mapping.is_strict:
+                _split_object(text)
             row = flatten.find_row(_decode(text, self._mapping.write_number), self._mapping)
         except (RowError, FlattenError, RecursionError):
             return
@@ -374,7 +376,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[\[\]{},]', re.DOTALL)
 _SEPARATOR = re.compile(r"\s*(?:,\s*(?P<next>\S)|\]|(?P<wrong>[^\s,]))")
 _CLOSING = {"[": "]", "{": "}"}
-_FIRST_ITEMS = 100
+_FIRST_CHARACTERS = 5_000
 _LONGEST_TOKEN = 100
 _LONGEST_START = 200
 
@@ -388,6 +390,7 @@ class _Document:
         self._decoder = wire.get_decoder(convert_number)
         self._chunks = self._read_chunks()
         self._text, self._at, self._count = "", 0, 0
+        self._taken = 0  # the characters of the items of a part
         self._separator = ","
         self._is_end = False
 
@@ -455,24 +458,25 @@ class _Document:
             self._at += 1
             return
         items: list[Any] = []
-        is_more = True
+        is_more, most = True, _FIRST_CHARACTERS
         while is_more:
             items.append(self._take_value())
             is_more = self._take_separator()
-            if is_more and len(items) < _FIRST_ITEMS:
+            if is_more and self._taken < most:
                 continue
             yield items
-            items = []
-            while is_more and (part := self._take_many()):
-                yield part
+            items, self._taken, most = [], 0, BLOCK_BYTES
+            while is_more and (table := self._take_regular()):
+                yield table
 
     def _take_value(self) -> Any:
         """Take the next value, of which more text is read as long as it is not complete."""
         while True:
             least = 2 * (len(self._text) - self._at)
             try:
-                value, end = self._decode(self._decoder.raw_decode, self._at)
+                value, end = self._decode()
                 if end < len(self._text) or self._is_end:  # a number could go on
+                    self._taken += end - self._at
                     self._at = end
                     self._count += 1
                     return value
@@ -487,34 +491,21 @@ class _Document:
             while len(self._text) - self._at < least and self._fill():
                 pass
 
-    def _take_many(self) -> Table | list[Any] | None:
-        """Return the items whose ends are in the text; None without any."""
+    def _take_regular(self) -> Table | None:
+        """Return the items whose ends are in the text, if they differ in scalars only."""
         if len(self._text) - self._at < BLOCK_BYTES:
             self._fill()
-        start, separator = self._at, self._separator
-        cut = self._text.rfind(separator, start)
-        if cut > start and separator[0] in "]}" and separator[-1] in "[{":
-            text = self._text[start : cut + 1]
-            ended = text.replace(separator, f"{separator[0]}{_END}{separator[-1]}") + _END
-            found: Table | list[Any] | None = self._regular.parse(ended)
-            if found is None:
-                with suppress(JSONDecodeError):  # the separator may be in an item, too
-                    found = self._decode(self._decoder.decode, f"[{text}]")
-            if found is not None:
-                self._at = cut + len(separator) - 1
-                self._count += len(found.places if isinstance(found, Table) else found)
-                return found
-        items = []
-        with suppress(JSONDecodeError):
-            while self._at < len(self._text):
-                value, end = self._decode(self._decoder.raw_decode, self._at)
-                match = _SEPARATOR.match(self._text, end)
-                if match is None or not match["next"]:
-                    break
-                items.append(value)
-                self._at = match.end() - 1
-                self._count += 1
-        return items or None
+        separator = self._separator
+        cut = self._text.rfind(separator, self._at)
+        if cut <= self._at or separator[0] not in "]}" or separator[-1] not in "[{":
+            return None
+        text = self._text[self._at : cut + 1]
+        ended = text.replace(separator, f"{separator[0]}{_END}{separator[-1]}") + _END
+        table = self._regular.parse(ended)
+        if table is not None:
+            self._at = cut + len(separator) - 1
+            self._count += len(table.places)
+        return table
 
     def _take_separator(self) -> bool:
         """Take the comma after an item, or the end of the array; return whether it is a comma."""
@@ -529,10 +520,10 @@ class _Document:
         self._at = match.end() - bool(match["next"])
         return bool(match["next"])
 
-    def _decode(self, decode: Callable[..., Any], *given: Any) -> Any:
-        """Decode text; JSONDecodeError is left to the caller."""
+    def _decode(self) -> tuple[Any, int]:
+        """Return the next value and its end; JSONDecodeError is left to the caller."""
         try:
-            return decode(*given) if isinstance(given[0], str) else decode(self._text, *given)
+            return self._decoder.raw_decode(self._text, self._at)
         except wire.JsonError as error:
             raise self._build_error(str(error)) from None
         except RecursionError:
