@@ -131,6 +131,10 @@ DOCUMENTS: list[tuple[Ask, list[str]]] = [
         ["peak-hours", "harbor-city", "--by=hour", "--tz=Asia/Tokyo"],
     ),
     (
+        lambda snapshot: snapshot.together(["harbor-city", "old-guard"], step="3h", range="60d"),
+        ["together", "harbor-city", "old-guard", "--step=3h", "--range=60d"],
+    ),
+    (
         lambda snapshot: snapshot.integrity(["old-guard"], tz="Asia/Tokyo"),
         ["integrity", "old-guard", "--tz=Asia/Tokyo"],
     ),

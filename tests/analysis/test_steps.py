@@ -4,10 +4,13 @@ import json
 import random
 import sqlite3
 import tempfile
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
+from math import copysign, sqrt
+from operator import mul
 from pathlib import Path
 from statistics import mean, median
 from typing import Any, NamedTuple, get_args
@@ -24,6 +27,7 @@ from analysis.definitions import (
     Rows,
     Servers,
     compute_change_naively,
+    compute_coverage,
     compute_distribution_naively,
     compute_growth_naively,
     compute_mean,
@@ -49,6 +53,7 @@ from srvstat.analysis.questions import divide_window, parse_step
 from srvstat.analysis.report import MOST_STEPS
 from srvstat.analysis.selection import Question
 from srvstat.analysis.series import Total, compute_figures
+from srvstat.analysis.together import compute_together
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.requests import build_server_reference
 from srvstat.contract.windows import BEFORE_ALL, Window
@@ -587,6 +592,104 @@ def test_peak_hours_follow_from_the_rows(
             assert shown[key] == expected
         is_known = by != "weekday" and 10 * len(averages) >= 8 * len(cells)
         assert shown["restartPlayerHours"] == (float(min(averages.values())) if is_known else None)
+
+
+class Fleet(NamedTuple):
+    """The rows of servers around a change of the clocks, and a question about them."""
+
+    servers: Servers
+    window: tuple[int, int]
+    step: str
+    zone: str
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> Fleet:
+    """Draw servers with gaps; they share some noise, are constant or have huge counts."""
+    interval = draw(st.sampled_from([30, 60, 90])) * MINUTE
+    middle = draw(st.sampled_from(CHANGES))
+    step, days = draw(st.sampled_from([("1h", 16), ("3h", 16), ("day", 40)]))
+    start, end = middle - days * DAY, middle + draw(st.integers(1, days)) * DAY + 1
+    drawn = random.Random(draw(st.integers(1, 1000)))  # noqa: S311 - cases are drawn from a seed
+    noise = [drawn.randrange(9) for _ in range(start, end, interval)]
+    servers = {}
+    for name in "abc":
+        kind = draw(st.sampled_from(["like", "unlike", "constant", "huge"]))
+        of_kind: Callable[[int], int] = {
+            "like": lambda one: one + drawn.randrange(4),
+            "unlike": lambda one: 20 - one + drawn.randrange(4),
+            "constant": lambda _: 5,
+            "huge": lambda one: one * (LARGEST // 9),
+        }[kind]
+        gaps = draw(st.lists(st.integers(0, len(noise)), max_size=3))
+        servers[name] = [
+            (start + 1 + at * interval, of_kind(one))
+            for at, one in enumerate(noise)
+            if not any(gap <= at < gap + 2 * DAY // interval for gap in gaps)
+        ]
+    return Fleet(servers, (start, end), step, draw(st.sampled_from(["UTC", "Europe/Berlin"])))
+
+
+@settings(max_examples=few_examples(), deadline=None)
+@given(fleets())
+def test_correlations_follow_from_the_rows(fleet: Fleet) -> None:
+    observed = [(name, at, n) for name, rows in fleet.servers.items() for at, n in rows]
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(build_in(Path(directory), map(server, fleet.servers), observed))
+        with closing(open_file(path)) as snapshot:
+            zone, window = ZoneInfo(fleet.zone), Window(*fleet.window)
+            question = Question(snapshot, [*snapshot.iter_servers()], window, zone)
+            found = json.loads(compute_together(question, parse_step(fleet.step)).to_json())
+
+    deviations = {name: find_deviations_naively(fleet, name) for name in fleet.servers}
+    expected = []
+    for pair in combinations(fleet.servers, 2):
+        first, second = (deviations[name] for name in pair)
+        both = [at for at in first if at in second]
+        ranks = [rank_naively([one[at] for at in both]) for one in (first, second)]
+        covered = min(compute_coverage(fleet.servers[name], fleet.window) for name in pair)
+        reason = None
+        if covered < Fraction(8, 10):
+            reason = "coverage"
+        elif len(both) < 30:
+            reason = "steps"
+        elif any(len(set(one)) == 1 for one in ranks):
+            reason = "constant"
+        correlation = None if reason else correlate_naively(*ranks)
+        expected.append((list(pair), len(both), correlation, reason))
+    expected.sort(key=lambda pair: (pair[2] is None, -(pair[2] or 0)))
+    assert [tuple(pair.values()) for pair in found["pairs"]] == expected
+
+
+def find_deviations_naively(fleet: Fleet, name: str) -> dict[int, Fraction]:
+    """Return the deviations of whole steps from the mean of their hour of the week."""
+    zone = ZoneInfo(fleet.zone)
+    hours: dict[tuple[int, int], dict[int, Fraction]] = {}
+    for step in split_naively(fleet.servers[name], fleet.window, fleet.step, zone):
+        if step.values and not step.is_partial:
+            clock = read_clock(step.whole[0], zone)
+            average = Fraction(sum(step.values), len(step.values))
+            hours.setdefault((clock.isoweekday(), clock.hour), {})[step.start] = average
+    return {
+        at: average - mean(averages.values())
+        for averages in hours.values()
+        if len(averages) > 1
+        for at, average in averages.items()
+    }
+
+
+def rank_naively(values: Sequence[Fraction]) -> list[Fraction]:
+    """Return the ranks of values; equal ones share the mean of theirs."""
+    ranked = sorted(values)
+    return [Fraction(bisect_left(ranked, one) + bisect_right(ranked, one) + 1, 2) for one in values]
+
+
+def correlate_naively(first: Sequence[Fraction], second: Sequence[Fraction]) -> float:
+    """Return Pearson's correlation, with one division and one square root."""
+    ones, others = ([value - mean(values) for value in values] for values in (first, second))
+    product = sum(map(mul, ones, others), Fraction())
+    squares = sum(map(mul, ones, ones)) * sum(map(mul, others, others))
+    return copysign(sqrt(product**2 / squares), product)
 
 
 def test_steps_that_begin_before_1970_are_not_observed_until_then(build: Build) -> None:

@@ -280,6 +280,7 @@ COMMANDS = [
     "peak-hours harbor-city --by=hour",
     "history harbor-city old-guard --range=2d",
     "history harbor-city old-guard --step=6h --sum",
+    "together --all",
     "integrity old-guard",
 ]
 
@@ -327,6 +328,7 @@ DOCUMENTED = {
     "top": ["top", "--limit=2", "--snapshot"],
     "growth": ["growth", "harbor-city", "empty-plains", "--step=week", "--snapshot"],
     "peakHours": ["peak-hours", "harbor-city", "empty-plains", "--snapshot"],
+    "together": ["together", "--all", "--snapshot"],
     "integrity": ["integrity", "--all", "--snapshot"],
     "snapshotInfo": ["snapshot", "info"],
     "verification": ["snapshot", "verify"],

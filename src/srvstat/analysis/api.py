@@ -20,6 +20,7 @@ from srvstat.analysis.report import build_report, check_title
 from srvstat.analysis.series import Total
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
+from srvstat.analysis.together import compute_together
 from srvstat.contract import __version__
 from srvstat.contract.errors import (
     ApiError,
@@ -310,6 +311,7 @@ class Snapshot:
         identifiers: Iterable[str] | None = None,
         *,
         by: documents.HourKey = "week-hour",
+        sum: bool = False,
         **window: Unpack[WindowArguments],
     ) -> documents.PeakHours:
         """Compute the players of servers in each hour of the week of the time zone `tz`.
@@ -319,7 +321,7 @@ class Snapshot:
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         key = check_choice("by", by, get_args(documents.HourKey))
-        with self._ask(identifiers, **window) as question:
+        with self._ask(identifiers, sum=sum, **window) as question:
             return pictures.compute_peak_hours(question, key)
 
     def history(
@@ -345,6 +347,22 @@ class Snapshot:
                 steps = questions.divide_window(question, parsed)
                 history = aggregate_history(question, steps, chosen)
             return replace(history, read_rows=partial(self._take_turns, history.read_rows))
+
+    def together(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        step: str = "1h",
+        **arguments: Unpack[QuestionArguments],
+    ) -> documents.Together:
+        """Compute which of 2 to 20 servers move together, by rank correlations of steps.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        _check_texts(step=step)
+        parsed = questions.parse_step(step)
+        with self._ask(identifiers, **arguments) as question:
+            return compute_together(question, parsed)
 
     def _take_turns(
         self, read_rows: Callable[[], Iterator[tuple[Any, ...]]]

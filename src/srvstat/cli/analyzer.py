@@ -25,6 +25,7 @@ from srvstat.analysis.questions import check_server_count, divide_window
 from srvstat.analysis.series import Series, Total
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
+from srvstat.analysis.together import compute_together
 from srvstat.cli import options, output
 from srvstat.cli.hints import report_no_match
 from srvstat.cli.output import Form, FormOptions, Outcome, RowForm, report, show
@@ -267,6 +268,26 @@ def history(
 def _close_after(pieces: Iterable[bytes], resources: ExitStack) -> Iterator[bytes]:
     with resources:
         yield from pieces
+
+
+def together(
+    selected: Annotated[selection.SelectedServers, Without("sum")],
+    window: questions.WindowQuery,
+    form: RowForm,
+    step: Annotated[
+        str, Parameter("The length of a step: 15m, 1h, 6h, day, week and so on.", "STEP")
+    ] = "1h",
+    snapshot: options.SnapshotOption = None,
+) -> Outcome:
+    """Show which of 2 to 20 servers move together.
+
+    Shows for each pair the correlation of their steps, after subtracting the usual players of each
+    server at that hour of the week. A correlation does not say why.
+
+    Example: srvstat together srv-1 srv-2 srv-3 --range 90d
+    """
+    compute = partial(compute_together, step=questions.parse_step(step))
+    return _answer(snapshot, selected, window, form, compute)
 
 
 def integrity(

@@ -30,7 +30,10 @@ class Group(NamedTuple):
 COMMANDS: Mapping[str, str | Group] = {
     **dict.fromkeys(("get", "compare"), "answers"),
     **dict.fromkeys(
-        ("servers", "stats", "top", "growth", "peak-hours", "history", "integrity", "events"),
+        (
+            *("servers", "stats", "top", "growth", "peak-hours", "history", "together"),
+            *("integrity", "events"),
+        ),
         "analyzer",
     ),
     **dict.fromkeys(("report", "plot"), "pictures"),

@@ -445,6 +445,50 @@ def build_runs(edges: Sequence[int]) -> tuple[StepRun, ...]:
     return tuple(runs)
 
 
+MissingCorrelation = Literal["coverage", "steps", "constant"]
+"""Why there is no correlation: too little observed, too few steps, or a server never changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairPart:
+    """Spearman's rank correlation of two servers over `steps` steps, from -1 to 1.
+
+    It is that of the averages of steps at which both are whole, after each server's mean at the
+    hour of the week was subtracted; equal values share their average rank. It is None, with a
+    `reason`, if one of the windows is observed for less than 80 %, for fewer than 30 steps, and if
+    one server never differs from its means.
+    """
+
+    servers: tuple[str, str]
+    steps: int
+    correlation: float | None
+    reason: MissingCorrelation | None
+
+
+class Together(CountsDocument, RowDocument):
+    """How pairs of servers move together, the greatest correlation first; None is last."""
+
+    document: Literal["together"] = "together"
+    step: str
+    time_zone: str
+    window: WindowPart
+    pairs: tuple[PairPart, ...]
+
+    def to_rows(self) -> Rows:
+        """Return a row for each pair."""
+        names = ("serverId", "otherServerId")
+        ids = [Column(name, "text", ("servers", at)) for at, name in enumerate(names)]
+        return build_rows(
+            [
+                *ids,
+                Column("steps", "integer", ("steps",)),
+                Column("correlation", "number", ("correlation",)),
+                Column("reason", "text", ("reason",)),
+            ],
+            self.pairs,
+        )
+
+
 Aggregate = Literal["mean", "median", "max", "min", "last"]
 """What represents the observations of a step."""
 

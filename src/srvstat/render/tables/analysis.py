@@ -338,6 +338,40 @@ def _describe_cell(cell: analysis.HourCellPart) -> str:
     )
 
 
+_MISSING_CORRELATIONS: Mapping[analysis.MissingCorrelation, str] = {
+    "coverage": "observed for less than 80%",
+    "steps": "not enough data",
+    "constant": "one never changes",
+}
+_BAR_HALF = 10
+
+
+def render_together(document: analysis.Together, screen: Screen) -> str:
+    """Render the correlation of each pair of servers, with a bar from -1 to 1."""
+    table = start_table("server", "and", "steps", "correlation", "", right=("steps", "correlation"))
+    for pair in document.pairs:
+        if pair.correlation is None or pair.reason:
+            shown, drawn = text.NOTHING, _MISSING_CORRELATIONS[pair.reason or "steps"]
+        else:
+            shown = f"{pair.correlation:+z.2f}"
+            mark = "█" * round(abs(pair.correlation) * _BAR_HALF)
+            left, right = (mark, "") if pair.correlation < 0 else ("", mark)
+            drawn = f"{left:>{_BAR_HALF}}│{right}"
+        ids = map(screen.escape, pair.servers)
+        table.add_row(*ids, f"{pair.steps:,}", shown, drawn)
+    window = document.window
+    fields = [
+        *_list_window(window.from_, window.to, document.as_of, ZoneInfo(document.time_zone)),
+        ("steps", f"those of {figures.describe_step(document.step)} that are whole for both"),
+        (
+            "correlation",
+            "of ranks, from -1 to 1, without the usual differences between hours of the week",
+        ),
+        *([figures.HELD] if document.hold else []),
+    ]
+    return screen.render_blocks([table], [build_fields_grid(fields, screen)])
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PRECISIONS = {"minutes": 60_000, "seconds": 1000, "milliseconds": 1}
 _HEADING_WIDTHS = (24, 12)
@@ -527,5 +561,6 @@ RENDERERS: Renderers = {
     analysis.PeakHours: render_peak_hours,
     analysis.Stats: render_stats,
     analysis.StepTable: render_steps,
+    analysis.Together: render_together,
     analysis.Top: render_stats,
 }

@@ -1,0 +1,112 @@
+"""Compute which servers move together: the document `together`."""
+
+from itertools import combinations, islice
+from math import copysign, lcm, sqrt
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from srvstat.analysis import questions
+from srvstat.analysis.questions import Step, Steps
+from srvstat.analysis.selection import Question
+from srvstat.analysis.series import Series, compute_figures, get_name
+from srvstat.contract.arrays import Exact, Numbers
+from srvstat.contract.errors import UsageError
+from srvstat.documents.analysis import MissingCorrelation, PairPart, Together
+from srvstat.documents.document import LEAST_COVERAGE, WHOLE_SHARE
+
+_MOST_SERVERS = 20
+
+_LEAST_STEPS = 30
+"""Fewer steps show a correlation by chance."""
+
+
+class _Deviations(NamedTuple):
+    """How far the steps of a server are from its average at their hour of the week.
+
+    `order` has a greater number for a greater deviation, an equal one for an equal deviation. It
+    has no meaning for steps that are not in `is_used`.
+    """
+
+    server_id: str
+    coverage: float
+    is_used: npt.NDArray[np.bool]
+    order: Numbers
+
+
+def compute_together(question: Question, step: Step) -> Together:
+    """Return the rank correlation of each pair of 2 to 20 servers, the greatest first.
+
+    Raises UsageError, SnapshotError.
+    """
+    servers = list(islice(question.servers, _MOST_SERVERS + 1))
+    if not 1 < len(servers) <= _MOST_SERVERS:
+        many = f"more than {_MOST_SERVERS}" if len(servers) > 1 else "fewer than 2"
+        raise UsageError(f"servers: {many} selected; give 2 to {_MOST_SERVERS}")
+    steps = questions.divide_window(question, step)
+    hours = questions.find_hours_of_week(steps.edges[:-1], question.zone)
+    found = [_find_deviations(question, server, steps, hours) for server in servers]
+    pairs = [_correlate(one, other) for one, other in combinations(found, 2)]
+    # Those without a correlation are last.
+    pairs.sort(key=lambda pair: 2 if pair.correlation is None else -pair.correlation)
+    return Together(**question.describe(), step=step.name, pairs=tuple(pairs))
+
+
+def _find_deviations(
+    question: Question, server: Series, steps: Steps, hours: Numbers
+) -> _Deviations:
+    """Return the deviations of whole steps, of which there is another one at the same hour."""
+    figures = compute_figures(question.snapshot, server, question.window)
+    counts = questions.count_steps(question.snapshot, server, figures, steps)
+    totals, weights = counts.sum_players()
+    is_used = (counts.shares >= WHOLE_SHARE) & (weights > 0)
+    sizes = np.bincount(hours[is_used], minlength=questions.WEEK_HOURS)
+    is_used &= sizes[hours] > 1
+    groups = hours[is_used]
+    order = np.zeros(len(hours), np.int64)
+    order[is_used] = np.unique(
+        _subtract_means(totals[is_used], weights[is_used], groups, sizes), return_inverse=True
+    )[1]
+    return _Deviations(get_name(server).server_id or "", figures.coverage or 0, is_used, order)
+
+
+def _subtract_means(totals: Exact, weights: Numbers, groups: Numbers, sizes: Numbers) -> Exact:
+    """Return the averages `totals / weights` minus the means of their groups, times a constant.
+
+    The constant makes them integers: it is a multiple of each weight and of the size of each group.
+    """
+    common = lcm(*set(weights.tolist()))
+    multiple = lcm(*set(sizes[groups].tolist()))
+    largest = int(totals.max(initial=0)) * common * multiple * (1 + int(sizes.max()))
+    kind = np.int64 if largest < 1 << 63 else object
+    averages = totals.astype(kind) * np.array([common // one for one in weights.tolist()], kind)
+    sums = np.zeros(len(sizes), kind)
+    np.add.at(sums, groups, averages)
+    parts = np.array([multiple // one for one in sizes.clip(1).tolist()], kind)
+    deviations: Exact = averages * multiple - (sums * parts)[groups]
+    return deviations
+
+
+def _correlate(one: _Deviations, other: _Deviations) -> PairPart:
+    """Return Spearman's rank correlation of two servers, None with the reason without one."""
+    is_used = one.is_used & other.is_used
+    count = int(np.count_nonzero(is_used))
+    first, second = (_rank(each.order[is_used]) for each in (one, other))
+    product, squares = int(first @ second), int(first @ first) * int(second @ second)
+    reason: MissingCorrelation | None = None
+    if min(one.coverage, other.coverage) < LEAST_COVERAGE:
+        reason = "coverage"
+    elif count < _LEAST_STEPS:
+        reason = "steps"
+    elif not squares:
+        reason = "constant"
+    correlation = None if reason else copysign(sqrt(product * product / squares), product)
+    return PairPart((one.server_id, other.server_id), count, correlation, reason)
+
+
+def _rank(order: Numbers) -> Numbers:
+    """Return twice the ranks of numbers, minus their mean; equal ones share their average rank."""
+    _, positions, counts = np.unique(order, return_inverse=True, return_counts=True)
+    ranks: Numbers = (2 * counts.cumsum() - counts)[positions] - len(order)
+    return ranks
