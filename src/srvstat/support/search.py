@@ -9,7 +9,6 @@ import re
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from functools import reduce
 from itertools import pairwise
 from types import NoneType
 from typing import Any
@@ -135,21 +134,15 @@ def limit_search(snapshot: Snapshot, range: Range, searched: Instants) -> Instan
 
 def intersect(lists: Sequence[list[Instants]]) -> list[Instants]:
     """Return the intervals that all lists have in common; each list is ascending and disjoint."""
-    return reduce(_intersect_two, lists)
-
-
-def _intersect_two(one: list[Instants], other: list[Instants]) -> list[Instants]:
+    pairs = (pair for intervals in lists for pair in intervals)
+    edges = sorted(edge for start, end in pairs for edge in ((start, 1), (end + 1, -1)))
     common = []
-    left = right = 0
-    while left < len(one) and right < len(other):
-        start = max(one[left][0], other[right][0])
-        end = min(one[left][1], other[right][1])
-        if start <= end:
-            common.append((start, end))
-        if one[left][1] < other[right][1]:
-            left += 1
-        else:
-            right += 1
+    depth = begin = 0
+    for at, change in edges:
+        if depth == len(lists):  # one of the intervals ends
+            common.append((begin, at - 1))
+        depth += change
+        begin = at
     return common
 
 
