@@ -8,21 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from srvstat.analysis.parameters import IDENTIFIER, By, Parameter
 from srvstat.cli import options, output
 from srvstat.cli.output import ChartForm, Form, Outcome, PlainForm, encode_line, report, show
-from srvstat.contract import requests
-from srvstat.contract.errors import (
-    ApiError,
-    InvalidRequestError,
-    ParameterError,
-    SnapshotError,
-    SourceError,
-    UsageError,
-)
-from srvstat.contract.requests import (
-    MAX_BODY_BYTES,
-    CompareRequest,
-    ServerReference,
-    parse_compare_request,
-)
+from srvstat.contract import errors, requests
+from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import CompareResponse, ErrorResponse, Response
 from srvstat.contract.windows import find_window
 from srvstat.files.reading import open_input, split_lines
@@ -103,11 +90,11 @@ def compare(
     instant = options.parse_instant_option("--at", at)
     for name, value in (("request", request), ("batch", batch)):
         if value is not None and (identifiers or by is not None or range is not None):
-            raise ParameterError(
+            raise errors.ParameterError(
                 f"{{{name}}} can't be combined with identifiers, {{by}} or {{range}}"
             )
     if batch is not None and (request is not None or form.table or explain or form.chart):
-        raise ParameterError(
+        raise errors.ParameterError(
             "{batch} can't be combined with {request}, {table}, {explain} or {chart}"
         )
     plan = customer.find_plan()
@@ -118,7 +105,7 @@ def compare(
         if request is None:
             return requests.build_compare_request(named, by=by, range=range)
         with _open_requests(request) as opened:
-            return parse_compare_request(opened.read(MAX_BODY_BYTES + 1))
+            return requests.parse_compare_request(opened.read(requests.MAX_BODY_BYTES + 1))
 
     with _open_named(snapshot, instant, plan, build, identifiers or [], by) as (file, asked):
         answer = _compare(file, asked, chosen, instant, explain=explain)
@@ -163,14 +150,14 @@ def _answer_batch(
     """Yield an answer for each line of a batch, as soon as it is computed."""
     with _open_requests(name) as opened, _open_snapshot(snapshot, at) as file:
         chunks = iter(lambda: opened.read1(_CHUNK_BYTES), b"")
-        for line, body in enumerate(split_lines(chunks, MAX_BODY_BYTES), 1):
+        for line, body in enumerate(split_lines(chunks, requests.MAX_BODY_BYTES), 1):
             answer: Response
             try:
-                request = parse_compare_request(body)
+                request = requests.parse_compare_request(body)
                 if plan is not None:
                     plan.check_request(request)
                 answer = operations.compare(file, request, at=at)
-            except ApiError as error:
+            except errors.ApiError as error:
                 # Without a hint: with 100,000 servers, finding one takes hundreds of times as long
                 # as an answer.
                 report(f"line {line}: {error.reason}")
@@ -196,11 +183,11 @@ def _open_named(
     """
     try:
         request = build(identifiers)
-    except InvalidRequestError:
+    except errors.InvalidRequestError:
         if not identifiers:
             raise
         named: _Request | None = None
-        with suppress(SnapshotError, UsageError), options.open_chosen(name) as file:
+        with suppress(errors.SnapshotError, errors.UsageError), options.open_chosen(name) as file:
             named = _build_named(file, build, identifiers, by)
         if named is None:
             raise
@@ -238,6 +225,8 @@ def _open_snapshot(name: str | None, at: int | None) -> Iterator[Snapshot]:
 @contextmanager
 def _open_requests(name: str) -> Iterator[BufferedReader]:
     if not name:
-        raise SourceError("request file: the name is empty; name a file, or - for standard input")
+        raise errors.SourceError(
+            "request file: the name is empty; name a file, or - for standard input"
+        )
     with open_input(name) as file:
         yield BufferedReader(file)

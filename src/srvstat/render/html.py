@@ -8,16 +8,9 @@ from zoneinfo import ZoneInfo
 from srvstat.contract import wire
 from srvstat.contract.time import format_instant
 from srvstat.documents.analysis import NamedServer
+from srvstat.render import text
 from srvstat.render.svg import name_servers
-from srvstat.render.text import (
-    NOTHING,
-    escape_text,
-    format_average,
-    format_id,
-    format_local_time,
-    format_median,
-    format_whole,
-)
+from srvstat.render.text import format_id
 
 Child = Element | str
 Children = Sequence[Child]
@@ -26,29 +19,30 @@ Children = Sequence[Child]
 def build(tag: str, *children: Child, **attributes: str) -> Element:
     """Build an element; `class_` is the attribute `class`, `aria_label` is `aria-label`."""
     names = (name.rstrip("_").replace("_", "-") for name in attributes)
-    element = Element(tag, dict(zip(names, map(escape_text, attributes.values()), strict=True)))
+    values = map(text.escape_text, attributes.values())
+    element = Element(tag, dict(zip(names, values, strict=True)))
     for child in children:
         if isinstance(child, Element):
             element.append(child)
         elif len(element):
-            element[-1].tail = (element[-1].tail or "") + escape_text(child)
+            element[-1].tail = (element[-1].tail or "") + text.escape_text(child)
         else:
-            element.text = (element.text or "") + escape_text(child)
+            element.text = (element.text or "") + text.escape_text(child)
     return element
 
 
-def build_raw(tag: str, text: str, **attributes: str) -> Element:
-    """Build a style sheet or a script; its text must not contain its end tag."""
+def build_raw(tag: str, content: str, **attributes: str) -> Element:
+    """Build a style sheet or a script; its content must not have its end tag."""
     element = build(tag, **attributes)
-    element.text = text
+    element.text = content
     return element
 
 
-def build_number(value: float | None, text: str) -> Element:
+def build_number(value: float | None, shown: str) -> Element:
     """Build a rounded figure that also has its exact value."""
     if value is None:
-        return build("span", NOTHING, class_="none")
-    return build("data", text, value=wire.format_number(value))
+        return build("span", text.NOTHING, class_="none")
+    return build("data", shown, value=wire.format_number(value))
 
 
 def build_figure(value: float | None, format_value: Callable[[float], str]) -> Element:
@@ -58,17 +52,17 @@ def build_figure(value: float | None, format_value: Callable[[float], str]) -> E
 
 def build_average(value: float | None) -> Element:
     """Build an average."""
-    return build_number(value, format_average(value))
+    return build_number(value, text.format_average(value))
 
 
 def build_median(value: float | None) -> Element:
     """Build a median or another quantile."""
-    return build_number(value, format_median(value))
+    return build_number(value, text.format_median(value))
 
 
 def build_whole(value: int | None) -> Element:
     """Build a count of players or observations."""
-    return build_number(value, format_whole(value))
+    return build_number(value, text.format_whole(value))
 
 
 def build_note(*children: Child) -> Element:
@@ -148,7 +142,7 @@ class Labels(NamedTuple):
     @classmethod
     def choose(cls, servers: Sequence[NamedServer], zone: str) -> Self:
         """Name servers as in pictures, and by their ids where names are equal once they are cut."""
-        names = [escape_text(name, max_length=_LONGEST_NAME) for name in name_servers(servers)]
+        names = [text.escape_text(name, max_length=_LONGEST_NAME) for name in name_servers(servers)]
         pairs = zip(names, servers, strict=True)
         unique = [
             one if names.count(one) == 1 else format_id(server.server_id) for one, server in pairs
@@ -165,5 +159,5 @@ class Labels(NamedTuple):
 
     def build_time(self, at: int, precision: str = "minute") -> Element:
         """Build a local time that also has its exact instant."""
-        shown = format_local_time(at, self.zone, precision)
+        shown = text.format_local_time(at, self.zone, precision)
         return build("time", shown, datetime=format_instant(at))

@@ -9,16 +9,10 @@ from rich.text import Text
 
 from srvstat.documents import integrity as rules
 from srvstat.documents.integrity import AnyRule, Integrity, ServerIntegrity
+from srvstat.render import text
 from srvstat.render.layout import build_server_table, escape_server
 from srvstat.render.screen import Renderers, Screen, build_fields_grid
-from srvstat.render.text import (
-    format_clock,
-    format_count,
-    format_id,
-    format_share,
-    format_span_length,
-    format_window,
-)
+from srvstat.render.text import format_clock, format_count, format_id, format_share
 
 
 class RuleWords(NamedTuple):
@@ -129,7 +123,7 @@ def _build_rest(count: int, condition: str = "") -> list[RenderableType]:
 
 def _list_notes(integrity: Integrity, zone: ZoneInfo, passed: str) -> Iterator[tuple[str, str]]:
     yield "marks", f"{passed} pass, ! suspect, - not evaluated"
-    yield "window", format_window(integrity.window.from_, integrity.window.to, zone)
+    yield "window", text.format_window(integrity.window.from_, integrity.window.to, zone)
     yield "times", zone.key
     if len(integrity.servers) == 1:
         for rule in integrity.servers[0].rules:
@@ -146,45 +140,45 @@ def describe_evidence(rule: AnyRule, zone: ZoneInfo) -> str:
 def _describe_figures(rule: AnyRule, zone: ZoneInfo) -> str:
     match rule.evidence:
         case rules.FlatLineEvidence() as found:
-            text = (
+            words = (
                 f"{format_count(found.longest_run, 'observation')} in a row have"
                 f" {format_count(found.players, 'player')}:"
                 f" {_format_interval(found.from_, found.to, zone)}."
             )
         case rules.FloorEvidence() as found:
-            text = (
+            words = (
                 f"{format_share(found.share)} of the counts above 0 are exactly"
                 f" {found.players:,}, and at most 1% are lower."
             )
         case rules.JitterEvidence() as found:
-            text = (
+            words = (
                 f"Changes are often followed by opposite changes: their correlation is"
                 f" {found.correlation:.2f} over {format_count(found.pairs, 'pair')}."
             )
         case rules.MissingValuesEvidence() as found:
             first = ", ".join(f"{one:,}" for one in found.first)
-            text = (
+            words = (
                 f"{found.missing:,} of the numbers from {found.from_:,} to {found.to:,} never occur"
                 f" ({format_share(found.share)}), first {first}."
             )
             if found.spacing is not None and found.regular is not None:
-                text += (
+                words += (
                     f" {format_share(found.regular)} of the distances between the starts of holes"
                     f" are {found.spacing:,} or {found.spacing + 1:,}."
                 )
         case rules.StepChangeEvidence() as found:
-            text = (
+            words = (
                 f"The median of 7 days goes from {_format_median(found.median_before)} to"
                 f" {_format_median(found.median_after)} at {format_clock(found.at, zone)}: a ratio"
                 f" of {found.ratio:,.1f}, with 5 players added to both."
             )
         case rules.DailyCycleEvidence() as found:
-            text = _describe_daily_cycle(found, zone)
+            words = _describe_daily_cycle(found, zone)
         case rules.MaximumEvidence() as found:
-            text = _describe_maximum(found, zone)
+            words = _describe_maximum(found, zone)
         case rules.GapsEvidence() as found:
-            text = _describe_gaps(found, zone)
-    return text
+            words = _describe_gaps(found, zone)
+    return words
 
 
 def _describe_daily_cycle(found: rules.DailyCycleEvidence, zone: ZoneInfo) -> str:
@@ -210,16 +204,16 @@ def _describe_maximum(found: rules.MaximumEvidence, zone: ZoneInfo) -> str:
 
 
 def _describe_gaps(found: rules.GapsEvidence, zone: ZoneInfo) -> str:
-    text = f"Observations cover {format_share(found.coverage)} of the time since the first one."
+    words = f"Observations cover {format_share(found.coverage)} of the time since the first one."
     if found.longest:
         gap = found.longest[0]
         which = "only gap" if found.gap_count == 1 else f"longest of {found.gap_count:,} gaps"
-        text += f" The {which}: {_format_interval(gap.from_, gap.to, zone)}."
-    return text
+        words += f" The {which}: {_format_interval(gap.from_, gap.to, zone)}."
+    return words
 
 
 def _format_interval(first: int, last: int, zone: ZoneInfo) -> str:
-    length = format_span_length(last - first)
+    length = text.format_span_length(last - first)
     return f"{format_clock(first, zone)} to {format_clock(last, zone)}, {length}"
 
 

@@ -17,19 +17,10 @@ from srvstat.contract.time import parse_instant
 from srvstat.contract.windows import DAYS
 from srvstat.documents import support
 from srvstat.documents.document import GapPart
+from srvstat.render import text
 from srvstat.render.figures import describe_silence
 from srvstat.render.screen import Fields, Renderers, Screen, build_fields_grid, start_table
-from srvstat.render.text import (
-    NOTHING,
-    format_average,
-    format_count,
-    format_duration,
-    format_exact_duration,
-    format_id,
-    format_median,
-    format_ordinal,
-    format_time,
-)
+from srvstat.render.text import NOTHING, format_count, format_id, format_time
 
 _MAX_EXCHANGES = 50
 """With more exchanges, runs of matches are shortened."""
@@ -133,11 +124,11 @@ def _show_request(exchange: support.ReplayedExchange, screen: Screen) -> Text:
     """Show the method, the path, and the servers and the range of a comparison."""
     if exchange.method is None or exchange.path is None:
         return Text()
-    text = f"{exchange.method} {exchange.path.removeprefix(_PREFIX)}"
+    shown = f"{exchange.method} {exchange.path.removeprefix(_PREFIX)}"
     if exchange.request is not None and exchange.request.range is not None:
         names = ", ".join(name.removeprefix("id:") for name in exchange.request.servers)
-        text = f"{text}: {names}; {exchange.request.range}"
-    return screen.escape(text) if exchange.request else screen.escape_cell(text)
+        shown = f"{shown}: {names}; {exchange.request.range}"
+    return screen.escape(shown) if exchange.request else screen.escape_cell(shown)
 
 
 def _build_details(exchange: support.ReplayedExchange, screen: Screen) -> Iterator[RenderableType]:
@@ -154,8 +145,8 @@ def _build_details(exchange: support.ReplayedExchange, screen: Screen) -> Iterat
         yield from map(Text, chop_cells(shown.plain, max(screen.width - _DETAIL_INDENT, 1)))
     if exchange.explanation is not None:
         width = max(min(screen.width, MAIL_WIDTH) - _DETAIL_INDENT, 1)
-        text = render_explanation(exchange.explanation, replace(screen, width=width))
-        yield Text(f"\n{text}".rstrip())
+        explained = render_explanation(exchange.explanation, replace(screen, width=width))
+        yield Text(f"\n{explained}".rstrip())
 
 
 def _build_differences(differences: Sequence[support.Difference], screen: Screen) -> Table:
@@ -186,8 +177,8 @@ def _show_values(difference: support.Difference, screen: Screen) -> Text:
 
 
 def _shorten_json(value: Any) -> str:
-    text = wire.encode(value).decode()
-    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…"
+    shown = wire.encode(value).decode()
+    return shown if len(shown) <= _MAX_VALUE_LENGTH else f"{shown[:_MAX_VALUE_LENGTH]}…"
 
 
 def _describe_truth(exchange: support.ReplayedExchange) -> Iterator[str]:
@@ -214,7 +205,7 @@ def _describe_true_intervals(
     if not intervals:
         if is_instant:
             return f"was not right as of {end}"
-        length = format_exact_duration(searched.to - searched.from_)
+        length = text.format_exact_duration(searched.to - searched.from_)
         return f"was never right within {length} before {end}"
     *others, last = intervals
     earlier = f"; also in {format_count(len(others), 'earlier interval')}" if others else ""
@@ -225,7 +216,8 @@ def _describe_true_intervals(
     if last.to == searched.to:
         return f"right as of {end}, and since {format_time(last.from_)}{earlier}"
     distance = searched.to - last.to
-    ago = format_duration(distance) if distance >= _SECOND else format_exact_duration(distance)
+    format_length = text.format_duration if distance >= _SECOND else text.format_exact_duration
+    ago = format_length(distance)
     return f"right as of {_format_interval(last)}, {ago} before {end}{earlier}"
 
 
@@ -401,8 +393,8 @@ def render_explanation(explanation: support.Explanation, screen: Screen) -> str:
 def _wrap(line: str, screen: Screen, indent: str = "") -> str:
     """Break a line, and indent all but its first part."""
     width = min(screen.width, MAIL_WIDTH) - len(indent)
-    text = Screen(width, ascii_only=screen.ascii_only).render(Text(line, overflow="fold"))
-    return text.rstrip("\n").replace("\n", f"\n{indent}") + "\n"
+    shown = Screen(width, ascii_only=screen.ascii_only).render(Text(line, overflow="fold"))
+    return shown.rstrip("\n").replace("\n", f"\n{indent}") + "\n"
 
 
 def _summarize(explanation: support.Explanation, screen: Screen) -> str:
@@ -461,7 +453,7 @@ def _describe_figures(
         yield "average, median, peak, lowest, growth: null, because the window has no observation"
         return
     average = result["averagePlayers"]
-    shown = format_average(average)
+    shown = text.format_average(average)
     yield (
         f"average: {shown} = {server.sum:,} / {server.sample_count:,}, the sum of the counts"
         f" divided by their number{_add_exact_value(average, shown)}"
@@ -474,7 +466,7 @@ def _describe_figures(
     if weighted is not None and server.has_uneven_intervals:
         side = "higher" if weighted > average else "lower"
         yield (
-            f"time-weighted mean: {format_average(weighted)},"
+            f"time-weighted mean: {text.format_average(weighted)},"
             f" {abs(weighted - average) / average:.1%} {side} than the average: each observation"
             " counts for the time until the next one, the last until the end of the window, but at"
             " most 3 usual intervals"
@@ -501,11 +493,11 @@ def _describe_observations(server: support.ServerExplanation) -> str:
 
 
 def _describe_median(server: support.ServerExplanation, median: float) -> str:
-    shown = format_median(median)
+    shown = text.format_median(median)
     number = f"of {server.sample_count:,} values in ascending order"
     if server.sample_count == 1:
         return f"{shown}, the only value"
-    ranks = [format_ordinal(value.rank) for value in server.middle]
+    ranks = [text.format_ordinal(value.rank) for value in server.middle]
     if len(ranks) == 1:
         return f"{shown}, the {ranks[0]} {number}"
     values = " and ".join(f"{value.players:,}" for value in server.middle)
@@ -571,7 +563,7 @@ def _describe_distances(server: support.ServerExplanation, *, hold: bool) -> Ite
         return
     # With half a millisecond, it has no exact length in milliseconds.
     milliseconds, half = divmod(round(2000 * server.usual_interval_seconds), 2)
-    exact = format_exact_duration(milliseconds)
+    exact = text.format_exact_duration(milliseconds)
     length = f"{wire.format_number(server.usual_interval_seconds)} seconds" if half else exact
     expected = ""
     if server.expected_count is not None:
@@ -584,7 +576,7 @@ def _describe_distances(server: support.ServerExplanation, *, hold: bool) -> Ite
     more = f", the {len(server.gaps)} longest:" if server.gap_count > len(server.gaps) else ""
     yield f"gaps over 1.5 usual intervals: {server.gap_count:,}{more}"
     for gap in server.gaps:
-        length = format_exact_duration(gap.to - gap.from_) + _find_edge(server, gap)
+        length = text.format_exact_duration(gap.to - gap.from_) + _find_edge(server, gap)
         yield f"- {format_time(gap.from_)} to {format_time(gap.to)}: {length}"
 
 
