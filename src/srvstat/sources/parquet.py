@@ -179,16 +179,6 @@ _CELLS_PER_BATCH = 1 << 20
 _NO_NAME = re.compile("(?:__index_level_[0-9]+__)?")
 
 
-class Values(NamedTuple):
-    """The values of a column as 64-bit integers, which are null where a value is not valid.
-
-    `is_empty` is true for rows without any value, which are null, too.
-    """
-
-    integers: pa.Array
-    is_empty: pa.Array
-
-
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a type is one of text."""
     return kind in (pa.string(), pa.large_string(), pa.string_view())
@@ -211,13 +201,13 @@ def has_no_zone(kind: pa.DataType) -> bool:
     return bool(is_calendar(kind) and (pa.types.is_date(kind) or kind.tz is None))
 
 
-def _convert_instants(column: pa.Array, mapping: ColumnMapping) -> Values:
-    """Convert times to Unix milliseconds; digits beyond milliseconds are cut."""
+def _convert_instants(column: pa.Array, mapping: ColumnMapping) -> pa.Array:
+    """Convert times to Unix milliseconds, null if malformed; digits beyond milliseconds are cut."""
     if is_calendar(column.type):
         local, zone = _scale_calendar(column), mapping.time_zone
         if zone not in {None, "UTC"} and has_no_zone(column.type):
-            local = _map_distinct(local, lambda at: values.convert_local_time(at, zone)).integers
-        return Values(local, column.is_null())
+            local = _map_distinct(local, lambda at: values.convert_local_time(at, zone))
+        return local
 
     def parse(value: Any) -> int:
         return values.parse_time(_format_number(value), mapping)
@@ -232,16 +222,23 @@ def _convert_instants(column: pa.Array, mapping: ColumnMapping) -> Values:
         is_odd = pc.or_(is_odd, pc.greater_equal(instants, FIRST_COMPACT))
     is_own = mapping.is_strict and unit is not None
     if unit != "s" and not is_own and pc.any(is_odd).as_py():
-        odd = _map_distinct(_keep_if(is_odd, written), parse)
-        instants = pc.if_else(is_odd, odd.integers, instants)
-    return Values(instants, column.is_null())
+        instants = pc.if_else(is_odd, _map_distinct(_keep_if(is_odd, written), parse), instants)
+    return instants
 
 
-def _convert_counts(column: pa.Array, mapping: ColumnMapping) -> Values:
+def _convert_counts(column: pa.Array, mapping: ColumnMapping) -> pa.Array:
+    """Convert counts to integers; null if malformed, and EMPTY_COUNT if empty."""
+
+    def parse(value: Any) -> int:
+        count = _parse_count(value, mapping)
+        return EMPTY_COUNT if count is None else count
+
     if pa.types.is_integer(column.type):
         counts = _keep_between(column.cast(pa.int64(), safe=False), values.MAX_PLAYERS)
-        return Values(counts, column.is_null())
-    return _map_distinct(column, lambda value: _parse_count(value, mapping))
+    else:
+        counts = _map_distinct(column, parse)
+    empty = pa.scalar(EMPTY_COUNT, pa.int64())
+    return pc.if_else(column.is_null(), empty, counts) if column.null_count else counts
 
 
 def _parse_count(value: Any, mapping: ColumnMapping) -> int | None:
@@ -319,25 +316,19 @@ def format_cell(value: pa.Scalar) -> str:
         return str(value.value)
 
 
-def _map_distinct(column: pa.Array, convert: Callable[[Any], int | None]) -> Values:
-    """Convert each distinct value of a column once; None is an empty one."""
+def _map_distinct(column: pa.Array, convert: Callable[[Any], int]) -> pa.Array:
+    """Convert each distinct value of a column once; null if it is null or malformed."""
     if pa.types.is_decimal32(column.type) or pa.types.is_decimal64(column.type):
         # These can't be encoded.
         column = column.cast(pa.decimal128(column.type.precision, column.type.scale))
     coded = column.dictionary_encode()
     integers: list[int | None] = []
-    is_empty: list[bool] = []
     for value in coded.dictionary.to_pylist():
         try:
             integers.append(convert(value))
-            is_empty.append(integers[-1] is None)
         except (InstantError, values.RowError):
             integers.append(None)
-            is_empty.append(False)
-    return Values(
-        pa.array(integers, pa.int64()).take(coded.indices),
-        pc.fill_null(pa.array(is_empty, pa.bool_()).take(coded.indices), fill_value=True),
-    )
+    return pa.array(integers, pa.int64()).take(coded.indices)
 
 
 def _format_number(value: Any) -> str:
@@ -481,10 +472,10 @@ def _convert_cells(
 ) -> Batch:
     ids = None if columns.id is None else _encode(cells[0])
     at, *counted = map(_decode, cells if ids is None else cells[1:])
-    instants = _to_numpy(_convert_instants(at, mapping).integers)
+    instants = _to_numpy(_convert_instants(at, mapping))
     counts = np.empty((len(at), len(counted)), np.int64, order="F")
     for number, column in enumerate(counted):
-        counts[:, number] = _number_counts(_convert_counts(column, mapping))
+        counts[:, number] = _to_numpy(_convert_counts(column, mapping))
     servers: tuple[Sequence[str], Numbers | None] = (columns.counts, None)
     if ids is not None:
         servers = ids.dictionary.to_pylist(), _to_numpy(ids.indices)
@@ -512,14 +503,6 @@ def _convert_cells(
 
     places = np.arange(len(at)) + first_place
     return build_batch(servers, instants, counts, places, explain)
-
-
-def _number_counts(found: Values) -> Numbers:
-    """Return counts as `parse_counts` does."""
-    counts = _to_numpy(found.integers)
-    if found.integers.null_count:
-        counts = np.where(found.is_empty.to_numpy(False), EMPTY_COUNT, counts)
-    return counts
 
 
 def _encode(ids: pa.Array) -> pa.DictionaryArray:
