@@ -110,8 +110,20 @@ def escape_server(
         None if hostname.plain == identifier else hostname,
         () if other in {"", identifier, hostname.plain} else (Text(other, "dim"),),
         tuple(Text(one) if isinstance(one, str) else one for one in figures),
-        tuple(notes),
+        (*_list_members(server, screen), *notes),
     )
+
+
+_MOST_MEMBERS = 3
+"""The most servers of a total that a table names."""
+
+
+def _list_members(server: NamedServer, screen: Screen) -> Iterator[str]:
+    """Yield what servers a total adds up."""
+    if server.servers:
+        named = [screen.escape(one).plain for one in server.servers[:_MOST_MEMBERS]]
+        rest = len(server.servers) - _MOST_MEMBERS
+        yield f"{', '.join(named)}{f' and {rest:,} more' if rest > 0 else ''}"
 
 
 def build_server_table(

@@ -83,7 +83,11 @@ class _Summary:
         if len(ranked) < 2:  # noqa: PLR2004 - one has no rank
             ranked = []
         unranked: list[html.Children] = [
-            [self.emphasize(at), " has ", html.build_average(self.servers[at].average_players)]
+            [
+                self.emphasize(at),
+                " have " if self.servers[at].servers else " has ",
+                html.build_average(self.servers[at].average_players),
+            ]
             for at in self.observed
             if at not in ranked
         ]
