@@ -20,6 +20,7 @@ from srvstat.analysis.report import build_report, check_title
 from srvstat.analysis.series import Total
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
+from srvstat.analysis.today import compute_today
 from srvstat.analysis.together import compute_together
 from srvstat.contract import __version__
 from srvstat.contract.errors import (
@@ -42,6 +43,7 @@ from srvstat.contract.windows import Range
 from srvstat.documents import analysis as documents
 from srvstat.documents.integrity import Integrity
 from srvstat.documents.snapshot import Servers, SortKey
+from srvstat.documents.today import Today
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read import snapshot
 
@@ -408,6 +410,18 @@ class Snapshot:
         options = EventOptions(since, _list_values("kinds", kinds), longer)
         with self._ask(identifiers, group=questions.LongWindowQuery, **arguments) as question:
             return list_events(question, options)
+
+    def today(
+        self, identifiers: Iterable[str] | None = None, *, by: Namespace = "id", tz: str = "UTC"
+    ) -> Today:
+        """Summarize the servers at the end of the snapshot, for a page each morning.
+
+        `tz` defines the same hour of other weeks, and yesterday.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        with self._ask(identifiers, by=by, range="all", tz=tz) as question:
+            return compute_today(question)
 
     def timeline(
         self,

@@ -18,6 +18,7 @@ from srvstat.contract.arrays import Numbers
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import EventKind, EventPart, Events
 from srvstat.documents.document import WHOLE_SHARE
+from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.read.observations import WindowFigures
 
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
@@ -130,6 +131,12 @@ def find_events(question: Question, options: EventOptions = _ALL_EVENTS) -> tupl
     return tuple(sorted(found, key=lambda one: (-one.to, -one.from_, one.server_id or "")))
 
 
+def may_be_down(counts: Observations, window: Window, longest: int = _GAP_MS) -> bool:
+    """Return whether the counts of a window have a zero, or a distance longer than `longest`."""
+    distances = np.diff(np.concatenate([[window.start], counts.instants, [window.end]]))
+    return bool(distances.max() > longest or not counts.players.all())
+
+
 class _Days(NamedTuple):
     """The days of a window, and their numbers on the local calendar, counted from 1970-01-01."""
 
@@ -179,9 +186,9 @@ class _Search:
         longest = self.longer or _GAP_MS
         start, end = self.question.window
         window = Window(max(start, min(since - longest, end - 1)), end)
-        instants, players = compute_figures(self.question.snapshot, self.server, window).counts
-        distances = np.diff(np.concatenate([[window.start], instants, [end]]))
-        return bool(distances.max() > longest or not players.all())
+        return may_be_down(
+            compute_figures(self.question.snapshot, self.server, window).counts, window, longest
+        )
 
     def find_gaps(self) -> Iterator[_Event]:
         """Yield the times without an observation, from the first one on."""

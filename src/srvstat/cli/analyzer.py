@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis import questions, selection
@@ -25,10 +25,11 @@ from srvstat.analysis.questions import check_server_count, divide_window
 from srvstat.analysis.series import Series, Total
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
+from srvstat.analysis.today import compute_today
 from srvstat.analysis.together import compute_together
 from srvstat.cli import options, output
 from srvstat.cli.hints import report_no_match
-from srvstat.cli.output import Form, FormOptions, Outcome, RowForm, report, show
+from srvstat.cli.output import Form, FormOptions, Outcome, PlainForm, RowForm, report, show
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.windows import Window
 from srvstat.documents.analysis import (
@@ -333,6 +334,37 @@ def events(
     with open_question(snapshot, selected, window) as question:
         document = list_events(question, chosen_events)
     return show(document, form_chosen, exit_code=5 if exit_code and document.events else 0)
+
+
+def today(
+    selected: Annotated[selection.SelectedServers, Without("sum")],
+    window: Annotated[questions.WindowQuery, Without("range", "start", "end")],
+    form: PlainForm,
+    format: Annotated[
+        Literal["markdown"] | None, Parameter("Print a list in this format, for a chat.")
+    ] = None,
+    snapshot: options.SnapshotOption = None,
+) -> Outcome:
+    """Summarize the network for the morning.
+
+    Shows the total of the servers at the end of the snapshot and at the same hour of the four weeks
+    before, the servers that are silent or changed most, yesterday's peak, and the gaps and zeros
+    since. Without identifiers, summarizes all servers.
+
+    Example: srvstat today --tz Europe/Berlin --format markdown
+    """
+    chosen = replace(form, format=format).choose()
+    check_window(window)
+    if not selected.identifiers:
+        selected = replace(selected, all=True)
+    selected.check()
+    with open_question(snapshot, selected, replace(window, range="all")) as question:
+        document = compute_today(question)
+    if chosen is Form.MARKDOWN:
+        from srvstat.render.tables.today import render_markdown  # noqa: PLC0415 - it needs Rich
+
+        return Outcome([render_markdown(document).encode()])
+    return show(document, chosen)
 
 
 @contextmanager

@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, str | Group] = {
     **dict.fromkeys(
         (
             *("servers", "stats", "top", "growth", "peak-hours", "history", "together"),
-            *("integrity", "events"),
+            *("integrity", "events", "today"),
         ),
         "analyzer",
     ),

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 def load_documents() -> "dict[str, type[Document]]":
     """Return the model of each document by its name, in the order of the names."""
     # Most commands load one of these modules, or none.
-    from srvstat.documents import analysis, integrity, snapshot, support  # noqa: PLC0415
+    from srvstat.documents import analysis, integrity, snapshot, support, today  # noqa: PLC0415
     from srvstat.documents.document import Document  # noqa: PLC0415
 
     models = {
         model.model_fields["document"].default: model
-        for module in (analysis, integrity, snapshot, support)
+        for module in (analysis, integrity, snapshot, support, today)
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, Document)
     }

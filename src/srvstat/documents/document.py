@@ -476,7 +476,8 @@ def _quote_cell(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def _escape_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    """Return text as one line that has no markup in GitHub Flavored Markdown."""
     shown = _escape_controls(text).translate(_MARKDOWN_ESCAPES)
     # GitHub makes links of these wherever they stand.
     return shown.replace("://", "\\://").replace("www.", "www\\.")
@@ -493,7 +494,7 @@ def _build_markdown_line(cells: Iterable[str]) -> str:
 
 def _build_markdown_head(columns: tuple[Column, ...]) -> str:
     rules = ("---:" if column.kind in ("integer", "number") else "---" for column in columns)
-    names = (_escape_markdown(column.name) for column in columns)
+    names = (escape_markdown(column.name) for column in columns)
     return _build_markdown_line(names) + _build_markdown_line(rules)
 
 
@@ -517,8 +518,8 @@ _STYLES: Mapping[str, _Style] = {
     "markdown": _Style(
         _build_markdown_head,
         lambda columns: _build_markdown_line(["%s"] * len(columns)),
-        _escape_markdown,
-        lambda texts: _escape_markdown(", ".join(texts)),
+        escape_markdown,
+        lambda texts: escape_markdown(", ".join(texts)),
         format_instant,
         "",
     ),

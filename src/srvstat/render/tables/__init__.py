@@ -1,7 +1,7 @@
 """Answers and documents as tables, by subject. Figures are rounded; JSON is exact."""
 
 from srvstat.render.screen import Renderers, Screen
-from srvstat.render.tables import analysis, events, integrity, servers, support
+from srvstat.render.tables import analysis, events, integrity, servers, support, today
 
 _RENDERERS: Renderers = {
     **analysis.RENDERERS,
@@ -9,6 +9,7 @@ _RENDERERS: Renderers = {
     **integrity.RENDERERS,
     **servers.RENDERERS,
     **support.RENDERERS,
+    **today.RENDERERS,
 }
 
 

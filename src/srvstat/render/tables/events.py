@@ -54,18 +54,23 @@ def build_event_lines(
         name = screen.escape(text.format_id(first.server_id))
         if others:
             name.append(f" and {len(others):,} more")
-        figures = map(text.format_median, (first.expected, first.seen))
         table.add_row(
             text.format_clock(first.from_, zone, "minutes"),
             text.format_interval(first.seconds),
             name,
-            _TEMPLATES[first.kind].format(*figures),
+            describe_event(first),
         )
         if table.row_count == most:
             break
     rest = len(events) - shown
     more = [Text(f"and {text.format_count(rest, 'more event')}; --json lists all")] if rest else []
     return [table, *more]
+
+
+def describe_event(event: EventPart) -> str:
+    """Return what happened, such as `no observation`."""
+    figures = map(text.format_median, (event.expected, event.seen))
+    return _TEMPLATES[event.kind].format(*figures)
 
 
 RENDERERS: Renderers = {Events: render_events}

@@ -1,0 +1,218 @@
+"""Summarize the network at the end of a snapshot: the document `today`."""
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from srvstat.analysis.events import EventOptions, find_events, may_be_down
+from srvstat.analysis.questions import HOUR_MS, list_step_edges, parse_step, subtract_days
+from srvstat.analysis.selection import Question
+from srvstat.analysis.series import Total, add_up, carry_counts, find_longest, read_recent
+from srvstat.analysis.statistics import compare_averages, compare_with_earlier, find_earlier
+from srvstat.contract.arrays import sum_exactly
+from srvstat.contract.windows import DAY_MS, Window
+from srvstat.documents.analysis import EventPart
+from srvstat.documents.document import LEAST_COVERAGE, is_silent
+from srvstat.documents.today import ChangedServer, PeakPart, Today, TotalPart
+from srvstat.snapshot.blocks import Observations
+from srvstat.snapshot.rows import ServerRow
+
+_WEEKS = 4
+_EVENTS_MS = 28 * DAY_MS
+_LEAST_WEEKS = 2
+_MOST_CHANGED = 5
+
+
+def compute_today(question: Question) -> Today:
+    """Return the summary of servers as of the snapshot, whatever the window of the question.
+
+    Raises UsageError for a total above 2^53 - 1, SnapshotError.
+    """
+    snapshot, zone, as_of = question.snapshot, question.zone, question.snapshot.as_of
+    total = Total(snapshot, [one for one in question.servers if isinstance(one, ServerRow)])
+    edges = list_step_edges(as_of - 3 * DAY_MS, as_of, parse_step("day"), zone)
+    start, end = edges[-3:-1].tolist()
+    query = _Query(
+        instants=[subtract_days(as_of, 7 * weeks, zone) for weeks in range(_WEEKS + 1)],
+        yesterday=Window.from_first(start, end - 1),
+        week=Window(as_of - 7 * DAY_MS, as_of),
+    )
+    # Reading the observations takes most of the time.
+    counts = [_read_counts(total, server, query) for server in total.servers]
+    return Today(
+        as_of=as_of,
+        root=snapshot.root,
+        hold=snapshot.is_held,
+        time_zone=zone.key,
+        yesterday=start,
+        total=_compare_hours(counts),
+        silent=tuple(_list_silent(total)),
+        changed=_find_changed(total, counts, query.week),
+        yesterday_peak=_find_peak(total, counts, query.yesterday),
+        events=_find_events(question, total, counts, start),
+    )
+
+
+class _Query(NamedTuple):
+    """The instants at which totals are compared, the latest first, and the windows."""
+
+    instants: Sequence[int]
+    yesterday: Window
+    week: Window
+
+
+class _Moment(NamedTuple):
+    """The total at an instant: how many servers it is made of, and how many are missing."""
+
+    players: int
+    present: int
+    missing: int
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether enough of the servers that are expected are present."""
+        expected = self.present + self.missing
+        return self.present > 0 and self.present / expected >= LEAST_COVERAGE
+
+
+class _Counts(NamedTuple):
+    """What a server adds to the page.
+
+    `day` are its counts of yesterday and the one before, each of which lasts for `longest`. `rise`
+    is how much its average changed, if no observation is missing. `may_be_down` if it may have been
+    down since yesterday, but is not silent.
+    """
+
+    moments: Sequence[_Moment]
+    day: Observations
+    longest: int
+    rise: float
+    may_be_down: bool
+
+
+def _read_counts(total: Total, server: ServerRow, query: _Query) -> _Counts:
+    snapshot, (instants, yesterday, week) = total.snapshot, query
+    recent = read_recent(snapshot, server, Window(instants[-1] - 1, instants[0]))
+    day, usual = carry_counts(recent, yesterday)
+    longest = snapshot.as_of if snapshot.is_held else find_longest(usual)
+    rise = 0.0
+    before, after = (
+        _cut(recent, one).players for one in (Window(2 * week.start - week.end, week.start), week)
+    )
+    if len(before) and len(after):
+        sums = (sum_exactly(before), len(before), sum_exactly(after), len(after))
+        rise = abs(compare_averages(*sums).players)
+    moments = list(_iter_moments(total, server, recent, instants))
+    since = Window(yesterday.start - 2 * HOUR_MS, snapshot.as_of)
+    is_down = snapshot.is_held or may_be_down(_cut(recent, since), since)
+    is_down = is_down and not _is_silent(total, server)
+    return _Counts(moments, day, longest, rise, is_down)
+
+
+def _cut(counts: Observations, window: Window) -> Observations:
+    inside = window.locate(counts.instants)
+    return Observations(counts.instants[inside], counts.players[inside])
+
+
+def _iter_moments(
+    total: Total, server: ServerRow, recent: Observations, instants: Sequence[int]
+) -> Iterator[_Moment]:
+    """Yield what a server adds to the total at instants."""
+    snapshot = total.snapshot
+    first, last = total.find_expected(server) or (snapshot.as_of + 1, -1)
+    if snapshot.covered_from is not None:  # a bundle does not have the observations before
+        first = snapshot.covered_from
+    for at in instants:
+        (times, players), usual = carry_counts(recent, Window(at - 1, at))
+        longest = snapshot.as_of if snapshot.is_held else find_longest(usual)
+        if at >= first and len(times) and at - int(times[-1]) <= longest:
+            yield _Moment(int(players[-1]), 1, 0)
+        else:
+            yield _Moment(0, 0, int(first <= at <= last))
+
+
+def _compare_hours(counts: Sequence[_Counts]) -> TotalPart:
+    """Compare the total now with those at the same hour of the weeks before."""
+    nothing = [_Moment(0, 0, 0)] * (_WEEKS + 1)
+    now, *before = (
+        _Moment(*map(sum, zip(*moments, strict=True)))
+        for moments in zip(nothing, *(one.moments for one in counts), strict=True)
+    )
+    weeks = [one.players for one in before if one.is_observed]
+    usual = median(weeks) if len(weeks) >= _LEAST_WEEKS else None
+    change = None
+    if usual is not None and now.is_observed:
+        change = compare_averages(int(2 * usual), 2, now.players, 1)
+    return TotalPart(
+        players=now.players if now.present else None,
+        present_count=now.present,
+        server_count=len(counts),
+        same_hour_median=None if usual is None else float(usual),
+        week_count=len(weeks),
+        change=change,
+    )
+
+
+def _is_silent(total: Total, server: ServerRow) -> bool:
+    snapshot = total.snapshot
+    return is_silent(server.last_observed_at, snapshot.as_of, hold=snapshot.is_held)
+
+
+def _list_silent(total: Total) -> list[str]:
+    silent = [server for server in total.servers if _is_silent(total, server)]
+    silent.sort(
+        key=lambda one: (one.last_observed_at is None, -(one.last_observed_at or 0), one.id)
+    )
+    return [server.id for server in silent]
+
+
+def _find_changed(
+    total: Total, counts: Sequence[_Counts], week: Window
+) -> tuple[ChangedServer, ...]:
+    """Return the servers whose averages changed most."""
+    snapshot = total.snapshot
+    earlier = find_earlier(snapshot, week)
+    if earlier is None:
+        return ()
+    ranked = zip(total.servers, counts, strict=True)
+    found: list[ChangedServer] = []
+    for server, one in sorted(ranked, key=lambda ranked: (-ranked[1].rise, ranked[0].id)):
+        # With `hold`, averages are weighted by time, so all servers are compared.
+        if not snapshot.is_held and (not one.rise or len(found) == _MOST_CHANGED):
+            break
+        figures, _, change = compare_with_earlier(snapshot, server, week, earlier)
+        if change and change.players and figures.mean is not None:
+            found.append(ChangedServer(server.id, figures.mean, change))
+    found.sort(key=lambda one: (-abs(one.change.players), one.server_id))
+    return tuple(found[:_MOST_CHANGED])
+
+
+def _find_peak(total: Total, counts: Sequence[_Counts], day: Window) -> PeakPart | None:
+    """Return the greatest total of a day, and its first instant."""
+    covered_from = total.snapshot.covered_from
+    if covered_from is not None and day.first < covered_from:
+        return None
+    parts = [one.day for one in counts]
+    if total.snapshot.is_held:  # a count that is held into the day is one of its counts
+        parts = [Observations(one.instants.clip(day.first), one.players) for one in parts]
+    sums, _ = add_up(parts, [one.longest for one in counts])
+    inside = day.locate(sums.instants)
+    players = sums.players[inside]
+    if not len(players):
+        return None
+    return PeakPart(int(players.max()), int(sums.instants[inside][players.argmax()]))
+
+
+def _find_events(
+    question: Question, total: Total, counts: Sequence[_Counts], since: int
+) -> tuple[EventPart, ...]:
+    """Return the gaps and zeros that end after an instant, the newest first.
+
+    Other events need many weeks of each server.
+    """
+    snapshot, as_of = question.snapshot, question.snapshot.as_of
+    start = max(as_of - _EVENTS_MS, (snapshot.covered_from or 0) - 1)
+    servers = [one for one, of_one in zip(total.servers, counts, strict=True) if of_one.may_be_down]
+    options = EventOptions(f"{-(-(as_of - since) // HOUR_MS)}h", ["gap", "zeros"])
+    asked = question._replace(servers=servers, window=Window(start, as_of))
+    return tuple(one for one in find_events(asked, options) if one.to > since)

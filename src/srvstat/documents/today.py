@@ -1,0 +1,64 @@
+"""The page for the morning: the network now, and what is unusual about it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from srvstat.documents.analysis import EventPart
+from srvstat.documents.document import ChangePart, CountsDocument, Instant, Part
+
+
+class TotalPart(Part):
+    """The total of all servers: the sum of each server's latest count at `as_of`.
+
+    A count is part of it until it is three usual intervals old; the usual interval is that of the
+    last ten observations. `present_count` of `server_count` servers have one. `players` is None if
+    no server has. `same_hour_median` is the median of the totals at the same time on the local
+    clock, one to four weeks before. Of these weeks, `week_count` count: at least 80 % of the
+    servers that were expected then were present. With fewer than two, the median is None. `change`
+    is `players` minus the median, and None if fewer than 80 % are present now.
+    """
+
+    players: int | None
+    present_count: int
+    server_count: int
+    same_hour_median: float | None
+    week_count: int
+    change: ChangePart | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedServer:
+    """A server whose average of the last 7 days differs from that of the 7 days before."""
+
+    server_id: str
+    average_players: float
+    change: ChangePart
+
+
+@dataclass(frozen=True, slots=True)
+class PeakPart:
+    """The greatest total, and when it was first reached."""
+
+    players: int
+    at: Instant
+
+
+class Today(CountsDocument):
+    """A summary of all servers at `as_of`.
+
+    `silent` are the servers without an observation in the last day; the one that was seen latest is
+    first. `changed` are the servers with the greatest changes, at most 5, if observations cover 80
+    % of both weeks. `yesterday` is the start of the local day before `as_of`, and `yesterday_peak`
+    is None if it has no observation, or if a bundle does not cover it. `events` are the gaps and
+    zeros of other servers that ended since then, by the rules of the document `events` for the
+    last 28 days.
+    """
+
+    document: Literal["today"] = "today"
+    time_zone: str
+    yesterday: Instant
+    total: TotalPart
+    silent: tuple[str, ...]
+    changed: tuple[ChangedServer, ...]
+    yesterday_peak: PeakPart | None
+    events: tuple[EventPart, ...]
