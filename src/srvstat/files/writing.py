@@ -299,17 +299,10 @@ def write_file(path: str, pieces: Iterable[bytes], *, title: str) -> None:
     """
     with convert_write_errors(title):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        file = open(path, "xb")  # noqa: SIM115 - closed below
-    try:
-        for piece in pieces:
-            with convert_write_errors(title):
-                file.write(piece)
-        with convert_write_errors(title):
+        with open(path, "xb") as file:
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
-    finally:
-        with suppress(OSError):  # what could not be written fails once more
-            file.close()
 
 
 def _rename(path: str, draft: str, target: str) -> None:

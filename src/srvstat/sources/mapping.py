@@ -119,6 +119,10 @@ def describe_repeated(name: str) -> str:
     return f"has two columns {wire.quote_value(name)}; rename one of them"
 
 
+_SHARED = ("table", "encoding", "time_zone", "time_unit", "time_format", "thousands")
+"""The options that a mapping has under the same names."""
+
+
 @dataclass(frozen=True, slots=True)
 class MappingOptions:
     """The options that say how to read sources; None or empty if an option is not given.
@@ -168,13 +172,8 @@ class MappingOptions:
             **columns,
             server=self.id,
             is_wide=bool(self.wide),
-            table=self.table,
-            encoding=self.encoding,
-            time_zone=self.time_zone,
-            time_unit=self.time_unit,
-            time_format=self.time_format,
-            thousands=self.thousands,
             rounds=bool(self.round),
+            **{name: getattr(self, name) for name in _SHARED},
         )
 
 

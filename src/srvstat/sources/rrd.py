@@ -7,6 +7,7 @@ read them a part at a time, without an XML parser and its entities.
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.contract.time import LATEST
 from srvstat.sources.source import MAX_LINE_BYTES, Batch, Source
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_tables
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table
 
 _TIME = "time"
 _USUAL = "AVERAGE"
@@ -53,7 +54,8 @@ def read(source: Source) -> Iterator[Batch]:
     Raises SourceError if the source is no complete dump, UsageError if the archive is not clear.
     """
     database = _read_archives(source)
-    return convert_tables(source, _read_tables(source, database, _choose(source, database)))
+    tables = _read_tables(source, database, _choose(source, database))
+    return map(partial(convert_table, source), tables)
 
 
 def read_sample(source: Source) -> Sample:

@@ -4,6 +4,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import IO, Any
 
@@ -19,7 +20,7 @@ from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.paths import convert_errors
 from srvstat.sources.mapping import list_names
 from srvstat.sources.source import BLOCK_BYTES, Batch, Source
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_tables
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table
 
 _MAX_BYTES = 1 << 30
 _MAX_CELLS = 1 << 25
@@ -36,7 +37,7 @@ def read(source: Source) -> Iterator[Batch]:
 
     Raises SourceError if the workbook can't be read, UsageError if the sheet is not clear.
     """
-    return convert_tables(source, _read_tables(source, _open_sheet(source)))
+    return map(partial(convert_table, source), _read_tables(source, _open_sheet(source)))
 
 
 def read_sample(source: Source) -> Sample:

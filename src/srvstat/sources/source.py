@@ -519,21 +519,15 @@ def expand_name(
 
     Raises UsageError if no file matches a pattern, SourceError if a folder has no data.
     """
-    if is_url(name) or name in {STDIN, IN_MEMORY}:
-        return [build(name)]
-    if os.path.isdir(name):
-        return _list_folder(name, build, on_warning, servers)
-    if not glob.has_magic(name) or os.path.lexists(name):
-        return [build(name)]
-    found = [
-        source
-        for path in sorted(glob.glob(name, recursive=True))
-        for source in (
-            _list_folder(path, build, on_warning, servers) if os.path.isdir(path) else [build(path)]
-        )
-    ]
-    if not found:
+    paths = [name]
+    if not is_url(name) and glob.has_magic(name) and not os.path.lexists(name):
+        paths = sorted(glob.glob(name, recursive=True))
+    if not paths:
         raise UsageError(f"{format_title(name)}: no file matches this pattern")
+    found: list[Source] = []
+    for path in paths:
+        is_folder = path not in {STDIN, IN_MEMORY} and os.path.isdir(path)
+        found += _list_folder(path, build, on_warning, servers) if is_folder else [build(path)]
     return found
 
 
@@ -549,7 +543,9 @@ def _list_folder(
     paths = [path for path in _list_paths(folder) if os.path.realpath(path) != known]
     parquet = [path for path in paths if path.lower().endswith(".parquet")]
     for path in paths:
-        if (parquet and path not in parquet) or not _may_be_data(path):
+        name = os.path.basename(path).lower()
+        is_other = name.startswith("readme") or name.endswith(_NO_DATA)
+        if is_other or (parquet and path not in parquet):
             others.append(path)
             continue
         try:
@@ -574,8 +570,8 @@ def _list_paths(folder: str) -> list[str]:
     paths: list[str] = []
     with convert_errors(format_title(folder), SourceError):
         for parent, subfolders, names in os.walk(folder, onerror=_raise_error):
-            subfolders[:] = filter(_is_visible, subfolders)
-            paths += [os.path.join(parent, name) for name in filter(_is_visible, names)]
+            subfolders[:] = [name for name in subfolders if not name.startswith(_HIDDEN)]
+            paths += [os.path.join(parent, name) for name in names if not name.startswith(_HIDDEN)]
     return sorted(paths)
 
 
@@ -583,17 +579,8 @@ def _raise_error(error: OSError) -> None:
     raise error
 
 
-def _is_visible(name: str) -> bool:
-    return not name.startswith((".", "_"))
-
-
-def _may_be_data(path: str) -> bool:
-    """Return whether a file of a folder can be data by its name."""
-    name = os.path.basename(path).lower()
-    return not name.startswith("readme") and not name.endswith(_NO_DATA)
-
-
 _MAX_NAMES = 5
+_HIDDEN = (".", "_")
 _NO_DATA = (
     *(".md", ".rst", ".html", ".css", ".js", ".py", ".sh", ".r", ".sql", ".toml", ".yaml", ".yml"),
     *(".ini", ".cfg", ".lock", "servers.ndjson", "servers.json", "license", "license.txt"),

@@ -58,19 +58,12 @@ class Sample(NamedTuple):
     options: Mapping[str, Any] = MappingProxyType({})
 
 
-def convert_tables(source: Source, tables: Iterable[Table]) -> Iterator[Batch]:
-    """Convert tables to batches. Tables of a source may have different columns.
-
-    Raises SourceError if a table lacks a column of the mapping.
-    """
-    for table in tables:
-        yield convert_table(source, table)
-
-
 def convert_table(source: Source, table: Table, rejects: Sequence[Reject] = ()) -> Batch:
     """Convert a table to a batch, with the rejects of other rows.
 
-    Raises SourceError as `convert_tables`.
+    Tables of a source may have different columns.
+
+    Raises SourceError if the table lacks a column of the mapping.
     """
     mapping = source.mapping
     find_columns(source, table)
