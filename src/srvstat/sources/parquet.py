@@ -29,7 +29,14 @@ from srvstat.sources.mapping import (
     describe_repeated,
 )
 from srvstat.sources.source import Batch, Reject, Source
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, build_batch, convert_table
+from srvstat.sources.table import (
+    SAMPLE_ROWS,
+    Sample,
+    Table,
+    build_batch,
+    convert_table,
+    list_wanted,
+)
 
 _TypeCheck = Callable[[pa.DataType], bool]
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -352,8 +359,7 @@ def choose_columns(source: Source, schema: pa.Schema, *, any_case: bool = False)
     """
     mapping = source.mapping
     times = mapping.find_times(schema.names)
-    wanted = [each for name in mapping.names for each in (times if name == mapping.at else [name])]
-    found = _find_columns(source, schema, wanted, any_case=any_case)
+    found = _find_columns(source, schema, list_wanted(mapping, schema.names), any_case=any_case)
     server_id = None if mapping.is_wide or mapping.id is None else found.pop(0)
     at, *others = found
     clock = others.pop(0) if len(times) > 1 else None

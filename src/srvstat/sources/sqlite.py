@@ -16,9 +16,9 @@ from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
 from srvstat.files.paths import convert_errors, identify_file
 from srvstat.sources import flatten
-from srvstat.sources.mapping import ColumnMapping, describe_missing, list_names
+from srvstat.sources.mapping import ColumnMapping, list_names
 from srvstat.sources.source import Batch, Source, build_query, quote_identifier, quote_text
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table, find_columns
 
 _MAX_VALUE_BYTES = 1 << 20
 _MAGIC = b"SQLite format 3\x00"
@@ -38,11 +38,7 @@ def read(source: Source) -> Iterator[Batch]:
         _check_pages(source, connection, rows.table)
         wanted = rows.columns
         if not source.mapping.is_wide:
-            id_columns, players = source.mapping.names[:-2], source.mapping.players
-            names = [*id_columns, *source.mapping.find_times(rows.columns), players]
-            if not {*names} <= {*rows.columns}:
-                reason = describe_missing(source.mapping, names, [*rows.columns])
-                raise SourceError(f"{source.title}: {reason}")
+            names = find_columns(source, Table([*rows.columns], (), ()))
             wanted = {name: rows.columns[name] for name in names}
         done = 0
         for table in _read_tables(source, connection, rows._replace(columns=wanted)):
