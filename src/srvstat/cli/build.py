@@ -75,8 +75,7 @@ def build(
     if dry_run:
         return _show_dry_run(output, inputs, overwrite=overwrite, quiet=quiet)
     started = time.monotonic()
-    with show_build_progress(inputs.observations, quiet=quiet) as progress:
-        inputs = replace(inputs, progress=progress)
+    with show_build_progress(inputs, quiet=quiet) as inputs:
         built = build_snapshot(output, inputs, rejects=rows.rejects, overwrite=overwrite)
     seconds = time.monotonic() - started
     lines = summary.format_build_summary(
@@ -121,8 +120,7 @@ def update(
     parsed = settle(_add_limits(parsed, rows, as_of), command, quiet=quiet)
     inputs = parsed.inputs
     started = time.monotonic()
-    with show_build_progress(inputs.observations, quiet=quiet) as progress:
-        inputs = replace(inputs, progress=progress)
+    with show_build_progress(inputs, quiet=quiet) as inputs:
         updated = update_snapshot(path, inputs, rejects=rows.rejects)
     has_records = inputs.servers is not None or not updated.is_open
     shown = replace(updated, rows=_select_fields(updated.rows, has_records=has_records))
@@ -258,9 +256,9 @@ def _show_dry_run(output: str, inputs: Inputs, *, overwrite: bool, quiet: bool) 
     Raises SourceError for unusable sources, and if the build would be refused; the table is then
     on standard error.
     """
-    with show_build_progress(inputs.observations, quiet=quiet) as progress:
-        # Not strict, so that the table has all reasons.
-        found = run_dry(replace(inputs, strict=False, progress=progress))
+    # Not strict, so that the table has all reasons.
+    with show_build_progress(replace(inputs, strict=False), quiet=quiet) as lenient:
+        found = run_dry(lenient)
     is_in_the_way = os.path.lexists(output) and not overwrite
     completed = found.completed if inputs.servers else {}
     advice = _list_advice(found, output if is_in_the_way else None)

@@ -1,7 +1,7 @@
 """Define the options that say what to read and how, and convert their values to sources."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Annotated, Literal, NamedTuple
@@ -62,13 +62,16 @@ def report_summary(lines: Iterable[str], warnings: Iterable[str], *, quiet: bool
     report(*(f"warning: {line}" for line in warnings))
 
 
-def show_build_progress(
-    sources: Sequence[Source], *, quiet: bool
-) -> AbstractContextManager[Callable[[str, int, int], None]]:
-    """Show the progress of reading sources and storing their rows; see `show_progress`."""
-    sizes = [source.get_size() for source in sources]
+@contextmanager
+def show_build_progress(inputs: Inputs, *, quiet: bool) -> Iterator[Inputs]:
+    """Show the progress of reading sources and storing their rows; see `show_progress`.
+
+    Yield inputs that report it.
+    """
+    sizes = [source.get_size() for source in inputs.observations]
     total = None if None in sizes else sum(size for size in sizes if size)
-    return show_progress(lambda bars: bars.show_build_progress(total), quiet=quiet)
+    with show_progress(lambda bars: bars.show_build_progress(total), quiet=quiet) as progress:
+        yield replace(inputs, progress=progress)
 
 
 @dataclass(frozen=True)

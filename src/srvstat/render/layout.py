@@ -139,7 +139,9 @@ def build_server_table(
     widths = measure_columns(headers, rows)
     name_width = _find_name_width(rows, widths, screen)
     if name_width is None:
-        return list(_build_cards(headers, rows, screen))
+        flowing = (_flow(row.notes, screen.width) for row in rows)
+        notes = ([Text(line, overflow="fold") for line in lines] for lines in flowing)
+        return list(build_cards(headers, rows, notes, screen.width))
     header = build_line(Text("server"), map(Text, headers), name_width, widths)
     header.stylize("bold")
     lines: list[RenderableType] = [header]
@@ -246,27 +248,27 @@ def _divide(note: str, width: int) -> Iterator[str]:
     yield line
 
 
-def _build_cards(
-    headers: Sequence[str], rows: Sequence[ServerCells], screen: Screen
-) -> Iterator[RenderableType]:
-    figures = build_card_figures(headers, rows, screen.width)
-    for number, (row, lines) in enumerate(zip(rows, figures, strict=True)):
+def build_cards(
+    headers: Sequence[str],
+    rows: Sequence[ServerCells],
+    endings: Iterable[Iterable[Text]],
+    width: int,
+) -> Iterator[Text]:
+    """Yield the lines of a card for each server, with a blank line between them.
+
+    The figures of all cards are in equal columns: three a line, or fewer. Each of `endings` has the
+    lines below the figures of a server.
+    """
+    for count in (3, 2, 1):
+        figures = _build_card_figures(headers, rows, min(count, len(headers)))
+        if len(figures[0][0]) <= width:
+            break
+    for number, (row, lines, ending) in enumerate(zip(rows, figures, endings, strict=True)):
         if number:
             yield Text()
-        yield from row.build_card_head(screen.width)
+        yield from row.build_card_head(width)
         yield from lines
-        yield from (Text(line, overflow="fold") for line in _flow(row.notes, screen.width))
-
-
-def build_card_figures(
-    headers: Sequence[str], rows: Sequence[ServerCells], width: int
-) -> list[list[Text]]:
-    """Return the lines of figures of each card, in equal columns: three a line, or fewer."""
-    for count in (3, 2, 1):
-        cards = _build_card_figures(headers, rows, min(count, len(headers)))
-        if len(cards[0][0]) <= width:
-            break
-    return cards
+        yield from ending
 
 
 def _build_card_figures(

@@ -45,10 +45,12 @@ def render_comparison(comparison: Comparison, screen: Screen) -> str:
     rows = [_build_row(server, comparison, screen) for server in comparison.servers]
     places = _find_layout(headers, rows, screen)
     if places is None:
-        lines: Iterable[RenderableType] = _build_cards(headers, rows, screen)
+        endings = (_list_card_lines(row, screen.width) for row in rows)
+        lines = layout.build_cards(headers, [row.cells for row in rows], endings, screen.width)
     else:
-        lines = [*_build_lines(headers, rows, places, comparison, screen), Text()]
-    return screen.render(*lines, build_fields_grid(_list_notes(comparison, screen), screen))
+        lines = _build_lines(headers, rows, places, comparison, screen)
+    notes = build_fields_grid(_list_notes(comparison, screen), screen)
+    return screen.render(*lines, Text(), notes)
 
 
 def _build_row(server: ComparedServer, comparison: Comparison, screen: Screen) -> _ComparedRow:
@@ -147,23 +149,15 @@ def _build_lines(
             yield join_at_columns((GAP, name or Text()), *beside, (observed_at, Text(seen or "")))
 
 
-def _build_cards(
-    headers: Sequence[str], rows: Sequence[_ComparedRow], screen: Screen
-) -> Iterator[RenderableType]:
-    """Yield a block of lines for each server; the figures of all blocks share columns."""
-    cards = layout.build_card_figures(headers, [row.cells for row in rows], screen.width)
-    for row, lines in zip(rows, cards, strict=True):
-        yield from row.cells.build_card_head(screen.width)
-        yield from lines
-        observed = row.observed[False]
-        beside = len(row.drawing) + GAP
-        if beside + max(map(len, observed)) <= screen.width:
-            yield join_at_columns((0, row.drawing), (beside, Text(observed[0])))
-        else:
-            cuts = range(0, len(row.drawing), screen.width)
-            yield from (row.drawing[at : at + screen.width] for at in cuts)
-            yield from map(Text, observed)
-        yield Text()
+def _list_card_lines(row: _ComparedRow, width: int) -> Iterator[Text]:
+    """Yield the drawing and the observations of a server, on one line where they fit."""
+    observed = row.observed[False]
+    beside = len(row.drawing) + GAP
+    if beside + max(map(len, observed)) <= width:
+        yield join_at_columns((0, row.drawing), (beside, Text(observed[0])))
+    else:
+        yield from row.drawing.divide(range(width, len(row.drawing), width))
+        yield from map(Text, observed)
 
 
 def _list_notes(comparison: Comparison, screen: Screen) -> Iterator[tuple[str, str | None]]:
