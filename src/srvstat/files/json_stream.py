@@ -92,56 +92,34 @@ def limit_strings(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
     A parser would hold them in memory, in up to four bytes a character.
     """
-    limiter = _StringLimiter()
+    parts: list[bytes] = []  # of a string whose end is not known
+    size, backslash = 0, b""  # what a backslash at the end escapes is in the next chunk
     for chunk in chunks:
-        yield from limiter.add(chunk)
-    yield limiter.finish()
-
-
-class _StringLimiter:
-    """Passes on JSON text. Holds back a string whose end is not known."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._backslash = b""  # at the end of a chunk; what it escapes is in the next one
-
-    def add(self, chunk: bytes) -> Iterator[bytes]:
-        """Add text; return what can be passed on."""
-        text, self._backslash = self._backslash + chunk, b""
-        start = 0
-        if self._parts:
-            start = self._add_string(text, 0)
-            if start == len(text):
-                return
-            yield b"".join(self._parts)
-            self._parts = []
-            start += 1
-            yield b'"'
-        end = _find_end(_COMPLETE, text, start)
-        yield text[start:end]
-        if end < len(text):
-            self._parts, self._size = [b'"'], 0
-            self._add_string(text, end + 1)
-
-    def finish(self) -> bytes:
-        """Return the rest. If it is in a string, the text is not complete."""
-        return b"".join([*self._parts, self._backslash])
-
-    def _add_string(self, text: bytes, start: int) -> int:
-        """Add the text of a string; return the place of its closing quote or the text's length."""
-        end = _find_end(_INSIDE, text, start)
-        was_long = self._size > MAX_TEXT_BYTES
-        self._size += end - start
-        if not was_long:
-            self._parts.append(text[start:end])
-        if self._size > MAX_TEXT_BYTES and not was_long:
-            beginning = _BEGINNING.match(b"".join(self._parts))
-            self._parts = [_TOO_LONG, beginning[1] if beginning else b""]
-        if text[end : end + 1] == b'"':
-            return end
-        self._backslash = text[end:]
-        return len(text)
+        text, backslash, start = backslash + chunk, b"", 0
+        while start < len(text):
+            if not parts:
+                end = _find_end(_COMPLETE, text, start)
+                yield text[start:end]
+                if end < len(text):
+                    parts, size = [b'"'], 0
+                start = end + 1
+                continue
+            end = _find_end(_INSIDE, text, start)
+            if size <= MAX_TEXT_BYTES:
+                parts.append(text[start:end])
+                size += end - start
+                if size > MAX_TEXT_BYTES:
+                    beginning = _BEGINNING.match(b"".join(parts))
+                    parts = [_TOO_LONG, beginning[1] if beginning else b""]
+            if text[end : end + 1] == b'"':
+                yield b"".join([*parts, b'"'])
+                parts = []
+            else:
+                backslash = text[end:]
+                break
+            start = end + 1
+    # In a string, the text is not complete.
+    yield b"".join([*parts, backslash])
 
 
 def _find_end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
