@@ -30,7 +30,9 @@ _LEAST_USUAL = 10
 
 _WEEK = 7
 _LEAST_OTHERS = 4
-"""The days of the same weekday, or the same hours of other weeks, that a usual value needs."""
+"""The other days of a weekday that a usual average needs."""
+_LEAST_HOURS = 8
+"""The same hours of other weeks that the last hour is compared with."""
 _MOST_WEEKS = 52
 _FAR = 5
 """The robust deviations from which a day, or the last hour, is far from its usual value."""
@@ -258,7 +260,7 @@ class _Search:
         steps = Steps(np.array([edges[0] - HOUR_MS, *edges]), self.question.window)
         *others, now = self._list_averages(steps)[1::2]
         usual = sorted(Fraction(*one) for one in others if one is not None)
-        if now is None or len(usual) < _LEAST_OTHERS:
+        if now is None or len(usual) < _LEAST_HOURS:
             return
         seen, expected = Fraction(*now), _find_median(usual)
         spread = _find_median(sorted(abs(one - expected) for one in usual))
