@@ -77,33 +77,6 @@ def test_all_parts_are_shown_within_the_width(shown: list[ListedServer], width: 
         assert cell_len(row) == len(header)
 
 
-def test_notes_are_beside_identifiers_where_there_is_room() -> None:
-    lines = [
-        (ServerName("a", "x-a", "A"), ("1",), ("one", "two"), "1 "),
-        (ServerName("long-name", "x", "long-name"), ("20",), ("three",), "2 "),
-    ]
-    shown = {
-        screen.width: screen.render(
-            *build_server_table(("peak",), [escape_server(screen, *one) for one in lines], screen)
-        )
-        for screen in map(Screen, (29, 40, 80))
-    }
-
-    assert shown == {
-        29: ("1 a\nA  x-a\npeak   1\none; two\n\n2 long-name\nx\npeak  20\nthree\n"),
-        40: (
-            "server                    peak\n"
-            "1 a                          1\n  A  x-a\n  one; two\n"
-            "2 long-name                 20\n  x\n  three\n"
-        ),
-        80: (
-            "server                    peak\n"
-            "1 a                          1\n  A  x-a  one; two\n"
-            "2 long-name                 20\n  x       three\n"
-        ),
-    }
-
-
 BAR = "│"
 NONE = "–"  # noqa: RUF001 - the dash of a table
 
