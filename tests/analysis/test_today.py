@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
@@ -10,14 +11,20 @@ from statistics import median
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 import srvstat
 from analysis.definitions import HOUR, Row, compute_change_naively, compute_mean, read_clock, select
-from conftest import DAY, build_in, few_examples, server
+from conftest import AS_OF, DAY, Build, Cli, build_in, few_examples, server
 from replay.explained import format_naively
 from srvstat.contract.time import parse_instant
+from srvstat.contract.windows import DAYS, Range
+from srvstat.snapshot.read.file import open_file
+from srvstat.snapshot.write.copies import write_bundle
+from support.terminal import run_srvstat_in_terminal
 
 Rows = Mapping[str, Sequence[Row]]
 
@@ -41,7 +48,7 @@ def fleets(draw: st.DrawFn) -> Fleet:
     rng = draw(st.randoms(use_true_random=False))
     servers = {}
     for number in range(draw(st.integers(1, 7))):
-        interval = rng.choice([HOUR, 2 * HOUR, 5 * HOUR, DAY])
+        interval = rng.choice([HOUR // 2, HOUR, 2 * HOUR, 5 * HOUR, DAY])
         first = as_of - rng.choice([40, 40, 40, 20, 3]) * DAY
         last = as_of - rng.choice([0, 0, 0, 0, HOUR, 25 * HOUR, 9 * DAY])
         instants = list(range(first, last + 1, interval))
@@ -49,6 +56,9 @@ def fleets(draw: st.DrawFn) -> Fleet:
             start = rng.randrange(first, as_of)
             gap = range(start, start + rng.choice([5 * HOUR, 2 * DAY, 6 * DAY]))
             instants = [at for at in instants if at not in gap]
+        midnight = as_of // DAY * DAY - DAY  # one gap ends before it, the other one after it
+        night = range(midnight - 5 * HOUR // 2, midnight + rng.choice([-HOUR, HOUR]) // 2)
+        instants = [at for at in instants if at not in night]
         late = rng.choice([1, HOUR // 2])
         usual = rng.choice([0, 3, 300])
         rows = {at + rng.randrange(late): rng.randrange(usual, 2 * usual + 2) for at in instants}
@@ -192,7 +202,17 @@ def describe_naively(fleet: Fleet, *, hold: bool, covered_from: int = 0) -> dict
     }
 
 
-@settings(max_examples=few_examples(), phases=[Phase.explicit, Phase.generate])
+def list_outages(snapshot: srvstat.Snapshot, page: Any, span: str) -> list[Any]:
+    """Return the gaps and zeros of a span that a page shows, from the document `events`."""
+    listed = snapshot.events(kinds=["gap", "zeros"], range=span, tz=page["timeZone"])
+    return [
+        one
+        for one in listed.model_dump(mode="json")["events"]
+        if one["to"] > page["yesterday"] and one["serverId"] not in page["silent"]
+    ]
+
+
+@settings(max_examples=3 * few_examples(), phases=[Phase.generate])
 @given(fleet=fleets(), hold=st.booleans())
 def test_every_figure_of_the_page_follows_from_the_rows(fleet: Fleet, hold: bool) -> None:
     rows = [(name, at, n) for name, of_one in fleet.servers.items() for at, n in of_one]
@@ -201,6 +221,106 @@ def test_every_figure_of_the_page_follows_from_the_rows(fleet: Fleet, hold: bool
         path = str(build_in(Path(directory), map(server, fleet.servers), rows, *options))
         with srvstat.open_snapshot(path) as snapshot:
             found = snapshot.today(tz=fleet.zone.key).model_dump(mode="json")
-        expected = describe_naively(fleet, hold=hold)
-        assert found == found | expected
+            assert found["events"] == list_outages(snapshot, found, "28d")
+        assert found == found | describe_naively(fleet, hold=hold)
         assert found["asOf"] == format_naively(fleet.as_of)
+
+
+@settings(max_examples=3 * few_examples(), phases=[Phase.generate])
+@given(fleet=fleets(), hold=st.booleans(), span=st.sampled_from(["24h", "7d", "30d"]))
+def test_the_page_of_a_bundle_leaves_out_what_it_does_not_cover(
+    fleet: Fleet, hold: bool, span: Range
+) -> None:
+    rows = [(name, at, n) for name, of_one in fleet.servers.items() for at, n in of_one]
+    options = ["--hold"] if hold else []
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(build_in(Path(directory), map(server, fleet.servers), rows, *options))
+        with closing(open_file(path)) as file:
+            write_bundle(f"{path}.bundle", file, [*file.iter_servers()], span)
+        with srvstat.open_snapshot(f"{path}.bundle") as snapshot:
+            found = snapshot.today(tz=fleet.zone.key).model_dump(mode="json")
+            length = "28d" if span == "30d" else "all"
+            assert found["events"] == list_outages(snapshot, found, length)
+    covered_from = (fleet.as_of - DAYS[span] * DAY) // DAY * DAY
+    kept = {
+        name: select(of_one, (covered_from - 1, fleet.as_of))
+        for name, of_one in fleet.servers.items()
+    }
+    if hold:  # the count that is held into the bundle is in it
+        kept = {
+            name: [*select(fleet.servers[name], (0, covered_from - 1))[-1:], *inside]
+            for name, inside in kept.items()
+        }
+    bundled = fleet._replace(servers={name: [*inside] for name, inside in kept.items()})
+    assert found == found | describe_naively(bundled, hold=hold, covered_from=covered_from)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        ([], ("--as-of=2026-03-01T12:00Z", "--allow-empty")),
+        ([("a", AS_OF - HOUR, 0), ("a", AS_OF, 3)], ()),
+    ],
+)
+def test_a_snapshot_of_a_day_or_without_observations_has_a_page(
+    rows: list[tuple[str, int, int]], options: tuple[str, ...], build: Build, cli: Cli
+) -> None:
+    path = build([server("a")], rows, *options)
+    fleet = Fleet({"a": [(at, n) for _, at, n in rows]}, AS_OF, ZoneInfo("UTC"))
+    found = cli("today", "--snapshot", path).json
+
+    assert found == found | describe_naively(fleet, hold=False)
+    assert found["changed"] == found["events"] == []
+    assert found["total"]["players"] == (3 if rows else None)
+
+
+def build_long_fleet(build: Build) -> str:
+    """Build hundreds of servers with ids of 126 characters, all down at another time."""
+    names = [f"{number:03}-{'abcd-' * 24}ab" for number in range(300)]
+    rows = [
+        (name, AS_OF - hour * HOUR, 10**6 + number * (1 + hour // 168))
+        for number, name in enumerate(names)
+        for hour in range(30 * number % 43, 336)
+        if not number % 24 <= hour < number % 24 + 4
+    ]
+    return build(map(server, names), [*rows, ("000-" + "abcd-" * 24 + "ab", AS_OF, 1)])
+
+
+def test_the_table_has_at_most_24_lines_on_80_columns(build: Build, cli: Cli) -> None:
+    path = build_long_fleet(build)
+    document = cli("today", "--snapshot", path, "--json").json
+    assert min(len(document[name]) for name in ("silent", "events")) > 50
+    assert len(document["changed"]) == 5
+
+    shown = {
+        width: run_srvstat_in_terminal("today", "--snapshot", path, columns=width)[1]
+        for width in (60, 80, 140)
+    }
+
+    assert len(shown[80].rstrip("\n").split("\n")) <= 24
+    for width, text in shown.items():
+        assert max(map(cell_len, text.split("\n"))) <= width
+        assert "more; see srvstat events" in text
+
+
+def test_markdown_is_a_list_for_a_chat_without_markup_from_the_snapshot(
+    build: Build, cli: Cli
+) -> None:
+    rows = [("a", AS_OF - hour * HOUR, 40 + hour // 168) for hour in range(336)]
+    path = build([server("a"), server("b-1")], [*rows, ("b-1", AS_OF - 2 * DAY, 7)])
+
+    ran = cli("today", "--snapshot", path, "--tz", "America/Port_of_Spain", "--format", "markdown")
+
+    assert ran.stdout.decode() == (
+        "- **as of** 2026-03-01 08:00 America/Port\\_of\\_Spain\n"
+        "- **players** 40 now, on 1 of 2 servers\n"
+        "- **this hour** – fewer than 2 of the 4 weeks before were observed\n"  # noqa: RUF001
+        "- **yesterday** 40 at the peak, at 00:00\n"
+        "- **silent** 1: b-1\n"
+        "- **changed** most, the average of 7 days against that of the 7 days before:\n"
+        "  - a -1.00 -2.4%\n"
+        "- **events** no gap or time without players since 2026-02-28\n"
+    )
+    refused = cli("today", "--snapshot", path, "--format", "markdown", "--json")
+    assert refused.exit_code == 2
+    assert "--format can't be combined with --json" in refused.stderr
