@@ -122,9 +122,12 @@ DOCUMENTS: list[tuple[Ask, list[str]]] = [
     ),
     (
         lambda snapshot: snapshot.growth(
-            ["harbor-city", "old-guard"], step="week", range="90d", tz="Asia/Tokyo"
+            ["harbor-city"], step="week", after="2026-01-20", range="90d", tz="Asia/Tokyo"
         ),
-        ["growth", "harbor-city", "old-guard", "--step=week", "--range=90d", "--tz=Asia/Tokyo"],
+        [
+            *("growth", "harbor-city", "--step=week", "--after=2026-01-20", "--range=90d"),
+            "--tz=Asia/Tokyo",
+        ],
     ),
     (
         lambda snapshot: snapshot.peak_hours(["harbor-city"], by="hour", tz="Asia/Tokyo"),

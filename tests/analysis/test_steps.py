@@ -34,6 +34,7 @@ from analysis.definitions import (
     compute_timeline_naively,
     compute_trend_naively,
     describe_growth_steps,
+    list_edges,
     read_clock,
     read_figures,
     select,
@@ -41,6 +42,7 @@ from analysis.definitions import (
     split_naively,
 )
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
+from replay.explained import format_naively
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import (
     aggregate_history,
@@ -612,6 +614,7 @@ def fleets(draw: st.DrawFn) -> Fleet:
     start, end = middle - days * DAY, middle + draw(st.integers(1, days)) * DAY + 1
     drawn = random.Random(draw(st.integers(1, 1000)))  # noqa: S311 - cases are drawn from a seed
     noise = [drawn.randrange(9) for _ in range(start, end, interval)]
+    first = start + draw(st.sampled_from([0, 1]))
     servers = {}
     for name in "abc":
         kind = draw(st.sampled_from(["like", "unlike", "constant", "huge"]))
@@ -623,7 +626,7 @@ def fleets(draw: st.DrawFn) -> Fleet:
         }[kind]
         gaps = draw(st.lists(st.integers(0, len(noise)), max_size=3))
         servers[name] = [
-            (start + 1 + at * interval, of_kind(one))
+            (first + at * interval, of_kind(one))
             for at, one in enumerate(noise)
             if not any(gap <= at < gap + 2 * DAY // interval for gap in gaps)
         ]
@@ -659,6 +662,46 @@ def test_correlations_follow_from_the_rows(fleet: Fleet) -> None:
         expected.append((list(pair), len(both), correlation, reason))
     expected.sort(key=lambda pair: (pair[2] is None, -(pair[2] or 0)))
     assert [tuple(pair.values()) for pair in found["pairs"]] == expected
+
+
+@settings(max_examples=few_examples(), deadline=None)
+@given(fleets(), st.integers(0, 60))
+def test_what_is_left_of_a_day_follows_from_the_rows(fleet: Fleet, day: int) -> None:
+    observed = [(name, at, n) for name, rows in fleet.servers.items() for at, n in rows]
+    if not observed:
+        return
+    as_of, zone = max(at for _, at, _ in observed), ZoneInfo(fleet.zone)
+    after = min(fleet.window[0] + day * DAY, as_of)
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(build_in(Path(directory), map(server, fleet.servers), observed))
+        with closing(open_file(path)) as snapshot:
+            window = Window(as_of - DAY, as_of)
+            question = Question(snapshot, [*snapshot.iter_servers()], window, zone)
+            found = json.loads(compute_growth(question, "day", after).to_json())
+
+    edges = list_edges(after, after + 92 * DAY, "day", zone)
+    for shown in found["servers"]:
+        averages = []
+        for days in (0, 7, 30, 90):
+            start, end = edges[days : days + 2]
+            values = [n for at, n in fleet.servers[shown["serverId"]] if start <= at < end]
+            covered = min(
+                compute_coverage(fleet.servers[shown["serverId"]], (start - 1, end - 1)),
+                Fraction(as_of - start, end - start),
+            )
+            averages.append(Fraction(sum(values), len(values)) if 5 * covered >= 4 else None)
+        assert shown["remaining"] == [
+            {
+                "days": days,
+                "from": format_naively(edges[days]),
+                "to": format_naively(edges[days + 1]),
+                "averagePlayers": None if average is None else float(average),
+                "share": float(average / averages[0])
+                if average is not None and averages[0]
+                else None,
+            }
+            for days, average in zip((0, 7, 30, 90), averages, strict=True)
+        ]
 
 
 def find_deviations_naively(fleet: Fleet, name: str) -> dict[int, Fraction]:

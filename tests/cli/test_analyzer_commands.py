@@ -326,7 +326,7 @@ DOCUMENTED = {
     "servers": ["servers", "--snapshot"],
     "stats": ["stats", "--all", "--quantile=0.95", "--above=9", "--versus=previous", "--snapshot"],
     "top": ["top", "--limit=2", "--snapshot"],
-    "growth": ["growth", "harbor-city", "empty-plains", "--step=week", "--snapshot"],
+    "growth": ["growth", "harbor-city", "empty-plains", "--after=2026-02-01", "--snapshot"],
     "peakHours": ["peak-hours", "harbor-city", "empty-plains", "--snapshot"],
     "together": ["together", "--all", "--snapshot"],
     "integrity": ["integrity", "--all", "--snapshot"],

@@ -298,15 +298,20 @@ class Snapshot:
         identifiers: Iterable[str] | None = None,
         *,
         step: documents.GrowthStepName = "day",
+        after: str | None = None,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.GrowthDocument:
         """Compute how servers grow, by calendar steps of the time zone `tz`.
 
+        `after`, a date, adds what is left of the average of this day 7, 30 and 90 days later.
+
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
+        _check_texts(after=after)
         name = check_choice("step", step, get_args(documents.GrowthStepName))
         with self._ask(identifiers, **arguments) as question:
-            return compute_growth(question, name)
+            day = None if after is None else questions.parse_edge("after", after, question.zone)
+            return compute_growth(question, name, day)
 
     def peak_hours(
         self,

@@ -11,14 +11,24 @@ import numpy as np
 
 from srvstat.analysis import questions
 from srvstat.analysis.selection import Question, build_window_part
-from srvstat.analysis.series import Series, get_name
+from srvstat.analysis.series import Series, compute_figures, get_name
 from srvstat.analysis.statistics import compare_averages, compare_with_earlier, find_earlier
 from srvstat.contract import stats
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, find_ranks
+from srvstat.contract.errors import ParameterError
+from srvstat.contract.time import format_instant
 from srvstat.contract.windows import DAY_MS, Window
-from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
-from srvstat.documents.document import WHOLE_SHARE, GrowthPart
+from srvstat.documents.analysis import (
+    GrowthDocument,
+    GrowthStepName,
+    GrowthStepPart,
+    RemainingPart,
+    ServerGrowth,
+)
+from srvstat.documents.document import LEAST_COVERAGE, WHOLE_SHARE, GrowthPart
+from srvstat.operations.answers import check_coverage
 from srvstat.snapshot.read.observations import WindowFigures
+from srvstat.snapshot.read.snapshot import Snapshot
 
 _HALF_MS_PER_WEEK = 2 * 7 * DAY_MS
 
@@ -26,14 +36,20 @@ _LEAST_DAYS = 3
 """A trend through fewer averages would say no more than their difference."""
 
 
-def compute_growth(question: Question, step: GrowthStepName | None = None) -> GrowthDocument:
+def compute_growth(
+    question: Question, step: GrowthStepName | None = None, after: int | None = None
+) -> GrowthDocument:
     """Return the growth of servers in a window by step, in their order.
 
     Without a step, it is one that divides a window of up to five years into about 60 or fewer. A
     window without a beginning is divided from the step of the first observation of the servers.
+    With an instant `after`, adds what was left of its local day's average days later.
 
-    Raises UsageError for too many steps, SnapshotError.
+    Raises UsageError for too many steps and a day after the snapshot, NotInBundleError,
+    SnapshotError.
     """
+    if after is not None:
+        _check_day(question.snapshot, after)
     if step is None:
         step = choose_growth_step(questions.bound_window(question))
     days = questions.divide_window(question, questions.parse_step("day"))
@@ -43,7 +59,7 @@ def compute_growth(question: Question, step: GrowthStepName | None = None) -> Gr
         **question.describe(),
         step=step,
         previous_window=earlier and build_window_part(earlier),
-        servers=tuple(_iter_servers(question, days, steps, earlier)),
+        servers=tuple(_iter_servers(question, days, steps, earlier, after)),
     )
 
 
@@ -55,8 +71,53 @@ def choose_growth_step(window: Window) -> GrowthStepName:
     return "day" if days <= 62 else "week"  # noqa: PLR2004 - two months
 
 
+def _check_day(snapshot: Snapshot, after: int) -> None:
+    if after > snapshot.as_of:
+        end = format_instant(snapshot.as_of)
+        raise ParameterError(
+            "{after}: must be earlier than the end of the snapshot, {end}", end=end
+        )
+    check_coverage(snapshot, Window(after - 1, snapshot.as_of))
+
+
+_DAYS_LATER = (0, 7, 30, 90)
+
+
+def _list_remaining(question: Question, series: Series, after: int) -> Iterator[RemainingPart]:
+    """Yield what is left of the average of the local day of an instant."""
+    last = after + (max(_DAYS_LATER) + 2) * DAY_MS
+    edges = questions.list_step_edges(after, last, questions.parse_step("day"), question.zone)
+    base: tuple[int, int] | None = None
+    for days in _DAYS_LATER:
+        start, end = edges[days : days + 2].tolist()
+        quotient = _find_average(question.snapshot, series, start, end)
+        average = share = None
+        if quotient:
+            average = quotient[0] / quotient[1]
+            base = quotient if days == 0 else base
+            if base and base[0]:
+                share = quotient[0] * base[1] / (quotient[1] * base[0])
+        yield RemainingPart(days, start, end, average, share)
+
+
+def _find_average(
+    snapshot: Snapshot, series: Series, start: int, end: int
+) -> tuple[int, int] | None:
+    """Return the average of a step as a quotient; None if less than 80 % of it is observed."""
+    # An observation lasts beyond the end of the snapshot, where nothing is known.
+    if snapshot.as_of - start < LEAST_COVERAGE * (end - start):
+        return None
+    # A step includes its start and excludes its end.
+    figures = compute_figures(snapshot, series, Window(start - 1, end - 1))
+    return figures.quotient if (figures.coverage or 0) >= LEAST_COVERAGE else None
+
+
 def _iter_servers(
-    question: Question, days: questions.Steps, steps: questions.Steps, earlier: Window | None
+    question: Question,
+    days: questions.Steps,
+    steps: questions.Steps,
+    earlier: Window | None,
+    after: int | None,
 ) -> Iterator[ServerGrowth]:
     snapshot, servers, window, _ = question
     for server in servers:
@@ -75,6 +136,7 @@ def _iter_servers(
             growth=GrowthPart(*found.growth),
             previous_growth=None if before is None else GrowthPart(*before.growth),
             players_per_week=_compute_trend(by_day),
+            remaining=None if after is None else (*_list_remaining(question, server, after),),
             steps=tuple(_iter_steps(by_step)),
         )
 

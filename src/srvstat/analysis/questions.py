@@ -153,8 +153,8 @@ def parse_query(query: WindowQuery) -> tuple[int | None, int | None, int | None]
         raise ParameterError(
             "{range} and {start} can't be combined; use {start} and {end}, or {range}"
         )
-    start = None if query.start is None else _parse_edge("start", query.start, zone)
-    end = None if query.end is None else _parse_edge("end", query.end, zone)
+    start = None if query.start is None else parse_edge("start", query.start, zone)
+    end = None if query.end is None else parse_edge("end", query.end, zone)
     if start is not None and end is not None and start >= end:
         raise ParameterError("{start}: must be earlier than {end}")
     asked = query.default if query.range is None else query.range
@@ -200,7 +200,7 @@ def find_zone(name: str) -> ZoneInfo:
         raise ParameterError("{tz}: {problem}", problem=str(error)) from None
 
 
-def _parse_edge(name: str, text: str, zone: ZoneInfo) -> int:
+def parse_edge(name: str, text: str, zone: ZoneInfo) -> int:
     """Return the instant of an end of a window.
 
     Raises UsageError.

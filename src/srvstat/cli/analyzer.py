@@ -150,6 +150,10 @@ def growth(
     step: Annotated[
         GrowthStepName, Parameter("The length of a step: a calendar day, an ISO week or a month.")
     ] = "day",
+    after: Annotated[
+        str | None,
+        Parameter("Add what is left of the average of this day 7, 30 and 90 days later.", "DATE"),
+    ] = None,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Show growth by day, week or month.
@@ -159,7 +163,9 @@ def growth(
 
     Example: srvstat growth srv-1 --step week --range 90d
     """
-    return _answer(snapshot, selected, window, form, partial(compute_growth, step=step))
+    zone = questions.find_zone(window.tz)
+    day = None if after is None else questions.parse_edge("after", after, zone)
+    return _answer(snapshot, selected, window, form, partial(compute_growth, step=step, after=day))
 
 
 def peak_hours(

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Any, Literal, NamedTuple
 
+from pydantic import Field
+
 from srvstat.contract import wire
 from srvstat.contract.responses import CompareResponse, ServerResult
 from srvstat.contract.windows import Window
@@ -189,13 +191,27 @@ class GrowthStepPart:
     growth: GrowthPart
 
 
+@dataclass(frozen=True, slots=True)
+class RemainingPart:
+    """The average of a local day, some days after another one, and its share of that one's average.
+
+    They are None if a day is observed for less than 80 %; `share` also if the first average is 0.
+    """
+
+    days: int
+    from_: Instant
+    to: Instant
+    average_players: float | None
+    share: float | None
+
+
 class ServerGrowth(ServerPart):
     """One server; `growth` is that over the window, `previous_growth` that in the window before.
 
     `change`, the coverages, and the first and the last count are those of the document `stats`.
     `players_per_week` is the median of the slopes between all pairs of whole days (Theil and Sen),
     each at its midpoint with its average, whatever the step of the document; None for fewer than
-    three.
+    three. `remaining` has the day that was asked for, and those 7, 30 and 90 days later.
     """
 
     sample_count: int
@@ -208,6 +224,9 @@ class ServerGrowth(ServerPart):
     growth: GrowthPart
     previous_growth: GrowthPart | None
     players_per_week: float | None
+    remaining: tuple[RemainingPart, ...] | None = Field(
+        default=None, exclude_if=lambda parts: parts is None
+    )
     steps: tuple[GrowthStepPart, ...]
 
 

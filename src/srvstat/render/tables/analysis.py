@@ -152,6 +152,9 @@ _MAX_STEPS_LISTED = 62
 """Two months of days."""
 
 
+_LATER = f"averages of days, and their part of the first; {text.NOTHING} is observed below 80%"
+
+
 def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     """Render the growth of servers, and for a single server a list of its steps."""
     servers = document.servers
@@ -173,7 +176,9 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     for one, drawn in zip(servers, cells, strict=True):
         has_average = one.average_players is not None
         drawing = [figures.draw_averages(drawn, screen)] if has_average else []
-        notes.append([*drawing, *_list_growth_notes(one, document.step)])
+        notes.append(
+            [*drawing, *_list_growth_notes(one, document.step), *_list_remaining(one, document)]
+        )
     lines = _build_lines(servers, columns, notes, screen)
     is_single = len(servers) == 1 and servers[0].average_players is not None
     steps = list(_list_steps(servers[0], document, screen)) if is_single else []
@@ -188,6 +193,7 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
             "trend",
             "the median change between two whole days, in players a week; flat is below 1% a week",
         ),
+        *([("later", _LATER)] if servers[0].remaining else []),
         *([figures.HELD] if document.hold else []),
         *([figures.describe_partial(step)] if has_partial else []),
         ("marks", marks if scale else None),
@@ -195,6 +201,17 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     ]
     table = layout.build_server_table([*columns], lines, screen)
     return screen.render_blocks(table, steps, [build_fields_grid(fields, screen)])
+
+
+def _list_remaining(
+    server: analysis.ServerGrowth, document: analysis.GrowthDocument
+) -> Iterator[str]:
+    for one in server.remaining or ():
+        when = f"{one.days} days later"
+        if not one.days:
+            when = f"on {figures.format_step(one.from_, ZoneInfo(document.time_zone), 'day')}"
+        share = f" ({text.format_share(one.share)})" if one.days and one.share is not None else ""
+        yield f"{when}: {text.format_average(one.average_players)}{share}"
 
 
 def _list_growth_notes(server: analysis.ServerGrowth, step: str) -> Iterator[str]:
