@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
@@ -117,13 +117,6 @@ _SERVER, _TIME, _VALUE = "server", "time", "value"
 _UNIX = ColumnMapping(time_unit="s")
 
 
-class _Series(NamedTuple):
-    """The labels of a series, and its samples: times in Unix seconds and values."""
-
-    labels: Mapping[str, str]
-    samples: Sequence[Any]
-
-
 def read_prometheus(source: Source) -> Iterator[Batch]:
     """Read the samples of a source.
 
@@ -171,10 +164,10 @@ def read_prometheus_sample(source: Source) -> Sample:
     """
     answers, is_whole = read_first_values(source)
     found = (
-        (series.labels, *sample)
+        (labels, *sample)
         for answer in answers
-        for series in _list_series(source, answer)
-        for sample in series.samples
+        for labels, samples in _list_series(source, answer)
+        for sample in samples
         if len(sample) == len((_TIME, _VALUE))  # the last one may be cut off
     )
     rows = [*islice(found, SAMPLE_ROWS)]
@@ -188,8 +181,10 @@ def read_prometheus_sample(source: Source) -> Sample:
     return Sample("Prometheus", table, is_whole=is_whole and len(rows) < SAMPLE_ROWS)
 
 
-def _list_series(source: Source, answer: Any) -> list[_Series]:
-    """Return the series of an answer, and report its warnings.
+def _list_series(source: Source, answer: Any) -> list[tuple[dict[str, str], Sequence[Any]]]:
+    """Return the labels and samples of the series of an answer, and report its warnings.
+
+    A sample is a time in Unix seconds and a value.
 
     Raises SourceError.
     """
@@ -200,7 +195,7 @@ def _list_series(source: Source, answer: Any) -> list[_Series]:
         if "error" in answer:
             raise SourceError(f"{source.title}: an error of Prometheus: {answer['error']}")
         return [
-            _Series(
+            (
                 {name: str(label) for name, label in each["metric"].items()},
                 each.get("values", [each["value"]] if "value" in each else []),
             )
