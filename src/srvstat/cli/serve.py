@@ -196,6 +196,8 @@ def serve(
             f"serve: the package {error.name} is missing; run pip install 'srvstat[serve]'"
         ) from None
     with _listen(ctx, address, loopback_only=access is None) as listener:
+        if access is not None:
+            read_access(access)  # its errors come before those of the snapshot
         chosen = Settings(
             find_snapshot(snapshot),
             access,
