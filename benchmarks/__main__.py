@@ -100,6 +100,7 @@ def _measure(files: FleetFiles, large: FleetFiles, small: FleetFiles) -> list[Fi
     }
     asked = analyzer.time_questions(files, large, rounds=5)
     servers, observations, seconds = analyzer.time_integrity(large, rounds=3)
+    events, today = analyzer.time_morning(large, rounds=5)
     rates = service.measure_rates(files, rounds=3, seconds=2)
     hello, count = rates[service.HELLO], files.observation_count
     compare = "compare, five servers"
@@ -129,6 +130,17 @@ def _measure(files: FleetFiles, large: FleetFiles, small: FleetFiles) -> list[Fi
         Figure("peak-hours, 1y: × DuckDB", asked["peak-hours"], "%.1f×", "≥", 1.5, 4),
         Figure("history by hour, 1y: × DuckDB", asked["history"], "%.1f×", "≥", 1.5, 4),
         Figure(f"top of {large.size:,} servers, 1y: × DuckDB", asked["top"], "%.1f×", "≥", 6, 15),
+        Figure(
+            f"total of {files.size} servers by hour, 30 days: × DuckDB",
+            *(asked["total"], "%.1f×", "≥", 1.5),
+        ),
+        Figure(
+            f"events of {large.size:,} servers, 90 days: seconds on this machine",
+            *(events, "%.1f", "≤", 3),
+        ),
+        Figure(
+            f"today of {large.size:,} servers: seconds on this machine", today, "%.2f", "≤", 0.5
+        ),
         Figure(
             f"integrity of {servers} servers, 90 days, {observations / 1e6:.1f} million"
             " observations: seconds on this machine",

@@ -15,13 +15,15 @@ from benchmarks.comparison import freeze_garbage
 from benchmarks.data import FleetFiles
 from benchmarks.measure import print_progress, time_calls
 from benchmarks.questions import Request, WrongAnswerError, draw_requests
-from srvstat.contract.windows import Window, find_window
+from srvstat.contract.windows import Range, Window, find_window
 
 SETUPS = {
     "analyzer, srvstat": "The Python API, from ids to the finished document, with all rows of"
     " `history`. `top` ranks all servers of the large fleet and shows 20, the others are about five"
     " servers, all over 1y. `stats` and `top` have the quantile 0.95, `growth` has steps of a day,"
-    " `peak-hours` is in Europe/Berlin, `history` has steps of an hour.",
+    " `peak-hours` is in Europe/Berlin, `history` has steps of an hour. The total is that of all"
+    " servers, with the number of servers and the share of each hour that was observed of all of"
+    " them. `today` opens the file.",
     "analyzer, DuckDB": "The table of the comparison, two threads, literals; the answer as Python"
     " tuples with the same figures.",
 }
@@ -42,6 +44,7 @@ class _Question(NamedTuple):
     ask: Callable[[srvstat.Snapshot, list[str]], Any]
     read: Callable[[Any], Iterable[_Row]]
     query: Callable[[tuple[int, ...], Window], str]
+    length: Range = "1y"
 
 
 def time_questions(files: FleetFiles, large: FleetFiles, *, rounds: int) -> dict[str, float]:
@@ -57,7 +60,7 @@ def time_questions(files: FleetFiles, large: FleetFiles, *, rounds: int) -> dict
 
 def _time_question(name: str, question: _Question, files: FleetFiles, rounds: int) -> float:
     print_progress(f"comparing answers to {name}, and timing both tools")
-    window = find_window("1y", files.as_of)
+    window = find_window(question.length, files.as_of)
     with (
         srvstat.open_snapshot(files.snapshot) as snapshot,
         duckdb.connect(files.duckdb_path(), read_only=True, config={"threads": 2}) as connection,
@@ -69,7 +72,7 @@ def _time_question(name: str, question: _Question, files: FleetFiles, rounds: in
         def ask_duckdb(request: Request) -> list[_Row]:
             return list(connection.execute(question.query(request.keys, window)).fetchall())
 
-        for request in draw_requests("check", files, "1y")[: 1 if name == "top" else 3]:
+        for request in draw_requests("check", files, "1y")[: 1 if name in {"top", "total"} else 3]:
             _compare(name, question.read(ask_srvstat(request)), ask_duckdb(request))
         freeze_garbage()
         tools: tuple[Callable[[Request], Any], ...] = (ask_srvstat, ask_duckdb)
@@ -91,6 +94,18 @@ def time_integrity(files: FleetFiles, *, rounds: int) -> tuple[int, int, float]:
         times = time_calls(lambda _: snapshot.integrity(ids, range="90d"), range(rounds))
         servers = snapshot.stats(ids, range="90d").servers
     return len(ids), sum(each.sample_count for each in servers), median(times)
+
+
+def time_morning(files: FleetFiles, *, rounds: int) -> tuple[float, float]:
+    """Return the seconds of the events of 90 days of all servers, and of the page `today`."""
+    print_progress(f"finding events of {files.size} servers, {rounds} rounds")
+    with srvstat.open_snapshot(files.snapshot) as snapshot:
+        events = time_calls(lambda _: snapshot.events(range="90d"), range(rounds))
+    seconds = []
+    for _ in range(rounds):  # each opens the file, as a command does
+        with srvstat.open_snapshot(files.snapshot) as snapshot:
+            seconds += time_calls(lambda tz: snapshot.today(tz=tz), [sql.ZONE])
+    return median(events), median(seconds)
 
 
 def _compare(name: str, ours: Iterable[_Row], theirs: Sequence[_Row]) -> None:
@@ -208,6 +223,12 @@ QUESTIONS = {
         ),
         _read_history,
         sql.build_history,
+    ),
+    "total": _Question(
+        lambda snapshot, _: list(snapshot.history(range="30d", step="1h", sum=True).to_rows().rows),
+        lambda rows: rows,
+        sql.build_total,
+        "30d",
     ),
 }
 """The questions by the names of their commands."""

@@ -210,6 +210,66 @@ FROM (
 ) LEFT JOIN steps USING (server, step) LEFT JOIN missing USING (server, step)
 ORDER BY server, step"""
 
+# A running sum of what each observation changes, and of what expires. The rows of the day before
+# the window have the counts that last into it.
+_TOTAL = f"""
+WITH counted AS (
+    SELECT server, observed_at, players::INTEGER AS players
+    FROM observations WHERE observed_at > {{start}} AND observed_at <= {{end}}
+    UNION ALL
+    SELECT server, max(observed_at), arg_max(players, observed_at)::INTEGER
+    FROM observations WHERE observed_at > {{start}} - {DAY_MS} AND observed_at <= {{start}}
+    GROUP BY server
+), ordered AS MATERIALIZED (
+    SELECT *, lag(players) OVER each AS previous, lead(observed_at) OVER each AS next_at,
+        (observed_at - lag(observed_at) OVER each)::INTEGER AS distance
+    FROM counted WINDOW each AS (PARTITION BY server ORDER BY observed_at)
+), intervals AS MATERIALIZED (
+    SELECT server, min(observed_at) AS first_at, max(observed_at) AS last_at,
+        3 * median(distance) FILTER (observed_at - distance > {{start}}) AS longest
+    FROM ordered GROUP BY server
+), lasting AS MATERIALIZED (
+    SELECT ordered.*, longest, coalesce(next_at - observed_at > longest, true) AS expires
+    FROM ordered JOIN intervals USING (server)
+), changes AS (
+    SELECT observed_at AS moment, players - if(distance <= longest, previous, 0) AS change,
+        if(distance <= longest, 0, 1) AS joined, true AS is_observed
+    FROM lasting
+    UNION ALL
+    SELECT observed_at + floor(longest)::BIGINT + 1, -players, -1, false FROM lasting WHERE expires
+), sums AS (
+    SELECT moment, sum(change) AS change, sum(joined) AS joined, bool_or(is_observed) AS is_observed
+    FROM changes GROUP BY moment
+), totals AS (
+    SELECT moment, is_observed, sum(change) OVER (ORDER BY moment) AS total,
+        sum(joined) OVER (ORDER BY moment) AS present
+    FROM sums
+), hours AS (
+    SELECT least(moment, {{end}} - 1) // {{length}} AS step, count(*) AS count,
+        max(present)::BIGINT AS present, sum(total)::BIGINT / count AS mean
+    FROM totals WHERE is_observed AND moment > {{start}} GROUP BY step
+), gaps AS (
+    SELECT server, greatest(observed_at + longest, {{start}}) AS from_at, next_at AS to_at
+    FROM lasting WHERE expires AND next_at IS NOT NULL
+    UNION ALL
+    SELECT server, last_at + longest, {{end}} FROM intervals WHERE {{end}} - last_at <= {DAY_MS}
+    UNION ALL
+    SELECT server, {{start}}, first_at FROM intervals
+), missing AS (
+    SELECT server, step,
+        sum(least(to_at, (step + 1) * {{length}}) - greatest(from_at, step * {{length}})) AS missing
+    FROM (
+        SELECT *, unnest(range(
+            floor(from_at / {{length}})::BIGINT, floor(to_at / {{length}})::BIGINT + 1
+        )) AS step
+        FROM gaps WHERE from_at < to_at
+    ) GROUP BY server, step
+), least_observed AS (
+    SELECT step, max(missing) AS missing FROM missing GROUP BY step
+)
+SELECT {_TIMES}, count, present, mean, {_SHARE}
+FROM hours LEFT JOIN least_observed USING (step) ORDER BY step"""
+
 # In a zone, every whole hour of the week has its number, from Monday on.
 _CELL = "((isodow(local) - 1) * 24 + hour(local))::UTINYINT AS cell"
 
@@ -248,6 +308,11 @@ def build_growth(keys: tuple[int, ...], window: Window) -> str:
 def build_history(keys: tuple[int, ...], window: Window) -> str:
     """Return SQL for all hours of a window."""
     return _format(_HISTORY, _join(keys), window, _HOUR_MS)
+
+
+def build_total(_keys: tuple[int, ...], window: Window) -> str:
+    """Return SQL for the total of all servers in all hours of a window."""
+    return _format(_TOTAL, "", window, _HOUR_MS)
 
 
 def build_peak_hours(keys: tuple[int, ...], window: Window) -> str:
