@@ -307,6 +307,8 @@ class Naive:
             local = read_clock(at, self.zone)
             hours[local.weekday(), local.hour].append(Fraction(players))
         for first, last in iter_zeros(self.kept, self.window[1], self.usual):
+            if sum(first <= at < last for at, _ in self.kept) < 2:
+                continue
             clocks = [read_clock(at, self.zone) for at in range(first, last, HOUR)]
             counts = [hours[local.weekday(), local.hour] for local in clocks]
             medians = [median(one) if len(one) >= 4 else Fraction() for one in counts]

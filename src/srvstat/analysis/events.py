@@ -212,6 +212,8 @@ class _Search:
         starts = instants[is_zero & ~np.append(False, is_joined)[: len(is_zero)]]
         ends = instants[lasts] + durations[lasts] // 2
         is_long = ends - starts > (self.longer or _ZEROS_MS)
+        if not self.question.snapshot.is_held:
+            is_long &= instants[lasts] > starts  # one poll may be a restart
         if not is_long.any():
             return
         hours = compute_peak_hours(self.question._replace(servers=[self.server])).servers[0].cells
