@@ -235,6 +235,11 @@ ERRORS: list[tuple[Ask, type[Exception], str]] = [
     (lambda snapshot: snapshot.history(step="7h"), ValueError, '^step: "7h"'),
     (lambda snapshot: snapshot.growth(step=WRONG), ValueError, '^step: "size" is not one of day,'),
     (lambda snapshot: snapshot.history(sum=True), ValueError, "^sum: needs step$"),
+    (
+        lambda snapshot: snapshot.history(step="1h", aggregate="share", sum=True),
+        ValueError,
+        "^sum: a share compares servers; leave out sum$",
+    ),
     (lambda snapshot: snapshot.stats(["no one"]), srvstat.InvalidRequestError, "identifier: "),
     (lambda snapshot: snapshot.stats(["nobody"]), srvstat.ServerNotFoundError, "no id nobody"),
     (lambda snapshot: snapshot.report([]), ValueError, "^no server"),

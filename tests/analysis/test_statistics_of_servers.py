@@ -313,6 +313,8 @@ def list_answers(
     answers = [drop(json.loads(one.to_json()), names) for one in documents]
     total = question._replace(servers=[Total(snapshot, [*question.iter_rows()])])
     for step, aggregate, asked in product(("1h", "6h", "day"), AGGREGATES, (question, total)):
+        if asked is total and aggregate in {"share", "rank"}:
+            continue
         steps = divide_window(asked, parse_step(step))
         columns, rows = aggregate_history(asked, steps, aggregate).to_rows()
         titles = [column.name for column in columns]

@@ -77,6 +77,13 @@ UNEVEN = {
 }
 """Means with three and four as denominators, and the median of four."""
 
+TIED = {
+    "a": {NOON - 2: 1, NOON - 1: 2, NOON: 1},
+    "b": {NOON - 1: 1, NOON: 2},
+    "c": {NOON - 2: 1, NOON - 1: 1, NOON: 2},
+}
+"""Equal means, and one with another denominator."""
+
 
 class HistoryCase(NamedTuple):
     """The rows of each server, and a question."""
@@ -97,16 +104,17 @@ def history_cases(draw: st.DrawFn) -> HistoryCase:
     )
     end = draw(ends)
     start = draw(st.integers(end - longest, end - 1) | st.just(BEFORE_ALL))
-    values = st.integers(0, 3) | st.integers(LARGEST - 3, LARGEST)
+    aggregate: Aggregate = draw(st.sampled_from(get_args(Aggregate)))
+    # Those of all servers must have a total.
+    most = LARGEST // 4 if aggregate in {"share", "rank"} else LARGEST
+    values = st.integers(0, 3) | st.integers(most - 3, most)
     edges = [at + offset for at in (start, end, NOON - DAY) for offset in (0, 1, HOUR, HOUR + 1)]
     instants = st.integers(end - longest, NOON) | st.sampled_from(
         [at for at in edges if end - longest <= at <= NOON]
     )
     rows = st.dictionaries(instants, values, max_size=30)
     servers = {"a": draw(rows), "b": draw(rows), "c": {NOON: 1}}
-    return HistoryCase(
-        servers, Window(start, end), step, zone, draw(st.sampled_from(get_args(Aggregate)))
-    )
+    return HistoryCase(servers, Window(start, end), step, zone, aggregate)
 
 
 @pytest.mark.slow
@@ -114,6 +122,8 @@ def history_cases(draw: st.DrawFn) -> HistoryCase:
 @given(case=history_cases())
 @example(case=HistoryCase(UNEVEN, Window(NOON - 2 * HOUR, NOON), "1h", "UTC", "mean"))
 @example(case=HistoryCase(UNEVEN, Window(NOON - 2 * HOUR, NOON), "1h", "UTC", "median"))
+@example(case=HistoryCase(TIED, Window(NOON - 2 * HOUR, NOON), "1h", "UTC", "share"))
+@example(case=HistoryCase(TIED, Window(NOON - 2 * HOUR, NOON), "1h", "UTC", "rank"))
 @example(case=HistoryCase({"c": {NOON: 1}}, Window(BEFORE_ALL, NOON - 1), "1d", "UTC", "max"))
 def test_every_row_follows_from_the_observations(case: HistoryCase) -> None:
     observed = [(name, at, n) for name, of_one in case.servers.items() for at, n in of_one.items()]
@@ -127,7 +137,12 @@ def test_every_row_follows_from_the_observations(case: HistoryCase) -> None:
             steps = list(aggregate_history(question, divided, case.aggregate))
 
             assert found == list(select_naively(case))
-            assert steps == list(aggregate_naively(case))
+            if case.aggregate not in {"share", "rank"}:
+                assert steps == list(aggregate_naively(case))
+                return
+            total = question._replace(servers=[Total(snapshot, servers)])
+            observed_shares = [row[-2:] for row in aggregate_history(total, divided)]
+            assert steps == list(compare_naively(case, observed_shares))
 
 
 def select_naively(case: HistoryCase) -> Iterator[tuple[Any, ...]]:
@@ -164,6 +179,28 @@ def aggregate_naively(case: HistoryCase) -> Iterator[tuple[Any, ...]]:
             )
 
 
+def compare_naively(
+    case: HistoryCase, shares: Sequence[tuple[Any, ...]]
+) -> Iterator[tuple[Any, ...]]:
+    """Return the shares or ranks of servers in steps, which are observed as those of the total."""
+    by_server = {name: split(case, name) for name in case.servers}
+    for name, own in by_server.items():
+        for step, all_of_step, share in zip(
+            own, zip(*by_server.values(), strict=True), shares, strict=True
+        ):
+            averages = [
+                Fraction(sum(one.values), len(one.values)) for one in all_of_step if one.values
+            ]
+            value: float | None = None
+            if step.values:
+                average = Fraction(sum(step.values), len(step.values))
+                if case.aggregate == "rank":
+                    value = sorted(averages, reverse=True).index(average) + 1
+                elif any(averages):
+                    value = float(average / sum(averages))
+            yield name, step.start, step.end, len(step.values), value, *share
+
+
 def compute_naively(players: Sequence[int], aggregate: Aggregate) -> Any:
     if not players:
         return None
@@ -197,7 +234,7 @@ REGULAR = st.builds(
     start=st.integers(NOON - 5 * DAY, NOON - 1) | st.just(BEFORE_ALL),
     end=st.sampled_from([NOON, NOON, NOON + DAY, NOON - DAY, NOON - 4 * DAY]),
     zone=st.sampled_from(["UTC", "Europe/Berlin"]),
-    aggregate=st.sampled_from(get_args(Aggregate)),
+    aggregate=st.sampled_from(("mean", "median", "max", "min", "last")),
 )
 def test_a_total_adds_up_the_latest_counts_of_its_servers(
     servers: list[Rows], start: int, end: int, zone: str, aggregate: Aggregate

@@ -280,6 +280,7 @@ COMMANDS = [
     "peak-hours harbor-city --by=hour",
     "history harbor-city old-guard --range=2d",
     "history harbor-city old-guard --step=6h --sum",
+    "history harbor-city old-guard --step=6h --aggregate=rank",
     "together --all",
     "integrity old-guard",
 ]

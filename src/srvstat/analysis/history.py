@@ -6,7 +6,7 @@ time. A table shows the first and the last rows, and a chart as many steps as fi
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, count, repeat
+from itertools import chain, count, islice, repeat
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -37,8 +37,9 @@ from srvstat.documents.analysis import (
     StepCell,
     StepLine,
     StepTable,
+    name_figure,
 )
-from srvstat.documents.document import WHOLE_SHARE, Column
+from srvstat.documents.document import WHOLE_SHARE, Column, Kind
 from srvstat.snapshot.read.observations import iter_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
@@ -71,6 +72,8 @@ def parse_steps(
             raise ParameterError(f"{{{name}}}: needs {{step}}{chart}")
     named = AGGREGATES[0] if aggregate is None else aggregate
     chosen = check_choice("aggregate", named, AGGREGATES)
+    if is_sum and name_figure(chosen) != "players":
+        raise ParameterError(f"{{sum}}: a {chosen} compares servers; leave out {{sum}}")
     return None if step is None else questions.parse_step(step), chosen
 
 
@@ -106,16 +109,18 @@ def aggregate_history(question: Question, steps: Steps, aggregate: Aggregate = "
     def iter_pieces() -> Iterator[_Rows]:
         times = list(steps.iter_times())
         starts, ends = [start for start, _ in times], [end for _, end in times]
-        for one in servers:
-            counts, present, *others = _aggregate_steps(
-                snapshot, one, steps, aggregate
-            ).list_values()
+        selected = servers if name_figure(aggregate) == "players" else list(servers)
+        for one, columns in zip(
+            selected, _iter_columns(snapshot, selected, steps, aggregate), strict=True
+        ):
+            counts, present, *others = columns.list_values()
             if isinstance(one, Total):
                 yield zip(starts, ends, counts, present, *others, strict=True)
             else:
                 yield zip(repeat(one.id), starts, ends, counts, *others, strict=False)
 
-    figures = (Column("players", "number" if _has_fractions(aggregate) else "integer"), *_SHARE)
+    kind: Kind = "number" if _has_fractions(aggregate) else "integer"
+    figures = (Column(name_figure(aggregate), kind), *_SHARE)
     if question.is_sum:
         columns = (*_TIMES, _COUNT, Column("serverCount", "integer"), *figures)
     else:
@@ -127,7 +132,7 @@ def aggregate_history(question: Question, steps: Steps, aggregate: Aggregate = "
 
 def _has_fractions(aggregate: Aggregate) -> bool:
     """Check whether an aggregate of whole numbers can be a fraction."""
-    return aggregate in {"mean", "median"}
+    return aggregate in {"mean", "median", "share"}
 
 
 class _StepColumns(NamedTuple):
@@ -156,6 +161,50 @@ def _aggregate_steps(
     return _StepColumns(counts.samples, counts.present, values, counts.shares)
 
 
+def _iter_columns(
+    snapshot: Snapshot, servers: Iterable[Series], steps: Steps, aggregate: Aggregate
+) -> Iterator[_StepColumns]:
+    """Return the steps of each server."""
+    if name_figure(aggregate) != "players":
+        return _compare_steps(snapshot, list(servers), steps, aggregate)
+    return (_aggregate_steps(snapshot, one, steps, aggregate) for one in servers)
+
+
+def _compare_steps(
+    snapshot: Snapshot, servers: Sequence[Series], steps: Steps, aggregate: Aggregate
+) -> Iterator[_StepColumns]:
+    """Yield the share or the rank of each server in each step, by its average.
+
+    Equal averages share the lesser rank. As in a total, a step is observed as much as the least
+    server that is expected in it.
+    """
+    total = Total(snapshot, [one for one in servers if isinstance(one, ServerRow)])
+    least = _aggregate_steps(snapshot, total, steps, "mean").shares
+    found = [
+        questions.count_steps(snapshot, one, compute_figures(snapshot, one, steps.window), steps)
+        for one in servers
+    ]
+    quotients = [tuple(each.astype(object) for each in one.sum_players()) for one in found]
+    # The averages of a step become integers with their common denominator; -1 is no average.
+    common = np.ones(steps.step_count, object)
+    for _, weights in quotients:
+        common = np.lcm(common, np.maximum(weights, 1))
+    averages = [
+        np.where(weights > 0, sums * (common // np.maximum(weights, 1)), -1)
+        for sums, weights in quotients
+    ]
+    added = sum((one.clip(0) for one in averages), np.zeros(steps.step_count, object))
+    for counts, average in zip(found, averages, strict=True):
+        values = np.full(steps.step_count, None, object)
+        if aggregate == "rank":
+            greater = sum((each > average for each in averages), np.ones(len(values), np.int64))
+            values[average >= 0] = greater[average >= 0]
+        else:
+            is_known = (average >= 0) & (added > 0)
+            values[is_known] = average[is_known] / added[is_known]
+        yield _StepColumns(counts.samples, counts.present, values, least)
+
+
 def aggregate_steps(counts: StepCounts, aggregate: Aggregate) -> Exact:
     """Return the aggregate of each step, None of one without a count."""
     quotients = _compute_quotients(counts, aggregate)
@@ -175,7 +224,7 @@ def _compute_quotients(observed: StepCounts, aggregate: Aggregate) -> tuple[Exac
     ones = (counts > 0).astype(np.int64)
     padded = np.append(players, 0)  # so that each edge is a position
     match aggregate:
-        case "mean":
+        case "mean" | "share" | "rank":
             return observed.sum_players()
         case "median":
             groups = np.repeat(np.arange(len(counts)), counts)
@@ -238,9 +287,10 @@ def describe_steps(question: Question, steps: Steps, query: HistoryQuery) -> Ite
     snapshot, servers = question.snapshot, list(question.servers)
     has_partial = False
     shown = _list_shown(steps.step_count)
+    columns = _iter_columns(snapshot, servers, steps, query.aggregate)
     for start in range(0, len(servers), _SERVERS_PER_TABLE):
         selected = servers[start : start + _SERVERS_PER_TABLE]
-        first, last = _list_lines(snapshot, selected, steps, query, shown)
+        first, last = _list_lines([*islice(columns, _SERVERS_PER_TABLE)], steps, shown)
         names = tuple(map(get_name, selected))
         table = StepTable(query, names, first, last, steps.step_count)
         has_partial |= table.has_partial
@@ -250,14 +300,9 @@ def describe_steps(question: Question, steps: Steps, query: HistoryQuery) -> Ite
 
 
 def _list_lines(
-    snapshot: Snapshot,
-    servers: Sequence[Series],
-    steps: Steps,
-    query: HistoryQuery,
-    shown: Iterable[range],
+    columns: Sequence[_StepColumns], steps: Steps, shown: Iterable[range]
 ) -> list[tuple[StepLine, ...]]:
     """Return the lines of some steps, with a cell for each server or total."""
-    columns = [_aggregate_steps(snapshot, one, steps, query.aggregate) for one in servers]
     times = list(steps.iter_times())
     return [
         tuple(StepLine(*times[at], tuple(one.build_cell(at) for one in columns)) for at in numbers)
@@ -301,7 +346,8 @@ def compute_step_chart(
                 f"{{step}}: {steps.step_count:,} steps, but the chart has room for {most:,}; use a"
                 " longer step, a shorter window or a wider terminal"
             )
-    (lines,) = _list_lines(snapshot, servers, steps, query, [range(steps.step_count)])
+    columns = [*_iter_columns(snapshot, servers, steps, query.aggregate)]
+    (lines,) = _list_lines(columns, steps, [range(steps.step_count)])
     query = replace(query, step=step.name)
     return StepTable(query, tuple(map(get_name, servers)), lines, (), len(lines))
 

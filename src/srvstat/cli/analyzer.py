@@ -218,7 +218,11 @@ class StepOptions:
         ),
     ] = None
     aggregate: Annotated[
-        Aggregate | None, Parameter("What represents the observations of a step [default: mean].")
+        Aggregate | None,
+        Parameter(
+            "What represents the observations of a step; share and rank compare the averages of the"
+            " servers [default: mean]."
+        ),
     ] = None
 
 

@@ -508,8 +508,8 @@ class Together(CountsDocument, RowDocument):
         )
 
 
-Aggregate = Literal["mean", "median", "max", "min", "last"]
-"""What represents the observations of a step."""
+Aggregate = Literal["mean", "median", "max", "min", "last", "share", "rank"]
+"""What represents the observations of a step; `share` and `rank` compare means of servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,6 +563,11 @@ class StepLine(NamedTuple):
     cells: tuple[StepCell, ...]
 
 
+def name_figure(aggregate: Aggregate) -> str:
+    """Return the name of an aggregate of steps: `share`, `rank` or `players`."""
+    return aggregate if aggregate in {"share", "rank"} else "players"
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryQuery:
     """What a history was asked for; observations have no aggregate.
@@ -576,6 +581,11 @@ class HistoryQuery:
     aggregate: Aggregate = "mean"
     is_sum: bool = False
     step: str | None = None
+
+    @property
+    def figure(self) -> str:
+        """The name of the figures of steps."""
+        return name_figure(self.aggregate)
 
 
 @dataclass(frozen=True, slots=True)

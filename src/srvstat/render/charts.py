@@ -566,24 +566,28 @@ def _render_steps(table: analysis.StepTable, screen: Screen) -> str:
     panels = []
     for server, cells, scale in zip(table.servers, frame.columns, frame.scales, strict=True):
         rows = [] if _is_empty(cells) else _draw_area([cells[step] for step in steps], scale)
-        panels.append(Panel(server, _describe_cells(cells), rows))
+        panels.append(Panel(server, _describe_cells(cells, table.query.aggregate), rows))
     ticks = _iter_time_ticks(edges, frame.width, ZoneInfo(table.query.zone))
     return _render_panels(panels, frame, ticks, _describe_chart(table, lines), screen)
 
 
-def _describe_cells(cells: Cells) -> str:
+def _describe_cells(cells: Cells, aggregate: analysis.Aggregate) -> str:
     """Return the figures of whole steps."""
     if _is_empty(cells):
         return "no observation"
     whole = figures.list_whole(cells)
     shown = (min(whole), max(whole), whole[-1]) if whole else (None, None, None)
-    return "lowest {}, highest {}, last {}".format(*map(text.format_median, shown))
+    # As short as the scale has averages.
+    format_value = partial(
+        figures.format_aggregate, aggregate="median" if aggregate == "mean" else aggregate
+    )
+    return "lowest {}, highest {}, last {}".format(*map(format_value, shown))
 
 
 def _describe_chart(table: analysis.StepTable, lines: Sequence[analysis.StepLine]) -> Iterator[str]:
     step = figures.describe_step(table.query.step or "step")
     aggregate = figures.AGGREGATES[table.query.aggregate]
-    what = aggregate if aggregate.endswith("count") else f"{aggregate} players"
+    what = aggregate if " " in aggregate else f"{aggregate} players"
     yield f"{what} in steps of {step}, in {table.query.zone}"
     if any(cell.players is None for line in lines for cell in line.cells):
         yield "blank is no observation"

@@ -247,8 +247,18 @@ AGGREGATES = {
     "max": "highest count",
     "min": "lowest count",
     "last": "last count",
+    "share": "share of the total",
+    "rank": "rank by average",
 }
 """How a step is aggregated, in words."""
+
+
+def format_aggregate(value: float | None, aggregate: analysis.Aggregate) -> str:
+    """Format an aggregate of a step."""
+    if aggregate == "share" and value is not None:
+        return text.format_share(value)
+    return (text.format_average if aggregate == "mean" else text.format_median)(value)
+
 
 _MARKS = "▁▂▃▄▅▆▇█"
 _UNITS = {"m": "minute", "h": "hour", "d": "day"}

@@ -478,7 +478,7 @@ def render_steps(table: analysis.StepTable, screen: Screen) -> str:
 
 def _build_server_grid(table: analysis.StepTable, column: int, screen: Screen) -> Table:
     """Return the table of one server with its observations, or of a sum with its servers."""
-    headings = [Text("players"), Text("servers" if table.query.is_sum else "observations")]
+    headings = [Text(table.query.figure), Text("servers" if table.query.is_sum else "observations")]
     return _build_step_grid(table, headings, column, screen)
 
 
@@ -541,8 +541,7 @@ def _is_observed(line: analysis.StepLine) -> bool:
 def _format_players(cell: analysis.StepCell, query: analysis.HistoryQuery) -> Text:
     if cell.players is None:
         return Text(text.NOTHING)
-    is_mean = query.aggregate == "mean"
-    shown = (text.format_average if is_mean else text.format_median)(cell.players)
+    shown = figures.format_aggregate(cell.players, query.aggregate)
     # Before the figure, so that the figures of a column stay aligned.
     return Text(figures.PARTIAL + shown, "dim") if cell.is_partial else Text(shown)
 
@@ -560,7 +559,7 @@ def render_notes(notes: analysis.HistoryNotes, screen: Screen) -> str:
     start = None if query.window.start == BEFORE_ALL else query.window.start
     fields = _list_window(start, query.window.end, notes.as_of, ZoneInfo(query.zone))
     if query.step is not None:
-        fields.append(("players", f"the {figures.AGGREGATES[query.aggregate]} of each step"))
+        fields.append((query.figure, f"the {figures.AGGREGATES[query.aggregate]} of each step"))
         if notes.has_partial:
             fields.append(figures.describe_partial(query.step))
     elif not notes.hold:
