@@ -28,6 +28,7 @@ from analysis.definitions import (
     select,
     split_naively,
 )
+from analysis.test_today import Fleet, describe_naively
 from conftest import DAY, SHARED_DATA, Cli
 from replay.explained import explain_naively, find_contradictions, format_naively
 from srvstat.contract.time import parse_instant
@@ -155,6 +156,18 @@ def test_top_orders_all_servers_by_the_means_of_the_raw_rows(rows: Rows, ask: As
     for server in found["servers"][:5]:
         name = server["serverId"]
         assert server == server | compute_figures(kept[name], (end - 30 * DAY, end))
+
+
+def test_the_page_for_the_morning_follows_from_the_raw_rows(rows: Rows, ask: Ask) -> None:
+    end = find_end(rows)
+    kept = {
+        name: list(select(of_server, (end - 40 * DAY, end))) for name, of_server in rows.items()
+    }
+
+    (found,) = ask("today", "--tz", "Europe/Berlin")
+
+    assert found["total"]["players"] == 91
+    assert found == found | describe_naively(Fleet(kept, end, BERLIN), hold=False)
 
 
 @pytest.mark.parametrize(

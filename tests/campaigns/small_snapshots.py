@@ -165,6 +165,7 @@ QUESTIONS: tuple[Sequence[str], ...] = (
     ["peak-hours", "uneven", "--tz=Asia/Tokyo", *_WINDOW],
     ["history", "daily", "uneven", *_WINDOW],
     ["integrity", "busy", *_WINDOW],
+    ["today", "--tz=Asia/Tokyo", "--snapshot"],
     ["servers", "--sort=coverage", "--limit=3", "--json", "--snapshot"],
     ["snapshot", "info", "--json"],
 )

@@ -55,10 +55,10 @@ def _describe_usual(document: Today) -> str:
     if total.same_hour_median is None:
         return f"{text.NOTHING} fewer than 2 of the 4 weeks before were observed"
     players = text.format_median(total.same_hour_median)
-    usual = f"{players} is the median of {total.week_count} weeks"
+    usual = f"usually {players}, the median of {total.week_count} weeks"
     if total.change is None:
         return f"{usual}; too few servers are observed now"
-    return f"{usual}, now {' '.join(figures.format_change(total.change, total.players))}"
+    return f"{usual}; now {' '.join(figures.format_change(total.change, total.players))}"
 
 
 def _join_ids(ids: Sequence[str], screen: Screen) -> str:
