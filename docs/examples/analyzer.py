@@ -16,7 +16,7 @@ def rank_by_peak(
 
 def list_weeks(snapshot: srvstat.Snapshot, identifier: str, *, end: str) -> list[float | None]:
     """Return the average players in the week before `end`, and in the week before that."""
-    (server,) = snapshot.stats([identifier], range="7d", end=end, versus_previous=True).servers
+    (server,) = snapshot.stats([identifier], range="7d", end=end, versus="previous").servers
     assert server.previous
     return [server.average_players, server.previous.average_players]
 

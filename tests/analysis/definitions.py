@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY
-from replay.explained import explain_naively, format_naively
+from replay.explained import format_naively
 
 HOUR = DAY // 24
 
@@ -76,18 +76,39 @@ def compute_figures(
     window: Window,
     quantiles: Sequence[Fraction] = QUANTILES,
     above: int | None = 20,
+    most: int = 0,
 ) -> dict[str, Any]:
-    """Return the figures of `stats`."""
-    start, end = window
-    kept = select(rows, window)
+    """Return the figures of `stats` for a server whose record has a maximum, or 0."""
+    return compute_joined_figures(rows, [window], quantiles, above, most)
+
+
+def compute_joined_figures(
+    rows: Sequence[Row],
+    windows: Sequence[Window],
+    quantiles: Sequence[Fraction] = (),
+    above: int | None = None,
+    most: int = 0,
+) -> dict[str, Any]:
+    """Return the figures of several windows together."""
+    parts = [select(rows, one) for one in windows]
+    kept = [row for part in parts for row in part]
     values = [players for _, players in kept]
-    lasting = compute_durations(kept, end)
-    first = start if start is not None else kept[0][0] if kept else end
+    lasting = [
+        one
+        for part, (_, end) in zip(parts, windows, strict=True)
+        for one in compute_durations(part, end)
+    ]
+    usual = find_usual_intervals(parts)
+    coverages = [_compute_share(part, window) for part, window in zip(parts, windows, strict=True)]
     extremes = {"peak": max(values, default=None), "lowest": min(values, default=None)}
     instants = {name: [at for at, n in kept if n == extremes[name]] for name in extremes}
     weights = lasting if sum(lasting) else [1] * len(lasting)
     weighed = sum(map(mul, values, weights))
-    above_for = sum(map(mul, lasting, (n > (above or 0) for n in values)))
+
+    def count_hours(least: int) -> float | None:
+        lasted = sum(map(mul, lasting, (n >= least for n in values)))
+        return float(Fraction(lasted, 2 * HOUR)) if values else None
+
     return {
         "averagePlayers": compute_mean(values),
         "medianPlayers": compute_median(values),
@@ -105,12 +126,26 @@ def compute_figures(
             {"quantile": float(one), "players": compute_quantile(values, one)} for one in quantiles
         ],
         "timeWeightedAverage": float(Fraction(weighed, sum(weights))) if values else None,
-        "above": None
-        if above is None
-        else {"players": above, "hours": float(Fraction(above_for, 2 * HOUR)) if values else None},
-        "usualIntervalSeconds": explain_naively(kept, start, end)["usualIntervalSeconds"],
-        "coverage": float(Fraction(sum(lasting), 2 * (end - first))) if first < end else None,
+        "above": None if above is None else {"players": above, "hours": count_hours(above + 1)},
+        "usualIntervalSeconds": None if usual is None else float(usual / 1000),
+        "coverage": coverages[0] if len(coverages) == 1 else min(one or 0 for one in coverages),
+        "occupancy": float(Fraction(sum(values), len(values) * most)) if values and most else None,
+        "fullHours": count_hours(most) if most else None,
+        "averageWhenOpen": compute_mean([n for n in values if n]),
     }
+
+
+def _compute_share(kept: Sequence[Row], window: Window) -> float | None:
+    start, end = window
+    first = start if start is not None else kept[0][0] if kept else end
+    lasting = compute_durations(kept, end)
+    return float(Fraction(sum(lasting), 2 * (end - first))) if first < end else None
+
+
+def find_usual_intervals(parts: Sequence[Sequence[Row]]) -> Fraction | None:
+    """Return the median distance of successive rows of each part."""
+    distances = [Fraction(b - a) for part in parts for (a, _), (b, _) in pairwise(part)]
+    return median(distances) if distances else None
 
 
 TICK = 900_000
@@ -189,8 +224,7 @@ def list_edges(first: int, last: int, step: str, zone: ZoneInfo) -> list[int]:
 
 def find_usual_interval(rows: Sequence[Row]) -> Fraction | None:
     """Return the median distance of successive rows."""
-    distances = [Fraction(after - before) for (before, _), (after, _) in pairwise(rows)]
-    return median(distances) if distances else None
+    return find_usual_intervals([rows])
 
 
 def split_naively(

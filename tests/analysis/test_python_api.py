@@ -108,7 +108,7 @@ DOCUMENTS: list[tuple[Ask, list[str]]] = [
             tz="Asia/Tokyo",
             quantiles=[0.95, "0.1"],
             above=20,
-            versus_previous=True,
+            versus="previous",
         ),
         [
             *("stats", "ns6r0b", "id:old-guard", "--by=cfxId", "--from=2026-01-31"),

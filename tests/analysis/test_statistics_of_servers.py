@@ -18,12 +18,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from analysis.definitions import HOUR, Rows, compute_change_naively, compute_figures, series
+from analysis.definitions import HOUR, Rows, compute_change_naively, compute_figures, select, series
 from conftest import AS_OF, DAY, Build, Cli, build_in, few_examples, server
 from srvstat.analysis.growth import compute_growth, compute_median_slope
 from srvstat.analysis.history import AGGREGATES, aggregate_history
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
-from srvstat.analysis.questions import divide_window, parse_step
+from srvstat.analysis.questions import ComparedQuery, divide_window, parse_step
 from srvstat.analysis.selection import FilterOptions, MatchingServers, Question
 from srvstat.analysis.series import Total
 from srvstat.analysis.servers import list_servers
@@ -36,6 +36,10 @@ from srvstat.documents.snapshot import SortKey
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 
 KEYS: tuple[TopKey, ...] = get_args(TopKey)
+
+
+MAXIMA = (0, 2, 1, 2**53 - 1, 3)
+"""The maxima of the records of servers, in their order."""
 
 
 class Case(NamedTuple):
@@ -71,7 +75,8 @@ def cases(draw: st.DrawFn) -> Case:
 @given(case=cases())
 def test_every_figure_and_every_rank_follows_from_the_rows(case: Case) -> None:
     records = [
-        server(name, players={"current": number % 3}) for number, name in enumerate(case.servers)
+        server(name, players={"current": number % 3, "max": MAXIMA[number]})
+        for number, name in enumerate(case.servers)
     ]
     observed = [(name, at, n) for name, of_one in case.servers.items() for at, n in of_one.items()]
     with tempfile.TemporaryDirectory() as directory:
@@ -79,18 +84,21 @@ def test_every_figure_and_every_rank_follows_from_the_rows(case: Case) -> None:
         with closing(open_file(path)) as snapshot:
             for window in case.windows:
                 stats = check_stats(snapshot, case, window)
-                check_top(snapshot, window, stats)
+                check_top(snapshot, case, window, stats)
 
 
 def check_stats(snapshot: SnapshotFile, case: Case, window: tuple[int | None, int]) -> Any:
     start, end = window
     quantiles = [*case.quantiles] * 2
-    figures = FigureOptions(quantiles, case.above, None if start is None else "previous")
-    found = json.loads(compute_stats(ask(snapshot, window), figures).to_json())
+    figures = FigureOptions(quantiles, case.above)
+    query = ComparedQuery(versus=None if start is None else "previous")
+    found = json.loads(compute_stats(ask(snapshot, window), figures, query).to_json())
     exact = list(dict.fromkeys(map(Fraction, case.quantiles)))
+    maxima = dict(zip(case.servers, MAXIMA, strict=True))
     for shown in found["servers"]:
         of_one = sorted(case.servers[shown["serverId"]].items())
-        expected = compute_figures(of_one, window, exact, case.above)
+        asked = exact, case.above, maxima[shown["serverId"]]
+        expected = compute_figures(of_one, window, *asked)
         assert shown == shown | expected
         change = compute_change_naively(of_one, window)
         assert (shown["change"], shown["previousCoverage"]) == change
@@ -100,27 +108,53 @@ def check_stats(snapshot: SnapshotFile, case: Case, window: tuple[int | None, in
             assert shown["previous"] is None
         else:
             before = (2 * start - end, start)
-            assert shown["previous"] == compute_figures(of_one, before, exact, case.above)
+            assert shown["previous"] == compute_figures(of_one, before, *asked)
     assert [shown["serverId"] for shown in found["servers"]] == sorted(case.servers)
     return found["servers"]
 
 
-def check_top(snapshot: SnapshotFile, window: tuple[int | None, int], stats: Any) -> None:
+def check_top(
+    snapshot: SnapshotFile, case: Case, window: tuple[int | None, int], stats: Any
+) -> None:
+    shares = compute_shares(case.servers, window)
     plain = json.loads(compute_stats(ask(snapshot, window)).to_json())["servers"]
     # A window of all observations has no change.
     for key in (key for key in KEYS if key != "change" or window[0] is not None):
-        top = json.loads(rank_servers(ask(snapshot, window), key, limit=3).to_json())
         values = {one["serverId"]: get_figure(one, key, snapshot.as_of) for one in stats}
-        ranked = sorted(
-            plain,
-            key=lambda one: (
-                values[one["serverId"]] is None,
-                -(values[one["serverId"]] or 0),
-                one["serverId"],
-            ),
-        )
-        assert (top["by"], top["serverCount"]) == (key, len(stats))
-        assert top["servers"] == ranked[:3]
+        for sign in (-1, 1):
+            found = rank_servers(ask(snapshot, window), key, limit=3, reverse=sign > 0)
+            top = json.loads(found.to_json())
+            ranked = sorted(
+                plain,
+                key=lambda one: (
+                    values[one["serverId"]] is None,
+                    (values[one["serverId"]] or 0) * sign,
+                    one["serverId"],
+                ),
+            )
+            assert (top["by"], top["serverCount"]) == (key, len(stats))
+            expected = ranked[:3]
+            if key == "share":
+                known = [shares[one["serverId"]] for one in expected]
+                expected = [
+                    one if share is None else one | {"share": share}
+                    for one, share in zip(expected, known, strict=True)
+                ]
+            assert top["servers"] == expected
+
+
+def compute_shares(
+    servers: dict[str, Rows], window: tuple[int | None, int]
+) -> dict[str, float | None]:
+    """Return the average of each server as a part of the sum of all averages."""
+    kept = {
+        name: [n for _, n in select(sorted(rows.items()), window)] for name, rows in servers.items()
+    }
+    averages = {name: Fraction(sum(n), len(n)) for name, n in kept.items() if n}
+    whole = sum(averages.values())
+    return {
+        name: float(averages[name] / whole) if name in averages and whole else None for name in kept
+    }
 
 
 def ask(snapshot: SnapshotFile, window: tuple[int | None, int]) -> Question:
@@ -137,7 +171,8 @@ def get_figure(shown: Any, key: TopKey, as_of: int) -> float | None:
     if key in {"growth", "change"}:
         players: float | None = (shown[key] or {"players": None})["players"]
         return players
-    value: float | None = shown["sampleCount" if key == "samples" else f"{key}Players"]
+    names = {"samples": "sampleCount", "share": "averagePlayers", "occupancy": "occupancy"}
+    value: float | None = shown[names.get(key, f"{key}Players")]
     return value
 
 
@@ -299,14 +334,16 @@ def list_answers(
     servers = MatchingServers(snapshot, FilterOptions())
     question = Question(snapshot, servers, window, ZoneInfo(zone))
     keys = {*KEYS} - {"growth", "samples"}
+    query = ComparedQuery()
     if window.start == BEFORE_ALL:
         figures = FigureOptions([".25", ".9"], 1)
         keys -= {"change"}
     else:
-        figures = FigureOptions([".5"], 0, "previous")
+        figures = FigureOptions([".5"], 0)
+        query = ComparedQuery(versus="previous")
     documents = [
-        compute_stats(question, figures),
-        *(rank_servers(question, key, 2, figures) for key in sorted(keys)),
+        compute_stats(question, figures, query),
+        *(rank_servers(question, key, 2, figures, query) for key in sorted(keys)),
         *(compute_growth(question, step) for step in get_args(GrowthStepName)),
         list_servers(snapshot, FilterOptions()),
     ]

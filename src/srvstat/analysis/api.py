@@ -147,7 +147,7 @@ class Snapshot:
         *,
         by: Namespace = "id",
         sum: bool = False,
-        group: type[questions.WindowQuery] = questions.WindowQuery,
+        group: Callable[..., questions.WindowQuery] = questions.WindowQuery,
         filters: selection.FilterOptions = _ALL_SERVERS,
         **window: Unpack[WindowArguments],
     ) -> Iterator[selection.Question]:
@@ -155,7 +155,7 @@ class Snapshot:
         # Outside the lock: an iterable may use this snapshot itself, even in another thread.
         names = None if identifiers is None else _list_values("identifiers", identifiers)
         query = group(**window)
-        _check_texts(**vars(query))
+        _check_texts(range=query.range, start=query.start, end=query.end, tz=query.tz)
         with self._use() as file:
             interval, zone = questions.choose_window(file, query), questions.find_zone(query.tz)
             servers: Any = (
@@ -251,25 +251,33 @@ class Snapshot:
         *,
         quantiles: Iterable[float | str] = (),
         above: int | None = None,
-        versus_previous: bool = False,
+        versus: str | None = None,
+        around: str | None = None,
+        until_last_seen: bool = False,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.Stats:
         """Compute the statistics of servers in a window.
 
         A quantile is the decimal of its text: 0.95 is 95/100. `above` adds the hours with more
-        players, and `versus_previous` the window of equal length before.
+        players. `versus` adds another window and compares with it: `previous`, the one of equal
+        length before, `usual`, the same hours of the four weeks before, or one such as
+        `2026-02-01..2026-02-08`. `around` is a date, whose days before and after are compared. With
+        `until_last_seen`, each window ends at the last observation of its server.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        figures = _build_figures(quantiles, above, versus_previous=versus_previous)
-        with self._ask(identifiers, **arguments) as question:
-            return compute_stats(question, figures)
+        figures = _build_figures(quantiles, above)
+        group = _build_query(versus, around, until_last_seen=until_last_seen)
+        with self._ask(identifiers, group=group, **arguments) as question:
+            return compute_stats(question, figures, group())
 
     def top(
         self,
         text: str | None = None,
         *,
         by: documents.TopKey = "average",
+        reverse: bool = False,
+        sum: bool = False,
         limit: int = 20,
         game: str | None = None,
         region: str | None = None,
@@ -277,21 +285,27 @@ class Snapshot:
         offline: bool | None = None,
         quantiles: Iterable[float | str] = (),
         above: int | None = None,
-        versus_previous: bool = False,
+        versus: str | None = None,
+        around: str | None = None,
+        until_last_seen: bool = False,
         **window: Unpack[WindowArguments],
     ) -> documents.Top:
         """Rank the servers that `servers` finds, and compute the statistics of the first ones.
 
-        The greatest figure is first; change and growth are those in players.
+        The greatest figure is first or, with `reverse`, the least; change and growth are those in
+        players. With `sum`, `total` has the figures of the total of all servers found. The other
+        arguments are those of `stats`.
 
         Raises UsageError, SnapshotError.
         """
         filters = _build_filters(text, game, region, tags, offline)
-        figures = _build_figures(quantiles, above, versus_previous=versus_previous)
+        figures = _build_figures(quantiles, above)
+        group = _build_query(versus, around, until_last_seen=until_last_seen)
         _check_count("limit", limit, least=1)
         key = check_choice("by", by, get_args(documents.TopKey))
-        with self._ask(None, filters=filters, **window) as question:
-            return rank_servers(question, key, limit, figures)
+        with self._ask(None, group=group, filters=filters, **window) as question:
+            query = group()
+            return rank_servers(question, key, limit, figures, query, is_sum=sum, reverse=reverse)
 
     def growth(
         self,
@@ -544,9 +558,7 @@ def _build_filters(
     return selection.FilterOptions(words, game, region, wanted, offline)
 
 
-def _build_figures(
-    quantiles: Iterable[float | str], above: int | None, *, versus_previous: bool
-) -> FigureOptions:
+def _build_figures(quantiles: Iterable[float | str], above: int | None) -> FigureOptions:
     """Return the figures that are added to the usual ones.
 
     Raises UsageError, TypeError.
@@ -557,4 +569,14 @@ def _build_figures(
         f"{Decimal(str(one)):f}" if isinstance(one, float) else str(one)
         for one in _list_values("quantiles", quantiles)
     ]
-    return FigureOptions(texts, above, "previous" if versus_previous else None)
+    return FigureOptions(texts, above)
+
+
+def _build_query(
+    versus: str | None, around: str | None, *, until_last_seen: bool
+) -> Callable[..., questions.ComparedQuery]:
+    """Return what builds the query for a window that is compared with another one."""
+    _check_texts(versus=versus, around=around)
+    return partial(
+        questions.ComparedQuery, versus=versus, around=around, until_last_seen=until_last_seen
+    )

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import NamedTuple
@@ -58,7 +58,7 @@ def compute_growth(
     return GrowthDocument(
         **question.describe(),
         step=step,
-        previous_window=earlier and build_window_part(earlier),
+        previous_window=build_window_part(earlier[0]) if earlier else None,
         servers=tuple(_iter_servers(question, days, steps, earlier, after)),
     )
 
@@ -116,7 +116,7 @@ def _iter_servers(
     question: Question,
     days: questions.Steps,
     steps: questions.Steps,
-    earlier: Window | None,
+    earlier: Sequence[Window],
     after: int | None,
 ) -> Iterator[ServerGrowth]:
     snapshot, servers, window, _ = question

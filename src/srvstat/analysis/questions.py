@@ -51,6 +51,10 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 WEEK_HOURS = 7 * 24
 
+_USUAL_WEEKS = 4
+_MOST_DAYS = 30
+"""The days on each side of a date, if no range is given."""
+
 _MAX_STEPS = 1_000_000
 _MONDAY = 4 * DAY_MS
 """1970-01-05, the first Monday in local time."""
@@ -112,6 +116,44 @@ class LongWindowQuery(WindowQuery):
     default = "90d"
 
 
+@dataclass(frozen=True)
+class ComparedQuery(WindowQuery):
+    """A window, and the one that it is compared with: by default, the one of equal length before.
+
+    The figures of the other window are added if one is asked for.
+    """
+
+    versus: Annotated[
+        str | None,
+        Parameter(
+            "Add the figures of another window, and compare with it: the one of equal length"
+            " before, the same hours of the four weeks before, or the one between two times.",
+            "previous|usual|FROM..TO",
+            completes=("previous", "usual"),
+        ),
+    ] = None
+    around: Annotated[
+        str | None,
+        Parameter(
+            "Compare the days from this date on with as many days before it: those of --range, or"
+            " as many as the snapshot has, at most 30.",
+            "DATE",
+        ),
+    ] = None
+    until_last_seen: Annotated[
+        bool, Parameter("End the window of each server at its own last observation.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        others = (self.start, self.end, self.versus)
+        if self.around is not None and (self.until_last_seen or any(others)):
+            raise ParameterError(
+                "{around} can't be combined with {start}, {end}, {versus} or {until_last_seen}"
+            )
+        if self.versus in {"previous", "usual"} and self.range == "all":
+            raise ParameterError(_NO_PREVIOUS)
+
+
 def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
     """Return the window of a query. It begins at BEFORE_ALL if all observations count.
 
@@ -122,7 +164,9 @@ def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
     """
     start, end, length = parse_query(query)
     end = snapshot.as_of if end is None else end
-    if start is None:
+    if isinstance(query, ComparedQuery) and query.around is not None:
+        start, end = _find_days(query, query.around, end)
+    elif start is None:
         if length is None:
             return find_whole_window(snapshot, end)
         start = end - length
@@ -132,15 +176,6 @@ def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
     window = Window(start, end)
     check_coverage(snapshot, window)
     return window
-
-
-def check_previous(query: WindowQuery) -> None:
-    """Check that another window can precede the window of a query, which needs no snapshot.
-
-    Raises UsageError.
-    """
-    if query.range == "all":
-        raise ParameterError(_NO_PREVIOUS)
 
 
 def parse_query(query: WindowQuery) -> tuple[int | None, int | None, int | None]:
@@ -157,6 +192,11 @@ def parse_query(query: WindowQuery) -> tuple[int | None, int | None, int | None]
     end = None if query.end is None else parse_edge("end", query.end, zone)
     if start is not None and end is not None and start >= end:
         raise ParameterError("{start}: must be earlier than {end}")
+    if isinstance(query, ComparedQuery):
+        if query.around is not None:
+            _find_midnight("around", query.around, zone)
+        if query.versus not in {None, "previous", "usual"}:
+            _parse_versus(query.versus or "", zone)
     asked = query.default if query.range is None else query.range
     return start, end, None if asked == "all" else parse_length(asked)
 
@@ -171,6 +211,102 @@ def find_previous(window: Window) -> Window:
     if window.end - window.start > LONGEST_MS:
         raise ParameterError("{start}: more than 36500d before {end}; use a shorter window")
     return Window(2 * window.start - window.end, window.start)
+
+
+def _find_days(query: ComparedQuery, day: str, as_of: int) -> Window:
+    """Return the window of whole local days that begins with a day.
+
+    Raises UsageError.
+    """
+    zone = find_zone(query.tz)
+    first = _find_midnight("around", day, zone)
+    most = _count_days(first, as_of + 1, zone)
+    if most < 1:
+        raise ParameterError(
+            "{around}: the snapshot has no whole day from {day} on; it ends {end_time}, so use an"
+            " earlier date",
+            day=day,
+            end_time=format_instant(as_of),
+        )
+    days = min(most, _MOST_DAYS)
+    if query.range is not None:
+        length = DAY_MS // 2 if query.range == "all" else parse_length(query.range)
+        days, rest = divmod(length, DAY_MS)
+        if rest:
+            raise ParameterError("{range}: {around} needs whole days, such as 7d or 2w")
+    return Window.from_first(first, _find_midnight("around", day, zone, days) - 1)
+
+
+def _count_days(first: int, until: int, zone: ZoneInfo) -> int:
+    """Return how many local midnights are after one instant, up to another."""
+    start, end = (at + _find_offset(at, zone) for at in (first, until))
+    return end // DAY_MS - start // DAY_MS
+
+
+def list_compared(question: Question, query: ComparedQuery, window: Window) -> list[Window]:
+    """Return the windows that a query compares a window with, together, ascending; none by default.
+
+    Raises UsageError, NotInBundleError.
+    """
+    zone, versus = question.zone, query.versus
+    if query.around is not None:
+        days = _count_days(window.first, window.end + 1, zone)
+        first = _find_midnight("around", query.around, zone, -days)
+        found = [Window.from_first(first, window.start)]
+    elif versus is None:
+        return []
+    elif versus == "previous":
+        found = [find_previous(window)]
+    elif versus == "usual":
+        found = _list_usual(window, zone)
+    else:
+        found = [_parse_versus(versus, zone)]
+    for one in found:
+        check_coverage(question.snapshot, one)
+    return found
+
+
+def _parse_versus(text: str, zone: ZoneInfo) -> Window:
+    """Return the window between two times, such as 2026-02-01..2026-02-08.
+
+    Raises UsageError.
+    """
+    start, dots, end = text.partition("..")
+    if not (start and dots and end):
+        raise ParameterError(
+            "{versus}: {value} is not previous, usual or two times such as 2026-02-01..2026-02-08",
+            value=wire.quote_value(text),
+        )
+    window = Window(parse_edge("versus", start, zone), parse_edge("versus", end, zone))
+    if window.start >= window.end:
+        raise ParameterError("{versus}: the first time must be earlier than the second")
+    return window
+
+
+def _list_usual(window: Window, zone: ZoneInfo) -> list[Window]:
+    """Return the same local hours of the four weeks before a window of at most a week.
+
+    Where the clock changed, hours that two of the windows share count once.
+
+    Raises UsageError.
+    """
+    find_previous(window)  # refuses a window without a beginning
+    if window.end - window.start > 7 * DAY_MS and _go_back(window.end, 1, zone) > window.start:
+        raise ParameterError("{versus} usual: the window is longer than a week; use a shorter one")
+    found: list[Window] = []
+    for weeks in range(_USUAL_WEEKS, 0, -1):
+        start, end = (_go_back(at, weeks, zone) for at in window)
+        start = max([start, *(one.end for one in found)])
+        if start < min(end, window.start):
+            found.append(Window(start, min(end, window.start)))
+    return found
+
+
+def _go_back(at: int, weeks: int, zone: ZoneInfo) -> int:
+    """Return when the local clock first reached, or skipped, a time so many weeks earlier."""
+    local = at + _find_offset(at, zone) - weeks * 7 * DAY_MS
+    periods = _list_periods(local - _BETWEEN_LOOKUPS, local + _BETWEEN_LOOKUPS, zone)
+    return int(_convert_to_instants(np.array([local]), periods, _BETWEEN_LOOKUPS)[0])
 
 
 def parse_length(text: str, name: str = "range") -> int:
@@ -212,11 +348,20 @@ def parse_edge(name: str, text: str, zone: ZoneInfo) -> int:
             raise ParameterError(
                 f"{{{name}}}: {{problem}}; a date is YYYY-MM-DD", problem=str(error)
             ) from None
+    return _find_midnight(name, text, zone)
+
+
+def _find_midnight(name: str, day: str, zone: ZoneInfo, days: int = 0) -> int:
+    """Return the instant at which a day begins, some days after the one of a text.
+
+    Raises UsageError.
+    """
     try:
-        at = round(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp()) * 1000
+        start = datetime.fromisoformat(day) + timedelta(days)
+        at = round(start.replace(tzinfo=zone).timestamp()) * 1000
     except (ValueError, OverflowError):
         at = -1
-    if at < 0:
+    if at < 0 or not _DATE.fullmatch(day):
         raise ParameterError(f"{{{name}}}: no such day in the years 1970 to 9999, UTC")
     return at
 

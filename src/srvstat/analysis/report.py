@@ -5,7 +5,7 @@ import shlex
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.integrity import check_integrity
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
-from srvstat.analysis.questions import WindowQuery
+from srvstat.analysis.questions import ComparedQuery, WindowQuery
 from srvstat.analysis.selection import Question
 from srvstat.analysis.series import get_name
 from srvstat.analysis.statistics import FigureOptions, compute_stats
@@ -58,14 +58,14 @@ def build_report(question: Question, query: WindowQuery, title: str | None = Non
     names = [remove_color_codes(one.hostname) or str(one.server_id) for one in labels]
     shown = " and ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} servers"
     growth = compute_growth(question)
-    figures = FigureOptions(QUANTILES, versus="previous" if growth.previous_window else None)
+    compared = ComparedQuery(versus="previous" if growth.previous_window else None)
     # Each part reads the observations itself: sharing them would save little.
     return Report(
         **question.describe(),
         title=f"Players of {shown}" if title is None else title,
         program=f"srvstat {__version__}",
         command=shlex.join(_list_words(question, query, title)),
-        stats=compute_stats(question, figures),
+        stats=compute_stats(question, FigureOptions(QUANTILES), compared),
         timeline=compute_timeline(question, MOST_STEPS),
         peak_hours=compute_peak_hours(question),
         distribution=compute_distribution(question),

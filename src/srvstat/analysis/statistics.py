@@ -1,15 +1,17 @@
 """Compute the statistics of servers in a window: the documents `stats` and `top`."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from heapq import nsmallest
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from srvstat.analysis.parameters import Parameter
-from srvstat.analysis.questions import LONGEST_MS, find_previous
+from srvstat.analysis.questions import LONGEST_MS, ComparedQuery, find_previous, list_compared
 from srvstat.analysis.selection import Question, build_window_part
 from srvstat.analysis.series import Series, Total, compute_figures, get_name
 from srvstat.contract import wire
@@ -19,25 +21,30 @@ from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents import analysis as documents
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, is_silent
 from srvstat.operations.answers import check_coverage
-from srvstat.snapshot.read.observations import Extreme, WindowFigures, find_last_observed_at
+from srvstat.snapshot.read.observations import (
+    Extreme,
+    WindowFigures,
+    find_last_observed_at,
+    join_figures,
+)
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.read.statistics import compute_window_statistics, compute_window_totals
 from srvstat.snapshot.rows import ServerRow
 
 
-def find_earlier(snapshot: Snapshot, window: Window) -> Window | None:
-    """Return the window before; None if there is none, or a bundle does not cover it."""
+def find_earlier(snapshot: Snapshot, window: Window) -> list[Window]:
+    """Return the window before; none if there is none, or a bundle does not cover it."""
     if window.start == BEFORE_ALL or window.end - window.start > LONGEST_MS:
-        return None
+        return []
     earlier = find_previous(window)
     covered_from = snapshot.covered_from
-    return None if covered_from is not None and earlier.start < covered_from else earlier
+    return [] if covered_from is not None and earlier.start < covered_from else [earlier]
 
 
 def compare_with_earlier(
-    snapshot: Snapshot, server: Series, window: Window, earlier: Window | None
+    snapshot: Snapshot, server: Series, window: Window, earlier: Sequence[Window]
 ) -> tuple[WindowFigures, WindowFigures | None, ChangePart | None]:
-    """Return the figures in a window and in an earlier one, and how the average changed.
+    """Return the figures in a window and in earlier ones together, and how the average changed.
 
     Growth compares one moment with another, so it mostly shows the time of day. The change of the
     average does not depend on it. It is None if observations cover too little of one of them.
@@ -45,9 +52,9 @@ def compare_with_earlier(
     Raises SnapshotError.
     """
     after = compute_figures(snapshot, server, window)
-    if earlier is None:
+    if not earlier:
         return after, None, None
-    before = compute_figures(snapshot, server, earlier)
+    before = join_figures([compute_figures(snapshot, server, one) for one in earlier])
     if min(before.coverage or 0, after.coverage or 0) < LEAST_COVERAGE:
         return after, before, None
     return after, before, compare_averages(*before.quotient, *after.quotient)
@@ -80,10 +87,9 @@ class FigureOptions:
         int | None,
         Parameter("Add the hours with more than N players.", "N", least=0, most=MAX_SAFE_INTEGER),
     ] = None
-    versus: Annotated[
-        Literal["previous"] | None,
-        Parameter("Add the figures of the window of equal length before."),
-    ] = None
+    occupancy: Annotated[
+        bool, Parameter("Show in tables how full the servers were, by the maxima of their records.")
+    ] = False
 
     def __post_init__(self) -> None:
         self.parse_quantiles()
@@ -111,66 +117,130 @@ def _parse_quantile(text: str) -> Fraction:
 
 
 _USUAL_FIGURES = FigureOptions()
+_USUAL_QUERY = ComparedQuery()
 
 
-def compute_stats(question: Question, figures: FigureOptions = _USUAL_FIGURES) -> documents.Stats:
+def compute_stats(
+    question: Question, figures: FigureOptions = _USUAL_FIGURES, query: ComparedQuery = _USUAL_QUERY
+) -> documents.Stats:
     """Return the statistics of servers in a window, in their order.
 
-    Needs little memory besides the document.
+    The window is the question's; the query says what it is compared with. Needs little memory
+    besides the document.
 
-    Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
+    Raises UsageError if there is no such window, NotInBundleError, SnapshotError.
     """
-    earlier = _find_compared(question, figures)
-    return documents.Stats(**_describe_servers(question, question.servers, earlier, figures))
+    asked = _Asked(question, figures, query)
+    return documents.Stats(**asked.describe(), servers=tuple(map(asked.measure, question.servers)))
 
 
-def _find_compared(question: Question, figures: FigureOptions) -> Window | None:
-    """Return the window before, if any.
+@dataclass(frozen=True)
+class _Asked:
+    """A question about statistics, and what belongs to each of its servers."""
 
-    Raises UsageError and NotInBundleError if its figures are asked for, and there is none.
-    """
-    if figures.versus:
-        check_coverage(question.snapshot, find_previous(question.window))
-    return find_earlier(question.snapshot, question.window)
+    question: Question
+    figures: FigureOptions
+    query: ComparedQuery
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether the figures of another window were asked for."""
+        return self.query.versus is not None or self.query.around is not None
 
-def _describe_servers(
-    question: Question, servers: Iterable[Series], earlier: Window | None, figures: FigureOptions
-) -> dict[str, Any]:
-    """Return what `stats` and `top` have in common.
+    @cached_property
+    def _earlier(self) -> list[Window]:
+        return self._find_earlier(self.question.window)
 
-    Raises SnapshotError.
-    """
-    snapshot, _, window, _ = question
+    def _find_earlier(self, window: Window) -> list[Window]:
+        if self.is_compared:
+            return list_compared(self.question, self.query, window)
+        return find_earlier(self.question.snapshot, window)
 
-    def describe(server: Series) -> documents.ServerStatistics:
-        found, before, change = compare_with_earlier(snapshot, server, window, earlier)
+    def choose_windows(self, server: Series) -> tuple[Window, list[Window]]:
+        """Return the window of a server, and those that it is compared with.
+
+        Raises UsageError, NotInBundleError, SnapshotError.
+        """
+        snapshot, _, window, _ = self.question
+        last = None
+        if self.query.until_last_seen:
+            last = _find_last(snapshot, server, window.end)
+        if last is None:
+            return window, self._earlier
+        if window.start != BEFORE_ALL:
+            window = Window(last - (window.end - window.start), last)
+            check_coverage(snapshot, window)
+        return window, self._find_earlier(window)
+
+    def compare(
+        self, server: Series
+    ) -> tuple[WindowFigures, WindowFigures | None, ChangePart | None]:
+        """Return what `compare_with_earlier` returns for the windows of a server."""
+        return compare_with_earlier(self.question.snapshot, server, *self.choose_windows(server))
+
+    def describe(self) -> dict[str, Any]:
+        """Return what `stats` and `top` have in common, except the servers.
+
+        Raises UsageError and NotInBundleError if there is no window to compare with.
+        """
+        previous = None
+        if self.is_compared and not self.query.until_last_seen and self._earlier:
+            previous = build_window_part(Window(self._earlier[0].start, self._earlier[-1].end))
+        return {
+            **self.question.describe(),
+            "previous_window": previous,
+            "versus": self._name_versus(),
+            "until_last_seen": self.query.until_last_seen,
+            "shows_occupancy": self.figures.occupancy,
+        }
+
+    def _name_versus(self) -> documents.Versus | None:
+        named: dict[str | None, documents.Versus] = {"previous": "previous", "usual": "usual"}
+        return named.get(self.query.versus, "other") if self.is_compared else None
+
+    def measure(
+        self, server: Series, total_average: Fraction | None = None
+    ) -> documents.ServerStatistics:
+        """Return the figures of a server; its share is that of a total of averages.
+
+        Raises UsageError, NotInBundleError, SnapshotError.
+        """
+        snapshot = self.question.snapshot
+        found, before, change = self.compare(server)
+        average, weight = found.quotient
         return documents.ServerStatistics(
             **get_name(server)._asdict(),
             current_players=server.players_current,
-            last_observed_at=server.last_observed_at
-            if isinstance(server, Total)
-            else find_last_observed_at(snapshot, server, snapshot.as_of),
-            **vars(_build_part(found, figures)),
+            last_observed_at=_find_last(snapshot, server, snapshot.as_of),
+            window=build_window_part(found.window) if self.query.until_last_seen else None,
+            share=float(average / (weight * total_average)) if weight and total_average else None,
+            **vars(_build_part(found, server, self.figures)),
             change=change,
             previous_coverage=None if before is None else before.coverage,
-            previous=_build_part(before, figures) if before and figures.versus else None,
+            previous=_build_part(before, server, self.figures)
+            if before and self.is_compared
+            else None,
         )
 
-    return {
-        **question.describe(),
-        "previous_window": build_window_part(earlier) if earlier and figures.versus else None,
-        "servers": tuple(map(describe, servers)),
-    }
+
+def _find_last(snapshot: Snapshot, series: Series, until: int) -> int | None:
+    """Return the instant of the last observation of a server, or of one of a total."""
+    servers = series.servers if isinstance(series, Total) else [series]
+    found = [find_last_observed_at(snapshot, one, until) for one in servers]
+    return max((at for at in found if at is not None), default=None)
 
 
-def _build_part(figures: WindowFigures, options: FigureOptions) -> documents.FiguresPart:
+def _divide(total: int, weight: int) -> float | None:
+    return total / weight if weight else None
+
+
+def _build_part(
+    figures: WindowFigures, server: Series, options: FigureOptions
+) -> documents.FiguresPart:
     peak, lowest, interval = figures.peak, figures.lowest, figures.usual_interval
-    above = None
+    above, most = None, server.players_max
     if options.above is not None:
-        lasted = figures.sum_durations_above(options.above)
-        hours = None if lasted is None else lasted / _HALF_MS_PER_HOUR
-        above = documents.AbovePart(options.above, hours)
+        above = documents.AbovePart(options.above, _count_hours_above(figures, options.above))
     return documents.FiguresPart(
         average_players=figures.mean,
         median_players=figures.median,
@@ -192,66 +262,118 @@ def _build_part(figures: WindowFigures, options: FigureOptions) -> documents.Fig
         coverage=figures.coverage,
         first_players=figures.first,
         last_players=figures.last,
+        occupancy=_divide(figures.quotient[0], figures.quotient[1] * most),
+        full_hours=_count_hours_above(figures, most - 1) if most else None,
+        average_when_open=_divide(*figures.open_quotient),
     )
+
+
+def _count_hours_above(figures: WindowFigures, players: int) -> float | None:
+    lasted = figures.sum_durations_above(players)
+    return None if lasted is None else lasted / _HALF_MS_PER_HOUR
 
 
 _SERVERS_PER_READ = 100
 
 
-def rank_servers(
-    question: Question, by: documents.TopKey, limit: int, figures: FigureOptions = _USUAL_FIGURES
+def rank_servers(  # noqa: PLR0913 - what a user can ask for
+    question: Question,
+    by: documents.TopKey,
+    limit: int,
+    figures: FigureOptions = _USUAL_FIGURES,
+    query: ComparedQuery = _USUAL_QUERY,
+    *,
+    is_sum: bool = False,
+    reverse: bool = False,
 ) -> documents.Top:
     """Return the statistics of the `limit` servers with the greatest values of a figure.
 
-    Only this figure is computed for all servers, and only the winners are kept in memory.
+    With `reverse`, those with the least values; with `is_sum`, also those of the total. Only this
+    figure is computed for all servers, and without a total only the winners are kept in memory.
 
-    Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
+    Raises UsageError if there is no window to compare with, NotInBundleError, SnapshotError.
     """
-    earlier = _find_compared(question, figures)
-    if by == "change":
+    asked = _Asked(question, figures, query)
+    common = asked.describe()
+    common["shows_occupancy"] |= by == "occupancy"
+    if by == "change" and not asked.is_compared:
         find_previous(question.window)  # without one, no server has a change
     count = 0
+    averages: Counter[int] = Counter()
 
     def iter_ranked() -> Iterator[tuple[bool, float, ServerRow]]:
         nonlocal count
         matches = question.iter_rows()
         while batch := list(islice(matches, _SERVERS_PER_READ)):
             count += len(batch)
-            values = _find_values(question, batch, by, earlier)
+            values = _find_values(asked, batch, by, averages)
             for server, value in zip(batch, values, strict=True):
-                yield value is None, -(value or 0), server
+                yield value is None, (value or 0) * (1 if reverse else -1), server
 
     # Keeps the order of equal servers, which are read in the order of their ids.
     winners = nsmallest(limit, iter_ranked(), key=lambda ranked: ranked[:2])
-    servers = [server for *_, server in winners]
-    common = _describe_servers(question, servers, earlier, figures)
-    return documents.Top(by=by, server_count=count, **common)
+    whole = sum((Fraction(total, weight) for weight, total in averages.items()), Fraction())
+    total = Total(question.snapshot, list(question.iter_rows())) if is_sum and count else None
+    return documents.Top(
+        **common,
+        by=by,
+        reverse=reverse,
+        server_count=count,
+        total=asked.measure(total) if total else None,
+        servers=tuple(asked.measure(server, whole) for *_, server in winners),
+    )
 
 
 def _find_values(
-    question: Question, servers: Sequence[ServerRow], by: documents.TopKey, earlier: Window | None
+    asked: _Asked, servers: Sequence[ServerRow], by: documents.TopKey, averages: Counter[int]
 ) -> list[float | None]:
-    """Return the figure of each server, by the cheapest means; None if it has none."""
-    snapshot, _, window, _ = question
+    """Return the figure of each server, by the cheapest means; None if it has none.
+
+    For shares, adds the sums of the players of the servers to `averages`, by their weights.
+    """
+    snapshot, _, window, _ = asked.question
     if by == "change":
-        changes = (compare_with_earlier(snapshot, one, window, earlier)[2] for one in servers)
+        changes = (asked.compare(one)[2] for one in servers)
         return [None if change is None else change.players for change in changes]
     if by == "current":
         return [find_current(server, snapshot) for server in servers]
-    if snapshot.is_held and by in {"average", "median", "peak", "lowest"}:
-        return [_find_value(compute_figures(snapshot, one, window), by) for one in servers]
-    if by in {"average", "samples"}:
-        totals = compute_window_totals(snapshot, servers, window)
-        if by == "samples":
-            return [count for count, _ in totals]
-        return [total / count if count else None for count, total in totals]
+    if by in {"average", "share", "occupancy"}:
+        quotients = _find_quotients(asked, servers)
+        if by == "share":
+            for total, weight in quotients:
+                if weight:
+                    averages[weight] += total
+        maxima = [one.players_max if by == "occupancy" else 1 for one in servers]
+        return [
+            _divide(total, weight * most)
+            for (total, weight), most in zip(quotients, maxima, strict=True)
+        ]
+    if asked.query.until_last_seen or (snapshot.is_held and by in {"median", "peak", "lowest"}):
+        return [
+            _find_value(compute_figures(snapshot, one, asked.choose_windows(one)[0]), by)
+            for one in servers
+        ]
+    if by == "samples":
+        return [count for count, _ in compute_window_totals(snapshot, servers, window)]
     statistics = compute_window_statistics(snapshot, servers, window)
     return [one.growth.players if by == "growth" else getattr(one, by) for one in statistics]
 
 
+def _find_quotients(asked: _Asked, servers: Sequence[ServerRow]) -> list[tuple[int, int]]:
+    """Return the average of each server as a sum and a weight."""
+    snapshot, _, window, _ = asked.question
+    if asked.query.until_last_seen or snapshot.is_held:
+        windows = [asked.choose_windows(one)[0] for one in servers]
+        pairs = zip(servers, windows, strict=True)
+        return [compute_figures(snapshot, *pair).quotient for pair in pairs]
+    return [(total, count) for count, total in compute_window_totals(snapshot, servers, window)]
+
+
 def _find_value(figures: WindowFigures, by: documents.TopKey) -> float | None:
-    if by == "average":
-        return figures.mean
+    if by == "samples":
+        return figures.count
+    if by == "growth":
+        return figures.growth.players
     found = getattr(figures, by)
     return found.players if isinstance(found, Extreme) else found
 

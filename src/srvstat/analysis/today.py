@@ -172,7 +172,7 @@ def _find_changed(
     """Return the servers whose averages changed most."""
     snapshot = total.snapshot
     earlier = find_earlier(snapshot, week)
-    if earlier is None:
+    if not earlier:
         return ()
     ranked = zip(total.servers, counts, strict=True)
     found: list[ChangedServer] = []

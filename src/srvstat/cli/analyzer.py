@@ -86,7 +86,7 @@ def servers(
 
 def stats(
     selected: selection.SelectedServers,
-    window: questions.WindowQuery,
+    window: questions.ComparedQuery,
     figures: FigureOptions,
     form: FormOptions,
     snapshot: options.SnapshotOption = None,
@@ -101,43 +101,41 @@ def stats(
     """
     chosen = form.choose()
     check_window(window)
-    if figures.versus:
-        questions.check_previous(window)
     selected.check()
     with open_question(snapshot, selected, window) as question:
         drawn = _list_drawn(question.servers) if form.chart else []
-        document = compute_stats(question, figures)
+        document = compute_stats(question, figures, window)
         distribution = compute_distribution(question._replace(servers=drawn)) if drawn else None
     return show(document, chosen, chart=distribution)
 
 
 def top(
     filters: _SearchOptions,
-    window: questions.WindowQuery,
+    window: questions.ComparedQuery,
     figures: FigureOptions,
     form: RowForm,
     by: Annotated[
         TopKey, Parameter("The figure that ranks servers; change and growth are in players.")
     ] = "average",
+    reverse: Annotated[bool, Parameter("Show the least first.")] = False,
+    sum: Annotated[bool, Parameter("Show the total of all servers that match, too.")] = False,
     limit: Annotated[options.LimitOption, "The number of servers to show."] = 20,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Rank servers by a statistic.
 
     Ranks all servers that match by one figure, the greatest first, and shows the statistics of the
-    first.
+    first. A share is the average as a part of the sum of the averages of all these servers.
 
     Example: srvstat top --by peak --range 7d -n 10
     """
     chosen, zone = form.choose(), check_window(window)
-    if figures.versus:
-        questions.check_previous(window)
     with options.open_chosen(snapshot) as file:
         interval = questions.choose_window(file, window)
         report_missing_data(file, interval, zone)
         matches = selection.MatchingServers(file, filters)
         question = selection.Question(file, matches, interval, zone)
-        found = rank_servers(question, by, limit or 0, figures)
+        found = rank_servers(question, by, limit or 0, figures, window, is_sum=sum, reverse=reverse)
         if not found.server_count:
             report_no_match(file, filters)
     return show(found, chosen)

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from srvstat.contract import wire
 from srvstat.contract.responses import CompareResponse, ServerResult
@@ -32,8 +33,25 @@ from srvstat.documents.document import (
 )
 from srvstat.documents.integrity import Integrity
 
-TopKey = Literal["average", "median", "peak", "lowest", "change", "growth", "samples", "current"]
+TopKey = Literal[
+    "average",
+    "share",
+    "occupancy",
+    "median",
+    "peak",
+    "lowest",
+    "change",
+    "growth",
+    "samples",
+    "current",
+]
 """The figures by which servers can be ranked; `change` and `growth` in players."""
+
+Versus = Literal["previous", "usual", "other"]
+"""The window of equal length before, the same hours of the four weeks before, or another window."""
+
+_Asked = Field(exclude_if=lambda value: value is None or value is False)
+"""A field that is left out if it was not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +80,10 @@ class FiguresPart:
     observation lasts; a window of all observations begins with the first one. `above` is None
     unless asked for. With `hold`, each count lasts until the next one, the last one until `as_of`,
     and there is no usual interval.
+
+    `occupancy` is the average as a part of the record's maximum, and `full_hours` is for how long
+    the count was at least the maximum, by the same durations; None without a maximum.
+    `average_when_open` is the mean of the counts above 0, and None without one.
     """
 
     average_players: float | None
@@ -81,6 +103,9 @@ class FiguresPart:
     coverage: float | None
     first_players: int | None
     last_players: int | None
+    occupancy: float | None
+    full_hours: float | None
+    average_when_open: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,13 +126,17 @@ class _IdentityPart:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerStatistics(FiguresPart, _IdentityPart):
-    """One server; `previous` has its figures in the window of equal length before, if asked for.
+    """One server; `previous` has its figures in the window that it is compared with, if asked for.
 
-    `change` is the average minus that of the window before. It is None if there is none, or if
-    observations cover less than 80 % of either window. `previous_coverage` is the share of the
-    window before, and None if there is none.
+    `change` is the average minus that of this window, by default the one of equal length before. It
+    is None if there is none, or if observations cover less than 80 % of either window.
+    `previous_coverage` is the share of the window before, and None if there is none. `window` is
+    the server's own, if it ends when the server was last observed. `share` is the average as a part
+    of the sum of the averages of all servers compared, if they are ranked by it.
     """
 
+    window: Annotated[WindowPart | None, _Asked] = None
+    share: Annotated[float | None, _Asked] = None
     change: ChangePart | None
     previous_coverage: float | None
     previous: FiguresPart | None
@@ -118,25 +147,38 @@ NamedServer = ServerPart | ServerName | ServerStatistics
 
 
 class _Statistics(CountsDocument, RowDocument):
-    """`previous_window` is None unless its figures were asked for.
+    """`previous_window` is None unless its figures were asked for, and if each server has its own.
 
-    `time_zone` is that of the question. Tables show their times in it.
+    If it was asked for, `versus` says which window that is. The same hours of the four weeks before
+    are windows in it, whose observations count together. `time_zone` is that of the question.
+    Tables show their times in it. Tables show the occupancy if `shows_occupancy`.
     """
 
     time_zone: str
     window: WindowPart
     previous_window: WindowPart | None
+    versus: Annotated[Versus | None, _Asked] = None
+    until_last_seen: Annotated[bool, _Asked] = False
+    shows_occupancy: SkipJsonSchema[bool] = Field(default=False, exclude=True)
     servers: tuple[ServerStatistics, ...]
 
     def to_rows(self) -> Rows:
         """Return a row for each server, with columns for what was asked for."""
         columns = [*derive_columns(_IdentityPart), *derive_columns(ChangePart, "change")]
-        if self.previous_window is None:
+        if self.until_last_seen:
+            columns += derive_columns(WindowPart, "window")
+        if any(one.share is not None for one in self.servers):
+            columns.append(Column("share", "number", ("share",)))
+        if self.versus is None:
             columns.append(Column("previousCoverage", "number", ("previous_coverage",)))
         columns += self._iter_figures()
-        if self.previous_window is not None:
+        if self.versus is not None:
             columns += self._iter_figures("previous")
-        return build_rows(columns, self.servers)
+        return build_rows(columns, self.list_series())
+
+    def list_series(self) -> tuple[ServerStatistics, ...]:
+        """Return the servers, and after them the total, if it was asked for as well."""
+        return self.servers
 
     def _iter_figures(self, *path: str) -> Iterator[Column]:
         """Yield the columns of the figures of one window; those that were asked for are last."""
@@ -159,12 +201,19 @@ class Stats(_Statistics):
 class Top(_Statistics):
     """The servers with the greatest values of one figure, `by`, of all `server_count` compared.
 
-    Equal servers are ordered by id. Those without the figure are last.
+    With `reverse`, they are those with the least values. Equal servers are ordered by id. Those
+    without the figure are last. `total` is that of all servers compared, if it was asked for.
     """
 
     document: Literal["top"] = "top"
     by: TopKey
+    reverse: Annotated[bool, _Asked] = False
     server_count: int
+    total: Annotated[ServerStatistics | None, _Asked] = None
+
+    def list_series(self) -> tuple[ServerStatistics, ...]:
+        """Return the servers, and after them the total, if it was asked for as well."""
+        return self.servers if self.total is None else (*self.servers, self.total)
 
 
 GrowthStepName = Literal["day", "week", "month"]

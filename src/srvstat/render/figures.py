@@ -127,13 +127,17 @@ def align_changes(changes: Iterable[tuple[ChangePart | None, float | None]]) -> 
 
 
 def list_change_fields(
-    servers: Servers, window: WindowPart, screen: Screen
+    servers: Servers, window: WindowPart, screen: Screen, versus: analysis.Versus | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield notes on the change of averages, and on the first and the last count."""
     meaning = ""
-    if window.from_ is not None:
+    if versus == "usual":
+        meaning = "the average against that of the same hours of the four weeks before"
+    elif versus == "other":
+        meaning = "the average against that of the other window"
+    elif window.from_ is not None:
         meaning = f"the average against that of the {format_window_length(window)} before"
-    missing = _explain_missing_changes(servers, window, screen)
+    missing = _explain_missing_changes(servers, window, screen, versus)
     yield "change", "; ".join(filter(None, [meaning, missing and f"{text.NOTHING} {missing}"]))
     yield name_first_last(screen), FIRST_LAST_MEANING
 
@@ -142,12 +146,15 @@ _MOST_NAMED = 3
 """The most servers that a note names."""
 
 
-def _explain_missing_changes(servers: Servers, window: WindowPart, screen: Screen) -> str:
+def _explain_missing_changes(
+    servers: Servers, window: WindowPart, screen: Screen, versus: analysis.Versus | None
+) -> str:
     """Say why averages have no change, once for all servers with the same reason."""
     reasons: dict[str, list[str]] = {}
     for one in servers:
         if one.change is None:
-            reason = explain_missing_change(window, one.coverage, one.previous_coverage)
+            coverages = one.coverage, one.previous_coverage
+            reason = explain_missing_change(window, *coverages, versus)
             reasons.setdefault(reason, []).append(
                 screen.escape(text.format_id(one.server_id)).plain
             )
@@ -162,19 +169,26 @@ def _explain_missing_changes(servers: Servers, window: WindowPart, screen: Scree
 
 
 def explain_missing_change(
-    window: WindowPart, coverage: float | None, previous_coverage: float | None
+    window: WindowPart,
+    coverage: float | None,
+    previous_coverage: float | None,
+    versus: analysis.Versus | None = None,
 ) -> str:
     """Say why there is no change: `the 30 days before were observed for 46.6% only`."""
-    if window.from_ is None:
+    if window.from_ is None and versus != "other":
         return "there is no window before all observations"
-    length = format_window_length(window)
+    length = "window" if window.from_ is None else format_window_length(window)
+    named = {"usual": "one of the four weeks before", "other": "the other window"}
+    before = named.get(versus or "", f"the {length} before")
     was = "were" if length[0].isdecimal() else "was"
+    was_before = "was" if before in named.values() else was
     if previous_coverage is None:
-        return f"the snapshot does not have the {length} before"
+        return f"the snapshot does not have {before}"
     if not previous_coverage:
-        return f"the {length} before {was} not observed"
+        return f"{before} {was_before} not observed"
     if previous_coverage < LEAST_COVERAGE:
-        return f"the {length} before {was} observed for {text.format_share(previous_coverage)} only"
+        share = text.format_share(previous_coverage)
+        return f"{before} {was_before} observed for {share} only"
     return f"the {length} of the window {was} observed for {text.format_share(coverage or 0)} only"
 
 

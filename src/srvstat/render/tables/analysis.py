@@ -20,7 +20,7 @@ _HOUR_MS = 3_600_000
 
 def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str:
     """Render the figures of servers, and below them notes on the window and the figures."""
-    servers, zone = document.servers, ZoneInfo(document.time_zone)
+    servers, zone = document.list_series(), ZoneInfo(document.time_zone)
     if not servers:
         return screen.render(Text("no server matches"))
     first_last, pairs = figures.name_first_last(screen), _list_first_last(servers, screen)
@@ -38,7 +38,7 @@ def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str
         "lowest": [text.format_whole(one.lowest_players) for one in servers],
         first_last: pairs,
     }
-    notes = [list(_list_notes(one, zone)) for one in servers]
+    notes = [list(_list_notes(one, document)) for one in servers]
     is_ranked = isinstance(document, analysis.Top)
     lines = _build_lines(servers, columns, notes, screen, is_ranked=is_ranked)
     if screen.width >= layout.MIN_TABLE_WIDTH and not layout.fits([*columns], lines, screen):
@@ -67,13 +67,21 @@ def _build_lines(
 ) -> list[layout.ServerCells]:
     digits = len(str(len(servers)))
     rows = zip(servers, zip(*columns.values(), strict=True), notes, strict=True)
-    return [
-        layout.escape_server(screen, server, texts, own, f"{rank:>{digits}} " if is_ranked else "")
-        for rank, (server, texts, own) in enumerate(rows, 1)
-    ]
+    lines = []
+    for rank, (server, texts, own) in enumerate(rows, 1):
+        shown = f"{rank if server.server_id else '':>{digits}} " if is_ranked else ""
+        lines.append(layout.escape_server(screen, server, texts, own, shown))
+    return lines
 
 
-def _list_notes(server: analysis.ServerStatistics, zone: ZoneInfo) -> Iterator[str]:
+def _list_notes(
+    server: analysis.ServerStatistics, document: analysis.Stats | analysis.Top
+) -> Iterator[str]:
+    zone = ZoneInfo(document.time_zone)
+    if server.window is not None and server.sample_count:
+        yield f"until {text.format_clock(server.window.to, zone, 'minutes')}"
+    if server.share is not None:
+        yield f"share {text.format_share(server.share)}"
     yield text.format_count(server.sample_count, "observation")
     if server.coverage:
         yield f"{text.format_share(server.coverage)} covered"
@@ -83,14 +91,27 @@ def _list_notes(server: analysis.ServerStatistics, zone: ZoneInfo) -> Iterator[s
         yield f"peak {first}" + ("" if first == last else f", last {last}")
     yield from _list_quantiles(server)
     if server.above is not None:
-        hours = server.above.hours
-        length = text.format_span_length(round(hours * _HOUR_MS)) if hours else "never"
-        yield f"above {server.above.players:,}: {text.NOTHING if hours is None else length}"
+        yield f"above {server.above.players:,}: {_format_hours(server.above.hours)}"
+    if document.shows_occupancy:
+        yield _describe_occupancy(server)
     mean, weighted = server.average_players, server.time_weighted_average
     if mean is not None and weighted is not None and abs(weighted - mean) > mean / 100:
         yield f"time-weighted average {text.format_average(weighted)}"
     if server.previous is not None:
         yield _describe_previous(server.previous)
+
+
+def _format_hours(hours: float | None) -> str:
+    length = text.format_span_length(round(hours * _HOUR_MS)) if hours else "never"
+    return text.NOTHING if hours is None else length
+
+
+def _describe_occupancy(server: analysis.ServerStatistics) -> str:
+    opened = f"average when open {text.format_average(server.average_when_open)}"
+    if server.occupancy is None:
+        return opened
+    full = _format_hours(server.full_hours)
+    return f"occupancy {text.format_share(server.occupancy)}, full: {full}, {opened}"
 
 
 def _list_quantiles(part: analysis.FiguresPart | analysis.ServerStatistics) -> Iterator[str]:
@@ -101,7 +122,7 @@ def _list_quantiles(part: analysis.FiguresPart | analysis.ServerStatistics) -> I
 
 def _describe_previous(before: analysis.FiguresPart) -> str:
     if before.average_players is None:
-        return "no observation in the previous window"
+        return "before: no observation"
     quantiles = "".join(f", {one}" for one in _list_quantiles(before))
     return (
         f"before: average {text.format_average(before.average_players)},"
@@ -123,17 +144,27 @@ def _list_window(start: int | None, end: int, as_of: int, zone: ZoneInfo) -> lis
 def _list_fields(document: analysis.Stats | analysis.Top, screen: Screen) -> Fields:
     zone, window = ZoneInfo(document.time_zone), document.window
     first, *others = _list_window(window.from_, window.to, document.as_of, zone)
-    yield first
+    if document.until_last_seen:
+        length = "all" if window.from_ is None else figures.format_window_length(window)
+        yield "window", f"of each server, {length} until it was last seen"
+    else:
+        yield first
     if document.previous_window is not None:
         previous = document.previous_window
-        yield "previous", text.format_window(previous.from_, previous.to, zone)
+        shown = text.format_window(previous.from_, previous.to, zone)
+        if document.versus == "usual":
+            shown = "the same hours of the four weeks before"
+        yield "other" if document.versus == "other" else "previous", shown
     yield from others
     if isinstance(document, analysis.Top):
         shown = f"{len(document.servers):,} of {text.format_count(document.server_count, 'server')}"
-        yield "ranked", f"by {document.by}, the greatest first; {shown}"
+        order = "least" if document.reverse else "greatest"
+        yield "ranked", f"by {document.by}, the {order} first; {shown}"
     if window.to != document.as_of:
         yield "current", f"from the server record, as of {text.format_clock(document.as_of, zone)}"
-    yield from figures.list_change_fields(document.servers, window, screen)
+    yield from figures.list_change_fields(document.list_series(), window, screen, document.versus)
+    if document.shows_occupancy:
+        yield "occupancy", "the average as a part of the maximum of the server's record"
     if document.hold:
         yield figures.HELD
     elif any(server.coverage for server in document.servers):

@@ -1,8 +1,8 @@
 """Read the observations of servers as arrays, and compute the figures of a window."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -67,6 +67,8 @@ class WindowFigures:
 
     observations: Observations
     window: Window
+    parts: "Sequence[WindowFigures]" = field(default=(), kw_only=True)
+    """The figures of several windows that these are about together, in ascending order."""
 
     @property
     def counts(self) -> Observations:
@@ -87,6 +89,11 @@ class WindowFigures:
     def quotient(self) -> tuple[int, int]:
         """The mean of the players as a sum and a number; both are 0 without one."""
         return self.total, self.count
+
+    @property
+    def open_quotient(self) -> tuple[int, int]:
+        """The mean of the counts above 0, as a sum and a number."""
+        return self.total, int(np.count_nonzero(self.observations.players))
 
     @property
     def mean(self) -> float | None:
@@ -119,7 +126,7 @@ class WindowFigures:
     @property
     def growth(self) -> Growth:
         """The last observation minus the first."""
-        if not len(self.distances):
+        if self.count <= 1:
             return Growth(None, None)
         first, last = self.observations.players[[0, -1]].tolist()
         return compute_growth(first, last)
@@ -143,6 +150,8 @@ class WindowFigures:
     @cached_property
     def distances(self) -> Numbers:
         """The distances between successive observations."""
+        if self.parts:
+            return np.concatenate([one.distances for one in self.parts])
         return np.diff(self.observations.instants)
 
     @cached_property
@@ -159,6 +168,8 @@ class WindowFigures:
         It lasts until the next one, the last one until the end of the window, but at most three
         usual intervals. One observation alone lasts until the end.
         """
+        if self.parts:
+            return np.concatenate([one.durations for one in self.parts])
         last = self.window.end - self.observations.instants[-1:]
         durations = 2 * np.append(self.distances, last)
         if self.usual_interval is not None:
@@ -176,8 +187,11 @@ class WindowFigures:
     def coverage(self) -> float | None:
         """The share of the window in which an observation lasts; None if it has no length.
 
-        A window of all observations begins with the first of them.
+        A window of all observations begins with the first of them. Of several windows, it is the
+        least share.
         """
+        if self.parts:
+            return min(one.coverage or 0 for one in self.parts)
         start, end = self.window
         if start == BEFORE_ALL:
             start = int(self.counts.instants[0]) if len(self.counts.instants) else end
@@ -214,6 +228,8 @@ class HeldFigures(WindowFigures):
     @cached_property
     def durations(self) -> Numbers:
         """How long each count is held, in half milliseconds."""
+        if self.parts:
+            return np.concatenate([one.durations for one in self.parts])
         return 2 * np.diff(self.held.instants, append=self.until)
 
     @property
@@ -223,6 +239,13 @@ class HeldFigures(WindowFigures):
         return (
             (dot_exactly(self.durations, self.held.players), weight) if weight else super().quotient
         )
+
+    @property
+    def open_quotient(self) -> tuple[int, int]:
+        """The mean of the counts above 0, weighted like the mean of all."""
+        if not self.durations.any():
+            return super().open_quotient
+        return self.quotient[0], int(self.durations[self.held.players > 0].sum())
 
     def find_quantile(self, quantile: Fraction) -> float | None:
         """Return a quantile of the players, in which each half millisecond counts once."""
@@ -247,6 +270,16 @@ class HeldFigures(WindowFigures):
         starts = np.union1d(instants, edges[(edges > instants[0]) & (edges < self.until)])
         parts = Observations(starts, players[instants.searchsorted(starts, "right") - 1])
         return parts, np.diff(starts, append=max(self.until, int(starts[-1])))
+
+
+def join_figures(parts: Sequence[WindowFigures]) -> WindowFigures:
+    """Return the figures of several windows together; no two of the ascending windows overlap."""
+    window = Window(parts[0].window.start, parts[-1].window.end)
+    joined = join([one.observations for one in parts])
+    held = [one for one in parts if isinstance(one, HeldFigures)]
+    if not held:
+        return WindowFigures(joined, window, parts=parts)
+    return HeldFigures(joined, window, join([one.held for one in held]), window.end, parts=parts)
 
 
 def find_gaps(instants: Numbers, interval: float) -> list[tuple[int, int]]:
