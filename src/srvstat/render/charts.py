@@ -509,11 +509,11 @@ def _render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
         ]
         for server in document.servers
     ]
+    if all(map(_is_empty, hours)):
+        return _render_nothing("too few observations", screen)
     mergers = [partial(figures.join_cells, one) for one in hours]
     is_week = document.by == "week-hour"
     frame = _choose_frame(mergers, screen, has_gaps=not is_week, period=24 if is_week else 1)
-    if all(map(_is_empty, frame.columns)):
-        return _render_nothing("too few observations", screen)
     panels = [
         Panel(server, _describe_busiest(server), rows)
         for server, rows in zip(document.servers, _draw_rows(frame, screen), strict=True)

@@ -189,6 +189,8 @@ _LATER = f"averages of days, and their part of the first; {text.NOTHING} is obse
 def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     """Render the growth of servers, and for a single server a list of its steps."""
     servers = document.servers
+    if not servers:
+        return screen.render(Text("no server matches"))
     columns: dict[str, Sequence[str | Text]] = {
         "average": [text.format_average(one.average_players) for one in servers],
         "change": figures.align_changes((one.change, one.average_players) for one in servers),
