@@ -20,7 +20,7 @@ import srvstat
 from analysis.definitions import HOUR, Row, compute_change_naively, compute_mean, read_clock, select
 from conftest import AS_OF, DAY, Build, Cli, build_in, few_examples, server
 from replay.explained import format_naively
-from srvstat.contract.time import parse_instant
+from srvstat.contract.time import LATEST, parse_instant
 from srvstat.contract.windows import DAYS, Range
 from srvstat.snapshot.read.file import open_file
 from srvstat.snapshot.write.copies import write_bundle
@@ -328,3 +328,14 @@ def test_markdown_is_a_list_for_a_chat_without_markup_from_the_snapshot(
     refused = cli("today", "--snapshot", path, "--format", "markdown", "--json")
     assert refused.exit_code == 2
     assert "--format can't be combined with --json" in refused.stderr
+
+
+@pytest.mark.parametrize("command", [["today"], ["events", "--all"]])
+def test_the_last_instant_of_the_calendar_has_a_page(
+    command: list[str], build: Build, cli: Cli
+) -> None:
+    path = build([server("a")], [("a", LATEST, 3)])
+
+    ran = cli(*command, "--snapshot", path, "--tz", "Asia/Tokyo")
+
+    assert (ran.exit_code, ran.json["asOf"]) == (0, format_naively(LATEST))

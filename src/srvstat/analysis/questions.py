@@ -431,9 +431,12 @@ def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> Number
 
 
 def subtract_days(at: int, days: int, zone: ZoneInfo) -> int:
-    """Return the instant some days earlier at which the local clock shows the same time."""
-    local = datetime.fromtimestamp(at // 1000, zone) - timedelta(days)
-    return round(local.timestamp()) * 1000 + at % 1000
+    """Return the instant some days earlier at which the local clock shows the same time.
+
+    A time that the clock skipped is later. If it shows the time twice, days of 24 hours decide.
+    """
+    before = at - days * DAY_MS
+    return before + _find_offset(at, zone) - _find_offset(before, zone)
 
 
 def find_hours_of_week(instants: Numbers, zone: ZoneInfo) -> Numbers:

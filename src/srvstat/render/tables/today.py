@@ -72,7 +72,7 @@ def _join_ids(ids: Sequence[str], screen: Screen) -> str:
 def _list_changes(document: Today, screen: Screen) -> Iterator[tuple[str, str]]:
     changed = document.changed
     if not changed:
-        yield "changed", "no server that was observed for 80% of both weeks"
+        yield "changed", "no server, of those that were observed for 80% of both weeks"
         return
     yield "changed", "most, the average of 7 days against that of the 7 days before:"
     names = [_cut_id(one.server_id, screen) for one in changed]
