@@ -213,6 +213,6 @@ def _find_events(
     snapshot, as_of = question.snapshot, question.snapshot.as_of
     start = max(as_of - _EVENTS_MS, (snapshot.covered_from or 0) - 1)
     servers = [one for one, of_one in zip(total.servers, counts, strict=True) if of_one.may_be_down]
-    options = EventOptions(f"{-(-(as_of - since) // HOUR_MS)}h", ["gap", "zeros"])
+    options = EventOptions(kinds=["gap", "zeros"])
     asked = question._replace(servers=servers, window=Window(start, as_of))
     return tuple(one for one in find_events(asked, options) if one.to > since)
