@@ -546,15 +546,8 @@ class Together(CountsDocument, RowDocument):
         """Return a row for each pair."""
         names = ("serverId", "otherServerId")
         ids = [Column(name, "text", ("servers", at)) for at, name in enumerate(names)]
-        return build_rows(
-            [
-                *ids,
-                Column("steps", "integer", ("steps",)),
-                Column("correlation", "number", ("correlation",)),
-                Column("reason", "text", ("reason",)),
-            ],
-            self.pairs,
-        )
+        reason = Column("reason", "text", ("reason",))
+        return build_rows([*ids, *derive_columns(PairPart), reason], self.pairs)
 
 
 Aggregate = Literal["mean", "median", "max", "min", "last", "share", "rank"]
