@@ -1,6 +1,7 @@
 """Windows that are compared: usual hours, days around a date, last weeks, any two windows."""
 
 import json
+import re
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
@@ -25,7 +26,7 @@ from analysis.definitions import (
     read_clock,
     select,
 )
-from conftest import AS_OF, DAY, Build, build_in, few_examples, server
+from conftest import AS_OF, DAY, Build, Cli, build_in, few_examples, server
 from replay.explained import format_naively
 from srvstat.analysis.questions import ComparedQuery, choose_window
 from srvstat.analysis.selection import Question
@@ -284,3 +285,35 @@ def test_days_around_a_date_are_those_that_the_snapshot_has(build: Build) -> Non
             day = read_clock(first, ZoneInfo("UTC")).date()
             window = choose_window(snapshot, ComparedQuery(around=str(day)))
             assert window == (first - 1, first + expected * DAY - 1)
+
+
+def test_top_adds_the_total_of_all_servers_that_match(demo_snapshot: str, cli: Cli) -> None:
+    week = ("--range=7d", "--versus=usual", "-s", demo_snapshot)
+    total = cli("stats", "--all", "--sum", *week).json["servers"][0]
+    every = cli("stats", "--all", *week).json["servers"]
+    whole = sum(Fraction(one["averagePlayers"] or 0) for one in every)
+
+    top = cli("top", "--by=share", "--sum", "-n2", *week)
+
+    assert top.json["total"] == total
+    assert total["servers"] == sorted(one["serverId"] for one in every)
+    for one in top.json["servers"]:
+        assert one["share"] == pytest.approx(float(Fraction(one["averagePlayers"]) / whole), 1e-12)
+    table = cli("top", "--by=share", "--sum", "-n2", *week, "--table").stdout.decode()
+    assert re.findall(r"^(\d|  total) ", table, re.MULTILINE) == ["1", "2", "  total"]
+    assert "share 45.2%" in table
+    last = cli("top", "--sum", "-n2", *week, "--format=csv").stdout.decode().splitlines()[-1]
+    assert last.startswith(",")
+    assert "total" not in cli("top", "nobody", "--sum", *week).json
+
+
+def test_hours_that_two_usual_weeks_share_count_once(build: Build) -> None:
+    zone, end = ZoneInfo("Europe/Berlin"), read_instant("2025-04-01T00:00Z")
+    rows = [(at, at // HOUR % 7) for at in range(end - 60 * DAY, end + 1, HOUR)]
+    path = build([server("a", players={"current": 1, "max": MOST})], [("a", *row) for row in rows])
+    for days in (4, 5):
+        window = end - (7 + days) * DAY + 4 * DAY, end - days * DAY + 4 * DAY
+        query = ComparedQuery(range="7d", end=str(window[1]), tz=zone.key, versus="usual")
+        with closing(open_file(path)) as snapshot:
+            fleet = Fleet(zone, end, {"a": rows})
+            check(snapshot, fleet, Asked(query, window, list_usual(window, zone)))

@@ -121,6 +121,19 @@ DOCUMENTS: list[tuple[Ask, list[str]]] = [
         ["top", "a", "--by=peak", "--limit=2", "--range=36h", "--quantile=0.00001"],
     ),
     (
+        lambda snapshot: snapshot.top(by="share", reverse=True, sum=True, around="2026-02-20"),
+        ["top", "--by=share", "--reverse", "--sum", "--around=2026-02-20"],
+    ),
+    (
+        lambda snapshot: snapshot.stats(
+            ["old-guard", "silent-valley"], range="2w", until_last_seen=True, versus="previous"
+        ),
+        [
+            *("stats", "old-guard", "silent-valley", "--range=2w", "--until-last-seen"),
+            "--versus=previous",
+        ],
+    ),
+    (
         lambda snapshot: snapshot.growth(
             ["harbor-city"], step="week", after="2026-01-20", range="90d", tz="Asia/Tokyo"
         ),

@@ -145,8 +145,8 @@ def _list_fields(document: analysis.Stats | analysis.Top, screen: Screen) -> Fie
     zone, window = ZoneInfo(document.time_zone), document.window
     first, *others = _list_window(window.from_, window.to, document.as_of, zone)
     if document.until_last_seen:
-        length = "all" if window.from_ is None else figures.format_window_length(window)
-        yield "window", f"of each server, {length} until it was last seen"
+        length = "time" if window.from_ is None else figures.format_window_length(window)
+        yield "window", f"the {length} until each server was last seen"
     else:
         yield first
     if document.previous_window is not None:
