@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import takewhile
+from itertools import count, takewhile
 from math import ceil, floor, log10
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -73,14 +73,14 @@ def choose_time_ticks(
     `least` milliseconds apart.
     """
     # A clock that is set back can show times before the one at the start, or after the end.
-    low = _convert_to_local(start, zone) - timedelta(hours=2)
-    high = _convert_to_local(end, zone) + timedelta(hours=2)
+    low = convert_to_local(start, zone) - timedelta(hours=2)
+    high = convert_to_local(end, zone) + timedelta(hours=2)
     for step in _STEPS:
         if step.shortest >= least and (end - start) // step.shortest <= most + 1:
             ticks = []
-            for local in takewhile(lambda at: at <= high, _iter_local_times(step, low)):
-                at = round(local.replace(tzinfo=zone).timestamp() * 1000)
-                is_skipped = step.shortest < DAY_MS and _convert_to_local(at, zone) != local
+            for local in takewhile(lambda at: at <= high, step.iter_starts(low)):
+                at = convert_to_instant(local, zone)
+                is_skipped = step.shortest < DAY_MS and convert_to_local(at, zone) != local
                 if start <= at <= end and not is_skipped:
                     ticks.append(TimeTick(at, _format_local_time(local, step)))
             if len(ticks) <= most:
@@ -88,38 +88,48 @@ def choose_time_ticks(
     return []
 
 
-class _TimeStep(NamedTuple):
-    """The least distance of ticks in milliseconds, and the months between them, if any."""
+class CalendarStep(NamedTuple):
+    """A step of a calendar: its least length in milliseconds, and its months, if any.
+
+    Any step but months starts on a Monday at midnight. Local times have no zone.
+    """
 
     shortest: int
     months: int = 0
 
+    def find_number(self, local: datetime) -> int:
+        """Return the number of the step that contains a local time."""
+        if self.months:
+            return (local.year * 12 + local.month - 1) // self.months
+        return (local - _MONDAY) // timedelta(milliseconds=self.shortest)
+
+    def iter_starts(self, local: datetime) -> Iterator[datetime]:
+        """Yield the start of the step that contains a local time, and of those after it."""
+        for number in count(self.find_number(local)):
+            try:
+                yield self._find_start(number)
+            except (OverflowError, ValueError):  # no calendar has the years 0 and 10,000
+                if number:
+                    return
+
+    def _find_start(self, number: int) -> datetime:
+        if not self.months:
+            return _MONDAY + number * timedelta(milliseconds=self.shortest)
+        year, month = divmod(number * self.months, 12)
+        return datetime(year, month + 1, 1)  # noqa: DTZ001 - a local time
+
 
 _YEARS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 _STEPS = (
-    *(_TimeStep(minutes * DAY_MS // 1440) for minutes in (1, 2, 5, 10, 15, 30)),
-    *(_TimeStep(hours * DAY_MS // 24) for hours in (1, 2, 3, 6, 12)),
-    *(_TimeStep(days * DAY_MS) for days in (1, 2, 7, 14)),
-    *(_TimeStep(months * 28 * DAY_MS, months) for months in (1, 2, 3, 6)),
-    *(_TimeStep(years * 12 * 28 * DAY_MS, 12 * years) for years in _YEARS),
+    *(CalendarStep(minutes * DAY_MS // 1440) for minutes in (1, 2, 5, 10, 15, 30)),
+    *(CalendarStep(hours * DAY_MS // 24) for hours in (1, 2, 3, 6, 12)),
+    *(CalendarStep(days * DAY_MS) for days in (1, 2, 7, 14)),
+    *(CalendarStep(months * 28 * DAY_MS, months) for months in (1, 2, 3, 6)),
+    *(CalendarStep(years * 12 * 28 * DAY_MS, 12 * years) for years in _YEARS),
 )
 
 
-def _iter_local_times(step: _TimeStep, first: datetime) -> Iterator[datetime]:
-    if step.months:
-        # No calendar has a year 0.
-        start = (first.year * 12 + first.month - 1) // step.months * step.months or step.months
-        for month in range(start, 12 * 10_000, step.months):
-            yield datetime(month // 12, month % 12 + 1, 1)  # noqa: DTZ001 - a local time
-        return
-    length = timedelta(milliseconds=step.shortest)
-    at = first - (first - _MONDAY) % length
-    while True:
-        yield at
-        at += length
-
-
-def _format_local_time(local: datetime, step: _TimeStep) -> str:
+def _format_local_time(local: datetime, step: CalendarStep) -> str:
     if step.months:
         return str(local.year) if local.month == 1 else MONTHS[local.month - 1]
     if local.hour or local.minute:
@@ -127,8 +137,14 @@ def _format_local_time(local: datetime, step: _TimeStep) -> str:
     return f"{MONTHS[local.month - 1]} {local.day}"
 
 
-def _convert_to_local(at: int, zone: ZoneInfo) -> datetime:
+def convert_to_local(at: int, zone: ZoneInfo) -> datetime:
+    """Return the time that the clock of a zone shows at an instant."""
     # Local times after the year 9999 can't be represented.
-    seconds, milliseconds = divmod(min(at, LATEST - 21 * DAY_MS), 1000)
+    seconds, milliseconds = divmod(min(at, LATEST - DAY_MS), 1000)
     moment = datetime.fromtimestamp(seconds, zone)
     return moment.replace(tzinfo=None) + timedelta(milliseconds=milliseconds)
+
+
+def convert_to_instant(local: datetime, zone: ZoneInfo) -> int:
+    """Return the first instant at which the clock of a zone shows a time."""
+    return round(local.replace(tzinfo=zone).timestamp() * 1000)

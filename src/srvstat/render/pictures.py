@@ -9,7 +9,7 @@ from srvstat.documents import analysis
 from srvstat.documents.document import WHOLE_SHARE, WindowPart
 from srvstat.render import figures, svg, text
 from srvstat.render.axes import choose_ticks, format_ticks
-from srvstat.render.timeline import STEP_LENGTHS, draw_timeline
+from srvstat.render.timeline import STEPS, draw_timeline
 
 _PADDING = 20
 _TITLE_SIZE = 18
@@ -230,7 +230,7 @@ def draw_growth(growth: analysis.GrowthDocument, size: svg.Size) -> Element:
         # The label of a step is below the middle of its bar. Labels are at least a step apart, so
         # that none names an hour within a day.
         middles = {step.from_: (step.from_ + step.to) / 2 for step in server.steps}
-        zone, least = ZoneInfo(growth.time_zone), STEP_LENGTHS[growth.step]
+        zone, least = ZoneInfo(growth.time_zone), STEPS[growth.step].shortest
         for at, label in svg.choose_time_labels(box, ends, zone, least):
             svg.draw_tick(picture, box, across.place(middles.get(at, at)), label)
     return picture

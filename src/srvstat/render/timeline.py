@@ -4,8 +4,8 @@ web/timeline.js merges steps into the same points for charts in a browser.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from datetime import timedelta
+from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
@@ -15,25 +15,23 @@ from srvstat.contract.windows import DAY_MS
 from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
 from srvstat.render import figures, svg, text
+from srvstat.render.axes import CalendarStep, convert_to_instant, convert_to_local
 
-_MINUTE, _WEEK = DAY_MS // 1440, 7 * DAY_MS
-_MONDAY = 4 * DAY_MS
-"""1970-01-05, the first Monday in local time. Any step but a month starts there."""
-STEP_LENGTHS = {
-    **{f"{minutes}m": minutes * _MINUTE for minutes in (1, 2, 5, 10, 15, 30)},
-    **{f"{hours}h": hours * 60 * _MINUTE for hours in (1, 2, 3, 6, 12)},
-    "day": DAY_MS,
-    "week": _WEEK,
-    "month": 28 * DAY_MS,
+_MINUTE = DAY_MS // 1440
+STEPS = {
+    **{f"{minutes}m": CalendarStep(minutes * _MINUTE) for minutes in (1, 2, 5, 10, 15, 30)},
+    **{f"{hours}h": CalendarStep(hours * 60 * _MINUTE) for hours in (1, 2, 3, 6, 12)},
+    "day": CalendarStep(DAY_MS),
+    "week": CalendarStep(7 * DAY_MS),
+    "month": CalendarStep(28 * DAY_MS, 1),
 }
-"""The steps that points can have, with their least lengths."""
+"""The steps that points can have."""
 _LONGEST_WITH_MINUTES = 10 * DAY_MS
 """In a longer window, points are not shorter than an hour: more would hide each other."""
 _LONGEST_WITH_HOURS = 45 * DAY_MS
 """In a longer window, daily cycles would look like noise: points are not shorter than a day."""
 _LEAST_DISTANCE = 0.75
 """The least distance of points in pixels: in 960 pixels, 30 days of several servers have hours."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Joint = Literal["solid", "dashed"]
 """How a line joins two points: dashed to or from a partial step."""
@@ -83,31 +81,32 @@ def choose_step(timeline: Timeline, width: float) -> str:
         shortest = max(shortest, DAY_MS / 24)
     if end - start > _LONGEST_WITH_HOURS:
         shortest = max(shortest, DAY_MS)
-    base = STEP_LENGTHS[timeline.step]
+    base = STEPS[timeline.step].shortest
     # 3h does not consist of 2h, nor a month of weeks.
     divisible = [
         name
-        for name, length in STEP_LENGTHS.items()
-        if name == timeline.step or (length % base == 0 and (name != "month" or base <= DAY_MS))
+        for name, step in STEPS.items()
+        if name == timeline.step
+        or (step.shortest % base == 0 and (not step.months or base <= DAY_MS))
     ]
-    return next((name for name in divisible if STEP_LENGTHS[name] >= shortest), divisible[-1])
+    return next((name for name in divisible if STEPS[name].shortest >= shortest), divisible[-1])
 
 
 def merge_steps(timeline: Timeline, server: ServerTimeline, step: str) -> list[Point]:
     """Return the points of a server: the steps with observations, in order of time."""
-    clock = _Clock(ZoneInfo(timeline.time_zone), step, STEP_LENGTHS[step])
+    calendar, zone = STEPS[step], ZoneInfo(timeline.time_zone)
     edges = timeline.list_edges()
     start, end = get_window(timeline)
     points = []
     is_merged = timeline.step != step
     single_steps = [range(at, at + 1) for at in range(len(edges) - 1)]
-    groups = list(_group_steps(edges, clock)) if is_merged else single_steps
+    groups = list(_group_steps(edges, calendar, zone)) if is_merged else single_steps
     for steps in groups:
         first, last = edges[steps.start], edges[steps.stop]
         length = last - first
         # The first and the last day, say, can lack hours that are not in the window.
         if is_merged and (steps is groups[0] or steps is groups[-1]):
-            length = max(length, clock.measure(first))
+            length = max(length, _measure(first, calendar, zone))
         merged = _merge(server, steps, edges, length, hold=timeline.hold)
         if merged is not None:
             points.append(Point(max(first, start), min(last, end), *merged))
@@ -157,56 +156,26 @@ def _merge(
     )
 
 
-class _Clock(NamedTuple):
-    """Finds the steps of a calendar on the clock of a time zone."""
-
-    zone: ZoneInfo
-    step: str
-    length: int
-
-    def to_local(self, at: int) -> int:
-        """Return the time that the clock shows at an instant, in milliseconds like it."""
-        # A local time after the year 9999 can't be represented.
-        moment = _EPOCH + timedelta(milliseconds=min(at, LATEST - 2 * DAY_MS))
-        offset = moment.astimezone(self.zone).utcoffset() or timedelta()
-        return at + offset // timedelta(milliseconds=1)
-
-    def find_number(self, local: int) -> int:
-        """Return the number of the step that contains a local time."""
-        if self.step == "month":
-            date = _EPOCH + timedelta(milliseconds=local)
-            return date.year * 12 + date.month - 1
-        return (local - _MONDAY) // self.length
-
-    def measure(self, at: int) -> int:
-        """Return the length of the step that contains an instant."""
-        number = self.find_number(self.to_local(at))
-        return self._find_start(number + 1) - self._find_start(number)
-
-    def _find_start(self, number: int) -> int:
-        try:
-            if self.step == "month":
-                local = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
-            else:
-                local = _EPOCH + timedelta(milliseconds=number * self.length + _MONDAY)
-            return (local.replace(tzinfo=self.zone) - _EPOCH) // timedelta(milliseconds=1)
-        except (OverflowError, ValueError):  # after the year 9999
-            return LATEST
+def _measure(at: int, step: CalendarStep, zone: ZoneInfo) -> int:
+    """Return the length of the step that contains an instant."""
+    starts = islice(step.iter_starts(convert_to_local(at, zone)), 2)
+    start, *ends = (convert_to_instant(local, zone) for local in starts)
+    return (ends[0] if ends else LATEST) - start
 
 
-def _group_steps(edges: Sequence[int], clock: _Clock) -> Iterator[range]:
-    """Yield the numbers of the steps of each point, which the clock has in common."""
+def _group_steps(edges: Sequence[int], step: CalendarStep, zone: ZoneInfo) -> Iterator[range]:
+    """Yield the numbers of the steps of each point, which the calendar has in common."""
     begin = 0
-    before = clock.to_local(edges[0])
-    current = clock.find_number(before)
+    before = convert_to_local(edges[0], zone)
+    current = step.find_number(before)
     for at, (start, end) in enumerate(pairwise(edges)):
-        local = clock.to_local(start)
-        number = clock.find_number(local)
+        local = convert_to_local(start, zone)
+        number = step.find_number(local)
         # Where the clock is set back by a whole step, the repeated time has steps of its own.
-        if number != current or before - local >= clock.length:
+        if number != current or before - local >= timedelta(milliseconds=step.shortest):
             yield range(begin, at)
             begin, current = at, number
-        before = local + end - start
+        before = local + timedelta(milliseconds=end - start)
     yield range(begin, len(edges) - 1)
 
 
