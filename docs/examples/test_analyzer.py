@@ -20,6 +20,6 @@ def test_questions_about_the_demo_have_known_answers(tmp_path: Path) -> None:
     lines = (tmp_path / "total.csv").read_text(encoding="utf-8").splitlines()
     assert [lines[0], lines[2]] == [
         "from,to,sampleCount,serverCount,players,observedShare,isPartial",
-        "1771765200000,1771768800000,7,7,349.0,1.0,False",
+        "1771765200000,1771768800000,7,7,339.85714285714283,1.0,False",
     ]
     assert len(lines) == 1 + 7 * 24
