@@ -12,7 +12,7 @@ from functools import partial
 from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
-from srvstat.contract.time import format_instant
+from srvstat.contract.time import LATEST, format_instant
 from srvstat.contract.wire import UNSAFE_CATEGORIES
 
 _MARKS = frozenset({"Mn", "Me"})
@@ -168,7 +168,8 @@ def format_window(start: int | None, end: int, zone: ZoneInfo | None = None) -> 
     With a zone, its times are for a table that names it.
     """
     format_at = format_time if zone is None else partial(format_clock, zone=zone)
-    if start is not None and (start + 1) % 1000 == (end + 1) % 1000 == 0:
+    is_whole = start is not None and (start + 1) % 1000 == (end + 1) % 1000 == 0
+    if start is not None and is_whole and end < LATEST:
         return f"from {format_at(start + 1)}, to before {format_at(end + 1)}"
     first = "from the first observation" if start is None else f"after {format_at(start)}"
     return f"{first}, to {format_at(end)} inclusive"
