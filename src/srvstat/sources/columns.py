@@ -6,8 +6,8 @@ only have one shape, and a column has few shapes. So the parts of a time are fou
 shape, and read from all its texts at once. The results equal those of `srvstat.sources.values`.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -21,7 +21,6 @@ from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.values import (
     DAY_FIRST,
-    EMPTY,
     FIRST_YEAR_OF_1900S,
     MAX_PLAYERS,
     MONTH_FIRST,
@@ -30,7 +29,6 @@ from srvstat.sources.values import (
     SECONDS,
     RowError,
     TimeForm,
-    compile_count,
     convert_local_times,
     find_strict_time_form,
     find_time_form,
@@ -58,8 +56,6 @@ _MOST_DIGITS = 2 * WORD
 _LEAST = np.array([1, 0, *(10**digits for digits in range(1, _MOST_DIGITS))])
 """The least number of so many digits; none has no digit."""
 
-_NO_DIGIT = re.compile("[^0-9]")
-_DIGITS = re.compile("[0-9]+")
 _HALF = 5
 _MOST_WORDS = 8
 _MOST_SHAPES = 64
@@ -341,8 +337,10 @@ def parse_counts(column: Column, mapping: ColumnMapping) -> Numbers:
     if mapping.is_strict:
         return counts
     counts[column.starts == column.ends] = EMPTY_COUNT
-    for shape in _iter_shapes([column], np.flatnonzero(counts == MALFORMED)):
-        counts[shape.rows] = _read_counts(shape, mapping)
+    # Other texts than averages are seldom different.
+    averages = np.flatnonzero(counts == MALFORMED) if mapping.rounds else counts[:0]
+    for shape in _iter_shapes([column], averages):
+        counts[shape.rows] = _round_averages(shape, mapping)
 
     def parse(text: str) -> int:
         count = mapping.parse_count(text)
@@ -352,41 +350,26 @@ def parse_counts(column: Column, mapping: ColumnMapping) -> Numbers:
     return counts
 
 
-def _read_counts(shape: _Shape, mapping: ColumnMapping) -> Numbers:
-    """Return the counts of texts of a shape; MALFORMED also where the form depends on digits."""
-    malformed: Numbers = np.full(len(shape.rows), MALFORMED)
-    text = shape.text.strip()
-    if text.lower() in EMPTY:
-        return malformed - MALFORMED + EMPTY_COUNT
-    match = compile_count(mapping.thousands).fullmatch(text)
-    if match is None or not shape.text.isascii():
-        return malformed
-    at = shape.text.index(text)
-    start, end = (at + each for each in match.span("whole"))
-    digits, fraction = len(_NO_DIGIT.sub("", match["whole"])), match["fraction"] or ""
-    if digits >= _MOST_DIGITS or len(fraction) >= _MOST_DIGITS:
-        return malformed
-    counts = np.zeros_like(malformed)
-    for group in _DIGITS.finditer(shape.text, start, end):
-        counts = counts * 10 ** len(group[0]) + shape.read_number(*group.span())
-    is_count = counts >= (10 ** (digits - 1) if digits < end - start else 0)
-    if fraction and not mapping.rounds:
-        if mapping.thousands is None and len(fraction) == len("000"):
-            return malformed
-        is_count &= shape.read_number(end + 1, end + 1 + len(fraction)) == 0
-    elif fraction:
-        counts += shape.read_number(end + 1, end + 2) >= _HALF
-    return np.where(is_count, counts, MALFORMED)
+def _round_averages(shape: _Shape, mapping: ColumnMapping) -> Numbers | int:
+    """Return the counts of averages without separators of thousands, MALFORMED for other texts."""
+    whole, _, fraction = shape.text.partition("," if mapping.thousands == "." else ".")
+    is_average = f"{whole}{fraction}".isdecimal() and shape.text.isascii() and whole and fraction
+    if not is_average or len(whole) >= _MOST_DIGITS:
+        return MALFORMED
+    tenths = shape.read_number(len(whole) + 1, len(whole) + 2)
+    return shape.read_number(0, len(whole)) + (tenths >= _HALF)
 
 
 def _parse_alone(columns: Sequence[Column], values: Numbers, parse: Callable[[str], int]) -> None:
     """Parse the texts of malformed values one by one, and those that are equal only once."""
-    known: dict[str, int] = {}
-    for row in np.flatnonzero(values == MALFORMED).tolist():
-        text = " ".join(column[row] for column in columns)
-        if text not in known:
-            try:
-                known[text] = parse(text)
-            except RowError:
-                known[text] = MALFORMED
-        values[row] = known[text]
+    rows = np.flatnonzero(values == MALFORMED)
+    if not len(rows):
+        return
+    first, *others = (column.take(rows) for column in columns)
+    texts = [" ".join(each) for each in zip(first, *others, strict=True)] if others else first
+    different, numbers = number_texts(texts)
+    found: Numbers = np.full(len(different), MALFORMED)
+    for at, text in enumerate(different):
+        with suppress(RowError):
+            found[at] = parse(text)
+    values[rows] = found[numbers]

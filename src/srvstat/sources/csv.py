@@ -56,9 +56,6 @@ _LONGEST_RECORD = 65_536
 _MOST_INTEGER_DIGITS = 15
 _QUOTE, _NEWLINE = ord('"'), ord("\n")
 
-_MOST_INTEGER_DIGITS = 15
-_QUOTE, _NEWLINE = ord('"'), ord("\n")
-
 _Lines = list[tuple[int, str]]
 
 

@@ -315,7 +315,7 @@ def parse_count(text: str, forms: Forms = _NO_FORMS) -> int | None:
     Raises RowError.
     """
     text = text.strip()
-    if match := compile_count(forms.thousands).fullmatch(text):
+    if match := _compile_count(forms.thousands).fullmatch(text):
         digits, fraction = _NO_DIGIT.sub("", match["whole"]), (match["fraction"] or "").rstrip("0")
         if forms.thousands is None and not forms.rounds and _THOUSANDS.fullmatch(text):
             raise RowError(f"players: {LOOKS_LIKE_THOUSANDS}", text)
@@ -338,7 +338,7 @@ def parse_count(text: str, forms: Forms = _NO_FORMS) -> int | None:
 
 
 @lru_cache
-def compile_count(thousands: str | None) -> re.Pattern[str]:
+def _compile_count(thousands: str | None) -> re.Pattern[str]:
     """Return the form of a count with a character between thousands, or without one."""
     grouped = ""
     if thousands is not None:
