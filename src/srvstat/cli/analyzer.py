@@ -327,7 +327,7 @@ def events(
     exit_code: Annotated[bool, Parameter("Exit with 5 if there is an event.")] = False,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
-    """List gaps, zeros, unusual days and changes of level, the newest first.
+    """List outages, unusual days and changes of level.
 
     Each event has its begin, its end, and the players that were expected and seen. Without
     identifiers, lists those of all servers. An event describes numbers, and has no probability.
