@@ -29,7 +29,7 @@ from analysis.definitions import (
     select,
     split_naively,
 )
-from analysis.test_today import Fleet, describe_naively
+from analysis.test_events import Fleet, describe_naively
 from conftest import DAY, SHARED_DATA, Cli
 from replay.explained import explain_naively, find_contradictions, format_naively
 from srvstat.contract.time import parse_instant
