@@ -150,6 +150,14 @@ class PageOptions:
         return origins
 
 
+RecordOption = Annotated[
+    str | None,
+    Parameter(
+        "Append each request and its answer to this file, without keys, for srvstat replay.", "FILE"
+    ),
+]
+
+
 def serve(
     ctx: typer.Context,
     *,
@@ -160,13 +168,7 @@ def serve(
         " can connect.",
     ] = None,
     address: AddressOptions,
-    record: Annotated[
-        str | None,
-        Parameter(
-            "Append each request and its answer to this file, without keys, for srvstat replay.",
-            "FILE",
-        ),
-    ] = None,
+    record: RecordOption = None,
     pages: PageOptions,
     explain_errors: Annotated[
         bool,
