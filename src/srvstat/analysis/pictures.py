@@ -11,7 +11,7 @@ from srvstat.analysis import questions
 from srvstat.analysis.history import WITHIN_DAY, aggregate_steps
 from srvstat.analysis.questions import HOUR_MS, Steps
 from srvstat.analysis.selection import Question, build_window_part
-from srvstat.analysis.series import Series, compute_figures, get_name, read_lasting
+from srvstat.analysis.series import Series, TotalFigures, compute_figures, get_name, read_lasting
 from srvstat.contract.arrays import Numbers, compute_double_medians, multiply, sum_groups
 from srvstat.contract.errors import ParameterError
 from srvstat.documents import analysis as documents
@@ -196,9 +196,11 @@ def _describe_server(
     server: Series, figures: WindowFigures, zone: ZoneInfo, by: documents.HourKey
 ) -> documents.ServerPeakHours:
     count = len(_CELLS[by])
-    found = _find_cells(figures.observations.instants, zone, by)
+    # The hours of a total must not differ because servers are missing in some of them.
+    whole = figures.list_whole() if isinstance(figures, TotalFigures) else figures.observations
+    found = _find_cells(whole.instants, zone, by)
     sizes = np.bincount(found, minlength=count)
-    least, players, lengths = MIN_OBSERVATIONS, figures.observations.players, None
+    least, players, lengths = MIN_OBSERVATIONS, whole.players, None
     if isinstance(figures, HeldFigures) and len(figures.held.instants):
         first, step = int(figures.held.instants[0]), questions.parse_step("1h")
         edges = questions.list_step_edges(first, figures.until, step, zone)

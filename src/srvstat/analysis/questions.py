@@ -362,7 +362,11 @@ def _find_midnight(name: str, day: str, zone: ZoneInfo, days: int = 0) -> int:
     except (ValueError, OverflowError):
         at = -1
     if at < 0 or not _DATE.fullmatch(day):
-        raise ParameterError(f"{{{name}}}: no such day in the years 1970 to 9999, UTC")
+        raise ParameterError(
+            f"{{{name}}}: {{value}} is not a day in the years 1970 to 9999, UTC; give one such as"
+            " 2026-01-31",
+            value=wire.quote_value(day),
+        )
     return at
 
 

@@ -78,7 +78,11 @@ class FilterOptions:
 
     @cached_property
     def _words(self) -> list[str]:
-        return " ".join(self.text or ()).casefold().split()
+        return " ".join(self.list_words()).casefold().split()
+
+    def list_words(self) -> list[str]:
+        """Return the texts in which the words are."""
+        return list(self.text or ())
 
     def matches(self, server: ServerRow, snapshot: Snapshot) -> bool:
         """Check whether a server of a snapshot has all properties."""

@@ -144,6 +144,14 @@ class TotalFigures(WindowFigures):
             return None
         return int(self.measure_observed(edges)[0]) / (2 * int(edges[1] - edges[0]))
 
+    def list_whole(self) -> Observations:
+        """Return the sums in which no server is missing."""
+        begins = np.sort([one.expected[0] for one in self.members])
+        ends = np.sort([one.expected[1] + one.longest for one in self.members])
+        instants = self.observations.instants
+        expected = begins.searchsorted(instants, "right") - ends.searchsorted(instants)
+        return Observations(*(column[self.present >= expected] for column in self.observations))
+
     def count_present(self, edges: Numbers) -> Numbers:
         """Return the most servers in a sum of each step, which has the sums between two edges."""
         most = np.maximum.reduceat(np.append(self.present, 0), edges)[:-1]

@@ -130,6 +130,10 @@ def compute_stats(
 
     Raises UsageError if there is no such window, NotInBundleError, SnapshotError.
     """
+    if question.is_sum and query.until_last_seen:
+        raise ParameterError(
+            "{sum} can't be combined with {until_last_seen}; a total has one window"
+        )
     asked = _Asked(question, figures, query)
     return documents.Stats(**asked.describe(), servers=tuple(map(asked.measure, question.servers)))
 

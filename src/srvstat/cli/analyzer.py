@@ -58,6 +58,13 @@ class _SearchOptions(selection.FilterOptions):
     text: Annotated[list[str] | None, Parameter(selection.TEXT_HELP, "TEXT", is_argument=True)] = (
         None
     )
+    words: Annotated[
+        list[str] | None, Parameter("The same as TEXT, as in other commands.", "TEXT", ("--text",))
+    ] = None
+    all: Annotated[bool, Parameter("All servers that match, as without this option.")] = False
+
+    def list_words(self) -> list[str]:
+        return [*(self.text or ()), *(self.words or ())]
 
 
 def servers(

@@ -141,6 +141,11 @@ def _list_window(start: int | None, end: int, as_of: int, zone: ZoneInfo) -> lis
     ]
 
 
+def _has_total(document: analysis.Stats | analysis.Top) -> bool:
+    is_added = isinstance(document, analysis.Top) and document.total is not None
+    return is_added or any(server.servers for server in document.servers)
+
+
 def _list_fields(document: analysis.Stats | analysis.Top, screen: Screen) -> Fields:
     zone, window = ZoneInfo(document.time_zone), document.window
     first, *others = _list_window(window.from_, window.to, document.as_of, zone)
@@ -169,7 +174,8 @@ def _list_fields(document: analysis.Stats | analysis.Top, screen: Screen) -> Fie
         yield figures.HELD
     elif any(server.coverage for server in document.servers):
         meaning = "the share of the window in which observations last"
-        yield "covered", f"{meaning}: each until the next one, at most three usual intervals"
+        least = "; of a total, the least of its servers" if _has_total(document) else ""
+        yield "covered", f"{meaning}: each until the next one, at most three usual intervals{least}"
     if any(server.peak_players is not None for server in document.servers):
         yield "peak", "when first reached, and when last if more than once"
 
