@@ -625,7 +625,15 @@ def list_outages(snapshot: srvstat.Snapshot, page: Any, span: str) -> list[Any]:
     ]
 
 
-@settings(max_examples=3 * few_examples(), phases=[Phase.generate])
+PAGES = settings(
+    max_examples=3 * few_examples(),
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.large_base_example],
+)
+"""Even the smallest fleet has weeks of observations, which are not made smaller."""
+
+
+@PAGES
 @given(fleet=fleets(), hold=st.booleans())
 def test_every_figure_of_the_page_follows_from_the_rows(fleet: Fleet, hold: bool) -> None:
     rows = [(name, at, n) for name, of_one in fleet.servers.items() for at, n in of_one]
@@ -643,7 +651,7 @@ def test_every_figure_of_the_page_follows_from_the_rows(fleet: Fleet, hold: bool
         assert found["asOf"] == format_naively(fleet.as_of)
 
 
-@settings(max_examples=3 * few_examples(), phases=[Phase.generate])
+@PAGES
 @given(fleet=fleets(), hold=st.booleans(), span=st.sampled_from(["24h", "7d", "30d"]))
 def test_the_page_of_a_bundle_leaves_out_what_it_does_not_cover(
     fleet: Fleet, hold: bool, span: Range
