@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import few_examples
+from srvstat.contract.time import LATEST
 from srvstat.documents.analysis import Distribution, GrowthDocument, StepCell, Timeline, build_runs
 from srvstat.documents.document import ChangePart, WindowPart
 from srvstat.render.pictures import (
@@ -93,6 +94,24 @@ def test_a_point_is_the_exact_average_of_the_observations_in_its_step(
             assert (point.lowest, point.peak) == (min(inside), max(inside))
             covered += len(inside)
         assert covered == sum(server.sample_counts)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_the_last_days_of_the_calendar_have_points_of_their_own(zone: str) -> None:
+    case = build_case([[[at] for at in range(96)]], ["a"])
+    first = LATEST + 1 - 96 * HOUR
+    timeline = case.timeline.model_copy(
+        update={
+            "time_zone": zone,
+            "steps": build_runs([*range(first, LATEST + 2, HOUR)]),
+            "window": WindowPart(from_=first, to=LATEST + 1),
+        }
+    )
+
+    points = merge_steps(timeline, timeline.servers[0], "3h")
+
+    assert all(one.end - one.start <= 3 * HOUR for one in points)
+    assert sum(one.end - one.start for one in points) == 96 * HOUR
 
 
 def build_timeline(step: str, days: int, servers: int = 1) -> Timeline:

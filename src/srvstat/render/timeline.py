@@ -4,7 +4,7 @@ web/timeline.js merges steps into the same points for charts in a browser.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 from xml.etree.ElementTree import Element
@@ -32,6 +32,7 @@ _LONGEST_WITH_HOURS = 45 * DAY_MS
 """In a longer window, daily cycles would look like noise: points are not shorter than a day."""
 _LEAST_DISTANCE = 0.75
 """The least distance of points in pixels: in 960 pixels, 30 days of several servers have hours."""
+_FOUR_CENTURIES = timedelta(days=146_097)
 
 Joint = Literal["solid", "dashed"]
 """How a line joins two points: dashed to or from a partial step."""
@@ -163,13 +164,23 @@ def _measure(at: int, step: CalendarStep, zone: ZoneInfo) -> int:
     return (ends[0] if ends else LATEST) - start
 
 
+def _find_place(at: int, zone: ZoneInfo) -> datetime:
+    """Return the local time of an instant, four centuries earlier.
+
+    The calendar repeats after these, and does not end with the year 9999 there.
+    """
+    shown = min(at, LATEST - DAY_MS)
+    rest = timedelta(milliseconds=at - shown)
+    return convert_to_local(shown, zone) - _FOUR_CENTURIES + rest
+
+
 def _group_steps(edges: Sequence[int], step: CalendarStep, zone: ZoneInfo) -> Iterator[range]:
     """Yield the numbers of the steps of each point, which the calendar has in common."""
     begin = 0
-    before = convert_to_local(edges[0], zone)
+    before = _find_place(edges[0], zone)
     current = step.find_number(before)
     for at, (start, end) in enumerate(pairwise(edges)):
-        local = convert_to_local(start, zone)
+        local = _find_place(start, zone)
         number = step.find_number(local)
         # Where the clock is set back by a whole step, the repeated time has steps of its own.
         if number != current or before - local >= timedelta(milliseconds=step.shortest):
