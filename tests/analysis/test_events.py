@@ -642,7 +642,7 @@ def test_every_figure_of_the_page_follows_from_the_rows(fleet: Fleet, hold: bool
         path = str(build_in(Path(directory), map(server, fleet.servers), rows, *options))
         with srvstat.open_snapshot(path) as snapshot:
             found = snapshot.today(tz=fleet.zone.key).model_dump(mode="json")
-            assert found["events"] == list_outages(snapshot, found, "28d")
+            assert found["events"] == list_outages(snapshot, found, "56d")
             start, end = (str(edge - 1) for edge in find_yesterday(fleet))
             (total,) = snapshot.stats(sum=True, start=start, end=end).servers
         peak = found["yesterdayPeak"]
@@ -664,8 +664,7 @@ def test_the_page_of_a_bundle_leaves_out_what_it_does_not_cover(
             write_bundle(f"{path}.bundle", file, [*file.iter_servers()], span)
         with srvstat.open_snapshot(f"{path}.bundle") as snapshot:
             found = snapshot.today(tz=fleet.zone.key).model_dump(mode="json")
-            length = "28d" if span == "30d" else "all"
-            assert found["events"] == list_outages(snapshot, found, length)
+            assert found["events"] == list_outages(snapshot, found, "all")
     covered_from = (fleet.as_of - DAYS[span] * DAY) // DAY * DAY
     kept = {
         name: select(of_one, (covered_from - 1, fleet.as_of))

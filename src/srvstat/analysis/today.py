@@ -18,7 +18,7 @@ from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.rows import ServerRow
 
 _WEEKS = 4
-_EVENTS_MS = 90 * DAY_MS
+_EVENTS_MS = 56 * DAY_MS
 _LEAST_WEEKS = 2
 _MOST_CHANGED = 5
 

@@ -51,7 +51,7 @@ class Today(CountsDocument):
     % of both weeks. `yesterday` is the start of the local day before `as_of`, and `yesterday_peak`
     is None if it has no observation, or if a bundle does not cover it. `events` are the gaps and
     zeros of other servers that ended since then, by the rules of the document `events` for the
-    last 90 days.
+    last 56 days.
     """
 
     document: Literal["today"] = "today"
