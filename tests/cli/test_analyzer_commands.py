@@ -590,3 +590,32 @@ def test_without_the_extra_a_png_is_refused_with_the_command_that_installs_it(
     assert ran.exit_code == 2
     assert "run pip install 'srvstat[png]', or write an SVG" in ran.stderr
     assert cli("plot", "a", "-o", "x.svg").exit_code == 0
+
+
+def test_hours_of_a_total_leave_out_sums_in_which_a_server_is_missing(
+    cli: Cli, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.csv"
+    path = str(tmp_path / "total.db")
+    hours = range(28 * 24)  # from Monday, 2026-02-02
+    lines = [
+        f"{name},{1_769_990_400_000 + hour * 3_600_000},100"
+        for name in ("a", "b")
+        for hour in hours
+        if name == "a" or hour // 24 % 7 != 1  # nobody observed b on a Tuesday
+    ]
+    rows.write_text("\n".join(["serverId,observedAt,players", *lines]))
+    assert cli("snapshot", "build", path, str(rows)).exit_code == 0
+
+    (total,) = cli("peak-hours", "--all", "--sum", "--by=weekday", "--range=all", "-s", path).json[
+        "servers"
+    ]
+
+    averages = [cell["averagePlayers"] for cell in total["cells"]]
+    # A count of Monday, 23:00, is three hours old at 02:00.
+    assert (averages, total["cells"][1]["sampleCount"]) == ([200] * 7, 4 * 3)
+    refused = cli("stats", "--all", "--sum", "--until-last-seen", "-s", path)
+    assert (refused.exit_code, "--until-last-seen" in refused.stderr) == (2, True)
+    chosen = [cli("top", *asked, "-s", path).json["servers"] for asked in (["--text=b"], ["b"])]
+    assert [one["serverId"] for one in chosen[0]] == ["b"]
+    assert chosen[0] == chosen[1]
