@@ -24,12 +24,17 @@ globalThis.srvstatChart = (() => {
   }
   const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 
-  /* Replace the content of `container`. On an error, now or later, it gets its content back. */
-  function mount(container, timeline) {
+  /* Replace the content of `container`. On an error, now or later, it gets its content back.
+
+     A page can have the figures in a table of its own: `legend` has its `caption` and, in `rows`, of
+     each server the `row`, a `button` that hides it, a `part` for a note, and the `cells` of COLUMNS.
+     The chart begins with `view`, and calls `onView` with each later one, or null for all. */
+  function mount(container, timeline, { legend, view, onView } = {}) {
     charts.get(container)?.restore();
     const chart = new Chart(container);
     charts.set(container, chart);
-    chart.guard(() => chart.start(timeline))();
+    Object.assign(chart, legend, { hasLegend: legend !== undefined });
+    chart.guard(() => chart.start(timeline, view, onView))();
   }
 
   class Chart {
@@ -57,7 +62,7 @@ globalThis.srvstatChart = (() => {
       charts.delete(this.container);
     }
 
-    start(timeline) {
+    start(timeline, view, onView = () => {}) {
       this.steps = createSteps(timeline);
       const { clock, start, end } = this.steps;
       const [firstYear, lastYear] = [start, end].map((at) => new Date(clock.toLocal(at)).getUTCFullYear());
@@ -71,6 +76,8 @@ globalThis.srvstatChart = (() => {
       this.draw(this.container.clientWidth);
       this.container.replaceChildren(this.root);
       this.listen();
+      if (view) this.setView(view.from, view.to);
+      this.onView = onView;
     }
 
     build() {
@@ -94,7 +101,7 @@ globalThis.srvstatChart = (() => {
       });
       this.picture = new Picture(this.plot, this.steps);
       this.live = add(this.root, 'p', { class: 'chart-live', 'aria-live': 'polite' });
-      this.buildTable();
+      if (!this.hasLegend) this.buildTable();
       add(this.root, 'p', { class: 'chart-hint', id: hint }, HINT);
     }
 
@@ -111,8 +118,7 @@ globalThis.srvstatChart = (() => {
         const button = add(cell, 'button', { type: 'button', 'aria-pressed': true });
         addSample(button, n);
         add(button, 'bdi', { title: name }, name);
-        button.addEventListener('click', this.guard(() => this.toggle(button, n)));
-        return { row, part: add(cell, 'span'), cells: COLUMNS.map(() => add(row, 'td')) };
+        return { row, button, part: add(cell, 'span'), cells: COLUMNS.map(() => add(row, 'td')) };
       });
     }
 
@@ -197,6 +203,7 @@ globalThis.srvstatChart = (() => {
       const first = clamp((from + to - length) / 2, start, end - length);
       this.view = { from: first, to: first + length };
       this.draw();
+      this.onView?.(length < end - start ? this.view : null);
     }
 
     showAll() {
@@ -262,6 +269,7 @@ globalThis.srvstatChart = (() => {
       on(this.plot, 'pointerup', (event) => this.endDrag(event));
       on(this.plot, 'pointercancel', (event) => this.endDrag(event));
       on(this.plot, 'pointerleave', (event) => this.leave(event));
+      this.rows.forEach(({ button }, n) => on(button, 'click', () => this.toggle(button, n)));
       on(window, 'beforeprint', () => this.prepareForPrint());
       on(window, 'afterprint', () => this.draw(this.plot.clientWidth));
       this.observer = new ResizeObserver(this.guard(() => {
