@@ -12,7 +12,8 @@ from rich.console import Console
 
 from conftest import AS_OF, DAY, Cli, build_in, server
 from srvstat.contract.time import LATEST, parse_instant
-from srvstat.documents.document import remove_color_codes
+from srvstat.documents.document import WindowPart, remove_color_codes
+from srvstat.render.figures import format_title_window
 from srvstat.render.progress import show_build_progress
 from srvstat.render.text import (
     escape_non_ascii,
@@ -104,6 +105,33 @@ def test_a_length_is_rounded_to_two_units() -> None:
     }
 
     assert {length: format_span_length(length) for length in lengths} == lengths
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "title"),
+    [
+        ("2026-02-22T12:00Z", "2026-03-01T12:00Z", "7 days to 2026-03-01 13:00 Europe/Berlin"),
+        ("2026-03-01T11:00Z", "2026-03-01T12:00Z", "1 hour to 2026-03-01 13:00 Europe/Berlin"),
+        (
+            "2026-03-01T11:00:00.5Z",
+            "2026-03-01T12:00:10Z",
+            "2026-03-01 12:00:00.500 to 2026-03-01 13:00:10 Europe/Berlin",
+        ),
+        (
+            "2026-03-21T22:59:59.999Z",
+            "2026-03-29T21:59:59.999Z",
+            "2026-03-22 00:00 to 2026-03-30 00:00 Europe/Berlin",
+        ),
+        (None, "2026-10-25T00:30Z", "all observations to 2026-10-25 02:30 +02:00 Europe/Berlin"),
+    ],
+)
+def test_a_title_has_the_length_of_a_window_if_it_is_round(
+    start: str | None, end: str, title: str
+) -> None:
+    first = None if start is None else parse_instant(start)
+    window = WindowPart(from_=first, to=parse_instant(end))
+
+    assert format_title_window(window, ZoneInfo("Europe/Berlin")) == title
 
 
 @pytest.mark.parametrize(

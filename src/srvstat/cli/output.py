@@ -202,8 +202,10 @@ def create_screen() -> "Screen":
     from srvstat.render.screen import UNLIMITED, Screen  # noqa: PLC0415
 
     is_terminal = os.isatty(STDOUT)
+    size = shutil.get_terminal_size()
     return Screen(
-        width=max(shutil.get_terminal_size().columns, _MIN_WIDTH) if is_terminal else UNLIMITED,
+        width=max(size.columns, _MIN_WIDTH) if is_terminal else UNLIMITED,
+        height=size.lines if is_terminal else None,
         color=_is_colored(is_terminal=is_terminal),
         ascii_only=is_ascii_only(),
     )

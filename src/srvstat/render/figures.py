@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 from rich.text import Text
 
+from srvstat.contract.time import LATEST
 from srvstat.contract.windows import DAY_MS
 from srvstat.documents import analysis
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, WindowPart, is_silent
@@ -190,6 +191,27 @@ def explain_missing_change(
         share = text.format_share(previous_coverage)
         return f"{before} {was_before} observed for {share} only"
     return f"the {length} of the window {was} observed for {text.format_share(coverage or 0)} only"
+
+
+def format_title_window(window: WindowPart, zone: ZoneInfo = text.UTC) -> str:
+    """Format a window for the title of a table or a picture: `7 days to 2026-03-01 12:00 UTC`.
+
+    A window that is no number of days or hours has its start instead of its length.
+    """
+
+    def format_at(at: int) -> str:
+        # The last millisecond of a second is the inclusive end of a window of whole seconds.
+        at += (at + 1) % 1000 == 0 and at < LATEST
+        return text.format_clock(at, zone, "seconds" if at % 60_000 else "minutes")
+
+    end = format_at(window.to)
+    end = end if end.endswith(" UTC") else f"{end} {zone.key}"
+    if window.from_ is None:
+        return f"all observations to {end}"
+    length = text.format_exact_duration(window.to - window.from_)
+    if length.count(" ") > 1 or length.split()[1].rstrip("s") not in {"day", "hour"}:
+        return f"{format_at(window.from_)} to {end}"
+    return f"{length} to {end}"
 
 
 def format_window_length(window: WindowPart) -> str:

@@ -29,15 +29,28 @@ _DRAWINGS_IN_ASCII: dict[int, int | str] = {
 }
 """ASCII for each character of a drawing; for Braille patterns, by the number of their dots."""
 
+SERIES_STYLES = ("color(32)", "color(166)", "color(29)", "color(133)", "default")
+"""The color of each server of a question, in its order: those of the series of palette.css.
+
+They have a contrast of at least 3.8:1 with black and with white, as the background is unknown.
+"""
+
+HEAT_STYLES = tuple(
+    f"color({231 if level in {17, 19, 25} else 16}) on color({level})"
+    for level in (17, 19, 25, 32, 74, 117, 195)
+)
+"""The cells of a heat map from the lowest value to the highest, in equal steps of lightness."""
+
 _PART_OF_ESCAPE = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?$")
 """An escape without its last digits. A cut must not leave one, since it would mislead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The properties of an output."""
+    """The properties of an output. `height` is in rows of a terminal, and None elsewhere."""
 
     width: int = UNLIMITED
+    height: int | None = None
     color: bool = False
     ascii_only: bool = False
 
@@ -98,7 +111,7 @@ class Screen:
             # Without a height Rich ignores the width on a dumb terminal and uses 80.
             height=100,
             force_terminal=self.color,
-            color_system="standard" if self.color else None,
+            color_system="256" if self.color else None,
             no_color=not self.color,
             markup=False,
             emoji=False,
