@@ -36,6 +36,7 @@ from srvstat.analysis.questions import (
     choose_window,
     find_previous,
     list_step_edges,
+    parse_marks,
     parse_step,
 )
 from srvstat.analysis.selection import Question
@@ -148,6 +149,41 @@ def test_an_invalid_window_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         choose_window(snapshot, query)
+
+
+@pytest.mark.parametrize(
+    ("text", "instant", "label"),
+    [
+        ("2026-03-01=Update 5", "2026-02-28T23:00Z", "Update 5"),
+        ("2026-07-01 18:30=a=b ", "2026-07-01T16:30Z", "a=b"),
+        ("2026-07-01T18:30Z=UTC", "2026-07-01T18:30Z", "UTC"),
+        ("2026-07-01T18:30:01-05:00=-5", "2026-07-01T23:30:01Z", "-5"),
+        # This time does not exist on the first day, and occurs twice on the second.
+        ("2026-03-29T02:30=skipped", "2026-03-29T01:00Z", "skipped"),
+        ("2026-10-25T02:30=twice", "2026-10-25T00:30Z", "twice"),
+    ],
+)
+def test_a_mark_is_a_time_on_the_clock_of_the_zone(text: str, instant: str, label: str) -> None:
+    (mark,) = parse_marks([text], ZoneInfo("Europe/Berlin"))
+
+    assert datetime.fromtimestamp(mark.at / 1000, UTC) == datetime.fromisoformat(instant)
+    assert mark.label == label
+
+
+def test_marks_are_in_order_of_time_and_an_invalid_one_is_refused() -> None:
+    utc = ZoneInfo("UTC")
+
+    assert [mark.label for mark in parse_marks(["2000=b", "1000=a"], utc)] == ["a", "b"]
+    for text, problem in (
+        ("2026-03-01", '"2026-03-01" has no label'),
+        ("2026-03-01= ", '"2026-03-01= " has no label'),
+        (" ", "is empty"),
+        ("soon=Update", "not Unix milliseconds"),
+        ("2026-02-30=Update", '"2026-02-30" is not a day'),
+        ("2026-03-01=\udcff", "is not UTF-8"),
+    ):
+        with pytest.raises(UsageError, match=f"^mark: {problem}"):
+            parse_marks([text], utc)
 
 
 def test_all_of_a_bundle_begins_with_its_first_instant(bundle: SnapshotFile) -> None:

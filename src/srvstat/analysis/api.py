@@ -15,8 +15,8 @@ from srvstat.analysis.events import EventOptions, list_events
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, parse_steps, read_history
 from srvstat.analysis.integrity import check_integrity
-from srvstat.analysis.parameters import check_choice
-from srvstat.analysis.report import build_report, check_title
+from srvstat.analysis.parameters import check_choice, check_text
+from srvstat.analysis.report import build_report
 from srvstat.analysis.series import Total
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
@@ -488,7 +488,7 @@ class Snapshot:
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         _check_texts(title=title)
-        check_title(title)
+        check_text("title", title)
         group = questions.LongWindowQuery
         window: Any = {
             name: value for name, value in arguments.items() if name not in {"by", "sum"}

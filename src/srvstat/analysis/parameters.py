@@ -58,6 +58,21 @@ def check_choice(name: str, value: str, choices: Iterable[_Choice]) -> _Choice:
     )
 
 
+def check_text(name: str, value: str | None) -> None:
+    """Check the text of a parameter, such as a title; None is its default.
+
+    Raises ParameterError.
+    """
+    if value is None:
+        return
+    if not value.strip():
+        raise ParameterError(f"{{{name}}}: is empty; leave it out, or give a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ParameterError(f"{{{name}}}: is not UTF-8") from None
+
+
 IDENTIFIER = Parameter(
     "Servers: ID, name, id:ID or cfxId:ID.", "IDENTIFIER", completes="identifier", is_argument=True
 )
@@ -71,3 +86,17 @@ By = Annotated[
     ),
 ]
 """A parameter of every question about servers. The contract judges its value."""
+
+
+@dataclass(frozen=True)
+class MarkOption:
+    """The marks of pictures over time, as a user gives them; `questions.parse_marks` reads them."""
+
+    mark: Annotated[
+        list[str] | None,
+        Parameter(
+            "Draw a labeled line at a day or a time on the clock of --tz, such as"
+            ' 2026-03-01="Update 5" (repeatable).',
+            "TIME=LABEL",
+        ),
+    ] = None

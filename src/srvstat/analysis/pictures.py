@@ -1,6 +1,6 @@
 """Compute what pictures show: players over time, by hour of the week, and how often how many."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import count
 from zoneinfo import ZoneInfo
@@ -25,8 +25,12 @@ _LEAST_INTERVALS = 0.95
 """The least length of a step in usual intervals: hourly polls, a second late, have steps of 1h."""
 
 
-def compute_timeline(question: Question, most_steps: int) -> documents.Timeline:
+def compute_timeline(
+    question: Question, most_steps: int, marks: Iterable[documents.MarkPart] = ()
+) -> documents.Timeline:
     """Return the players of servers in at most `most_steps` steps of a time zone, in their order.
+
+    Has the marks that are in the window.
 
     A step is at least about as long as the shortest usual interval of the servers. Needs memory for
     the observations of one server, besides the document.
@@ -52,6 +56,7 @@ def compute_timeline(question: Question, most_steps: int) -> documents.Timeline:
         **question.describe(),
         step=step.name,
         steps=documents.build_runs(steps.edges.tolist()),
+        marks=tuple(one for one in marks if window.start <= one.at <= window.end),
         servers=tuple(_describe_timeline(snapshot, server, steps) for server in servers),
     )
 

@@ -9,7 +9,7 @@ Local time is counted like Unix milliseconds: from midnight of 1970-01-01 on the
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from srvstat.analysis.parameters import Parameter
+from srvstat.analysis.parameters import Parameter, check_text
 from srvstat.analysis.selection import Question
 from srvstat.analysis.series import (
     Series,
@@ -34,6 +34,7 @@ from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.time import LATEST, InstantError, format_instant, load_zone, parse_instant
 from srvstat.contract.windows import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
+from srvstat.documents.analysis import MarkPart
 from srvstat.operations.answers import check_coverage, find_whole_window
 from srvstat.snapshot.read.observations import HeldFigures, WindowFigures
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -304,7 +305,11 @@ def _list_usual(window: Window, zone: ZoneInfo) -> list[Window]:
 
 def _go_back(at: int, weeks: int, zone: ZoneInfo) -> int:
     """Return when the local clock first reached, or skipped, a time so many weeks earlier."""
-    local = at + _find_offset(at, zone) - weeks * 7 * DAY_MS
+    return _find_instant(at + _find_offset(at, zone) - weeks * 7 * DAY_MS, zone)
+
+
+def _find_instant(local: int, zone: ZoneInfo) -> int:
+    """Return when the local clock first reached, or skipped, a time."""
     periods = _list_periods(local - _BETWEEN_LOOKUPS, local + _BETWEEN_LOOKUPS, zone)
     return int(_convert_to_instants(np.array([local]), periods, _BETWEEN_LOOKUPS)[0])
 
@@ -349,6 +354,34 @@ def parse_edge(name: str, text: str, zone: ZoneInfo) -> int:
                 f"{{{name}}}: {{problem}}; a date is YYYY-MM-DD", problem=str(error)
             ) from None
     return _find_midnight(name, text, zone)
+
+
+def parse_marks(texts: Iterable[str] | None, zone: ZoneInfo) -> tuple[MarkPart, ...]:
+    """Return the marks of texts such as `2026-03-01=Update 5`, in order of time.
+
+    A time without an offset is one on the clock of the zone.
+
+    Raises UsageError.
+    """
+    marks = []
+    for text in texts or ():
+        check_text("mark", text)
+        moment, _, label = text.partition("=")
+        if not label.strip():
+            raise ParameterError(
+                '{mark}: {value} has no label; give one such as 2026-03-01="Update 5"',
+                value=wire.quote_value(text),
+            )
+        marks.append(MarkPart(_parse_moment(moment.strip(), zone), label.strip()))
+    return tuple(sorted(marks, key=lambda mark: mark.at))
+
+
+def _parse_moment(text: str, zone: ZoneInfo) -> int:
+    """Return the instant of a date or a time, on the clock of a zone if it has no offset."""
+    try:
+        return _find_instant(parse_instant(f"{text}Z"), zone)
+    except InstantError:
+        return parse_edge("mark", text, zone)
 
 
 def _find_midnight(name: str, day: str, zone: ZoneInfo, days: int = 0) -> int:

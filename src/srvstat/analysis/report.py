@@ -10,7 +10,6 @@ from srvstat.analysis.selection import Question
 from srvstat.analysis.series import get_name
 from srvstat.analysis.statistics import FigureOptions, compute_stats
 from srvstat.contract import __version__
-from srvstat.contract.errors import ParameterError
 from srvstat.documents.analysis import Report
 from srvstat.documents.document import remove_color_codes
 
@@ -29,21 +28,6 @@ _OUTPUT = "report.html"
 Paths differ between machines, while the same report has the same bytes everywhere. Its root
 identifies the snapshot.
 """
-
-
-def check_title(title: str | None) -> None:
-    """Check the title of a report; None is the default title.
-
-    Raises UsageError.
-    """
-    if title is None:
-        return
-    if not title.strip():
-        raise ParameterError("{title}: is empty; leave it out, or give a title")
-    try:
-        title.encode()
-    except UnicodeEncodeError:
-        raise ParameterError("{title}: is not UTF-8") from None
 
 
 def build_report(question: Question, query: WindowQuery, title: str | None = None) -> Report:

@@ -38,11 +38,12 @@ from srvstat.documents.analysis import (
     HistoryNotes,
     HistoryQuery,
     HourKey,
+    MarkPart,
     TopKey,
 )
 from srvstat.documents.document import Document
 from srvstat.documents.snapshot import SortKey
-from srvstat.render.text import format_count, format_span, format_zoned_time
+from srvstat.render.text import escape_text, format_count, format_span, format_zoned_time
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.read.statistics import compute_window_totals
 from srvstat.snapshot.rows import ServerRow
@@ -440,6 +441,14 @@ def check_window(query: questions.WindowQuery) -> ZoneInfo:
         if text is not None and text.isdecimal():
             options.parse_instant_option(option, text)
     return questions.find_zone(query.tz)
+
+
+def report_missing_marks(marks: Iterable[MarkPart], window: Window, clock: ZoneInfo) -> None:
+    """Say on standard error which marks are outside of a window, so that no picture has them."""
+    for one in marks:
+        if not window.start <= one.at <= window.end:
+            shown = escape_text(one.label)
+            report(f"note: {format_zoned_time(one.at, clock)}: {shown}: outside the window")
 
 
 def report_missing_data(

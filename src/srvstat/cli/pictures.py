@@ -1,24 +1,24 @@
 """`report` and `plot`: an HTML report about servers, and one picture of them."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis.growth import compute_growth
-from srvstat.analysis.parameters import Parameter
+from srvstat.analysis.parameters import MarkOption, Parameter, check_text
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
-from srvstat.analysis.questions import LongWindowQuery, WindowQuery, check_server_count
-from srvstat.analysis.report import MOST_STEPS, build_report, check_title
+from srvstat.analysis.questions import LongWindowQuery, WindowQuery, check_server_count, parse_marks
+from srvstat.analysis.report import MOST_STEPS, build_report
 from srvstat.analysis.selection import Question, SelectedServers
-from srvstat.cli.analyzer import check_window, open_question
+from srvstat.cli.analyzer import check_window, open_question, report_missing_marks
 from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption, check_ending
 from srvstat.cli.output import JsonOption, Outcome, prepare_json
 from srvstat.cli.output import report as report_lines
 from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import ParameterError, UsageError
-from srvstat.documents.analysis import Report
+from srvstat.documents.analysis import MarkPart, Report
 from srvstat.files.writing import check_destination, check_name, write_atomically
 from srvstat.render.pictures import PictureDocument, draw_sheet
 from srvstat.render.report import render_report
@@ -57,7 +57,7 @@ def report(
     if output is None and not json:
         raise ParameterError("give -o FILE for the page, or {json} for the data that it shows")
     check_ending(output, *((".json",) if json else (".html", ".htm")))
-    check_title(title)
+    check_text("title", title)
     target = _STDOUT_NAME if output is None else output
     compute = partial(build_report, query=window, title=title)
 
@@ -83,6 +83,7 @@ _KINDS: Mapping[_Kind, Callable[[Question], PictureDocument]] = {
 def plot(
     selected: SelectedServers,
     window: WindowQuery,
+    marked: MarkOption,
     output: Annotated[
         OutputOption,
         "The file to write, such as players.svg or players.png; - writes an SVG to standard"
@@ -116,12 +117,18 @@ def plot(
     if not is_svg and ending != ".png":
         raise UsageError(f"{output}: not a picture; the name must end with .svg or .png")
     encode = encode_svg if is_svg else encode_png
+    marks = parse_marks(marked.mark, check_window(window))
+    compute = _KINDS[kind]
+    if marks and kind != "line":
+        raise ParameterError("{mark}: only players over time have marks; leave it out")
+    if marks:
+        compute = partial(compute_timeline, most_steps=MOST_STEPS, marks=marks)
 
     def encode_sheet(document: PictureDocument, zone: ZoneInfo) -> bytes:
         return encode(draw_sheet(document, width, zone), theme)
 
     return _write_answer(
-        output, selected, window, snapshot, _KINDS[kind], encode_sheet, overwrite=overwrite
+        output, selected, window, snapshot, compute, encode_sheet, marks, overwrite=overwrite
     )
 
 
@@ -132,6 +139,7 @@ def _write_answer(
     snapshot: str | None,
     compute: Callable[[Question], _Document],
     encode: Callable[[_Document, ZoneInfo], bytes],
+    marks: Sequence[MarkPart] = (),
     *,
     overwrite: bool,
 ) -> Outcome:
@@ -151,6 +159,7 @@ def _write_answer(
         if is_file and os.path.realpath(path) == os.path.realpath(question.snapshot.path):
             raise UsageError(f"{path}: is the snapshot to read; name another file")
         check_server_count(len(list(question.servers)))
+        report_missing_marks(marks, question.window, zone)
         document, count = compute(question), len(list(question.iter_rows()))
     data = encode(document, zone)
     if not is_file:

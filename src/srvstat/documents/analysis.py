@@ -479,6 +479,14 @@ class ServerTimeline(ServerPart):
     gaps: tuple[GapPart, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class MarkPart:
+    """A time that a picture marks with a label."""
+
+    at: Instant
+    label: str
+
+
 class Timeline(CountsDocument):
     """The players of servers in steps of a time zone.
 
@@ -492,6 +500,7 @@ class Timeline(CountsDocument):
     time_zone: str
     step: str
     steps: tuple[StepRun, ...]
+    marks: tuple[MarkPart, ...] = Field(default=(), exclude_if=lambda marks: not marks)
     servers: tuple[ServerTimeline, ...]
 
     def list_edges(self) -> list[int]:

@@ -326,6 +326,16 @@ def draw_tick(picture: Element, box: Box, x: float, label: str) -> None:
     add_text(picture, "tick", (centered, box.bottom + _LABEL_BELOW), label, "middle")
 
 
+def draw_mark(picture: Element, box: Box, x: float, label: str) -> None:
+    """Draw a vertical line with a label at its top, on the side that has more room."""
+    add_line(picture, "mark", (x, box.top), (x, box.bottom))
+    is_left = x > (box.left + box.right) / 2
+    room = (x - box.left if is_left else box.right - x) - MARGIN
+    at = x - 4 if is_left else x + 4
+    shown = fit_text(label, room)
+    add_text(picture, "label", (at, box.top + FONT_SIZE), shown, "end" if is_left else "start")
+
+
 HEADING = 25
 _BETWEEN_ROWS = 10
 _LEAST_NAME = 80

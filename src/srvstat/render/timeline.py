@@ -266,6 +266,8 @@ def draw_timeline(timeline: Timeline, size: svg.Size, zone: ZoneInfo) -> Element
     for number, (server, line) in enumerate(zip(timeline.servers, points, strict=True), start=1):
         group = svg.add(picture, "g", f"series series-{number}")
         _draw_series(group, plot, line, server.gaps, has_band=has_band)
+    for mark in timeline.marks:
+        svg.draw_mark(picture, box, across.place(mark.at), mark.label)
     if beside:
         left, ends = box.right + svg.MARGIN, [one[-1].average if one else 0 for one in points]
         heights = svg.spread_keys([plot.place(0, end)[1] for end in ends], box)
