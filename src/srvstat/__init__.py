@@ -4,7 +4,7 @@
 
     with srvstat.open_snapshot("snapshot.db") as snapshot:
         answer = snapshot.compare(["id:srv-1", "cfxId:abc123"], range="7d")
-        print(answer.data[0].medianPlayers)
+        print(answer.data[0].median_players)
         body = answer.to_json()  # the exact bytes of the API
 
 Errors of the API raise ApiError or a subclass, an unusable file raises SnapshotError, and an

@@ -39,7 +39,7 @@ def test_an_answer_is_typed_and_encodes_to_the_bytes_of_the_api(
         answer = snapshot.compare(["id:harbor-city", "cfxId:nf8q1z"], range="7d")
         detail = snapshot.get("id:harbor-city")
 
-    assert answer.data[1].serverId == "new-frontier"
+    assert answer.data[1].server_id == "new-frontier"
     assert answer.data[0].growth.players == -4
     assert detail.data.players.max == 400
     command = ("compare", "harbor-city", "cfxId:nf8q1z", "--range", "7d", "-s", demo_snapshot)
@@ -67,7 +67,7 @@ def test_at_overrides_the_instant_of_the_snapshot(demo_snapshot: str) -> None:
         with pytest.raises(ValueError, match="no time zone"):
             snapshot.compare(["harbor-city", "old-guard"], at="2025-12-16T13:30")
 
-    assert [result.sampleCount for result in earlier.data] == [2, 2]
+    assert [result.sample_count for result in earlier.data] == [2, 2]
 
 
 def test_a_path_may_be_str_bytes_or_path(demo_snapshot: str) -> None:

@@ -240,7 +240,7 @@ def test_a_name_is_an_identifier_in_every_command_of_an_owner(cli: Cli, here: Pa
         assert cli("stats", name, *chosen, "--json").json["servers"][0]["serverId"] == server_id
         with open_snapshot("a.db") as snapshot:
             assert snapshot.get(name).data.id == server_id
-            assert snapshot.compare([name, "Twin A"]).data[0].serverId == server_id
+            assert snapshot.compare([name, "Twin A"]).data[0].server_id == server_id
 
     for command in (["get", "a b"], ["compare", "a b", "Bay"], ["get", "Bay!"]):
         assert cli(*command, *chosen).exit_code == cli(*command, "-s", "none.db").exit_code == 40

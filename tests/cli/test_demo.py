@@ -124,11 +124,11 @@ def test_the_servers_of_the_demo_show_values_that_clients_forget(demo_snapshot: 
     lines = read_demo_file("observations.csv").decode("ascii").splitlines()
     *_, last = (line for line in lines if line.startswith("flaky-arena,"))
 
-    assert {detail.iconUrl is None for detail in details.values()} == {True, False}
+    assert {detail.icon_url is None for detail in details.values()} == {True, False}
     assert details["flaky-arena"].players.current != int(last.rpartition(",")[2])
     assert details["world-event"].players.max > 1 << 31
-    peaks = [of[0].peakPlayers or 0 for of in (year, month, week)]
+    peaks = [of[0].peak_players or 0 for of in (year, month, week)]
     assert [peak > 1 << 31 for peak in peaks] == [True, False, False]
     assert not details["silent-valley"].offline
-    assert [of[1].sampleCount > 0 for of in (year, month, week)] == [True, True, False]
-    assert week[1].currentPlayers > 0
+    assert [of[1].sample_count > 0 for of in (year, month, week)] == [True, True, False]
+    assert week[1].current_players > 0

@@ -190,7 +190,7 @@ def test_the_examples_are_the_answers_of_the_demo_snapshot(demo_snapshot: str) -
     bodies = OPERATIONS["compareServers"]["requestBody"]["content"]["application/json"]
     with closing(open_file(demo_snapshot)) as snapshot:
         server = get_server(snapshot, build_server_reference("harbor-city"))
-        health = HealthResponse(asOf=format_instant(snapshot.as_of), root=snapshot.root)
+        health = HealthResponse(as_of=format_instant(snapshot.as_of), root=snapshot.root)
         compared = {
             name: compare(snapshot, parse_compare_request(wire.encode(example["value"])))
             for name, example in bodies["examples"].items()

@@ -91,19 +91,19 @@ def compared_servers(draw: st.DrawFn) -> ComparedServer:
     first, last, top = draw(counts), draw(counts), draw(counts)
     seen = draw(st.booleans())
     result = ServerResult(
-        serverId=name,
-        cfxId=draw(st.one_of(st.just(name), identifiers)),
+        server_id=name,
+        cfx_id=draw(st.one_of(st.just(name), identifiers)),
         range="30d",
-        currentPlayers=draw(counts),
-        averagePlayers=top / 3 if seen else None,
-        medianPlayers=top / 2 if seen else None,
-        peakPlayers=top if seen else None,
-        lowestPlayers=first if seen else None,
+        current_players=draw(counts),
+        average_players=top / 3 if seen else None,
+        median_players=top / 2 if seen else None,
+        peak_players=top if seen else None,
+        lowest_players=first if seen else None,
         growth=GrowthFields(
             players=last - first if seen else None,
             percentage=100 * (last - first) / first if seen and first else None,
         ),
-        sampleCount=draw(st.integers(1, 99_999)) if seen else 0,
+        sample_count=draw(st.integers(1, 99_999)) if seen else 0,
     )
     return ComparedServer(
         result,
@@ -135,11 +135,11 @@ def format_expected(shown: ComparedServer) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each figure except the first and the last count."""
     result = shown.result
     silent = "not seen" if shown.last_observed_at is None else "last seen Feb 26"
-    yield "current", f"{result.currentPlayers:,}" if shown.last_observed_at == AS_OF else silent
-    average, median = result.averagePlayers, result.medianPlayers
+    yield "current", f"{result.current_players:,}" if shown.last_observed_at == AS_OF else silent
+    average, median = result.average_players, result.median_players
     yield "average", NONE if average is None else f"{average:,.2f}"
     yield "median", NONE if median is None else f"{median:,.1f}".removesuffix(".0")
-    for name, count in (("peak", result.peakPlayers), ("lowest", result.lowestPlayers)):
+    for name, count in (("peak", result.peak_players), ("lowest", result.lowest_players)):
         yield name, NONE if count is None else f"{count:,}"
 
 
@@ -151,14 +151,14 @@ def test_figures_end_below_their_names(shown: list[ComparedServer], width: int) 
     header, *lines = map(expand_wide_characters, text.split("\n\n", maxsplit=1)[0].split("\n"))
 
     assert max(map(cell_len, text.split("\n"))) <= width
-    for name in {name for one in shown for name in (one.result.serverId, one.result.cfxId)}:
+    for name in {name for one in shown for name in (one.result.server_id, one.result.cfx_id)}:
         assert name in text
     if not header.startswith("server "):
         return
     places = [at for at, line in enumerate(lines) if not line.startswith("  ")]
     for one, at in zip(shown, places, strict=True):
         # An id that is too wide has a line of its own.
-        row = lines[at + 1] if lines[at] == one.result.serverId else lines[at]
+        row = lines[at + 1] if lines[at] == one.result.server_id else lines[at]
         for name, value in format_expected(one):
             assert row[: header.index(name) + len(name)].endswith(f" {value}")
     assert width >= 80
@@ -205,16 +205,16 @@ def render_step_chart(cells: Sequence[StepCell], screen: Screen) -> str:
 
 def render_compared(cells: tuple[StepCell, ...], screen: Screen) -> str:
     result = ServerResult(
-        serverId="a",
-        cfxId="a",
+        server_id="a",
+        cfx_id="a",
         range="30d",
-        currentPlayers=0,
-        averagePlayers=1.0,
-        medianPlayers=1.0,
-        peakPlayers=1,
-        lowestPlayers=1,
+        current_players=0,
+        average_players=1.0,
+        median_players=1.0,
+        peak_players=1,
+        lowest_players=1,
         growth=GrowthFields(players=1, percentage=50.0),
-        sampleCount=3,
+        sample_count=3,
     )
     one = ComparedServer(result, "a", cells, 1, 2, AS_OF)
     return render_comparison(build_comparison(one, one), screen)

@@ -337,7 +337,7 @@ class OperationalPaths:
             entry["reason"] = problem
             return Response(UnavailableResponse().to_json(), 503, headers, http.JSON_TYPE)
         generation = await self._snapshot.get_generation()
-        health = HealthResponse(asOf=format_instant(generation.as_of), root=generation.root)
+        health = HealthResponse(as_of=format_instant(generation.as_of), root=generation.root)
         return Response(health.to_json(), headers=headers, media_type=http.JSON_TYPE)
 
     def stop(self) -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, WithJsonSchema
+from pydantic import ConfigDict, Field, WithJsonSchema
+from pydantic.alias_generators import to_camel
 
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, ErrorCode
@@ -33,7 +34,23 @@ Instant = Annotated[
 ]
 
 
-class Response(ContractModel):
+class ResponsePart(ContractModel):
+    """A response or a part of one. Its JSON has the contract's names, in camel case."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=False,
+        serialize_by_alias=True,
+    )
+
+    @classmethod
+    def list_members(cls) -> list[str]:
+        """Return the names of the fields in JSON, in their order."""
+        return list(map(to_camel, cls.model_fields))
+
+
+class Response(ResponsePart):
     """The body of an HTTP response."""
 
     def to_json(self) -> bytes:
@@ -41,27 +58,27 @@ class Response(ContractModel):
         return wire.encode(self.model_dump())
 
 
-class GrowthFields(ContractModel):
+class GrowthFields(ResponsePart):
     """The last observation minus the first, in players and as a percentage of the first (D6)."""
 
     players: CountOrNull
     percentage: float | None
 
 
-class ServerResult(ContractModel):
+class ServerResult(ResponsePart):
     """The statistics of one server over one range. The unit is players."""
 
-    serverId: str
-    cfxId: str
+    server_id: str
+    cfx_id: str
     range: Range
-    currentPlayers: int
-    averagePlayers: float | None
-    medianPlayers: float | None
-    peakPlayers: CountOrNull
-    lowestPlayers: CountOrNull
+    current_players: int
+    average_players: float | None
+    median_players: float | None
+    peak_players: CountOrNull
+    lowest_players: CountOrNull
     growth: GrowthFields
     uptime: AlwaysNull = None
-    sampleCount: Annotated[int, Field(ge=0)]
+    sample_count: Annotated[int, Field(ge=0)]
 
     def encode_once(self) -> wire.EncodedJson:
         """Return this result as JSON that `encode_comparison` copies unchanged."""
@@ -73,16 +90,16 @@ def build_result(
 ) -> ServerResult:
     """Return the result of one server (specification, section 2.4)."""
     return ServerResult(
-        serverId=server_id,
-        cfxId=cfx_id,
+        server_id=server_id,
+        cfx_id=cfx_id,
         range=range,
-        currentPlayers=current_players,
-        averagePlayers=figures.mean,
-        medianPlayers=figures.median,
-        peakPlayers=figures.peak,
-        lowestPlayers=figures.lowest,
+        current_players=current_players,
+        average_players=figures.mean,
+        median_players=figures.median,
+        peak_players=figures.peak,
+        lowest_players=figures.lowest,
         growth=GrowthFields(players=figures.growth.players, percentage=figures.growth.percentage),
-        sampleCount=figures.observations,
+        sample_count=figures.observations,
     )
 
 
@@ -102,31 +119,31 @@ def encode_comparison(range: Range, results: Sequence[wire.EncodedJson]) -> byte
     return wire.encode({"range": range, "data": results})
 
 
-class Players(ContractModel):
+class Players(ResponsePart):
     """The current and the maximum number of players."""
 
     current: int
     max: int
 
 
-class ServerDetail(ContractModel):
+class ServerDetail(ResponsePart):
     """The public record of one server; instants are UTC with milliseconds."""
 
     id: str
     game: Game
-    cfxId: str
+    cfx_id: str
     hostname: str
-    projectName: str
-    projectDescription: str
+    project_name: str
+    project_description: str
     region: str
     players: Players
     tags: tuple[str, ...]
     flags: tuple[str, ...]
-    chatUrl: str
-    iconUrl: str | None
+    chat_url: str
+    icon_url: str | None
     offline: bool
-    firstSeenAt: Instant
-    updatedAt: Instant
+    first_seen_at: Instant
+    updated_at: Instant
 
 
 class ServerResponse(Response):
@@ -139,7 +156,7 @@ class HealthResponse(Response):
     """The response of the health and readiness checks, which the contract does not have (D21)."""
 
     status: Literal["ok"] = "ok"
-    asOf: Instant
+    as_of: Instant
     root: Annotated[str, Field(json_schema_extra={"pattern": "^[0-9a-f]{64}$"})]
 
 
@@ -149,7 +166,7 @@ class UnavailableResponse(Response):
     status: Literal["unavailable"] = "unavailable"
 
 
-class ErrorFields(ContractModel):
+class ErrorFields(ResponsePart):
     """The published fields of an error."""
 
     code: ErrorCode

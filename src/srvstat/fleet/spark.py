@@ -529,7 +529,7 @@ def _write(results: DataFrame, output: str, *, overwrite: bool) -> None:
 
 def _build_result(row: dict[str, Any]) -> ServerResult:
     growth = GrowthFields(players=row.pop("growthPlayers"), percentage=row.pop("growthPercentage"))
-    return ServerResult(**row, growth=growth)
+    return ServerResult.model_validate({**row, "growth": growth}, by_alias=True, by_name=False)
 
 
 if __name__ == "__main__":

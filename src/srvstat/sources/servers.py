@@ -220,8 +220,8 @@ _T = TypeVar("_T")
 
 
 _LINES_PER_CHUNK = 1_000
-_OWN_KEYS = ("sourceId", "completed", "publishable")
-"""The keys of a record that are not in the specification."""
+_MEMBERS = (*ServerDetail.list_members(), "sourceId", "completed", "publishable")
+"""The keys of a record: those of the specification, and three of our own."""
 
 
 class FieldError(ValueError):
@@ -436,7 +436,7 @@ def format_records(records: Iterable[ServerRecord]) -> Iterator[bytes]:
 
     Null marks values to add or to derive, and empty ones.
     """
-    blank: dict[str, Any] = dict.fromkeys(ServerDetail.model_fields)
+    blank: dict[str, Any] = dict.fromkeys(ServerDetail.list_members())
     rest = iter(records)
     while chunk := list(islice(rest, _LINES_PER_CHUNK)):
         yield b"".join(wire.encode(blank | _list_fields(record)) + b"\n" for record in chunk)
@@ -464,7 +464,7 @@ def _list_fields(record: ServerRecord) -> dict[str, Any]:
 
 def _parse_record(value: Any, *, any_id: bool) -> PartialRecord:
     """Return a record; with `any_id`, an id may have any form, and is then the source's."""
-    given = check_object(value, "the record", (*ServerDetail.model_fields, *_OWN_KEYS))
+    given = check_object(value, "the record", _MEMBERS)
     players = given.get("players")
     counts = {} if players is None else check_object(players, "players", (*Players.model_fields,))
     source_ids = get_field(given, "sourceId", _check_source_ids) or ()

@@ -57,15 +57,15 @@ def _build_row(server: ComparedServer, comparison: Comparison, screen: Screen) -
     result, as_of = server.result, comparison.snapshot_as_of
     shown = (
         figures.format_current(
-            result.currentPlayers, server.last_observed_at, as_of, hold=comparison.hold
+            result.current_players, server.last_observed_at, as_of, hold=comparison.hold
         ),
-        text.format_average(result.averagePlayers),
-        text.format_median(result.medianPlayers),
-        text.format_whole(result.peakPlayers),
-        text.format_whole(result.lowestPlayers),
+        text.format_average(result.average_players),
+        text.format_median(result.median_players),
+        text.format_whole(result.peak_players),
+        text.format_whole(result.lowest_players),
         figures.format_first_last(server.first_players, result.growth.players, screen.arrow),
     )
-    names = ServerName(result.serverId, result.cfxId, server.hostname)
+    names = ServerName(result.server_id, result.cfx_id, server.hostname)
     drawing = Text(figures.draw_averages(server.cells, screen))
     for at, cell in enumerate(server.cells, 1):  # after the frame
         if cell.is_partial:
@@ -82,12 +82,12 @@ def _describe_observations(
     Polling intervals differ, so an expected number of observations would be a guess. `496 in 25 of
     30 days` means that 25 of the 30 days have at least one of the 496 observations.
     """
-    observations = text.format_count(server.result.sampleCount, "observation")
-    if not server.result.sampleCount or server.observed_spans >= comparison.span_count:
+    observations = text.format_count(server.result.sample_count, "observation")
+    if not server.result.sample_count or server.observed_spans >= comparison.span_count:
         return [observations], [observations]
     unit = "hours" if comparison.response.range == "24h" else "days"
     spans = f"in {server.observed_spans} of {comparison.span_count} {unit}"
-    return [f"{server.result.sampleCount:,} {spans}"], [observations, spans]
+    return [f"{server.result.sample_count:,} {spans}"], [observations, spans]
 
 
 def _find_layout(
@@ -170,7 +170,7 @@ def _list_notes(comparison: Comparison, screen: Screen) -> Iterator[tuple[str, s
     yield figures.name_first_last(screen), figures.FIRST_LAST_MEANING
     if comparison.hold:
         yield "held", "the figures are the API's, of observations; stats weights counts by time"
-    drawn = [(server.result.serverId, server.cells) for server in comparison.servers]
+    drawn = [(server.result.server_id, server.cells) for server in comparison.servers]
     step = figures.describe_step(comparison.cell_step)
     marks, scale = figures.describe_drawings(drawn, step, screen)
     dates = f"{text.format_date(start)} to {text.format_date(end)}"
@@ -252,18 +252,18 @@ def render_server(detail: snapshot.ServerTable, screen: Screen) -> str:
     as_of = None if detail.as_of == detail.snapshot_as_of else text.format_time(detail.as_of)
     fields: Fields = [
         ("id", screen.escape(server.id)),
-        ("cfxId", screen.escape(server.cfxId)),
+        ("cfxId", screen.escape(server.cfx_id)),
         ("sourceId", screen.escape(source_ids) if source_ids else None),
         ("game", server.game),
         ("completed", screen.escape(completed) if completed else None),
         None,
-        ("projectName", screen.escape(remove_color_codes(server.projectName))),
-        ("projectDescription", screen.escape_lines(remove_color_codes(server.projectDescription))),
+        ("projectName", screen.escape(remove_color_codes(server.project_name))),
+        ("projectDescription", screen.escape_lines(remove_color_codes(server.project_description))),
         ("region", screen.escape(server.region)),
         ("tags", screen.escape(", ".join(map(remove_color_codes, server.tags)))),
         ("flags", screen.escape(" ".join(server.flags))),
-        ("chatUrl", screen.escape(server.chatUrl)),
-        ("iconUrl", screen.escape(server.iconUrl or "")),
+        ("chatUrl", screen.escape(server.chat_url)),
+        ("iconUrl", screen.escape(server.icon_url or "")),
         None,
         ("players", _format_players(detail)),
         ("offline", "yes" if server.offline else "no"),

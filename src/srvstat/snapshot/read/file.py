@@ -172,19 +172,19 @@ class SnapshotBase:
             return ServerDetail(
                 id=server.id,
                 game=cast("Game", server.game),  # which the model checks
-                cfxId=server.cfx_id,
+                cfx_id=server.cfx_id,
                 hostname=server.hostname,
-                projectName=server.project_name,
-                projectDescription=server.project_description,
+                project_name=server.project_name,
+                project_description=server.project_description,
                 region=server.region,
                 players=Players(current=server.players_current, max=server.players_max),
                 tags=read_texts(server.tags),
                 flags=read_texts(server.flags),
-                chatUrl=server.chat_url,
-                iconUrl=server.icon_url,
+                chat_url=server.chat_url,
+                icon_url=server.icon_url,
                 offline=bool(server.offline),
-                firstSeenAt=format_instant(server.first_seen_at),
-                updatedAt=format_instant(server.updated_at),
+                first_seen_at=format_instant(server.first_seen_at),
+                updated_at=format_instant(server.updated_at),
             )
 
     def build_damage_error(self, part: str) -> SnapshotError:
