@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo quick lint corpus test check external api-page fix docs screenshots recordings size bench soak test-lowest test-newest release-check clean
+.PHONY: help demo quick lint corpus test check external fix docs screenshots recordings size bench soak test-lowest test-newest release-check clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -50,7 +50,7 @@ $(EXTERNAL)/installed: tests/external/requirements.txt tests/external/package.js
 	$(PYTHON) -m venv $(EXTERNAL)
 	@$(EXTERNAL)/bin/python -m pip install --quiet --disable-pip-version-check \
 		--requirement tests/external/requirements.txt && \
-		$(MAKE) --no-print-directory api-page && \
+		$(MAKE) --no-print-directory $(EXTERNAL)/installed-npm && \
 		touch $@ || echo 'some programs could not be installed; their tests are skipped' >&2
 
 # Without a network, npm can wait for many minutes.
@@ -63,11 +63,6 @@ $(EXTERNAL)/installed-npm: tests/external/package.json
 		--ignore-scripts --fetch-timeout=30000 --fetch-retry-mintimeout=1000 \
 		--fetch-retry-maxtimeout=10000
 	@touch $@
-
-SWAGGER := swagger-ui-bundle.js swagger-ui.css swagger-ui-bundle.js.LICENSE.txt LICENSE NOTICE
-api-page: $(EXTERNAL)/installed-npm  ## Add Swagger UI for the page /docs of the service
-	@mkdir -p src/srvstat/render/web/swagger-ui
-	cp $(addprefix $(EXTERNAL)/node_modules/swagger-ui-dist/,$(SWAGGER)) src/srvstat/render/web/swagger-ui
 
 # Spark's tests need srvstat and PySpark in one environment.
 $(BIN)/installed-spark: $(BIN)/installed
@@ -128,9 +123,9 @@ $(RELEASE)/installed: tests/release/requirements.txt | $(BIN)/installed
 	@touch $@
 
 # TAG=v1.0.0 also checks the tag, and OUTPUT=dist keeps the archives.
-release-check: $(RELEASE)/installed api-page  ## Build a release, and try it with each Python
+release-check: $(RELEASE)/installed  ## Build a release, and try it with each Python
 	$(RELEASE)/bin/python tests/release/check.py \
 		$(if $(TAG),--tag '$(TAG)') $(if $(OUTPUT),--output '$(abspath $(OUTPUT))')
 
 clean:  ## Remove everything that make created
-	rm -rf .venv srvstat-demo src/srvstat/render/web/swagger-ui benchmarks/data .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv srvstat-demo benchmarks/data .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

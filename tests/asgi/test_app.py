@@ -1,5 +1,6 @@
 """Requests and their answers, each error included, in the order of the checks (D10 to D12)."""
 
+import gzip
 import re
 import time
 from collections.abc import Iterator
@@ -18,13 +19,13 @@ from asgi.small_service import (
     SERVER_FOUND,
     UNAUTHORIZED,
     UNKNOWN_PATH,
+    ask_page,
     build_small,
     format_access,
     log_request,
     serve_small,
 )
 from srvstat.contract.http import read_openapi
-from srvstat.render.web import DOCS_ASSETS, find_asset, read_asset
 from support.http import (
     COMPARE,
     ERRORS,
@@ -34,6 +35,7 @@ from support.http import (
     KEY,
     TWO,
     A,
+    Answer,
     Client,
     Expected,
     check_answer,
@@ -335,33 +337,43 @@ def test_a_damaged_snapshot_gives_an_error_only_where_it_is_damaged(
         assert str(tmp_path) not in str(send_request(guarded, compare(TWO)))
 
 
-IS_BUILT = all(find_asset(name).is_file() for name in DOCS_ASSETS.values())
+def test_the_page_and_its_files_are_compressed_and_run_no_foreign_code(plain: Service) -> None:
+    def ask(path: bytes, *headers: bytes) -> Answer:
+        client.send(request(b"GET %b HTTP/1.1" % path, HOST, *headers))
+        return client.read_any_answer()
 
-
-def test_the_page_names_its_files_and_nothing_elsewhere() -> None:
-    names = re.findall(r'(?:src|href)="(?!data:)([^"]+)"', read_asset("docs.html"))
-
-    assert sorted(names) == sorted([*(f"docs/{name}" for name in DOCS_ASSETS), "openapi.json"])
-
-
-def test_the_page_and_its_files_need_no_key_and_run_no_foreign_code(plain: Service) -> None:
     with Client(plain) as client:
-        for path, media_type in {
-            b"/docs": "text/html",
-            b"http://x/docs?x": "text/html",
-            b"/docs/docs.js": "text/javascript",
-            b"/docs/swagger-ui-bundle.js": "text/javascript",
-            b"/docs/swagger-ui.css": "text/css",
-        }.items():
-            client.send(request(b"GET %b HTTP/1.1" % path, HOST))
-            answer = client.read_any_answer()
+        page = ask(b"http://x/docs?x")
+        assert b"<form" not in page.body
+        assert b'id="explore"' not in page.body
+        paths = re.findall(rb'(?:src|href)="(docs/[^"]+)"', page.body)
+        assert {path.rpartition(b".")[2] for path in paths} == {b"css", b"js"}
+        for path in (b"docs", *paths):
+            answer = ask(b"/" + path)
             policy = answer.headers["content-security-policy"]
             assert policy.startswith("default-src 'none'; script-src 'self';")
             assert "unsafe" not in policy
-            expected = media_type if IS_BUILT else "text/plain"
-            assert answer.headers["content-type"] == f"{expected}; charset=utf-8"
-            assert answer.status == (200 if IS_BUILT else 404)
-            assert IS_BUILT or b"run `make api-page`" in answer.body
+            kind = "javascript" if path.endswith(b".js") else "css" if b"." in path else "html"
+            assert answer.headers["content-type"] == f"text/{kind}; charset=utf-8"
+            compressed = ask(b"/" + path, b"Accept-Encoding: br, gzip;q=0.5")
+            assert compressed.headers["content-encoding"] == "gzip"
+            assert gzip.decompress(compressed.body) == answer.body
+            assert ask(b"/" + path, b"Accept-Encoding: gzip;q=0, br").body == answer.body
+
+
+def test_its_examples_are_servers_of_the_snapshot_and_need_a_key(
+    plain: Service, tmp_path: Path
+) -> None:
+    access = tmp_path / "access.toml"
+    access.write_text(format_access({"key-of-all": "all"}), encoding="utf-8")
+
+    assert ask_page(plain, "/docs/servers").json == {"ids": ["b", "a"]}
+    assert ask_page(plain, "/docs/servers", key=None).status == 401
+    with serve_small("--access", str(access), "--explore") as service:
+        page = ask_page(service, "/docs", key=None).body
+        assert (page.count(b"<form"), page.count(b'id="explore"')) == (1, 1)
+        assert ask_page(service, "/docs/servers", key="wrong").status == 401
+        assert ask_page(service, "/docs/servers", key="key-of-all").json == {"ids": ["b", "a"]}
 
 
 def test_other_paths_and_methods_have_errors_and_the_log_names_them(plain: Service) -> None:

@@ -10,7 +10,6 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -21,15 +20,9 @@ from starlette.types import Receive, Scope, Send
 
 from srvstat.asgi import Settings
 from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.headers import (
-    PAGE_HEADERS,
-    Cors,
-    build_error_response,
-    build_headers,
-    build_reason_header,
-    read_page_file,
-)
+from srvstat.asgi.headers import Cors, build_error_response, build_headers, build_reason_header
 from srvstat.asgi.log import Log, Recorder, hide_keys, store_request
+from srvstat.asgi.pages import ApiDocs
 from srvstat.asgi.rehearsal import DroppedError, Rehearsal
 from srvstat.asgi.snapshots import Generation, ServedSnapshot, Work
 from srvstat.contract import errors, http, requests
@@ -37,7 +30,6 @@ from srvstat.contract.responses import HealthResponse, UnavailableResponse, enco
 from srvstat.contract.time import format_instant
 from srvstat.documents.support import Recording, StoredResponse
 from srvstat.operations.redaction import HIDDEN, KeyFilter
-from srvstat.render.web import DOCS_ASSETS
 from srvstat.snapshot.read.verify import SpotCheck
 
 if TYPE_CHECKING:
@@ -63,12 +55,6 @@ _OPERATIONS: Mapping[bytes, str] = {
     b"/openapi.json": "getOpenApi",
 }
 """What the log calls the operational paths."""
-_DOCS_PATH = b"/docs"
-_NO_DOCS = (
-    b"This installation of srvstat lacks the files of Swagger UI, which a wheel has.\n"
-    b"In a clone, run `make api-page`, and start the service again.\n"
-    b"/openapi.json has the documentation for programs.\n"
-)
 
 
 @dataclass
@@ -102,7 +88,8 @@ class Service:
         self.snapshot = ServedSnapshot(settings.snapshot, log)
         self.operational = OperationalPaths(self.snapshot)
         # They answer paths outside the contract and the order of D11 (D21).
-        self.sites: list[OperationalPaths | ApiDocs | Explorer] = [self.operational, ApiDocs()]
+        docs = ApiDocs(self.snapshot, self.authenticator, has_explore=settings.explore)
+        self.sites: list[OperationalPaths | ApiDocs | Explorer] = [self.operational, docs]
         if settings.explore:
             # The page needs the analyzer, which the API does not.
             from srvstat.asgi import explore  # noqa: PLC0415
@@ -369,45 +356,3 @@ class OperationalPaths:
         except errors.SnapshotError as error:
             return error.reason
         return None
-
-
-class ApiDocs:
-    """The page that shows `/openapi.json`, and its files.
-
-    It is Swagger UI, which can send requests, unlike Redoc: a client developer tries that first.
-
-    Create it before the event loop starts, because it reads the files.
-    """
-
-    headers = PAGE_HEADERS
-    allows_cors = False
-
-    def __init__(self) -> None:
-        names = {_DOCS_PATH + b"/" + name.encode(): file for name, file in DOCS_ASSETS.items()}
-        names[_DOCS_PATH] = "docs.html"
-        self._files: Mapping[bytes, tuple[bytes, str]] = {}
-        with suppress(FileNotFoundError):  # then there is no page
-            self._files = {path: read_page_file(name) for path, name in names.items()}
-
-    def has_path(self, path: bytes) -> bool:
-        """Return whether a path, as sent, belongs to the page."""
-        path = http.strip_origin(path)
-        return path == _DOCS_PATH or path.startswith(_DOCS_PATH + b"/")
-
-    async def answer(
-        self, head: http.Head, entry: dict[str, Any], headers: dict[str, str]
-    ) -> Response:
-        """Return the answer; add to its log entry. It is a hint if Swagger UI is missing.
-
-        Raises UnknownPathError, WrongMethodError.
-        """
-        path = http.strip_origin(head.path)
-        entry["operation"] = "getDocs" if path == _DOCS_PATH else "getDocsAsset"
-        http.check_allowed(head.method, http.GET_METHODS)
-        if not self._files:
-            entry["reason"] = "the page has not been built"
-            return Response(_NO_DOCS, 404, headers, "text/plain")
-        if path not in self._files:
-            raise http.UnknownPathError("path: not a file of the page")
-        content, media_type = self._files[path]
-        return Response(content, headers=headers, media_type=media_type)

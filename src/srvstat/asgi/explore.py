@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
-from xml.etree import ElementTree as ET
 
 from starlette.responses import Response
 
@@ -17,14 +16,13 @@ from srvstat.analysis.selection import FilterOptions, Question
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.headers import PAGE_HEADERS, read_page_file
+from srvstat.asgi.pages import KEY_FORM, PAGE_HEADERS, read_page
 from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
 from srvstat.contract import http, requests, wire
 from srvstat.contract.errors import InvalidRequestError
 from srvstat.contract.windows import DEFAULT_RANGE, find_window
 from srvstat.operations.access import Plan
 from srvstat.operations.answers import check_coverage, resolve_servers
-from srvstat.render.web import read_asset
 from srvstat.snapshot.read.snapshot import Snapshot
 
 _PAGE_PATH = b"/"
@@ -132,7 +130,8 @@ class Explorer:
     def __init__(self, snapshot: ServedSnapshot, authenticator: Authenticator) -> None:
         self._snapshot = snapshot
         self._authenticator = authenticator
-        self._files = _read_files(needs_key=not authenticator.is_open)
+        without = [KEY_FORM] if authenticator.is_open else []
+        self._files = read_page("explore.html", "/", without=without)
 
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, belongs to the page."""
@@ -153,8 +152,7 @@ class Explorer:
         if file := self._files.get(head.path):
             entry["operation"] = "explore" if head.path == _PAGE_PATH else "exploreAsset"
             http.check_allowed(head.method, http.GET_METHODS)
-            content, media_type = file
-            return Response(content, headers=headers, media_type=media_type)
+            return file.respond(head, headers)
         if head.path not in _DATA:
             raise http.UnknownPathError("path: not a path of the explore page")
         entry["operation"], parse = _DATA[head.path]
@@ -169,24 +167,6 @@ class Explorer:
                 generation, lambda snapshot: answer(snapshot, caller.plan), Work.EXPLORE
             )
         return Response(body, headers=headers, media_type=http.JSON_TYPE)
-
-
-def _read_files(*, needs_key: bool) -> dict[bytes, tuple[bytes, str]]:
-    """Return the page, and the style sheets and scripts that it names, by their paths.
-
-    Each file has its content and its media type.
-    """
-    page = ET.fromstring(read_asset("explore.html"))  # noqa: S314 - a file of ours
-    for parent in page.iter() if not needs_key else ():
-        for form in parent.findall("form"):
-            parent.remove(form)
-    content = b"<!doctype html>\n" + ET.tostring(page, encoding="utf-8", method="html")
-    files = {_PAGE_PATH: (content, "text/html")}
-    for element in page.iter():
-        path = element.get("src", element.get("href", ""))
-        if path.startswith("/explore/"):
-            files[path.encode("ascii")] = read_page_file(path.rpartition("/")[2])
-    return files
 
 
 def _check_host(headers: http.Headers) -> None:

@@ -1,8 +1,7 @@
-"""The headers of responses: of every response, of pages, of errors, and for other origins."""
+"""The headers of responses: of every response, of errors, and for other origins."""
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from starlette.responses import Response
@@ -11,7 +10,6 @@ from srvstat.asgi import EVERY_ORIGIN
 from srvstat.contract import http
 from srvstat.contract.errors import ApiError, GatewayUnauthorizedError, RateLimitedError
 from srvstat.contract.responses import ErrorResponse
-from srvstat.render.web import find_asset
 
 REASON_HEADER = "X-Srvstat-Reason"
 
@@ -19,22 +17,6 @@ _MAX_REASON = 500
 """Characters of a reason in a header. Paths in reasons can be longer than proxies accept."""
 _CUT = "..."
 _NOT_PRINTABLE = re.compile(r"[^ -~]")
-
-PAGE_HEADERS = MappingProxyType(
-    {
-        "content-security-policy": (
-            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
-            " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-        ),
-        "cross-origin-resource-policy": "same-origin",
-        "referrer-policy": "no-referrer",
-        "x-content-type-options": "nosniff",
-    }
-)
-"""Headers of pages and their files. A page loads nothing from elsewhere, and has no inline code."""
-
-_MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "html": "text/html"}
-"""The media types of pages and their files, by the extension of their names."""
 
 _ANSWER_HEADERS = (
     "Allow, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate,"
@@ -49,14 +31,6 @@ _PERMISSION = {
     ),
     "access-control-max-age": "600",  # the seconds that a browser may remember this
 }
-
-
-def read_page_file(name: str) -> tuple[bytes, str]:
-    """Return the content and the media type of a page or one of its files.
-
-    Raises FileNotFoundError.
-    """
-    return find_asset(name).read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]]
 
 
 def build_headers(request_id: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chromium_pages import Notes, find_barriers, is_too_wide, launch, open_page
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 SIZES = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 390, "height": 844}}
 
@@ -19,44 +19,31 @@ def browse_docs(chromium: str, url: str) -> Any:
     notes = Notes()
     seen: dict[str, Any] = {}
     with launch(chromium) as browser:
-        for name, size in SIZES.items():
-            seen[name] = look_at_docs(browser, url, notes, size)
+        for (name, size), scheme in zip(SIZES.items(), ("light", "dark"), strict=True):
+            settings = {"viewport": size, "color_scheme": scheme}
+            with open_page(browser, f"{url}/docs", notes, **settings) as page:
+                page.wait_for_load_state("networkidle")
+                seen[name] = look_at_docs(page)
     return seen | vars(notes)
 
 
-def look_at_docs(browser: Browser, url: str, notes: Notes, size: dict[str, int]) -> dict[str, Any]:
-    """Open everything on the page, send two of the requests it offers, and note what it shows."""
-    with open_page(browser, f"{url}/docs", notes, viewport=size) as page:
-        page.wait_for_selector(".opblock")
-        enter_key(page)
-        for control in page.locator(".opblock-summary-control").all():
-            control.click()
-        page.locator(".opblock .opblock-body").last.wait_for()
-        return {
-            "operations": page.locator(".opblock").evaluate_all("all => all.map(one => one.id)"),
-            "schemas": page.locator(".json-schema-2020-12__title").all_inner_texts(),
-            "server": execute(page, "#operations-Servers-getServer"),
-            "comparison": execute(page, "#operations-Comparison-compareServers"),
-            "too_wide": is_too_wide(page),
-            "barriers": find_barriers(page),
-        }
-
-
-def enter_key(page: Page) -> None:
-    """Give the page a key for its requests."""
-    page.click(".btn.authorize")
-    page.fill(".auth-container input", "any")
-    page.click(".auth-btn-wrapper .authorize")
-    page.click(".auth-btn-wrapper .btn-done")
-
-
-def execute(page: Page, operation: str) -> dict[str, str]:
-    """Send the request that an operation offers, and return the status and the body shown."""
-    page.click(f"{operation} .execute")
-    answer = page.locator(f"{operation} .live-responses-table")
+def look_at_docs(page: Page) -> dict[str, Any]:
+    """Send each request that the page offers, and note what it shows."""
+    for button in page.get_by_role("button", name="Send").all():
+        button.click()
+    answers = page.locator(".response")
+    page.wait_for_function("document.querySelectorAll('.response:empty').length === 0")
+    shown = [text.partition("\n\n") for text in answers.all_inner_texts()]
     return {
-        "status": answer.locator("tbody .response-col_status").inner_text().split()[0],
-        "body": answer.locator(".highlight-code pre").first.inner_text(),
+        "operations": page.locator(".operation").evaluate_all(
+            "all => all.map(one => [one.id, one.querySelector('h2').textContent])"
+        ),
+        "schemas": page.locator(".schema h3").all_inner_texts(),
+        "codes": [head.splitlines()[0] for head, _, _ in shown],
+        "server": shown[0][2],
+        "comparison": shown[1][2],
+        "too_wide": is_too_wide(page),
+        "barriers": find_barriers(page),
     }
 
 

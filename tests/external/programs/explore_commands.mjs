@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 
 const [, , script, origin] = process.argv;
-globalThis.location = { origin };
+globalThis.document = { baseURI: origin };
 // A data URL is a module, whatever the name of the file.
 const source = encodeURIComponent(readFileSync(script, 'utf8'));
 const { buildRequest, formatCurl } = await import(`data:text/javascript,${source}`);

@@ -7,21 +7,21 @@ const SHOWN_HEADERS = [
   'x-request-id',
 ];
 
-const findUrl = (target) => new URL(target, location.origin);
+const findUrl = (target) => new URL(target, document.baseURI);
 const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /* Return the request of the API about servers: Get Server for one, Compare Servers for more. */
 export function buildRequest(ids, range) {
-  if (ids.length === 1) return { method: 'GET', target: `/gateway/v1/servers/${encodeURIComponent(ids[0])}` };
+  if (ids.length === 1) return { method: 'GET', target: `gateway/v1/servers/${encodeURIComponent(ids[0])}` };
   const servers = ids.map((identifier) => ({ identifier, by: 'id' }));
-  return { method: 'POST', target: '/gateway/v1/compare', body: JSON.stringify({ servers, range }) };
+  return { method: 'POST', target: 'gateway/v1/compare', body: JSON.stringify({ servers, range }) };
 }
 
 /* Return the request for data of the page itself; an array gives its parameter several times. */
 export function buildQuestion(name, parameters) {
   const pairs = Object.entries(parameters).flatMap(([key, values]) => (
     [values].flat().map((value) => `${key}=${encodeURIComponent(value)}`)));
-  return { method: 'GET', target: `/explore/data/${name}?${pairs.join('&')}` };
+  return { method: 'GET', target: `explore/data/${name}?${pairs.join('&')}` };
 }
 
 /* Return the response; `json` is undefined if the body is not JSON.
@@ -31,7 +31,7 @@ export async function send({ method, target, body }, key, signal) {
   const headers = { [KEY_HEADER]: key };
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   const options = { method, headers, body, signal, cache: 'no-store', redirect: 'error' };
-  const response = await fetch(target, options);
+  const response = await fetch(findUrl(target), options);
   const bytes = await response.arrayBuffer();
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
   const { ok, status, statusText } = response;
@@ -55,10 +55,11 @@ export function formatRequest({ method, target, body }, key) {
   return body === undefined ? lines.join('\n') : `${lines.join('\n')}\n\n${body}`;
 }
 
-export function formatResponse({ status, statusText, headers, text }) {
+/* Format a response as it was sent, or with an indented body. */
+export function formatResponse({ status, statusText, headers, text, json }, isIndented) {
   const names = SHOWN_HEADERS.filter((name) => headers.has(name));
   const lines = names.map((name) => `${name}: ${headers.get(name)}`);
-  return `${status} ${statusText}\n${lines.join('\n')}\n\n${text}`;
+  return `${status} ${statusText}\n${lines.join('\n')}\n\n${isIndented && json ? JSON.stringify(json, null, 2) : text}`;
 }
 
 /* Return the command for a shell. Without a key, it takes the one in the variable KEY, so that no

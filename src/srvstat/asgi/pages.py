@@ -1,0 +1,147 @@
+"""Serve pages for browsers: their files, and `/docs`, which shows the API and sends requests."""
+
+import gzip
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import islice
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urljoin
+from xml.etree import ElementTree as ET
+
+from starlette.responses import Response
+
+from srvstat.asgi.auth import Authenticator
+from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
+from srvstat.contract import http, wire
+from srvstat.render.web import read_asset
+from srvstat.snapshot.read.snapshot import Snapshot
+
+PAGE_HEADERS = MappingProxyType(
+    {
+        "content-security-policy": (
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+            " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
+        "cross-origin-resource-policy": "same-origin",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+    }
+)
+"""Headers of pages and their files. A page loads nothing from elsewhere, and has no inline code."""
+
+_MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
+_GZIP = re.compile(rb"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))")
+
+KEY_FORM = "key-form"
+"""The id of the form for the key, which pages have if not every key is valid."""
+
+
+@dataclass(frozen=True)
+class PageFile:
+    """A page or one of its files, also compressed."""
+
+    content: bytes
+    compressed: bytes
+    media_type: str
+
+    def respond(self, head: http.Head, headers: dict[str, str]) -> Response:
+        """Return the file, compressed if the client accepts that."""
+        accepted = b",".join(http.find_values(head.headers, b"accept-encoding"))
+        headers = {**headers, "vary": "accept-encoding"}
+        if _GZIP.search(accepted):
+            headers["content-encoding"] = "gzip"
+            return Response(self.compressed, headers=headers, media_type=self.media_type)
+        return Response(self.content, headers=headers, media_type=self.media_type)
+
+
+def read_page(name: str, path: str, *, without: Collection[str]) -> dict[bytes, PageFile]:
+    """Return a page and the style sheets and scripts that it names, by their paths.
+
+    `without` has the ids of elements that the page does not need here.
+    """
+    page = ET.fromstring(read_asset(name))  # noqa: S314 - a file of ours
+    for parent in list(page.iter()):
+        for element in [one for one in parent if one.get("id") in without]:
+            parent.remove(element)
+    content = b"<!doctype html>\n" + ET.tostring(page, encoding="utf-8", method="html")
+    files = {path.encode(): _build_file(content, "text/html")}
+    for element in page.iter():
+        link = element.get("src", element.get("href", ""))
+        kind = _MEDIA_TYPES.get(link.rpartition(".")[2])
+        if kind:
+            asset = read_asset(link.rpartition("/")[2]).encode("utf-8")
+            files[urljoin(path, link).encode()] = _build_file(asset, kind)
+    return files
+
+
+def _build_file(content: bytes, media_type: str) -> PageFile:
+    return PageFile(content, gzip.compress(content, mtime=0), media_type)
+
+
+_DOCS_PATH = "/docs"
+_SERVERS_PATH = b"/docs/servers"
+_MOST_IDS = 5
+_MOST_READ = 200
+"""The servers among which examples are chosen: reading all of a large snapshot takes seconds."""
+
+
+def _list_ids(snapshot: Snapshot) -> bytes:
+    """Return identifiers for examples: servers with many players. Raises SnapshotError."""
+    with snapshot.convert_decode_errors("the servers"):
+        servers = islice(snapshot.iter_servers(), _MOST_READ)
+        chosen = nlargest(_MOST_IDS, servers, key=lambda one: one.players_current)
+        return wire.encode({"ids": [one.id for one in chosen]})
+
+
+class ApiDocs:
+    """The page that shows `/openapi.json`, and its files.
+
+    Its forms are filled with identifiers of the snapshot, so that each example has an answer. They
+    need a key like everything about servers.
+
+    Create it before the event loop starts, because it reads the files.
+    """
+
+    headers = PAGE_HEADERS
+    allows_cors = False
+
+    def __init__(
+        self, snapshot: ServedSnapshot, authenticator: Authenticator, *, has_explore: bool
+    ) -> None:
+        self._snapshot = snapshot
+        self._authenticator = authenticator
+        without = {
+            *([KEY_FORM] if authenticator.is_open else []),
+            *([] if has_explore else ["explore"]),
+        }
+        self._files = read_page("docs.html", _DOCS_PATH, without=without)
+
+    def has_path(self, path: bytes) -> bool:
+        """Return whether a path, as sent, belongs to the page."""
+        path = http.strip_origin(path)
+        return path == _DOCS_PATH.encode() or path.startswith(b"/docs/")
+
+    async def answer(
+        self, head: http.Head, entry: dict[str, Any], headers: dict[str, str]
+    ) -> Response:
+        """Return the answer; add to its headers and its log entry.
+
+        Raises ApiError, SnapshotError.
+        """
+        path = http.strip_origin(head.path)
+        entry["operation"] = "getDocs" if path == _DOCS_PATH.encode() else "getDocsAsset"
+        http.check_allowed(head.method, http.GET_METHODS)
+        if file := self._files.get(path):
+            return file.respond(head, headers)
+        if path != _SERVERS_PATH:
+            raise http.UnknownPathError("path: not a file of the page")
+        caller = await self._authenticator.authenticate(head.headers)
+        entry["caller"] = caller.name
+        self._authenticator.count_request(caller, headers)
+        generation = await self._snapshot.get_generation()
+        async with enforce_deadline():
+            body = await self._snapshot.ask(generation, _list_ids, Work.EXPLORE)
+        return Response(body, headers=headers, media_type=http.JSON_TYPE)
