@@ -20,7 +20,7 @@ from srvstat.analysis.questions import WindowQuery, choose_window, find_zone
 from srvstat.analysis.report import build_report
 from srvstat.analysis.selection import Question
 from srvstat.documents.analysis import Report
-from srvstat.documents.document import Part, is_silent, remove_color_codes
+from srvstat.documents.document import ChangePart, Part, is_silent, remove_color_codes
 from srvstat.render.figures import format_first_last
 from srvstat.render.report import render_report
 from srvstat.render.text import escape_text, format_local_time, format_share, format_span_length
@@ -103,7 +103,7 @@ def test_a_page_has_its_parts_in_order_and_refers_to_no_other_file(page: Node) -
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
     assert {one.removeprefix("#") for one in references} <= {*identifiers, "data:,"}
-    assert [one.tag for one in page.find_all("header", "nav", "main")] == ["header", "nav", "main"]
+    assert [one.tag for one in page.find_all("header", "nav", "main")] == ["header", "main"]
     for one in elements:
         assert not [name for name in one.attributes if name == "style" or name.startswith("on")]
 
@@ -183,27 +183,27 @@ def is_rounded(value: float, text: str) -> bool:
     )
 
 
-FIGURES = {
-    "Average": "average_players",
-    "Median": "median_players",
-    "Peak": "peak_players",
-    "Lowest": "lowest_players",
-    "Count": "sample_count",
-    "Coverage": "coverage",
-}
-
-
 def test_the_tables_have_the_figures_of_each_server(report: Report, page: Node) -> None:
-    lines = page.find("comparison").find_all("tr")
-    rows = {row.find_all("th")[0].text: row.find_all("td") for row in lines}
-    servers = report.stats.servers
+    observed = [one for one in report.stats.servers if one.sample_count]
+    rows = [row for row in page.find("players").find_all("tr") if "data-server" in row.attributes]
     maps = page.find("hours").find_all("table")
-    bins = page.find("distribution").find_all("table")[0]
+    quantiles, bins = page.find("distribution").find_all("table")
+    figures = [
+        [getattr(one, f"{name}_players") for name in ("average", "lowest", "peak")]
+        for one in observed
+    ]
+    current = [row.find_all("td")[-1] for row in page.find("growth").find_all("tr")[1:5]]
 
-    for name, field in FIGURES.items():
-        assert list(map(read_value, rows[name])) == [getattr(one, field) for one in servers]
-    assert list(map(read_value, rows["95%"])) == [one.quantiles[3].players for one in servers]
-    for cell, one in zip(rows["Current"], servers, strict=True):
+    assert [row.attributes["data-server"] for row in rows] == [one.server_id for one in observed]
+    for row, expected in zip(rows, figures, strict=True):
+        cells = {cell.attributes.get("data-figure"): cell for cell in row.find_all("td")}
+        assert [read_value(cells[name]) for name in ("average", "lowest", "peak")] == expected
+    for row, one in zip(quantiles.find_all("tr")[1:], observed, strict=True):
+        q5, q25, q75, q95 = (quantile.players for quantile in one.quantiles)
+        assert list(map(read_value, row.find_all("td"))) == [
+            *(one.lowest_players, q5, q25, one.median_players, q75, q95, one.peak_players)
+        ]
+    for cell, one in zip(current, observed, strict=True):
         silent = is_silent(one.last_observed_at, report.as_of)
         assert (" seen" in cell.text) == silent
         assert silent or read_value(cell) == one.current_players
@@ -212,8 +212,20 @@ def test_the_tables_have_the_figures_of_each_server(report: Report, page: Node) 
         for one in report.peak_hours.servers
         if one.busiest
     ]
-    counts = zip(*(one.counts for one in report.distribution.servers), strict=True)
+    counts = zip(
+        *(one.counts for one in report.distribution.servers if one.sample_count), strict=True
+    )
     assert list(map(read_value, bins.find_all("td"))) == list(chain(*counts))
+
+
+def test_a_server_without_observations_is_a_row_and_nothing_else(page: Node) -> None:
+    rows = [row.text for row in page.find("players").find_all("tr")[1:]]
+    (finding,) = page.find_all("header")[0].find_all("p")
+
+    assert rows[4] == "noneno observations"
+    assert "There are no observations of none." in finding.text
+    for section in page.find_all("section")[1:-1]:
+        assert "none" not in [one.text for one in section.find_all("bdi")]
 
 
 def read_value(cell: Node) -> float | None:
@@ -232,14 +244,14 @@ def test_a_hostname_is_text_and_changes_no_element(
     report: Report, page: Node, hostnames: list[str]
 ) -> None:
     renamed = Page.parse(render_report(rename(report, hostnames))).root
-    cells = renamed.find("comparison").find_all("thead")[0].find_all("bdi")
+    cells = renamed.find("players").find_all("tbody")[0].find_all("bdi")
 
     assert not set("<>&\u2028\u2029") & set(renamed.find("timeline").text)
     assert list_tags(renamed) == list_tags(page)
     assert {one.tag for one in renamed.find_all()} == {one.tag for one in page.find_all()}
     data = renamed.find("timeline").text
     assert re.fullmatch("[ -~]+", data)
-    assert [one["hostname"] for one in json.loads(data)["servers"]] == (hostnames)
+    assert [one["hostname"] for one in json.loads(data)["servers"]] == hostnames[:4]
     for cell, hostname, identifier in zip(cells, hostnames, HOSTNAMES, strict=True):
         assert cell.text == (
             escape_text(remove_color_codes(hostname)) if hostname.strip() else identifier
@@ -273,10 +285,10 @@ def list_tags(page: Node) -> list[tuple[str, ...]]:
 def test_a_page_without_observations_has_no_pictures(snapshot: SnapshotFile) -> None:
     page = Page.parse(render_report(build(snapshot, ["none"]))).root
 
-    assert page.find("summary").find_all("li")[0].text == (
+    assert [one.text for one in page.find_all("header")[0].find_all("p")] == [
         "There are no observations in this window."
-    )
-    assert not page.find_all("figure")
+    ]
+    assert not page.find_all("figure", "svg", "script")
 
 
 DAYS = 60
@@ -329,16 +341,65 @@ def test_the_data_of_the_chart_is_the_timeline(gappy_report: Report, gappy_page:
 
 
 def test_names_that_are_equal_once_they_are_cut_are_ids(gappy_page: Node) -> None:
-    assert gappy_page.find_all("header")[0].find_all("p")[0].text == "constant and gappy"
+    assert [one.text for one in gappy_page.find("hours").find_all("h3")] == [*NAMES]
+    assert [one.text for one in gappy_page.find("players").find_all("bdi")] == [
+        NAME + name for name in NAMES
+    ]
 
 
-def test_a_title_that_names_the_servers_is_not_followed_by_their_names(
-    gappy_report: Report,
+DOWN = ChangePart(players=-2.13, percentage=-12.0)
+FINDINGS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, {}, "constant leads with 15.6 players on average, down 12.0% on the 28 days before;"),
+    ({"change": None}, {}, "constant leads with 15.6 players on average; the 28 days before were"),
+    (
+        {"change": ChangePart(players=0.15, percentage=0.97)},
+        {},
+        "constant leads with 15.6 players on average, as in the 28 days before;",
+    ),
+    (
+        {"average_players": 0.5, "change": ChangePart(players=0.4, percentage=400.0)},
+        {"average_players": 0.25},
+        "constant leads with 0.5 players on average, up 0.40 on the 28 days before;",
+    ),
+    ({}, {"average_players": 15.61}, "constant and gappy lead with 15.6 players on average;"),
+    (
+        {"coverage": 0.79},
+        {},
+        "No server leads: fewer than two were observed for 80% of the window; 79% to 98% observed.",
+    ),
+    (
+        {},
+        {"average_players": None, "coverage": 0.0},
+        "constant has 15.6 players on average, down 12.0% on the 28 days before; 98% observed.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "expected"), FINDINGS)
+def test_the_finding_says_who_leads_and_what_changed_where_enough_was_observed(
+    gappy_report: Report, first: dict[str, Any], second: dict[str, Any], expected: str
 ) -> None:
-    titled = gappy_report.model_copy(update={"title": "Players of constant and gappy"})
-    header = Page.parse(render_report(titled)).root.find_all("header")[0]
+    common: dict[str, Any] = {"coverage": 0.98, "previous_coverage": 0.5, "change": DOWN}
+    servers = tuple(
+        replace(server, **common | own)
+        for server, own in zip(
+            gappy_report.stats.servers,
+            ({"average_players": 15.61} | first, {"average_players": 4.5} | second),
+            strict=True,
+        )
+    )
+    stats = gappy_report.stats.model_copy(update={"servers": servers})
+    page = Page.parse(render_report(gappy_report.model_copy(update={"stats": stats}))).root
 
-    assert len(header.find_all("p")) == 1
+    assert page.find_all("header")[0].find_all("p")[0].text.startswith(expected)
+
+
+def test_a_silent_server_and_suspect_results_are_in_the_finding(gappy_report: Report) -> None:
+    later = gappy_report.model_copy(update={"as_of": AS_OF + 30 * 24 * HOUR})
+    finding = Page.parse(render_report(later)).root.find_all("header")[0].find_all("p")[0]
+
+    assert ". constant was last seen Mar 1. gappy was last seen Mar 1. " in finding.text
+    assert [one.attributes["href"] for one in finding.find_all("a")] == ["#integrity"]
 
 
 def test_the_table_of_gaps_has_the_longest_in_order(gappy_report: Report, gappy_page: Node) -> None:
@@ -348,7 +409,7 @@ def test_the_table_of_gaps_has_the_longest_in_order(gappy_report: Report, gappy_
     total = format_span_length(sum(lengths.values()))
 
     assert len(gaps) > 20
-    assert [row[3:] for row in read_rows(gappy_page, "coverage")] == [
+    assert [row[5:] for row in read_rows(gappy_page, "coverage")] == [
         ["0", "none"],
         [str(len(gaps)), total],
     ]
@@ -388,7 +449,7 @@ def test_integrity_has_each_result_with_its_evidence_or_reason(
     ]
 
 
-@pytest.mark.parametrize("section", ["comparison", "growth"])
+@pytest.mark.parametrize("section", ["players", "growth"])
 def test_the_change_leads_with_a_color_and_first_and_last_have_none(
     gappy_report: Report, gappy_page: Node, section: str
 ) -> None:
@@ -396,22 +457,21 @@ def test_the_change_leads_with_a_color_and_first_and_last_have_none(
     assert constant.change is not None
     assert gappy.coverage is not None
     rows = gappy_page.find(section).find_all("table")[0].find_all("tr")
-    table = [row.find_all("th", "td") for row in rows]
-    if section == "growth":
-        table = list(map(list, zip(*table, strict=True)))
-    cells = {name.text: servers for name, *servers in table}
-    names = list(cells)
+    columns = zip(*(row.find_all("th", "td") for row in rows), strict=True)
+    cells = {name.text: servers for name, *servers in columns}
 
-    assert names.index("Average") < names.index("Change") < names.index("First → last")
-    change, reason = cells["Change"]
+    change, missing = cells["Change"]
     assert change.text == "-3.20 -6.4%"
     (colored,) = [one for one in change.find_all("span") if one.attributes.get("class")]
     assert colored.attributes["class"] == "fall"
     values = [float(one.attributes["value"]) for one in change.find_all("data")]
     assert values == [constant.change.players, constant.change.percentage]
-    assert reason.text == (
-        f"– the 28 days of the window were observed for {format_share(gappy.coverage)} only"  # noqa: RUF001
-    )
+    shown = format_share(gappy.coverage)
+    reason = f"the 28 days of the window were observed for {shown} only"
+    if section == "players":
+        assert missing.find_all("span")[0].attributes["title"] == reason
+        return
+    assert missing.text == f"– {reason}"  # noqa: RUF001 - the dash
     for cell, one in zip(cells["First → last"], gappy_report.stats.servers, strict=True):
         assert cell.text == format_first_last(one.first_players, one.growth.players)
         assert not cell.find_all("span")
@@ -420,24 +480,22 @@ def test_the_change_leads_with_a_color_and_first_and_last_have_none(
 def test_tables_of_steps_name_partial_ones_and_have_the_change_of_whole_ones(
     gappy_report: Report, gappy_page: Node
 ) -> None:
-    for section in ("players", "growth"):
-        table = gappy_page.find(section).find_all("table")[-1]
-        rows = [row.find_all("td") for row in table.find_all("tr")[1:]]
-        for cells, growth in zip(zip(*rows, strict=True), gappy_report.growth.servers, strict=True):
-            for cell, step in zip(cells, growth.steps, strict=True):
-                average, *change = [float(one.attributes["value"]) for one in cell.find_all("data")]
-                assert average == step.average_players
-                shown = step.change if section == "growth" else None
-                assert change == ([] if shown is None else [shown.players])
-                assert cell.text.startswith("part of a day") == step.is_partial
+    table = gappy_page.find("growth").find_all("table")[-1]
+    rows = [row.find_all("td") for row in table.find_all("tr")[1:]]
+    for cells, growth in zip(zip(*rows, strict=True), gappy_report.growth.servers, strict=True):
+        for cell, step in zip(cells, growth.steps, strict=True):
+            average, *change = [float(one.attributes["value"]) for one in cell.find_all("data")]
+            assert average == step.average_players
+            assert change == ([] if step.change is None else [step.change.players])
+            assert cell.text.startswith("part of a day") == step.is_partial
     steps = gappy_report.growth.servers[1].steps
     assert {True, False} == {step.is_partial for step in steps}
 
 
 def test_the_peak_has_its_last_time_only_if_it_is_another(gappy_page: Node) -> None:
-    (peak,) = [row for row in read_rows(gappy_page, "comparison") if row[0] == "Peak"]
+    rows = read_rows(gappy_page, "distribution")
 
-    assert ["last" in cell for cell in peak[1:]] == [True, False]
+    assert ["last" in row[-1] for row in rows] == [True, False]
 
 
 def test_the_source_has_the_root_of_the_snapshot(gappy_report: Report, gappy_page: Node) -> None:

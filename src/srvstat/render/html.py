@@ -84,26 +84,18 @@ def build_section(name: str, title: str, *children: Child) -> Element:
 def build_table(
     caption: str, headers: Sequence[Child], rows: Iterable[Children], class_: str = "figures"
 ) -> Element:
-    """Build a table in a region that scrolls. The first cell of each row is its header.
-
-    A row with a single cell is the header of the rows below it.
-    """
-    bodies = [build("tbody")]
+    """Build a table in a region that scrolls. The first cell of each row is its header."""
+    body = build("tbody")
     for first, *rest in rows:
-        if rest:
-            header = build("th", first, scope="row")
-            bodies[-1].append(build("tr", header, *(build("td", cell) for cell in rest)))
-        else:
-            group = build("th", first, scope="rowgroup", colspan=str(len(headers)))
-            bodies.append(build("tbody", build("tr", group, class_="group")))
+        cells = (build("td", cell) for cell in rest)
+        body.append(build("tr", build("th", first, scope="row"), *cells))
     head = build("thead", build("tr", *(build("th", header, scope="col") for header in headers)))
-    filled = [body for body in bodies if len(body)]
-    table = build("table", build("caption", caption), head, *filled, class_=class_)
+    table = build("table", build("caption", caption), head, body, class_=class_)
     return build("div", table, class_="scroll", role="region", tabindex="0", aria_label=caption)
 
 
 def build_details(summary: str, *children: Child, **attributes: str) -> Element:
-    """Build content that is shown on demand. It is printed if it is open, or of class `printed`."""
+    """Build content that is shown on demand. It is printed if it is open."""
     return build("details", build("summary", summary), *children, **attributes)
 
 
@@ -111,11 +103,6 @@ def build_fields(fields: Mapping[str, Child]) -> Element:
     """Build a list of names and values."""
     pairs = (build("div", build("dt", name), build("dd", value)) for name, value in fields.items())
     return build("dl", *pairs)
-
-
-def build_list(items: Iterable[Children]) -> Element:
-    """Build a list with bullets."""
-    return build("ul", *(build("li", *item) for item in items))
 
 
 def join_words(items: Sequence[Child | Children], pair: str = " and ") -> list[Child]:

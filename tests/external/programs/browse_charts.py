@@ -169,7 +169,7 @@ def browse_report(chromium: str, path: str) -> Any:
     with launch(chromium) as browser:
         found: dict[str, Any] = {"sizes": look_at_sizes(browser, url, notes)}
         with open_page(browser, url, notes) as page:
-            found["data"] = page.eval_on_selector_all("#comparison td data", READ_DATA)
+            found["data"] = page.eval_on_selector_all("main td data", READ_DATA)
             found["text"] = page.locator("body").inner_text()
             found["elements"] = page.evaluate(
                 "[...new Set([...document.all].map((e) => e.localName))]"

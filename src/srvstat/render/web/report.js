@@ -1,6 +1,6 @@
 'use strict';
 
-/* Make the chart of a report interactive, and print the closed details that report.css prints. */
+/* Make the chart of a report interactive. */
 (() => {
   const data = document.getElementById('timeline');
   const container = document.querySelector('[data-chart]');
@@ -22,14 +22,4 @@
       // The static pictures stay.
     }
   }
-
-  // For browsers without ::details-content.
-  let opened = [];
-  window.addEventListener('beforeprint', () => {
-    opened = [...document.querySelectorAll('details.printed:not([open])')];
-    for (const details of opened) details.open = true;
-  });
-  window.addEventListener('afterprint', () => {
-    for (const details of opened) details.open = false;
-  });
 })();
