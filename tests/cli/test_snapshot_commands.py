@@ -226,8 +226,8 @@ def test_rows_of_the_snapshot_were_read_first(cli: Cli) -> None:
     lines = parse_summary(ran)
     assert [lines[name] for name in ("kept", "repeated", "conflicting")] == ["1", "1", "2"]
     assert read_rejects() == [
-        expect_conflict("day.csv", 2, again[2], f"a,{LAST},99"),
-        expect_conflict("day.csv", 5, 8, f"a,{LAST + 1},9"),
+        expect_conflict("day.csv", 2, again[2], ("a", LAST, 99)),
+        expect_conflict("day.csv", 5, 8, ("a", LAST + 1, 9)),
     ]
 
 

@@ -530,7 +530,7 @@ def test_any_path_can_be_read_and_written(name: bytes, here: Path, cli: Cli) -> 
         "servers.ndjson",
     }
     assert read_rejects(f"{odd}/rejects") == [
-        expect_conflict(f"{title}/{title}.csv", 3, 5, f"a,{AS_OF},6")
+        expect_conflict(f"{title}/{title}.csv", 3, 5, ("a", AS_OF, 6))
     ]
     assert cli("snapshot", "info", "--", output).json["sources"] == [f"{title}.csv"]
 

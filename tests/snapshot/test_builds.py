@@ -21,6 +21,7 @@ from support.snapshots import (
     COMMAND,
     WEEK,
     expect_conflict,
+    format_row,
     parse_summary,
     read_observations,
     read_rejects,
@@ -80,20 +81,20 @@ def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) ->
 
 @pytest.mark.parametrize(("first", "second"), [("x.csv", "y.ndjson"), ("y.ndjson", "x.csv")])
 def test_files_are_read_in_the_order_of_the_command_line(first: str, second: str, cli: Cli) -> None:
-    texts = {
-        "x.csv": f"a,{AS_OF},1",
-        "y.ndjson": f'{{"serverId":"a","observedAt":{AS_OF},"players":2}}',
-    }
-    Path("x.csv").write_text(f"serverId,observedAt,players\n{texts['x.csv']}\n")
-    Path("y.ndjson").write_text(f"\n\n\n{texts['y.ndjson']}\n")
+    Path("x.csv").write_text(f"serverId,observedAt,players\na,{AS_OF},1\n")
+    row = f'{{"serverId":"a","observedAt":{AS_OF},"players":2}}'
+    Path("y.ndjson").write_text(f"\n\n\n{row}\n")
     sources = ["--observations", first, "--observations", second]
 
     assert cli(*COMMAND, *sources, "--rejects", "rejects.ndjson").exit_code == 0
 
-    kept_players = {"x.csv": 1, "y.ndjson": 2}[first]
+    players = {"x.csv": 1, "y.ndjson": 2}
+    kept_players = players[first]
     line = {"x.csv": 2, "y.ndjson": 4}[second]
     assert read_observations("out.db") == [("a", AS_OF, kept_players)]
-    assert read_rejects() == [expect_conflict(second, line, kept_players, texts[second])]
+    assert read_rejects() == [
+        expect_conflict(second, line, kept_players, ("a", AS_OF, players[second]))
+    ]
     assert cli("snapshot", "info", "out.db").json["sources"] == [first, second]
 
 
@@ -347,7 +348,7 @@ def test_a_row_without_an_identifier_is_rejected(cli: Cli) -> None:
     assert cli(*NEW, *SLUGS, "--rejects", "rejects.ndjson").exit_code == 0
 
     assert [(each["reason"], each["text"]) for each in read_rejects()] == [
-        ("serverId: empty", f",{AS_OF},6")
+        ("serverId: empty", format_row("", AS_OF, 6))
     ]
     drafted = cli("snapshot", "draft-servers", *BUILD[-2:], "--game", "game_a", *SLUGS)
     assert drafted.stderr.startswith(
@@ -375,8 +376,8 @@ def test_rows_are_those_of_a_record_by_its_source_id_its_id_or_a_slug(cli: Cli) 
     assert sorted(read_observations("out.db")) == found
     assert parse_summary(ran)["skipped"] == "3 (2 not in the servers file, 1 not publishable)"
     assert [reject["text"] for reject in read_rejects()] == [
-        f"not listed,{AS_OF},5",
-        f"C_D,{AS_OF},7",
+        format_row("not listed", AS_OF, 5),
+        format_row("C_D", AS_OF, 7),
     ]
 
     ran = cli(*LISTED, *SLUGS)

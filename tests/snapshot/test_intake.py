@@ -205,7 +205,7 @@ def read_line_by_line(
                 server_id, at, players = record.observation
                 first = kept_players.setdefault((server_id, at), players)
                 if first != players:
-                    rejected.append(expect_conflict(name, number, first, text))
+                    rejected.append(expect_conflict(name, number, first, record.observation))
             number += 1 + record.text.count("\n")
     return sorted((*key, players) for key, players in kept_players.items()), rejected
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from conftest import Ran, csv, ndjson
 from srvstat.cli.app import main
-from srvstat.contract.time import LATEST
+from srvstat.contract.time import LATEST, format_instant
 from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.snapshot import Manifest, ManifestShard, seal_manifest
 from srvstat.snapshot.read import observations as stored
@@ -75,10 +75,15 @@ def read_rejects(path: str = "rejects.ndjson") -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
 
 
-def expect_conflict(name: str, line: int, first: int, text: str) -> dict[str, Any]:
+def expect_conflict(name: str, line: int, first: int, row: tuple[str, int, int]) -> dict[str, Any]:
     """Return the reject of a row whose players differ from those of an earlier row."""
     reason = f"players: an earlier row of this server and instant has {first}"
-    return {"file": name, "line": line, "reason": reason, "text": text}
+    return {"file": name, "line": line, "reason": reason, "text": format_row(*row)}
+
+
+def format_row(name: str, at: int, players: int) -> str:
+    """Return the text of a well-formed row that is rejected."""
+    return f"{name},{format_instant(at)},{players}"
 
 
 def change(path: str, sql: str) -> None:

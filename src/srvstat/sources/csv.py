@@ -53,7 +53,6 @@ _TITLE = re.compile(r'(?:"[^"]*"|[^",;\t]*)(?:,{2,}|;{2,}|\t{2,})')
 _LONGEST_RECORD = 65_536
 """No valid field has a line break, so a quote that stays open for longer is an error."""
 
-_MOST_INTEGER_DIGITS = 15
 _QUOTE, _NEWLINE = ord('"'), ord("\n")
 
 _Lines = list[tuple[int, str]]
@@ -345,18 +344,7 @@ def _parse_plain(source: Source, start: _Start, block: TextBlock) -> Batch | Non
             source, reject.place, lines[reject.place - block.first_line], wanted
         )
     ]
-    if quotes is not None or rejects or not _is_restorable(source, columns):
-        source.keep(block, batch)
     return replace(batch, rejects=rejects) if batch.rejects else batch
-
-
-def _is_restorable(source: Source, columns: Sequence[Column]) -> bool:
-    """Return whether all rows are written as the strict form writes their observations."""
-    if not source.mapping.is_strict:
-        return False
-    times = columns[HEADER.index("observedAt")]
-    is_integer = times.ends - times.starts <= _MOST_INTEGER_DIGITS
-    return bool((is_integer & (times.data.array[times.starts] != ord("0"))).all())
 
 
 def _parse_lines(
@@ -390,9 +378,7 @@ def _parse_lines(
     table = Table(
         start.names, columns, [line for line, *_ in found], [text for _, text, _ in found]
     )
-    batch = convert_table(source, table, rejects)
-    source.keep(TextBlock(*_join_lines(lines)), batch)
-    return batch, lines[at:]
+    return convert_table(source, table, rejects), lines[at:]
 
 
 def _join_lines(lines: _Lines) -> tuple[int, str]:

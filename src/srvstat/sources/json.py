@@ -54,9 +54,7 @@ def read(source: Source) -> Iterator[Batch]:
     regular, rows = _Regular(source.mapping), _Rows(source.mapping)
     read_block = _read_own_lines if source.mapping.is_strict else _read_lines
     for block in source.read_blocks():
-        batch = read_block(source, block, regular, rows)
-        source.keep(block, batch)
-        yield batch
+        yield read_block(source, block, regular, rows)
 
 
 def read_sample(source: Source) -> Sample:

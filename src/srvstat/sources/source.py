@@ -60,8 +60,7 @@ class Source:
     judges them.
 
     `on_bytes` is called with the number of stored bytes after each read. `on_warning` is called
-    with one line about a possible defect that does not stop the reading. `keep_text` is called with
-    each block whose original text can't be restored from its observations.
+    with one line about a possible defect that does not stop the reading.
     """
 
     name: str
@@ -72,7 +71,6 @@ class Source:
     accepts_any_id: bool = False
     on_bytes: OnBytes | None = None
     on_warning: Callable[[str], None] | None = None
-    keep_text: Callable[[TextBlock], None] | None = None
 
     @classmethod
     def from_name(cls, name: str, default: str | None, mapping: ColumnMapping = STRICT) -> Self:
@@ -166,11 +164,6 @@ class Source:
         if self.on_bytes and total > 0:
             size = self.get_size() or 0
             self.on_bytes(size * (done + more) // total - size * done // total)
-
-    def keep(self, block: TextBlock, batch: "Batch") -> None:
-        """Keep the text of a block whose observations were read, unless its rows are wide."""
-        if self.keep_text and len(batch.codes) and not self.mapping.is_wide:
-            self.keep_text(block)
 
     def format_place(self, place: int) -> str:
         """Return a place for messages: a line of a text, or a row of any other source."""

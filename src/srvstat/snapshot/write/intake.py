@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -16,9 +15,10 @@ import numpy.typing as npt
 from srvstat.contract import read_package_file
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import OutputError, SourceError
+from srvstat.contract.time import format_instant
 from srvstat.snapshot.blocks import NOTHING, Observations
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
-from srvstat.sources.source import Batch, Reject, Source, TextBlock, read_batches
+from srvstat.sources.source import Batch, Reject, Source, read_batches
 
 PLACES_PER_SOURCE = 1 << 40
 
@@ -69,7 +69,6 @@ class Rejects:
     def __init__(self, connection: sqlite3.Connection, sources: Sequence[Source]) -> None:
         self._connection = connection
         self._sources = sources
-        self._block = 0, [""]  # the place of the first line of a block, and its lines
         self.malformed_of: Counter[int] = Counter()  # by the number of the source
         self.conflicting = 0
 
@@ -78,31 +77,23 @@ class Rejects:
         """The number of malformed rows of all sources."""
         return self.malformed_of.total()
 
-    def keep_text(self, source: int, block: TextBlock) -> None:
-        """Keep the text of a block of a source."""
-        place = source * PLACES_PER_SOURCE + block.first_line
-        self._connection.execute("INSERT INTO texts VALUES (?, ?)", (place, block.text))
-
-    def add(self, place: int, reject: Reject, *, has_kept: bool = False) -> None:
-        """Add a malformed row. With `has_kept`, its text is used as in `add_conflicts`."""
+    def add(self, place: int, reject: Reject) -> None:
+        """Add a malformed row."""
         self.malformed_of[place // PLACES_PER_SOURCE] += reject.rows
         self._connection.execute(
-            "INSERT INTO rejects VALUES (?, ?, ?, ?, 0, ?, ?, ?)",
-            (place, reject.reason, reject.text, has_kept, *reject.find_value(), reject.rows),
+            "INSERT INTO rejects VALUES (?, ?, ?, 0, ?, ?, ?)",
+            (place, reject.reason, reject.text, *reject.find_value(), reject.rows),
         )
 
     def add_conflicts(self, server_id: str, conflicts: Conflicts) -> None:
-        """Add observations that conflict with those kept for their server and instants (D16).
-
-        If the text of an observation was not kept, it is its columns.
-        """
+        """Add observations that conflict with those kept for their server and instants (D16)."""
         reason = "players: an earlier row of this server and instant has"
         for part in conflicts:
             self.conflicting += len(part)
             self._connection.executemany(
-                "INSERT INTO rejects VALUES (?, ?, ?, 1, 1, NULL, NULL, 1)",
+                "INSERT INTO rejects VALUES (?, ?, ?, 1, NULL, NULL, 1)",
                 (
-                    (place, f"{reason} {kept}", f"{server_id},{instant},{players}")
+                    (place, f"{reason} {kept}", _format_row(server_id, instant, players))
                     for place, instant, players, kept in map(np.ndarray.tolist, part)
                 ),
             )
@@ -121,14 +112,10 @@ class Rejects:
         return first and f"{_format_place(first.source, first.line)}: {first.reason}"
 
     def _iter_first(self, count: int) -> Iterator[PlacedReject]:
-        query = "SELECT place, reason, text, has_kept FROM rejects ORDER BY place, rowid LIMIT ?"
-        found = self._connection.execute(query, (count,))
-        for place, reason, text, has_kept in found:
+        query = "SELECT place, reason, text FROM rejects ORDER BY place, rowid LIMIT ?"
+        for place, reason, text in self._connection.execute(query, (count,)):
             number, line = divmod(place, PLACES_PER_SOURCE)
-            written = self._find_text(place) if has_kept else None
-            yield PlacedReject(
-                self._sources[number], line, reason, text if written is None else written
-            )
+            yield PlacedReject(self._sources[number], line, reason, text)
 
     def list_reasons(self, number: int | None = None) -> list[Reason]:
         """Return why rows were rejected, or rows of one source malformed, the commonest first."""
@@ -154,16 +141,10 @@ class Rejects:
         number, line = divmod(place, PLACES_PER_SOURCE)
         return _format_place(self._sources[number], line)
 
-    def _find_text(self, place: int) -> str | None:
-        """Return the line at a place if its block was kept."""
-        first, lines = self._block
-        if not first <= place < first + len(lines):
-            query = "SELECT place, lines FROM texts WHERE place <= ? ORDER BY place DESC LIMIT 1"
-            for first, text in self._connection.execute(query, (place,)):
-                self._block = first, text.split("\n")
-            first, lines = self._block
-        at = place - first
-        return lines[at].removesuffix("\r") if 0 <= at < len(lines) else None
+
+def _format_row(name: str, instant: int, players: int) -> str:
+    """Return a well-formed row that is rejected, as an export writes it."""
+    return f"{name},{format_instant(instant)},{players}"
 
 
 def _find_column(source: Source, reason: str) -> str:
@@ -430,7 +411,6 @@ class Intake:
             source,
             on_bytes=lambda count: progress("reading", count, 0),
             on_warning=warnings.append,
-            keep_text=partial(self.rejects.keep_text, number),
             accepts_any_id=self.roster.accepts_any_id,
         )
         for batch in read_batches(watched):
@@ -487,8 +467,8 @@ class Intake:
             return
         for row in np.flatnonzero(is_left_out):
             name = batch.names[batch.codes[row]]
-            text = f"{name},{batch.instants[row]},{batch.players[row]}"
-            self.rejects.add(int(places[row]), Reject(0, reason, text, name), has_kept=True)
+            text = _format_row(name, int(batch.instants[row]), int(batch.players[row]))
+            self.rejects.add(int(places[row]), Reject(0, reason, text, name))
 
     def _skip(self, reason: str, places: Numbers) -> None:
         """Count rows as skipped; their places ascend."""

@@ -14,20 +14,14 @@ CREATE TEMP TABLE runs (
     places   BLOB NOT NULL
 );
 
--- Conflicts are found last, once the observations are sorted. Until then, these tables store the
--- rejects and the text of rows.
+-- Conflicts are found last, once the observations are sorted. Until then, the rejects are
+-- here.
 CREATE TEMP TABLE rejects (
     place       INTEGER NOT NULL, -- rows of several servers may have one place
     reason      TEXT NOT NULL,
     text        TEXT NOT NULL,
-    has_kept    INTEGER NOT NULL, -- 1: the block of the row may have been kept, with its text
     is_conflict INTEGER NOT NULL,
     value       TEXT, -- the malformed value, cut
     column_name TEXT,
     lost        INTEGER NOT NULL -- the number of rows
-);
-
-CREATE TEMP TABLE texts (
-    place INTEGER PRIMARY KEY, -- of the first line
-    lines TEXT NOT NULL
 );
