@@ -3,7 +3,9 @@
 import os
 import pty
 import select
+import shlex
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -13,6 +15,7 @@ import pytest
 
 from conftest import ROOT, Cli
 from srvstat.cli.app import COMMANDS
+from support.terminal import SRVSTAT, run_in_terminal, talk_in_terminal
 
 
 @pytest.mark.parametrize("group", ["", "snapshot", "access"])
@@ -42,6 +45,58 @@ def test_version_shows_contract_and_format(cli: Cli) -> None:
     ran = cli("--version")
 
     assert ran.stdout == b"srvstat 1.0.0.dev0 (contract 1.0.0, snapshot format 2)\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "typed", "picked"),
+    [
+        ("get", "NIGHT shi\r", "night-shift"),
+        ("stats --range 7d", "host\x1b[B\x1b[B\x1b[A\n", "hostile-host"),
+        ("growth --by cfxId", "cityx\x7f\r", "id:harbor-city"),
+        ("history --step 1d", "\x1b[6~\x1b[A\r", "empty-plains"),
+        ("integrity", "rac\t\x7f\x7f\x7fflaky \x1b[5~\r", "silent-valley flaky-arena"),
+        ("compare --chart", "\r \x1b[B \x1b[A \x1b[B\x1b[B \r", "new-frontier silent-valley"),
+        ("together", "   \x1bOB \x1bOB \r", "harbor-city new-frontier silent-valley"),
+    ],
+)
+def test_a_terminal_offers_servers_where_none_is_named(
+    demo_snapshot: str, command: str, typed: str, picked: str
+) -> None:
+    cwd, arguments = Path(demo_snapshot).parent, command.split()
+    exit_code, shown = talk_in_terminal([*SRVSTAT, *arguments], ("Esc cancels", typed), cwd=cwd)
+    line, answer = shown.rpartition("\x1b[J")[2].split("\n", 1)
+
+    assert line == f"srvstat {command} {picked}"
+    assert (exit_code, answer) == run_in_terminal([*SRVSTAT, *arguments, *picked.split()], cwd=cwd)
+
+
+@pytest.mark.parametrize("end", ["\x1b", "\x03", "\x04", "x\x1b", signal.SIGTERM, signal.SIGHUP])
+def test_leaving_the_offer_prints_nothing(demo_snapshot: str, end: str | int) -> None:
+    cwd = Path(demo_snapshot).parent
+    exit_code, shown = talk_in_terminal([*SRVSTAT, "compare"], ("Esc cancels", end), cwd=cwd)
+
+    assert exit_code == (130 if isinstance(end, str) else 128 + end)
+    assert shown.endswith("\r\x1b[J")
+
+
+def test_an_offered_name_is_escaped(demo_snapshot: str) -> None:
+    talk = ("\\u001b[2J", "2j"), ("1 of 9", "\x1b")
+    _, shown = talk_in_terminal([*SRVSTAT, "get"], *talk, cwd=Path(demo_snapshot).parent)
+
+    assert "\x1b[2J" not in shown
+
+
+def test_only_a_terminal_is_offered_servers(demo_snapshot: str, cli: Cli) -> None:
+    cwd = Path(demo_snapshot).parent
+    for command, code in ("get", 2), ("stats", 2), ("compare", 40):
+        assert cli(command, "-s", demo_snapshot).exit_code == code
+        exit_code, shown = run_in_terminal([*SRVSTAT, command, "--json"], cwd=cwd)
+        assert exit_code == code
+        assert "Esc" not in shown
+        piped = f"{shlex.join([*SRVSTAT, command])} | cat; exit ${{PIPESTATUS[0]}}"
+        assert run_in_terminal(["bash", "-c", piped], cwd=cwd)[0] == code
+    for command in "events", "today", "servers", "stats --all":
+        assert run_in_terminal([*SRVSTAT, *command.split()], cwd=cwd)[0] == 0
 
 
 SCRIPTS = ROOT / "docs" / "completions"

@@ -36,13 +36,44 @@ def run_in_terminal(
 
     `answers` are typed at once, and then the end of input.
     """
-    ours, theirs = _open_terminal(columns, answers)
+    ours, theirs = _open_terminal(columns, f"{answers}\x04")
     with subprocess.Popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env=_extend_environment(env)
     ) as process:
         os.close(theirs)
         output = _read_all(ours)
     return process.returncode, output
+
+
+def talk_in_terminal(
+    command: list[str], *exchanges: tuple[str, str | int], cwd: str | Path
+) -> tuple[int, str]:
+    """Run a command in a pseudo-terminal; return its exit code and what it writes at last.
+
+    In each exchange, a text is typed or a signal is sent as soon as another text is shown. The
+    command must leave the terminal as it was.
+    """
+    ours, theirs = _open_terminal(100, "")
+    before = termios.tcgetattr(ours)
+    output = b""
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env=_extend_environment(PLAIN)
+    ) as process:
+        for shown, answer in exchanges:
+            output = b""
+            while shown.encode() not in output:
+                output += os.read(ours, 65_536)
+            if isinstance(answer, int):
+                process.send_signal(answer)
+            else:
+                os.write(ours, answer.encode())
+        reader = ThreadPoolExecutor(1)
+        rest = reader.submit(_read_all, os.dup(ours))
+        exit_code = process.wait(60)
+        assert termios.tcgetattr(ours) == before
+        os.close(theirs)
+    os.close(ours)
+    return exit_code, rest.result()
 
 
 def run_srvstat_in_terminal(
@@ -71,10 +102,10 @@ def run_srvstat_in_terminal(
         return exit_code, output.result()
 
 
-def _open_terminal(columns: int, answers: str = "") -> tuple[int, int]:
+def _open_terminal(columns: int, typed: str = "\x04") -> tuple[int, int]:
     """Return the descriptors of a new terminal: ours and that of its program."""
     ours, theirs = pty.openpty()
-    os.write(ours, answers.encode() + b"\x04")
+    os.write(ours, typed.encode())
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     return ours, theirs
 

@@ -121,11 +121,16 @@ class SelectedServers(FilterOptions, NamedServers):
     all: Annotated[bool, Parameter("All servers of the snapshot that match the filters.")] = False
     sum: Annotated[bool, Parameter("Answer for the total of the servers.")] = False
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether nothing selects servers."""
+        return not self.identifiers and not self.all and self.is_empty
+
     def check(self) -> None:
         """Check that servers are selected in one way. Raises UsageError."""
-        has_filter = self.all or not self.is_empty
-        if not self.identifiers and not has_filter:
+        if self.is_missing:
             raise errors.ParameterError("give IDENTIFIER…, {all}, or a filter such as {text}")
+        has_filter = self.all or not self.is_empty
         if has_filter and (self.identifiers or self.by is not None):
             raise errors.ParameterError(
                 "{all} and filters can't be combined with identifiers or {by}"
@@ -422,13 +427,18 @@ def _has_tags(server: ServerRow, wanted: Iterable[str]) -> bool:
 
 
 def _has_words(server: ServerRow, words: Iterable[str]) -> bool:
+    searched = build_search_text(server)
+    return all(word in searched for word in words)
+
+
+def build_search_text(server: ServerRow) -> str:
+    """Return the texts in which words are found, in lower case."""
     # A word has no white space, so it is never found across two of the joined texts. It is found
     # with color codes, and as it is shown, without them.
     titles = (server.hostname, server.project_name)
     others = (server.id, server.cfx_id, *list_source_ids(server), server.project_description)
     texts = (*others, *titles, *map(remove_color_codes, titles), *_read_tags(server))
-    searched = "\n".join(texts).casefold()
-    return all(word in searched for word in words)
+    return "\n".join(texts).casefold()
 
 
 def _read_tags(server: ServerRow) -> list[str]:

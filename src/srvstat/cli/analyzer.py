@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from srvstat.operations.access import Plan
 
 _MAX_LISTED = 10
+_MAX_PICKED = 20
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def stats(
     """
     chosen = form.choose()
     check_window(window)
-    selected.check()
+    selected = choose_servers(selected, most=MAX_SERVERS if form.chart else _MAX_PICKED)
     with open_question(snapshot, selected, window) as question:
         drawn = _list_drawn(question.servers) if form.chart else []
         document = compute_stats(question, figures, window)
@@ -199,11 +200,14 @@ def _answer(
     window: questions.WindowQuery,
     form: FormOptions,
     compute: Callable[[selection.Question], Document],
+    *,
+    least: int = 1,
 ) -> Outcome:
     """Answer a question with one document, which a chart shows too."""
     chosen = form.choose()
     check_window(window)
-    selected.check()
+    most = MAX_SERVERS if form.chart else _MAX_PICKED
+    selected = choose_servers(selected, least=least, most=most)
     with open_question(snapshot, selected, window) as question:
         drawn = _list_drawn(question.servers) if form.chart else question.servers
         document = compute(question._replace(servers=drawn))
@@ -252,7 +256,7 @@ def history(
     step, aggregate = parse_steps(
         steps.step, steps.aggregate, is_sum=selected.sum, is_chart=form.chart
     )
-    selected.check()
+    selected = choose_servers(selected, most=MAX_SERVERS if form.chart else _MAX_PICKED)
     plan = customer.find_plan()
     with ExitStack() as stack:
         question = stack.enter_context(open_question(snapshot, selected, window, plan))
@@ -304,7 +308,7 @@ def together(
     Example: srvstat together srv-1 srv-2 srv-3 --range 90d
     """
     compute = partial(compute_together, step=questions.parse_step(step))
-    return _answer(snapshot, selected, window, form, compute)
+    return _answer(snapshot, selected, window, form, compute, least=2)
 
 
 def integrity(
@@ -381,6 +385,19 @@ def today(
 
         return Outcome([render_markdown(document).encode()])
     return show(document, chosen)
+
+
+def choose_servers(
+    selected: selection.SelectedServers, *, least: int = 1, most: int
+) -> selection.SelectedServers:
+    """Return the selected servers; where there are none, those that the user picks.
+
+    Raises UsageError, SystemExit if the user cancels.
+    """
+    if selected.is_missing:
+        selected = replace(selected, identifiers=options.pick_servers(least, most))
+    selected.check()
+    return selected
 
 
 @contextmanager

@@ -30,9 +30,9 @@ _RequestFile = Annotated[
 
 
 def get(
-    identifier: Annotated[str, IDENTIFIER, "A server: ID, id:ID or cfxId:ID."],
     form: PlainForm,
     *,
+    identifier: Annotated[str | None, IDENTIFIER, "A server: ID, id:ID or cfxId:ID."] = None,
     by: By = None,
     at: options.AtOption = None,
     snapshot: options.SnapshotOption = None,
@@ -46,12 +46,15 @@ def get(
     chosen = form.choose()
     instant = options.parse_instant_option("--at", at)
     plan = customer.find_plan()
+    named = options.pick_servers(1, 1) if identifier is None else [identifier]
+    if not named:
+        raise errors.UsageError("no server; give IDENTIFIER")
 
     def build(identifiers: Sequence[str]) -> ServerReference:
         return requests.build_server_reference(identifiers[0], by=by)
 
     # Importing what only tables need takes 3 ms, and 40 ms with Rich.
-    with _open_named(snapshot, instant, plan, build, [identifier], by) as (file, request):
+    with _open_named(snapshot, instant, plan, build, named, by) as (file, request):
         if explain:
             from srvstat.support.explain import explain_server  # noqa: PLC0415 - see above
 
@@ -100,6 +103,8 @@ def compare(
     plan = customer.find_plan()
     if batch is not None:
         return Outcome(_answer_batch(batch, snapshot, instant, plan))
+    if request is None and not identifiers:
+        identifiers = options.pick_servers(requests.MIN_SERVERS, requests.MAX_SERVERS)
 
     def build(named: Sequence[str]) -> CompareRequest:
         if request is None:

@@ -215,7 +215,7 @@ def _run(arguments: list[str]) -> Outcome:
     prefix = join_bash_words()
     try:
         with redirect_stdout(printed):
-            result = _COMMAND(arguments, prog_name="srvstat", standalone_mode=False)
+            result = _COMMAND(arguments, prog_name="srvstat", standalone_mode=False, obj=arguments)
     except typer.TyperException as error:
         message = error.format_message().replace("Value error, ", "")  # of pydantic
         report(f"error: {' '.join(message.split())}", _USAGE_REMEDY)  # choices stand in lines

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from typer.completion import get_completion_script  # type: ignore[attr-defined] # imported there without `as`
+from typer.main import get_current_context  # type: ignore[attr-defined] # imported there without `as`
 
 from srvstat.analysis.parameters import Completion, Parameter, Without
 from srvstat.cli.output import Form, Outcome, report, show_error
@@ -85,7 +86,7 @@ def _show_error(error: errors.ApiError, values: Mapping[str, Any]) -> Outcome:
     from srvstat.cli.hints import find_hint  # noqa: PLC0415
 
     given = [values["new"], values["old"]] if "old" in values else [values.get("snapshot")]
-    identifiers = values.get("identifiers") or [values.get("identifier", "")]
+    identifiers = values.get("identifiers") or [values.get("identifier") or ""]
     paths = (find_snapshot(path) for path in given)
     error.reason += find_hint(error, paths, identifiers, values.get("by"))
     form = values.get("form")
@@ -252,6 +253,26 @@ class PlanOptions:
         from srvstat.operations.access import read_access  # noqa: PLC0415
 
         return read_access(self.access).get_plan(self.plan)
+
+
+def pick_servers(least: int, most: int) -> list[str]:
+    """Return the identifiers of servers that the user of a terminal picks; elsewhere none.
+
+    Raises SystemExit if the user cancels, SnapshotError.
+    """
+    context, is_terminal = get_current_context(), all(map(os.isatty, range(3)))
+    has_cursor = os.environ.get("TERM", "dumb") != "dumb"
+    if not is_terminal or not has_cursor or context.params.get("json"):
+        return []
+    from srvstat.cli.picker import pick, show_command  # noqa: PLC0415 - it needs Rich
+
+    with open_chosen(context.params.get("snapshot")) as snapshot:
+        picked = pick(snapshot, least, most)
+    if context.params.get("by") is not None or any(one.startswith("-") for one in picked):
+        picked = [f"id:{one}" for one in picked]
+    if picked:
+        show_command([*context.obj, *picked])
+    return picked
 
 
 LimitOption = Annotated[

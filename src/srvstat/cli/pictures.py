@@ -12,12 +12,13 @@ from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, 
 from srvstat.analysis.questions import LongWindowQuery, WindowQuery, check_server_count, parse_marks
 from srvstat.analysis.report import MOST_STEPS, build_report
 from srvstat.analysis.selection import Question, SelectedServers
-from srvstat.cli.analyzer import check_window, open_question, report_missing_marks
+from srvstat.cli.analyzer import check_window, choose_servers, open_question, report_missing_marks
 from srvstat.cli.options import OutputOption, OverwriteOption, SnapshotOption, check_ending
 from srvstat.cli.output import JsonOption, Outcome, prepare_json
 from srvstat.cli.output import report as report_lines
 from srvstat.cli.process import allow_cleanup
 from srvstat.contract.errors import ParameterError, UsageError
+from srvstat.contract.requests import MAX_SERVERS
 from srvstat.documents.analysis import MarkPart, Report
 from srvstat.files.writing import check_destination, check_name, write_atomically
 from srvstat.render.pictures import PictureDocument, draw_sheet
@@ -150,7 +151,7 @@ def _write_answer(
     Raises UsageError if it may not, or is the snapshot to read; OutputError.
     """
     zone = check_window(window)
-    selected.check()
+    selected = choose_servers(selected, most=MAX_SERVERS)
     is_file = path != _STDOUT_NAME
     if is_file:
         check_name("-o", path)
