@@ -12,11 +12,13 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from html.parser import HTMLParser
 from itertools import islice, permutations
 from pathlib import Path
 from threading import Event
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -28,7 +30,7 @@ from conftest import DAY, Cli
 from srvstat.cli.demo import list_ids
 from srvstat.contract.errors import MissingLibraryError, SnapshotError
 from srvstat.contract.time import LATEST, format_instant
-from srvstat.documents.document import Column, Kind, RowDocument, Rows, encode_rows
+from srvstat.documents.rows import Column, Kind, RowDocument, Rows, encode_rows
 from support.markdown import make_visible, parse_table
 
 
@@ -192,7 +194,6 @@ def test_a_history_has_the_rows_of_its_command(
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         history = ask(snapshot)
         rows = list(history)
-        assert "read_rows" not in repr(history)  # it holds the servers and all edges
         lines = b"".join(encode_rows(history, "ndjson"))
         table = history.to_arrow()
 
@@ -221,6 +222,100 @@ def test_a_report_and_its_parts_are_those_of_the_command(cli: Cli, demo_snapshot
     assert default.window.from_ == default.window.to - 90 * DAY
     assert {len(one.averages) for one in short.servers} == {3}
     assert [one.counts for one in wide.servers] == [(one.sample_count,) for one in wide.servers]
+
+
+def test_a_document_is_described_in_one_line(demo_snapshot: str) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        names = ["harbor-city", "old-guard"]
+        documents = [
+            snapshot.stats(names, range="7d"),
+            snapshot.growth(names[:1], start="2026-02-01T12:34Z", end="2026-02-02"),
+            snapshot.events(names, range="all"),
+            snapshot.history(names, range="24h", step="1h"),
+            snapshot.servers(),
+        ]
+
+    assert [*map(repr, documents)] == [
+        "<Stats 7 days to 2026-03-01 12:00 UTC, 2 servers>",
+        "<Growth 2026-02-01 12:34 UTC to 2026-02-02 00:00 UTC, 1 server>",
+        "<Events all observations to 2026-03-01 12:00 UTC, 3 events>",
+        "<History 1 day to 2026-03-01 12:00 UTC>",
+        "<Servers of 2026-03-01 12:00 UTC, 9 servers>",
+    ]
+    assert str(documents[0]) == repr(documents[0])
+
+
+class Cells(HTMLParser):
+    """The rows of the tables in a page, and its tags."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.tags: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, _attrs: object) -> None:
+        """Begin a row or a cell."""
+        self.tags.add(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in {"td", "th"}:
+            self.rows[-1].append("")
+
+    def handle_data(self, data: str) -> None:
+        """Add to the last cell."""
+        if self.rows and "more" not in data:
+            self.rows[-1][-1] += data
+
+
+def show(document: RowDocument) -> str:
+    """Return what a notebook shows."""
+    shown: str = document._repr_html_()
+    return shown
+
+
+def test_a_notebook_shows_a_document_as_a_table(demo_snapshot: str) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        documents = [ask(snapshot) for ask, _ in (*DOCUMENTS, *HISTORIES)]
+        documents += [snapshot.events(), snapshot.today()]
+        documents += [snapshot.timeline(range="7d"), snapshot.distribution()]
+        pages = [*map(show, documents)]
+        rows = [[*document.to_rows().rows] for document in documents]
+        stats = Cells(show(snapshot.growth(["harbor-city"], range="24h", tz="Asia/Tokyo")))
+
+    for page, expected in zip(pages, rows, strict=True):
+        found = Cells(page)
+        assert found.tags <= {"div", "p", "table", "tr", "th", "td", "span", "wbr"}
+        assert len(found.rows) == min(len(expected), 50) + 1
+        assert ("more</p>" in page) == (len(expected) > 50)
+        assert len({len(row) for row in found.rows}) == 1
+    assert f"<p>… {len(rows[10]) - 50:,} more</p>" in pages[10]
+    assert [row[:6] for row in stats.rows] == [
+        ["serverId", "from", "to", "isPartial", "observedShare", "sampleCount"],
+        ["harbor-city", "2026-02-28 21:00", "2026-03-01 00:00", "yes", "0.12", "3"],
+        ["harbor-city", "2026-03-01 00:00", "2026-03-01 21:00", "yes", "0.88", "22"],
+    ]
+
+
+def test_a_stranger_cannot_write_html_in_a_notebook() -> None:
+    row = ("<script>\u202e&", 1_000, 0.125, False, 0, ["<b>", '"x'])
+
+    found = Cells(show(Written([row, (None,) * 6])))
+
+    assert found.tags == {"div", "p", "table", "tr", "th", "td", "span"}
+    assert found.rows[1:] == [
+        ["<script>\\u202e&", "1,000", "0.12", "no", "1970-01-01 00:00", '<b>, "x'],
+        ["–"] * 6,  # noqa: RUF001 - the dash of a missing value
+    ]
+
+
+def test_other_libraries_read_the_rows_of_a_document(demo_snapshot: str) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        history = snapshot.history(["harbor-city"], step="day", range="7d")
+        table = history.to_arrow()
+        assert pa.table(history).equals(table)
+        assert history.to_polars().equals(pl.DataFrame(history))
+        assert history.to_polars().to_dicts() == table.to_pylist()
 
 
 WRONG: Any = "size"

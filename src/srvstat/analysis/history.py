@@ -4,7 +4,7 @@ Rows are read while they are iterated over: observations a block at a time, step
 time. A table shows the first and the last rows, and a chart as many steps as fit.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, count, islice, repeat
 from typing import Any, NamedTuple, get_args
@@ -39,7 +39,8 @@ from srvstat.documents.analysis import (
     StepTable,
     name_figure,
 )
-from srvstat.documents.document import WHOLE_SHARE, Column, Kind
+from srvstat.documents.document import WHOLE_SHARE
+from srvstat.documents.rows import Column, Kind
 from srvstat.snapshot.read.observations import iter_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
@@ -90,10 +91,7 @@ def read_history(question: Question) -> History:
                 yield zip(repeat(server.id), instants.tolist(), players.tolist(), strict=False)
 
     columns = (_SERVER, Column("observedAt", "instant"), Column("players", "integer"))
-    # Generating single rows would take a quarter of the time of a history.
-    return History(
-        snapshot.as_of, snapshot.root, columns, lambda: chain.from_iterable(iter_pieces())
-    )
+    return _build_history(question, columns, iter_pieces)
 
 
 def aggregate_history(question: Question, steps: Steps, aggregate: Aggregate = "mean") -> History:
@@ -125,8 +123,17 @@ def aggregate_history(question: Question, steps: Steps, aggregate: Aggregate = "
         columns = (*_TIMES, _COUNT, Column("serverCount", "integer"), *figures)
     else:
         columns = (_SERVER, *_TIMES, _COUNT, *figures)
+    return _build_history(question, columns, iter_pieces)
+
+
+def _build_history(
+    question: Question, columns: tuple[Column, ...], iter_pieces: Callable[[], Iterator[_Rows]]
+) -> History:
+    described = question.describe()
+    del described["hold"]
+    # Generating single rows would take a quarter of the time of a history.
     return History(
-        snapshot.as_of, snapshot.root, columns, lambda: chain.from_iterable(iter_pieces())
+        **described, columns=columns, read_rows=lambda: chain.from_iterable(iter_pieces())
     )
 
 

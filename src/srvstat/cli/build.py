@@ -27,7 +27,7 @@ from srvstat.cli.sources import (
 from srvstat.contract.errors import SnapshotError, SourceError
 from srvstat.contract.requests import parse_range
 from srvstat.contract.windows import Window, find_window
-from srvstat.documents.document import encode_rows, import_pyarrow
+from srvstat.documents.rows import encode_rows, import_pyarrow
 from srvstat.documents.snapshot import BuildSummary, DryRun
 from srvstat.files.writing import check_destination, check_name, check_new_folder
 from srvstat.operations.answers import check_coverage

@@ -181,7 +181,7 @@ def show(
             return Outcome(chain(map(prepare_json, document.iter_json()), [b"\n"]), exit_code)
         return Outcome([encode_line(document)], exit_code)
     if form in ROW_FORMS:
-        from srvstat.documents.document import encode_rows  # noqa: PLC0415 - answers have no rows
+        from srvstat.documents.rows import encode_rows  # noqa: PLC0415 - answers have no rows
 
         is_terminal = os.isatty(STDOUT)
         return Outcome(encode_rows(document, form.value, for_terminal=is_terminal), exit_code)

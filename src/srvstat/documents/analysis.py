@@ -15,23 +15,20 @@ from srvstat.documents.document import (
     LEAST_COVERAGE,
     WHOLE_SHARE,
     ChangePart,
-    Column,
     CountsDocument,
     GapPart,
     GrowthPart,
     Instant,
     Members,
     Part,
-    RowDocument,
-    Rows,
     ServerName,
     ServerPart,
     WindowPart,
-    build_rows,
-    derive_columns,
+    describe,
     name_member,
 )
 from srvstat.documents.integrity import Integrity
+from srvstat.documents.rows import Column, RowDocument, Rows, build_rows, derive_columns
 
 TopKey = Literal[
     "average",
@@ -154,6 +151,11 @@ class _Statistics(CountsDocument, RowDocument):
     Tables show their times in it. Tables show the occupancy if `shows_occupancy`.
     """
 
+    _details = (
+        "cfxId|growth.*|.*LastAt|lowest.*At|timeWeightedAverage|usualInterval.*|firstPlayers"
+        "|lastPlayers|occupancy|fullHours|averageWhenOpen|previous(?!Average|Peak).*"
+    )
+
     time_zone: str
     window: WindowPart
     previous_window: WindowPart | None
@@ -166,7 +168,8 @@ class _Statistics(CountsDocument, RowDocument):
         """Return a row for each server, with columns for what was asked for."""
         columns = [*derive_columns(_IdentityPart), *derive_columns(ChangePart, "change")]
         if self.until_last_seen:
-            columns += derive_columns(WindowPart, "window")
+            columns.append(Column("windowFrom", "instant", ("window", "from_")))
+            columns.append(Column("windowTo", "instant", ("window", "to")))
         if any(one.share is not None for one in self.servers):
             columns.append(Column("share", "number", ("share",)))
         if self.versus is None:
@@ -439,7 +442,7 @@ class ServerDistribution(ServerPart):
     counts: tuple[int, ...]
 
 
-class Distribution(CountsDocument):
+class Distribution(CountsDocument, RowDocument):
     """The observations of servers by their number of players, in bins that all servers share.
 
     Bin `i` has the counts from `first_players + i * bin_players` up to, but not including,
@@ -451,6 +454,18 @@ class Distribution(CountsDocument):
     first_players: int
     bin_players: int
     servers: tuple[ServerDistribution, ...]
+
+    def to_rows(self) -> Rows:
+        """Return a row for each bin of each server."""
+        names = ("fromPlayers", "beforePlayers", "count")
+        columns = (Column("serverId", "text"), *(Column(name, "integer") for name in names))
+        first, width = self.first_players, self.bin_players
+        rows = (
+            (one.server_id, first + at * width, first + (at + 1) * width, count)
+            for one in self.servers
+            for at, count in enumerate(one.counts)
+        )
+        return Rows(columns, rows)
 
 
 class StepRun(Part):
@@ -487,7 +502,19 @@ class MarkPart:
     label: str
 
 
-class Timeline(CountsDocument):
+_STEP_COLUMNS = (
+    Column("serverId", "text"),
+    Column("from", "instant"),
+    Column("to", "instant"),
+    Column("sampleCount", "integer"),
+    Column("averagePlayers", "number"),
+    Column("lowestPlayers", "integer"),
+    Column("peakPlayers", "integer"),
+    Column("observedShare", "number"),
+)
+
+
+class Timeline(CountsDocument, RowDocument):
     """The players of servers in steps of a time zone.
 
     A step includes its start and excludes its end; the last step also includes the end of the
@@ -511,6 +538,17 @@ class Timeline(CountsDocument):
             end = run.from_ + run.count * length
             edges += range(run.from_, end, length)
         return [*edges, end]
+
+    def to_rows(self) -> Rows:
+        """Return a row for each step of each server."""
+        names = ("sample_counts", "averages", "lowest", "peak", "observed_shares")
+        steps = list(pairwise(self.list_edges()))
+        rows = (
+            (one.server_id, *step, *values)
+            for one in self.servers
+            for step, *values in zip(steps, *(getattr(one, name) for name in names), strict=True)
+        )
+        return Rows(_STEP_COLUMNS, rows)
 
 
 def build_runs(edges: Sequence[int]) -> tuple[StepRun, ...]:
@@ -563,15 +601,20 @@ Aggregate = Literal["mean", "median", "max", "min", "last", "share", "rank"]
 """What represents the observations of a step; `share` and `rank` compare means of servers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class History(RowDocument):
     """The observations of servers, or aggregates of steps. Iterating over it reads the rows."""
 
     as_of: int
     root: str
+    time_zone: str
+    window: WindowPart
     columns: tuple[Column, ...]
-    read_rows: Callable[[], Iterator[tuple[Any, ...]]] = field(repr=False)
+    read_rows: Callable[[], Iterator[tuple[Any, ...]]]
     document: str = field(default="history", init=False)
+
+    def __repr__(self) -> str:
+        return f"<{describe(self)}>"
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return self.read_rows()

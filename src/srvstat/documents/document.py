@@ -1,28 +1,16 @@
-"""The model that all JSON documents extend, their rows, and the parts that several have."""
+"""The model that all JSON documents extend, and the parts that several have."""
 
-import io
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from functools import lru_cache
-from itertools import islice
-from operator import attrgetter
-from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_args
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 from srvstat.contract import wire
-from srvstat.contract.errors import MissingLibraryError, SnapshotError
-from srvstat.contract.time import InstantError, format_instant, parse_instant
+from srvstat.contract.time import LATEST, InstantError, format_instant, parse_instant
 from srvstat.contract.windows import DAY_MS
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
 
 WHOLE_SHARE = 0.9
 """A step of which observations cover a lesser share is partial.
@@ -149,6 +137,11 @@ class Document(Part):
     document: str
     version: Literal[1] = 1
 
+    def __repr__(self) -> str:
+        return f"<{describe(self)}>"
+
+    __str__ = __repr__
+
     @classmethod
     def encode_schema(cls) -> bytes:
         """Return the JSON Schema (2020-12) of the document, as JSON without a newline."""
@@ -193,6 +186,34 @@ class CountsDocument(SnapshotDocument):
     hold: bool = Field(default=False, exclude_if=lambda held: not held)
 
 
+def describe(document: Any) -> str:
+    """Describe a document in one line: `Stats 7 days to 2026-03-01 12:00 UTC, 2 servers`."""
+    window, as_of = (getattr(document, name, None) for name in ("window", "as_of"))
+    name = type(document).__name__.removesuffix("Document")
+    words = [f"{name} {_describe_window(window)}" if window else name]
+    if as_of is not None and not window:
+        words = [f"{name} of {_format_moment(as_of)}"]
+    for field in ("servers", "events", "pairs"):
+        if isinstance(parts := getattr(document, field, None), tuple):
+            words.append(f"{len(parts):,} {field if len(parts) != 1 else field[:-1]}")
+    return ", ".join(words)
+
+
+def _describe_window(window: WindowPart) -> str:
+    end = _format_moment(window.to)
+    if window.from_ is None:
+        return f"all observations to {end}"
+    days, rest = divmod(window.to - window.from_, DAY_MS)
+    if rest:
+        return f"{_format_moment(window.from_)} to {end}"
+    return f"{days:,} {'day' if days == 1 else 'days'} to {end}"
+
+
+def _format_moment(at: int) -> str:
+    # The inclusive end of whole days is their last millisecond.
+    return f"{format_instant(min(at + 1, LATEST))[:16].replace('T', ' ')} UTC"
+
+
 def is_silent(last_observed_at: int | None, as_of: int, *, hold: bool = False) -> bool:
     """Return whether a server has no observation in the last day of a snapshot.
 
@@ -211,316 +232,3 @@ def remove_color_codes(text: str) -> str:
     """
     shown = _COLOR_CODE.sub("", text)
     return shown if shown.strip() else text
-
-
-Kind = Literal["text", "texts", "integer", "number", "boolean", "instant"]
-"""What a column holds besides None.
-
-Texts are a sequence of texts. An instant is an integer of Unix milliseconds.
-"""
-
-_KINDS: dict[Any, Kind] = {
-    str: "text",
-    tuple[str, ...]: "texts",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    Instant: "instant",
-}
-_ROWS_PER_GROUP = 50_000
-"""The rows in memory while a Parquet file is written; more of them make it little smaller."""
-
-
-class Column(NamedTuple):
-    """A column: its name in camel case, as in JSON, and the kind of its values.
-
-    `path` leads from a part to the value, by attributes and indexes.
-    """
-
-    name: str
-    kind: Kind
-    path: tuple[str | int, ...] = ()
-
-
-class Rows(NamedTuple):
-    """Columns, and rows of as many values each. The rows can be computed while they are read."""
-
-    columns: tuple[Column, ...]
-    rows: Iterable[tuple[Any, ...]]
-
-
-class RowDocument(ABC):
-    """A document about a snapshot that can be written as rows."""
-
-    if TYPE_CHECKING:  # a pydantic model that extends this class defines its own fields
-        document: str
-        as_of: int
-        root: str
-
-    @abstractmethod
-    def to_rows(self) -> Rows:
-        """Return the document as rows."""
-
-    def to_arrow(self) -> "pa.Table":
-        """Return the rows as an Arrow table. Needs pyarrow.
-
-        Instants are `timestamp[ms, tz=UTC]`, integers `int64` and other numbers `double`. The
-        table's metadata has `document`, `asOf` and `root` of the document.
-
-        Raises ImportError without pyarrow, SnapshotError.
-        """
-        schema, batches = self._prepare_batches()
-        return import_pyarrow().Table.from_batches(batches, schema)
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return the rows as a data frame. Needs pyarrow and pandas.
-
-        Integers and Booleans have the types `Int64` and `boolean`, in which a value can be missing.
-
-        Raises ImportError without one of the libraries, SnapshotError.
-        """
-        pa = import_pyarrow()
-        try:
-            import pandas as pd  # noqa: PLC0415 - importing it takes 0.3 s
-        except ModuleNotFoundError:
-            raise MissingLibraryError("a data frame needs pandas; run pip install pandas") from None
-        # Otherwise a column of integers becomes one of floats when a value is missing.
-        types = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
-        return self.to_arrow().to_pandas(types_mapper=types.get)
-
-    def iter_parquet(self) -> Iterator[bytes]:
-        """Return the rows as a Parquet file, in pieces of bounded size.
-
-        It has the metadata of `to_arrow`.
-
-        Raises MissingLibraryError and, while the pieces are read, SnapshotError.
-        """
-        return _iter_file(*self._prepare_batches())
-
-    def _prepare_batches(self) -> tuple["pa.Schema", Iterator["pa.RecordBatch"]]:
-        pa = import_pyarrow()
-        types = {
-            "text": pa.string(),
-            "texts": pa.list_(pa.string()),
-            "integer": pa.int64(),
-            "number": pa.float64(),
-            "boolean": pa.bool_(),
-            "instant": pa.timestamp("ms", tz="UTC"),
-        }
-        columns, rows = self.to_rows()
-        schema = pa.schema(
-            [(column.name, types[column.kind]) for column in columns],
-            {"document": self.document, "asOf": format_instant(self.as_of), "root": self.root},
-        )
-        return schema, _iter_batches(schema, iter(rows))
-
-
-def import_pyarrow() -> Any:
-    """Return the library. Importing it takes 0.1 s.
-
-    Raises MissingLibraryError.
-    """
-    try:
-        import pyarrow as pa  # noqa: PLC0415
-        import pyarrow.parquet  # noqa: PLC0415
-    except ModuleNotFoundError:
-        raise MissingLibraryError(
-            "Arrow and Parquet need pyarrow; run pip install 'srvstat[parquet]'"
-        ) from None
-    return pa
-
-
-def derive_columns(part: Any, *path: str | int) -> Iterator[Column]:
-    """Yield a column for each field of a dataclass; fields of other types are left out.
-
-    A field that holds another dataclass has a column for each of its fields. `path` leads to the
-    dataclass, and its names are prefixes of the columns' names.
-    """
-    for field in fields(part):
-        hints = get_args(field.type)
-        hint: Any = hints[0] if NoneType in hints else field.type
-        here = (*path, field.name)
-        if is_dataclass(hint):
-            yield from derive_columns(hint, *here)
-        elif hint in _KINDS:
-            yield Column(name_member("_".join(map(str, here))), _KINDS[hint], here)
-
-
-def build_rows(columns: Iterable[Column], parts: Iterable[Any]) -> Rows:
-    """Return a row for each part, with the values of columns that have a path."""
-    columns = tuple(columns)
-    reads = [_build_reader(column.path) for column in columns]
-    return Rows(columns, (tuple([read(part) for read in reads]) for part in parts))
-
-
-def _build_reader(path: tuple[str | int, ...]) -> Callable[[Any], Any]:
-    if len(path) == 1:
-        return attrgetter(str(path[0]))
-
-    def read(value: Any) -> Any:
-        for step in path:
-            if value is not None:
-                value = getattr(value, step) if isinstance(step, str) else value[step]
-        return value
-
-    return read
-
-
-def _iter_batches(
-    schema: "pa.Schema", rows: Iterator[tuple[Any, ...]]
-) -> Iterator["pa.RecordBatch"]:
-    pa = import_pyarrow()
-    while batch := list(islice(rows, _ROWS_PER_GROUP)):
-        values = zip(*batch, strict=True)
-        yield pa.record_batch(list(map(_build_array, schema, values)), schema)
-
-
-def _build_array(field: "pa.Field", values: Sequence[Any]) -> "pa.Array":
-    pa = import_pyarrow()
-    if field.type == pa.float64():  # an integer of more than 53 bits is refused as a double
-        values = [None if value is None else float(value) for value in values]
-    try:
-        return pa.array(values, field.type)
-    except OverflowError:
-        raise SnapshotError(
-            f"{field.name}: a number of more than 64 bits, which no build writes"
-        ) from None
-
-
-def _iter_file(schema: "pa.Schema", batches: Iterator["pa.RecordBatch"]) -> Iterator[bytes]:
-    pa = import_pyarrow()
-    sink = io.BytesIO()
-    file = pa.PythonFile(sink, mode="w")
-    with pa.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            yield sink.getvalue()
-            sink.seek(0)
-            sink.truncate()
-    yield sink.getvalue()
-
-
-_ROWS_PER_PIECE = 1000
-_REPEATED_TEXTS = 4096
-"""Texts kept with their cells: rows repeat identifiers and hostnames."""
-
-_MARKDOWN_ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in r"\`*_~[]<>&|$"})
-"""The marks that have a meaning inside a line of GitHub Flavored Markdown."""
-
-
-class _Style(NamedTuple):
-    """How a format writes the head, a row (a template for `%`), texts, instants and None."""
-
-    build_head: Callable[[tuple[Column, ...]], str]
-    build_template: Callable[[tuple[Column, ...]], str]
-    format_text: Callable[[str], str]
-    format_texts: Callable[[Sequence[str]], str]
-    format_instant: Callable[[int], str]
-    null: str
-
-
-def encode_rows(
-    document: RowDocument, format: str, *, for_terminal: bool = False
-) -> Iterator[bytes]:
-    r"""Yield the rows of a document in a format, in pieces of whole lines or of a Parquet file.
-
-    CSV follows RFC 4180, with LF. Its texts are exact: no apostrophe protects a spreadsheet from
-    `=1+1`, because then the file would differ from the snapshot for all other readers. None is an
-    empty cell, and an empty text is quoted. NDJSON has the exact numbers and texts of JSON. In
-    Markdown, texts can't be markup.
-
-    In Markdown, and in all lines `for_terminal`, characters that could control a terminal are
-    written as `\uXXXX`.
-
-    Raises MissingLibraryError for Parquet without its library.
-    """
-    if format == "parquet":
-        return document.iter_parquet()
-    return _encode_lines(document, _STYLES[format], for_terminal=for_terminal)
-
-
-def _encode_lines(document: RowDocument, style: _Style, *, for_terminal: bool) -> Iterator[bytes]:
-    columns, rows = document.to_rows()
-    escape: Callable[[str], str] = _escape_controls if for_terminal else str
-    formatters: Mapping[Kind, Callable[[Any], str]] = {
-        "text": lru_cache(_REPEATED_TEXTS)(lambda text: escape(style.format_text(text))),
-        "texts": lambda texts: escape(style.format_texts(texts)),
-        "integer": int.__repr__,
-        "number": _encode,
-        "boolean": _encode,
-        "instant": style.format_instant,
-    }
-    template = style.build_template(columns)
-    yield style.build_head(columns).encode()
-    left = iter(rows)
-    while batch := list(islice(left, _ROWS_PER_PIECE)):
-        cells = [
-            [style.null if value is None else formatters[column.kind](value) for value in values]
-            for column, values in zip(columns, zip(*batch, strict=True), strict=True)
-        ]
-        yield "".join([template % row for row in zip(*cells, strict=True)]).encode()
-
-
-def _encode(value: Any) -> str:
-    """Return JSON; of a number, an integer is as in a column of integers."""
-    return wire.encode(value).decode()
-
-
-def _escape_controls(text: str) -> str:
-    return wire.escape_for_terminal(text.encode()).decode()
-
-
-def _quote_cell(text: str) -> str:
-    if text and not any(mark in text for mark in ',"\r\n'):
-        return text
-    return '"' + text.replace('"', '""') + '"'
-
-
-def escape_markdown(text: str) -> str:
-    """Return text as one line that has no markup in GitHub Flavored Markdown."""
-    shown = _escape_controls(text).translate(_MARKDOWN_ESCAPES)
-    # GitHub makes links of these wherever they stand.
-    return shown.replace("://", "\\://").replace("www.", "www\\.")
-
-
-def _build_json_line(columns: tuple[Column, ...]) -> str:
-    members = (f"{_encode(column.name)}:".replace("%", "%%") + "%s" for column in columns)
-    return f"{{{','.join(members)}}}\n"
-
-
-def _build_markdown_line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |\n"
-
-
-def _build_markdown_head(columns: tuple[Column, ...]) -> str:
-    rules = ("---:" if column.kind in ("integer", "number") else "---" for column in columns)
-    names = (escape_markdown(column.name) for column in columns)
-    return _build_markdown_line(names) + _build_markdown_line(rules)
-
-
-_STYLES: Mapping[str, _Style] = {
-    "csv": _Style(
-        lambda columns: ",".join(_quote_cell(column.name) for column in columns) + "\n",
-        lambda columns: ",".join(["%s"] * len(columns)) + "\n",
-        _quote_cell,
-        lambda texts: _quote_cell(" ".join(texts)),
-        format_instant,
-        "",
-    ),
-    "ndjson": _Style(
-        lambda _columns: "",
-        _build_json_line,
-        _encode,
-        _encode,
-        lambda at: f'"{format_instant(at)}"',
-        "null",
-    ),
-    "markdown": _Style(
-        _build_markdown_head,
-        lambda columns: _build_markdown_line(["%s"] * len(columns)),
-        escape_markdown,
-        lambda texts: escape_markdown(", ".join(texts)),
-        format_instant,
-        "",
-    ),
-}

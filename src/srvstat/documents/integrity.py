@@ -7,18 +7,16 @@ from pydantic import Field
 
 from srvstat.contract import wire
 from srvstat.documents.document import (
-    Column,
     CountsDocument,
     GapPart,
     Instant,
     Part,
-    RowDocument,
-    Rows,
     ServerName,
     ServerPart,
     WindowPart,
     name_member,
 )
+from srvstat.documents.rows import Column, RowDocument, Rows
 
 Result = Literal["pass", "suspect", "notEvaluated"]
 """After the flags of QARTOD; `suspect` only says that a figure is beyond its threshold."""
@@ -258,6 +256,7 @@ class Integrity(CountsDocument, RowDocument):
     """
 
     long_field = "servers"
+    _details = "cfxId|evidence|threshold"
 
     document: Literal["integrity"] = "integrity"
     window: WindowPart

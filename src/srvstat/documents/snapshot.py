@@ -15,17 +15,8 @@ from srvstat.contract import wire
 from srvstat.contract.models import Members, Sha256, WholeNumber
 from srvstat.contract.responses import ServerDetail
 from srvstat.contract.windows import Range
-from srvstat.documents.document import (
-    CountsDocument,
-    GivenInstant,
-    Instant,
-    Part,
-    RowDocument,
-    Rows,
-    SnapshotDocument,
-    build_rows,
-    derive_columns,
-)
+from srvstat.documents.document import CountsDocument, GivenInstant, Instant, Part, SnapshotDocument
+from srvstat.documents.rows import RowDocument, Rows, build_rows, derive_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +281,7 @@ class Servers(CountsDocument, RowDocument):
     """The `matched` servers, or the first of them."""
 
     long_field = "servers"
+    _details = "cfxId|usualInterval.*|.*ourceIds?|completed"
 
     document: Literal["servers"] = "servers"
     matched: int

@@ -1,10 +1,11 @@
 """The page for the morning: the network now, and what is unusual about it."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from srvstat.documents.analysis import EventPart
 from srvstat.documents.document import ChangePart, CountsDocument, Instant, Part
+from srvstat.documents.rows import Column, RowDocument, Rows
 
 
 class TotalPart(Part):
@@ -43,7 +44,18 @@ class PeakPart:
     at: Instant
 
 
-class Today(CountsDocument):
+_COLUMNS = (
+    Column("what", "text"),
+    Column("serverId", "text"),
+    Column("from", "instant"),
+    Column("to", "instant"),
+    Column("players", "number"),
+    Column("expected", "number"),
+    Column("changePlayers", "number"),
+)
+
+
+class Today(CountsDocument, RowDocument):
     """A summary of all servers at `as_of`.
 
     `silent` are the servers without an observation in the last day; the one that was seen latest is
@@ -62,3 +74,22 @@ class Today(CountsDocument):
     changed: tuple[ChangedServer, ...]
     yesterday_peak: PeakPart | None
     events: tuple[EventPart, ...]
+
+    def to_rows(self) -> Rows:
+        """Return a row for each line of the page: the totals, the servers and the events."""
+        total, peak = self.total, self.yesterday_peak
+        change = total.change and total.change.players
+        rows: list[tuple[Any, ...]] = [
+            ("total", None, None, self.as_of, total.players, total.same_hour_median, change)
+        ]
+        if peak:
+            rows.append(("yesterdayPeak", None, None, peak.at, peak.players, None, None))
+        rows += (("silent", one, *[None] * 5) for one in self.silent)
+        for one in self.changed:
+            changed = one.server_id, None, None, one.average_players, None, one.change.players
+            rows.append(("changed", *changed))
+        rows += (
+            (one.kind, one.server_id, one.from_, one.to, one.seen, one.expected, None)
+            for one in self.events
+        )
+        return Rows(_COLUMNS, rows)

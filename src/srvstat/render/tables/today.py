@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from zoneinfo import ZoneInfo
 
-from srvstat.documents.document import escape_markdown
+from srvstat.documents.rows import escape_markdown
 from srvstat.documents.today import Today
 from srvstat.render import figures, text
 from srvstat.render.screen import Renderers, Screen, build_fields_grid
