@@ -13,6 +13,8 @@ import pytest
 
 from asgi.small_service import (
     COMPARED,
+    NETWORK,
+    RANKING,
     SERVER_A,
     SERVERS,
     STATS,
@@ -25,9 +27,11 @@ from asgi.small_service import (
     wait_for_entries,
 )
 from srvstat.analysis.pictures import compute_timeline
-from srvstat.analysis.selection import FilterOptions, Question
+from srvstat.analysis.questions import find_zone
+from srvstat.analysis.selection import FilterOptions, MatchingServers, Question
+from srvstat.analysis.series import Total
 from srvstat.analysis.servers import list_servers
-from srvstat.analysis.statistics import compute_stats
+from srvstat.analysis.statistics import compute_stats, rank_servers
 from srvstat.asgi import explore, snapshots
 from srvstat.contract.requests import parse_server_reference
 from srvstat.contract.windows import find_window
@@ -120,8 +124,10 @@ def test_the_page_and_its_files_are_served_with_types_and_a_strict_policy(servic
         (f"{TIMELINE}?id=a&range=8d", "GET", INVALID),
         (f"{TIMELINE}?id=a&range=7d&range=7d", "GET", INVALID),
         (f"{TIMELINE}?{'&'.join(f'id={n}' for n in range(6))}", "GET", INVALID),
-        (f"{TIMELINE}?id=hidden", "GET", (404, ERRORS["SERVER_NOT_FOUND"])),
-        (f"{TIMELINE}?id=a&id=x-a", "GET", (404, ERRORS["SERVER_NOT_FOUND"])),
+        (f"{TIMELINE}?id=a&tz=Mars", "GET", INVALID),
+        (f"{NETWORK}?tz=UTC&tz=UTC", "GET", INVALID),
+        (f"{RANKING}?range=8d", "GET", INVALID),
+        (f"{TIMELINE}?id=hidden&id=x-a", "GET", (404, ERRORS["SERVER_NOT_FOUND"])),
     ],
 )
 def test_other_requests_get_an_error_of_the_api(
@@ -163,6 +169,47 @@ def test_a_search_is_a_document_of_the_analyzer(service: Service, snapshot: Path
     assert ask_page(service, search("hidden")).json["matched"] == 0
 
 
+def test_a_ranking_and_the_network_are_documents_of_the_analyzer(
+    service: Service, snapshot: Path
+) -> None:
+    zone = find_zone("Europe/Berlin")
+    with closing(open_file(str(snapshot))) as file:
+        window = find_window("30d", file.as_of)
+        every = Question(file, MatchingServers(file, FilterOptions()), window, zone)
+        top = rank_servers(every, "average", 50)
+        rows = [*every.iter_rows()]
+        total = every._replace(servers=[Total(file, rows)])
+        ranked = every._replace(servers=rows[::-1])
+        timelines = [compute_timeline(one, 59).to_json() for one in (ranked, total)]
+        stats = compute_stats(total).to_json()
+
+    answer = ask_page(service, f"{RANKING}?limit=50&tz=Europe/Berlin")
+    assert answer.body == b'{"top":%b,"timeline":%b}' % (top.to_json(), timelines[0])
+    network = ask_page(service, f"{NETWORK}?tz=Europe/Berlin")
+    assert network.body == b'{"stats":%b,"timeline":%b}' % (stats, timelines[1])
+    assert network.json["timeline"]["step"] == "day"
+    assert ask_page(service, f"{RANKING}?text=x-b").json["top"]["serverCount"] == 1
+
+
+def test_a_total_of_too_many_observations_is_left_out(
+    snapshot: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explore, "MOST_SUMMED", 1)
+    service = InProcess(snapshot, explore=True)
+
+    async def ask() -> None:
+        async with service.client("http://localhost:8000") as client:
+            assert (await client.get(NETWORK)).content == b"{}"
+
+    service.run(ask())
+
+
+def test_timelines_and_statistics_leave_out_unknown_servers(service: Service) -> None:
+    for path in (TIMELINE, STATS):
+        answer = ask_page(service, f"{path}?id=zz&id=b")
+        assert [one["serverId"] for one in answer.json["servers"]] == ["b"]
+
+
 def test_timelines_and_statistics_are_documents_of_the_analyzer(
     service: Service, snapshot: Path
 ) -> None:
@@ -192,7 +239,7 @@ WITH_HISTORY = """
 operations = []
 ranges = ["7d", "90d"]
 raw_history_days = 30
-requests_per_minute = 5
+requests_per_minute = 7
 
 [plans.month]
 operations = []
@@ -233,6 +280,11 @@ def test_a_plan_limits_what_the_page_shows(tmp_path: Path) -> None:
         ):
             assert ask_page(service, f"{STATS}?id=a&range={span}", key=key).status == expected
         assert ask_page(service, f"{TIMELINE}?id=a&range=30d", key="key-of-month").status == found
+        # A ranking and a total tell averages of the range, and of the time before.
+        for path in (RANKING, NETWORK):
+            for key, expected in (("all", 403), ("history", found)):
+                target = f"{path}?range=7d"
+                assert ask_page(service, target, key=f"key-of-{key}").status == expected
         # An invalid question comes before the plan, and an unknown server after it.
         assert ask_page(service, f"{TIMELINE}?id=!&range=30d", key="key-of-all").status == 400
         assert ask_page(service, f"{TIMELINE}?id=nobody", key="key-of-all").status == 403

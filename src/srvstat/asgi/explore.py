@@ -6,21 +6,24 @@ Its paths are `/` and all that begin with `/explore/`. All other paths are the c
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
 from srvstat.analysis.pictures import compute_timeline
-from srvstat.analysis.questions import find_previous
-from srvstat.analysis.selection import FilterOptions, Question
+from srvstat.analysis.questions import find_previous, find_zone
+from srvstat.analysis.selection import FilterOptions, MatchingServers, Question
+from srvstat.analysis.series import Total
 from srvstat.analysis.servers import list_servers
-from srvstat.analysis.statistics import compute_stats
+from srvstat.analysis.statistics import compute_stats, rank_servers
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.pages import KEY_FORM, PAGE_HEADERS, read_page
 from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
 from srvstat.contract import http, requests, wire
-from srvstat.contract.errors import InvalidRequestError
-from srvstat.contract.windows import DEFAULT_RANGE, find_window
+from srvstat.contract.errors import InvalidRequestError, UsageError
+from srvstat.contract.windows import DEFAULT_RANGE, Range, find_window
+from srvstat.documents.document import Document
 from srvstat.operations.access import Plan
 from srvstat.operations.answers import check_coverage, resolve_servers
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -41,6 +44,12 @@ _MAX_LIMIT = 100
 _DEFAULT_LIMIT = 20
 _NUMBER = re.compile("[1-9][0-9]{0,2}")
 
+_SPARKLINE_STEPS: Mapping[str, int] = {"90d": 92}
+"""The most steps of a sparkline by range, if not 59: days where 12 hours would be a zigzag."""
+
+MOST_SUMMED = 1_000_000
+"""Observations of a total: as many take about a second."""
+
 
 Answer = Callable[[Snapshot, Plan | None], bytes]
 """Answers a question from a snapshot with a document.
@@ -50,14 +59,46 @@ SnapshotError.
 """
 
 
-def _parse_search(query: bytes) -> Answer:
-    """Parse the query string of a search: `text` and `limit`.
+class _Span(NamedTuple):
+    """The range and the time zone of a question."""
 
-    The answer has the servers with all words of the text; those with the most players first.
+    length: Range
+    zone: ZoneInfo
+
+    @property
+    def sparkline_steps(self) -> int:
+        """The most steps of a sparkline."""
+        return _SPARKLINE_STEPS.get(self.length, 59)
+
+    def ask(self, snapshot: Snapshot, plan: Plan | None, *, has_change: bool) -> Question:
+        """Return the question about all servers.
+
+        Raises FeatureNotAvailableError for a plan without the raw history of the window and, for a
+        change, of the window before; NotInBundleError.
+        """
+        window = find_window(self.length, snapshot.as_of)
+        if plan:
+            plan.check_timeline(self.length, snapshot.as_of)
+            if has_change:
+                plan.check_history(find_previous(window), snapshot.as_of)
+        check_coverage(snapshot, window)
+        return Question(snapshot, MatchingServers(snapshot, FilterOptions()), window, self.zone)
+
+
+def _parse_span(given: Mapping[str, str]) -> _Span:
+    """Parse `range` and `tz`. Raises InvalidRequestError."""
+    try:
+        zone = find_zone(given.get("tz", "UTC"))
+    except UsageError:
+        raise InvalidRequestError("query: tz: not a time zone of the IANA database") from None
+    return _Span(requests.parse_range(given.get("range", DEFAULT_RANGE)), zone)
+
+
+def _parse_search(given: Mapping[str, str]) -> tuple[FilterOptions, int]:
+    """Parse `text` and `limit`: the servers with all words of the text, at most so many.
 
     Raises InvalidRequestError.
     """
-    given = http.parse_query(query, known=("text", "limit"))
     text = given.get("text", "")
     if len(text) > _MAX_TEXT:
         raise InvalidRequestError(f"query: text has more than {_MAX_TEXT} characters")
@@ -66,43 +107,92 @@ def _parse_search(query: bytes) -> Answer:
         raise InvalidRequestError(
             f"query: limit: {wire.quote_value(limit)} is not a number from 1 to {_MAX_LIMIT}"
         )
+    return FilterOptions([text]), int(limit)
 
-    def answer(snapshot: Snapshot, _: Plan | None) -> bytes:
-        # Every plan may know which servers there are.
-        wanted = FilterOptions([text])
-        return list_servers(snapshot, wanted, sort="current", limit=int(limit)).to_json()
+
+def _parse_list(query: bytes) -> Answer:
+    """Parse the question which servers there are, those with the most players first.
+
+    Every plan may know them. Raises InvalidRequestError.
+    """
+    wanted, limit = _parse_search(http.parse_query(query, known=("text", "limit")))
+    return lambda snapshot, _: list_servers(snapshot, wanted, sort="current", limit=limit).to_json()
+
+
+def _parse_ranking(query: bytes) -> Answer:
+    """Parse the question which servers are the greatest, with their sparklines.
+
+    Raises InvalidRequestError.
+    """
+    given = http.parse_query(query, known=("text", "limit", "range", "tz"))
+    (wanted, limit), span = _parse_search(given), _parse_span(given)
+
+    def answer(snapshot: Snapshot, plan: Plan | None) -> bytes:
+        question = span.ask(snapshot, plan, has_change=True)
+        question = question._replace(servers=MatchingServers(snapshot, wanted))
+        top = rank_servers(question, "average", limit)
+        ids = [requests.parse_server_reference(one.server_id or "") for one in top.servers]
+        drawn = question._replace(servers=resolve_servers(snapshot, ids))
+        return _join(top=top, timeline=compute_timeline(drawn, span.sparkline_steps))
 
     return answer
 
 
-def _parse_servers(query: bytes, *, with_statistics: bool) -> Answer:
-    """Parse a query string with one `id` for each server, and `range`.
-
-    The answer has the statistics of the servers in the window of the range, or their timeline.
+def _parse_network(query: bytes) -> Answer:
+    """Parse the question about the total of all servers; `{}` if that would take too long.
 
     Raises InvalidRequestError.
     """
-    pairs = list(http.split_query(query, known=("id", "range")))
+    span = _parse_span(http.parse_query(query, known=("range", "tz")))
+
+    def answer(snapshot: Snapshot, plan: Plan | None) -> bytes:
+        question = span.ask(snapshot, plan, has_change=True)
+        row, window = snapshot.file_row, question.window
+        observed = (row.last_observed_at or 0) - (row.first_observed_at or 0)
+        share = min(1, (window.end - window.start) / max(observed, 1))
+        if row.observation_count * share > MOST_SUMMED:
+            return _join()
+        question = question._replace(servers=[Total(snapshot, list(question.iter_rows()))])
+        try:
+            timeline = compute_timeline(question, span.sparkline_steps)
+            return _join(stats=compute_stats(question), timeline=timeline)
+        except UsageError:  # more players than JSON has exact numbers for
+            return _join()
+
+    return answer
+
+
+def _join(**documents: Document) -> bytes:
+    """Return an object with documents by name."""
+    parts = [b'"%b":%b' % (name.encode(), one.to_json()) for name, one in documents.items()]
+    return b"{%b}" % b",".join(parts)
+
+
+def _parse_servers(query: bytes, *, with_statistics: bool) -> Answer:
+    """Parse a question with one `id` for each server, `range` and `tz`.
+
+    The answer has the statistics of the servers in the window of the range, or their timeline. It
+    leaves out unknown servers if one is known.
+
+    Raises InvalidRequestError.
+    """
+    pairs = list(http.split_query(query, known=("id", "range", "tz")))
     ids = [value for name, value in pairs if name == "id"]
     most = requests.MAX_SERVERS
     if not 1 <= len(ids) <= most:
         raise InvalidRequestError(f"query: {len(ids)} given as id, 1 to {most} needed")
     if len(set(ids)) < len(ids):
         raise InvalidRequestError("query: an id is repeated")
-    ranges = [value for name, value in pairs if name == "range"]
-    if len(ranges) > 1:
-        raise InvalidRequestError("query: range is repeated")
-    servers = tuple(map(requests.parse_server_reference, ids))
-    length = requests.parse_range(ranges[0] if ranges else DEFAULT_RANGE)
+    given = {name: value for name, value in pairs if name != "id"}
+    if len(given) < len(pairs) - len(ids):
+        raise InvalidRequestError("query: range or tz is repeated")
+    references = tuple(map(requests.parse_server_reference, ids))
+    span = _parse_span(given)
 
     def answer(snapshot: Snapshot, plan: Plan | None) -> bytes:
-        window = find_window(length, snapshot.as_of)
-        if plan:
-            plan.check_timeline(length, snapshot.as_of)
-            if with_statistics:  # they include the change since the window before
-                plan.check_history(find_previous(window), snapshot.as_of)
-        check_coverage(snapshot, window)
-        question = Question(snapshot, resolve_servers(snapshot, servers), window)
+        question = span.ask(snapshot, plan, has_change=with_statistics)
+        known = [server for server in snapshot.find_servers(references) if server]
+        question = question._replace(servers=known or resolve_servers(snapshot, references))
         if with_statistics:
             return compute_stats(question).to_json()
         return compute_timeline(question, MOST_STEPS).to_json()
@@ -111,7 +201,9 @@ def _parse_servers(query: bytes, *, with_statistics: bool) -> Answer:
 
 
 _DATA: Mapping[bytes, tuple[str, Callable[[bytes], Answer]]] = {
-    b"/explore/data/servers": ("exploreServers", _parse_search),
+    b"/explore/data/servers": ("exploreServers", _parse_list),
+    b"/explore/data/ranking": ("exploreRanking", _parse_ranking),
+    b"/explore/data/network": ("exploreNetwork", _parse_network),
     b"/explore/data/stats": ("exploreStats", partial(_parse_servers, with_statistics=True)),
     b"/explore/data/timeline": ("exploreTimeline", partial(_parse_servers, with_statistics=False)),
 }
