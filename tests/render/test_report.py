@@ -466,12 +466,13 @@ def test_the_change_leads_with_a_color_and_first_and_last_have_none(
     assert colored.attributes["class"] == "fall"
     values = [float(one.attributes["value"]) for one in change.find_all("data")]
     assert values == [constant.change.players, constant.change.percentage]
-    shown = format_share(gappy.coverage)
-    reason = f"the 28 days of the window were observed for {shown} only"
+    reason = f"the 28 days of the window were observed for {format_share(gappy.coverage)} only"
+    assert missing.text == "–"  # noqa: RUF001 - the dash
+    assert missing.find_all("span")[0].attributes["title"] == reason
     if section == "players":
-        assert missing.find_all("span")[0].attributes["title"] == reason
         return
-    assert missing.text == f"– {reason}"  # noqa: RUF001 - the dash
+    notes = [one.text for one in gappy_page.find(section).find_all("p")]
+    assert notes[0] == f"No change of gappy: {reason}."
     for cell, one in zip(cells["First → last"], gappy_report.stats.servers, strict=True):
         assert cell.text == format_first_last(one.first_players, one.growth.players)
         assert not cell.find_all("span")

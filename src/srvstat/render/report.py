@@ -315,20 +315,15 @@ def _build_current(server: analysis.ServerStatistics, stats: analysis.Stats) -> 
     return html.build_whole(server.current_players)
 
 
-def _build_change(
-    server: analysis.ServerStatistics, window: WindowPart, *, has_reason: bool = False
-) -> Element:
+def _build_change(server: analysis.ServerStatistics, window: WindowPart) -> Element:
     """Build the change of an average in color, in players and in percent.
 
-    Where there is none, the reason is beside it or, to save room, shown under a mouse.
+    Where there is none, a mouse shows the reason.
     """
     change = server.change
     if change is None:
         reason = figures.explain_missing_change(window, server.coverage, server.previous_coverage)
-        missing = html.build_number(None, "")
-        if has_reason:
-            return html.build("span", missing, " ", html.build_remark(reason))
-        return html.build("span", missing, title=reason)
+        return html.build("span", html.build_number(None, ""), title=reason)
     players, *percent = figures.format_change(change, server.average_players)
     parts: list[html.Child] = [html.build_number(change.players, players)]
     for shown in percent:
@@ -439,17 +434,24 @@ def _list_growth(report: analysis.Report, labels: html.Labels) -> Iterator[Eleme
         cells = (
             html.build_average(server.average_players),
             html.build_average(before),
-            _build_change(one, stats.window, has_reason=True),
+            _build_change(one, stats.window),
             html.build_number(None if shown == text.NOTHING else slope, shown),
             _build_first_last(one),
             _build_current(one, stats),
         )
         rows.append((labels.build_name(at), *cells))
     yield html.build_table("Averages and growth of the servers", headers, rows)
+    reasons: dict[str, list[Element]] = {}
+    for at, one in enumerate(stats.servers):
+        if one.change is None:
+            coverages = one.coverage, one.previous_coverage
+            reason = figures.explain_missing_change(stats.window, *coverages)
+            reasons.setdefault(reason, []).append(labels.build_name(at))
+    for reason, names in reasons.items():
+        of = [" of ", *html.join_words(names)] if len(names) < len(stats.servers) else []
+        yield html.build_note("No change", *of, f": {reason}.")
     previous = growth.previous_window
-    if previous is None or previous.from_ is None:
-        yield html.build_note("There is no window of equal length before to compare with.")
-    else:
+    if previous is not None and previous.from_ is not None:
         times = labels.build_time(previous.from_), " to ", labels.build_time(previous.to)
         yield html.build_note("Before: from ", *times, f" ({growth.time_zone}).")
     if stats.window.to != stats.as_of:
@@ -537,7 +539,7 @@ def _list_coverage(report: analysis.Report, labels: html.Labels) -> Iterator[Ele
     for at, (statistics, timeline) in enumerate(servers):
         length = sum(gap.to - gap.from_ for gap in timeline.gaps)
         cells = (
-            f"{text.format_id(statistics.server_id)} {statistics.cfx_id}".strip(),
+            " ".join(dict.fromkeys([text.format_id(statistics.server_id), statistics.cfx_id])),
             html.build_whole(statistics.sample_count),
             html.build_figure(statistics.usual_interval_seconds, text.format_interval),
             html.build_figure(statistics.coverage, text.format_share),

@@ -14,14 +14,14 @@ from playwright.sync_api import Browser, Page
 
 READ_CHART = """root => ({
     from: root.dataset.from,
-    caption: root.querySelector('caption').textContent,
+    caption: (root.querySelector('caption') ?? document.querySelector('caption')).textContent,
     announced: root.querySelector('[aria-live]').textContent,
     label: root.querySelector('.cursor-label').textContent,
     notes: root.querySelector('.unit').textContent,
     ticks: [...root.querySelectorAll('line.grid, line.axis')]
         .filter((line) => line.getAttribute('y1') === line.getAttribute('y2'))
         .map((line) => [Number(line.getAttribute('y1')), line.nextSibling.textContent]),
-    rows: [...root.querySelectorAll('tr[data-server]')].map((row) => ({
+    rows: [...document.querySelectorAll('tr[data-server]')].map((row) => ({
         average: row.dataset.average,
         observations: row.dataset.observations,
         texts: [...row.cells].map((cell) => cell.innerText.trim()),
@@ -103,7 +103,7 @@ def read_chart(page: Page) -> dict[str, Any]:
     return {
         "from": chart.get_attribute("data-from"),
         "to": chart.get_attribute("data-to"),
-        "rows": page.eval_on_selector_all(".chart tr[data-server]", READ_FIGURES),
+        "rows": page.eval_on_selector_all("tr[data-server]", READ_FIGURES),
         "announced": page.locator(".chart [aria-live]").inner_text(),
     }
 
@@ -127,15 +127,15 @@ def use_keys(page: Page) -> dict[str, Any]:
     ):
         page.keyboard.press(key)
         charts[name] = read_chart(page)
-    page.locator(".chart tr[data-server] button").first.press("Enter")
-    pressed = page.locator(".chart tr[data-server] button").first.get_attribute("aria-pressed")
+    page.locator("tr[data-server] button").first.press("Enter")
+    pressed = page.locator("tr[data-server] button").first.get_attribute("aria-pressed")
     page.locator("summary").first.press("Enter")
     is_open = page.locator("details").first.evaluate("element => element.open")
     return {"stops": stops, "charts": charts, "pressed": pressed, "isOpen": is_open}
 
 
 def hover(page: Page) -> dict[str, Any]:
-    """Point at the chart, then select the middle half of it."""
+    """Point at the chart, then select a part of it, which ends before the names."""
     page.locator(".chart-plot").scroll_into_view_if_needed()
     box = page.locator(".chart-plot").bounding_box()
     assert box
@@ -144,7 +144,7 @@ def hover(page: Page) -> dict[str, Any]:
     pointed = read_chart(page)
     page.mouse.move(box["x"] + box["width"] / 4, middle)
     page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 3 / 4, middle, steps=4)
+    page.mouse.move(box["x"] + box["width"] * 5 / 8, middle, steps=4)
     page.mouse.up()
     page.mouse.move(0, 0)
     return {"pointed": pointed, "selected": read_chart(page)}

@@ -12,7 +12,7 @@ const {
 
 /* Merge the steps of a view, or of the whole window. */
 function mergeAll({ timeline, width, view }) {
-  const { start, end, commonGaps, divide } = createSteps(timeline);
+  const { start, end, findGaps, divide } = createSteps(timeline);
   const { step, points } = divide(view ?? { from: start, to: end }, width);
   return {
     step,
@@ -21,7 +21,7 @@ function mergeAll({ timeline, width, view }) {
       return [from, to, average, lowest, peak, observedShare, isPartial, joint];
     })),
     scales: points.map((own) => findScale(own).map(({ from }) => from)),
-    gaps: commonGaps.map(({ from, to }) => [from, to]),
+    gaps: findGaps(points.map((_, n) => n)).map(({ from, to }) => [from, to]),
   };
 }
 

@@ -8,12 +8,12 @@ globalThis.srvstatChart = (() => {
   const { Picture, addSample } = globalThis.srvstatPicture;
 
   const FEWEST_STEPS = 6;
+  const FEWEST_PANELS = 4;
   const SHORTEST_DRAG = 6;
   const PRINTED_WIDTH = 680;
   const COLUMNS = ['average', 'lowest', 'peak', 'observations'];
   const HINT = 'Zoom: drag with the mouse, pinch, or Ctrl + wheel. Show all: double-click.'
     + ' Keys: ← → move, + − zoom, Shift + ← → scroll, Home, End, Esc to show all.';
-  const charts = new WeakMap();
   let hintCount = 0;
 
   function add(parent, name, attributes = {}, text = '') {
@@ -24,42 +24,20 @@ globalThis.srvstatChart = (() => {
   }
   const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 
-  /* Replace the content of `container`. On an error, now or later, it gets its content back.
+  /* Replace the content of `container`, unless that fails.
 
-     A page can have the figures in a table of its own: `legend` has its `caption` and, in `rows`, of
-     each server the `row`, a `button` that hides it, a `part` for a note, and the `cells` of COLUMNS.
-     The chart begins with `view`, and calls `onView` with each later one, or null for all. */
+     A page can have the figures in a table of its own: `legend` has its `caption`, its text of the
+     `whole` window if it has one, and in `rows`, of each server the `row`, a `button` that hides it, a
+     `part` for a note, and the `cells` of COLUMNS, of which some can be missing. The chart begins with
+     `view`, and calls `onView` with each later one, or null for all. */
   function mount(container, timeline, { legend, view, onView } = {}) {
-    charts.get(container)?.restore();
-    const chart = new Chart(container);
-    charts.set(container, chart);
-    Object.assign(chart, legend, { hasLegend: legend !== undefined });
-    chart.guard(() => chart.start(timeline, view, onView))();
+    new Chart(container, legend).start(timeline, view, onView);
   }
 
   class Chart {
-    constructor(container) {
+    constructor(container, legend) {
       this.container = container;
-      this.replaced = [...container.childNodes];
-      this.listening = new AbortController();
-    }
-
-    /* Return a function that acts, and on an error puts back what the chart has replaced. */
-    guard(act) {
-      return (...values) => {
-        try {
-          act(...values);
-        } catch {
-          this.restore();
-        }
-      };
-    }
-
-    restore() {
-      this.listening.abort();
-      this.observer?.disconnect();
-      this.container.replaceChildren(...this.replaced);
-      charts.delete(this.container);
+      Object.assign(this, legend, { hasLegend: legend !== undefined });
     }
 
     start(timeline, view, onView = () => {}) {
@@ -85,12 +63,20 @@ globalThis.srvstatChart = (() => {
       const hint = `chart-hint-${hintCount}`;
       this.root = document.createElement('div');
       this.root.className = 'chart';
-      const group = add(this.root, 'div', { class: 'chart-buttons', role: 'group', 'aria-label': 'Zoom' });
+      const group = add(this.root, 'div', { class: 'chart-buttons', role: 'group', 'aria-label': 'View' });
       const addButton = (text, label, act) => {
         const button = add(group, 'button', { type: 'button', 'aria-label': label, title: label }, text);
-        button.addEventListener('click', this.guard(act));
+        button.addEventListener('click', act);
         return button;
       };
+      if (this.servers.length >= FEWEST_PANELS) {
+        const panels = addButton('Panels', 'A panel for each server', () => {
+          this.hasPanels = !this.hasPanels;
+          panels.setAttribute('aria-pressed', this.hasPanels);
+          this.draw();
+        });
+        panels.setAttribute('aria-pressed', false);
+      }
       addButton('+', 'Zoom in', () => this.zoom(1 / 2));
       this.outward = [
         addButton('−', 'Zoom out', () => this.zoom(2)),
@@ -99,7 +85,7 @@ globalThis.srvstatChart = (() => {
       this.plot = add(this.root, 'div', {
         class: 'chart-plot', tabindex: '0', role: 'application', 'aria-describedby': hint,
       });
-      this.picture = new Picture(this.plot, this.steps);
+      this.picture = new Picture(this.plot, this.steps, this.names);
       this.live = add(this.root, 'p', { class: 'chart-live', 'aria-live': 'polite' });
       if (!this.hasLegend) this.buildTable();
       add(this.root, 'p', { class: 'chart-hint', id: hint }, HINT);
@@ -130,11 +116,14 @@ globalThis.srvstatChart = (() => {
 
     draw(width = this.picture.width) {
       const { picture, view } = this;
-      picture.draw(view, this.shown, width);
+      picture.draw(view, this.shown, width, this.hasPanels);
       this.plot.setAttribute('aria-label', `Players over time, ${this.format(picture)}`);
-      const isAll = view.to - view.from >= this.steps.end - this.steps.start;
-      for (const button of this.outward) button.setAttribute('aria-disabled', isAll);
+      for (const button of this.outward) button.setAttribute('aria-disabled', this.isAll());
       this.showCursor();
+    }
+
+    isAll() {
+      return this.view.to - this.view.from >= this.steps.end - this.steps.start;
     }
 
     format({ from, to }) {
@@ -161,18 +150,22 @@ globalThis.srvstatChart = (() => {
       if (bin) this.picture.markBin(bin, label);
       else this.picture.clearMarks();
       const { from, to } = bin || this.picture;
-      this.caption.textContent = label;
+      const isAll = !bin && this.isAll();
+      this.caption.textContent = isAll && this.whole ? this.whole : label;
       this.root.dataset.from = new Date(from).toISOString();
       this.root.dataset.to = new Date(to).toISOString();
       this.rows.forEach(({ row, part, cells }, n) => {
         const figures = bin ? bin.figures[n] : this.steps.merge(n, bins[0].first, bins.at(-1).last);
         const isPartial = bin && figures.average !== null && figures.isPartial;
-        row.className = isPartial ? 'partial' : '';
+        // A page can hide what is known of the whole window only.
+        row.className = `${isAll ? '' : 'inside'}${isPartial ? ' partial' : ''}`;
         part.textContent = isPartial ? `part of ${stepName}` : '';
         const texts = formatFigures(figures);
         COLUMNS.forEach((column, at) => {
           row.dataset[column] = figures[column] ?? '';
+          if (!cells[at]) return;
           cells[at].textContent = texts[column];
+          if ('value' in cells[at]) cells[at].value = row.dataset[column];
         });
       });
     }
@@ -258,8 +251,7 @@ globalThis.srvstatChart = (() => {
     }
 
     listen() {
-      const on = (target, name, act, options = {}) => (
-        target.addEventListener(name, this.guard(act), { signal: this.listening.signal, ...options }));
+      const on = (target, name, act, options) => target.addEventListener(name, act, options);
       on(this.plot, 'keydown', (event) => this.press(event));
       on(this.plot, 'wheel', (event) => this.turnWheel(event), { passive: false });
       on(this.plot, 'dblclick', () => this.showAll());
@@ -269,14 +261,17 @@ globalThis.srvstatChart = (() => {
       on(this.plot, 'pointerup', (event) => this.endDrag(event));
       on(this.plot, 'pointercancel', (event) => this.endDrag(event));
       on(this.plot, 'pointerleave', (event) => this.leave(event));
-      this.rows.forEach(({ button }, n) => on(button, 'click', () => this.toggle(button, n)));
+      this.rows.forEach(({ row, button }, n) => {
+        on(button, 'click', () => this.toggle(button, n));
+        for (const name of ['pointerenter', 'focusin']) on(row, name, () => this.picture.focus(n));
+        for (const name of ['pointerleave', 'focusout']) on(row, name, () => this.picture.focus(null));
+      });
       on(window, 'beforeprint', () => this.prepareForPrint());
       on(window, 'afterprint', () => this.draw(this.plot.clientWidth));
-      this.observer = new ResizeObserver(this.guard(() => {
+      new ResizeObserver(() => {
         const width = this.plot.clientWidth;
         if (width && width !== this.picture.width) this.draw(width);
-      }));
-      this.observer.observe(this.plot);
+      }).observe(this.plot);
     }
 
     prepareForPrint() {
@@ -315,6 +310,8 @@ globalThis.srvstatChart = (() => {
       } else {
         this.cursor = this.clampInstant(this.picture.findInstant(x));
         this.showCursor();
+        const height = event.clientY - this.plot.getBoundingClientRect().top;
+        this.picture.focus(this.picture.findNearest(this.findBin(), height));
       }
     }
 
@@ -342,6 +339,7 @@ globalThis.srvstatChart = (() => {
     leave(event) {
       if (this.pointers.size || event.pointerType !== 'mouse') return;
       this.cursor = null;
+      this.picture.focus(null);
       this.showCursor();
     }
   }

@@ -16,7 +16,7 @@ globalThis.srvstatTimeline = (() => {
   /* The steps that a chart can have, with their least lengths. LEAST_LENGTHS has the least of a chart
      over a longer time: shorter ones would hide each other, or daily cycles would look like noise.
      Points are at least LEAST_DISTANCE pixels apart. Of a partial step, observations cover less than
-     WHOLE_SHARE. All as in render/timeline.py. */
+     WHOLE_SHARE. Days of LEAST_FOR_WEEKS have a line of weeks, too. All as in render/timeline.py. */
   const STEPS = new Map([
     ...[1, 2, 5, 10, 15, 30].map((minutes) => [`${minutes}m`, minutes * MINUTE]),
     ...[1, 2, 3, 6, 12].map((hours) => [`${hours}h`, hours * HOUR]),
@@ -25,6 +25,7 @@ globalThis.srvstatTimeline = (() => {
   const NOUNS = { m: 'minute', h: 'hour', day: 'day', week: 'week', month: 'month' };
   const LEAST_LENGTHS = [[45 * DAY, DAY], [10 * DAY, HOUR]];
   const LEAST_DISTANCE = 0.75;
+  const LEAST_FOR_WEEKS = 60 * DAY;
   const WHOLE_SHARE = 0.9;
   const LONGEST_PLAIN = 9_999_999;
   const PREFIXES = [[1e15, 'P'], [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
@@ -332,23 +333,37 @@ globalThis.srvstatTimeline = (() => {
     }
 
     /* Divide a view, an interval, for so many pixels into the whole bins that it has a part of. The
-       points of each server are its bins with observations, each with its joint to the one before. */
+       points of each server are its bins with observations, each with its joint to the one before. If
+       many days would look like noise, `weeks` has the whole weeks of each server, too. */
     function divide(view, width) {
       const step = chooseStep(view, width);
+      const bins = listBins(step, view);
+      const isLong = step === 'day' && view.to - view.from >= LEAST_FOR_WEEKS;
+      const inside = isLong ? listBins('week', view).filter(({ from, to }) => from >= view.from && to <= view.to) : [];
+      const weeks = listPoints(inside).map((own) => own.filter(({ figures }) => !figures.isPartial));
+      return { step, bins, points: listPoints(bins), weeks: isLong ? weeks : null };
+    }
+
+    function listBins(step, view) {
       if (!divided.has(step)) divided.set(step, divideWindow(step));
-      const bins = divided.get(step).filter(({ from, to }) => from < view.to && to > view.from);
-      const points = servers.map((_, n) => {
+      return divided.get(step).filter(({ from, to }) => from < view.to && to > view.from);
+    }
+
+    function listPoints(bins) {
+      return servers.map((_, n) => {
         const own = bins.map(({ from, to, figures }) => ({ from, to, figures: figures[n] }))
           .filter(({ figures }) => figures.average !== null);
         return own.map((point, at) => (
           { ...point, joint: at ? joinPoints(own[at - 1], point, gaps[n]) : null }));
       });
-      return { step, bins, points };
     }
 
-    const commonGaps = gaps.reduce(intersect, [{ from: start, to: end }]);
+    /* Return the gaps that all of some servers have. */
+    const findGaps = (numbers) => (
+      numbers.length ? numbers.map((n) => gaps[n]).reduce(intersect, [{ from: start, to: end }]) : []);
+    const marks = (timeline.marks ?? []).map(({ at, label }) => ({ at: Date.parse(at), label: escapeText(label) }));
     const shortest = (edges[baseCount] - edges[0]) / baseCount;
-    return { timeZone, clock, start, end, shortest, commonGaps, merge, divide };
+    return { timeZone, clock, start, end, shortest, marks, findGaps, merge, divide };
   }
 
   return {
