@@ -69,7 +69,7 @@ METHODS = {
     ("CONNECT", b"x:80"): UNKNOWN_PATH,
 }
 UNKNOWN = [
-    *(b"/", b"//", PATH[:-1], SERVER + b"/", PATH + b"/a", b"/" + SERVER, COMPARE_PATH + b"/"),
+    *(b"//", PATH[:-1], SERVER + b"/", PATH + b"/a", b"/" + SERVER, COMPARE_PATH + b"/"),
     *(b"/gateway//v1/servers/a", b"/GATEWAY/v1/servers/a", PATH + b"../servers/a"),
     *(b"/gateway/v1/%63ompare", b"/gateway%2Fv1/servers/a", COMPARE_PATH + b"#x"),
     *(b"gateway/v1/servers/a", b"http://elsewhere", b"ftp://elsewhere" + SERVER),
@@ -376,10 +376,22 @@ def test_its_examples_are_servers_of_the_snapshot_and_need_a_key(
         assert ask_page(service, "/docs/servers", key="key-of-all").json == {"ids": ["b", "a"]}
 
 
+@pytest.mark.parametrize("line", [b"GET / HTTP/1.1", b"HEAD http://x/?x HTTP/1.1"])
+def test_the_root_leads_to_the_page_without_a_key(line: bytes, plain: Service) -> None:
+    with Client(plain) as client:
+        client.send(request(line, HOST))
+        answer = client.read_any_answer(to_head=line.startswith(b"HEAD"))
+
+    # Relative, so that it also holds below the path of a proxy.
+    assert (answer.status, answer.headers["location"], answer.body) == (307, "docs", b"")
+
+
 def test_other_paths_and_methods_have_errors_and_the_log_names_them(plain: Service) -> None:
     sent = {
-        request(b"GET /docs/ HTTP/1.1", HOST, b"X-Request-Id: 1"): (404, "getDocsAsset"),
-        request(b"POST /docs HTTP/1.1", HOST, b"X-Request-Id: 2", body=b""): (405, "getDocs"),
+        request(b"GET / HTTP/1.1", HOST, b"X-Request-Id: 1"): (307, "redirectToDocs"),
+        request(b"GET /docs/ HTTP/1.1", HOST, b"X-Request-Id: 2"): (404, "getDocsAsset"),
+        request(b"POST /docs HTTP/1.1", HOST, b"X-Request-Id: 3", body=b""): (405, "getDocs"),
+        request(b"POST / HTTP/1.1", HOST, b"X-Request-Id: 4"): (405, "redirectToDocs"),
     }
     with Client(plain) as client:
         for number, (one, (status, operation)) in enumerate(sent.items(), 1):

@@ -5,6 +5,7 @@ No answer waits for it. `log_request` checks that an explained error has the rea
 
 import json
 import os
+import pty
 import re
 import signal
 import socket
@@ -40,7 +41,7 @@ from support.http import (
     request,
     send_request,
 )
-from support.process import Service, serve
+from support.process import ForkedCommand, Service, serve
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +154,67 @@ def test_the_log_is_printable_ascii(service: Service) -> None:
     log_request(service, compare(TWO[:-1] + f',"{harmful[1:4]}{harmful[-3:]}":1}}'.encode()))
 
     assert re.fullmatch(rb"[\x20-\x7e\n]+", service.log_path.read_bytes())
+
+
+STEPS = """
+  docs     {url}/docs
+  explore  {url}/
+  try      curl {url}/gateway/v1/servers/b -H 'X-Gateway-Key: any'
+  servers  b
+           a
+  Ctrl+C stops the service
+
+"""
+"""What a terminal shows before the first request."""
+
+REQUESTS = """\
+TIME GET /v1/servers/b 200 MS
+TIME GET / 200 MS
+TIME HEAD /healthz 200 MS
+TIME POST /v1/compare 200 MS  a, b; 30d
+TIME GET /v1/servers/zz 404 MS  no id zz
+TIME GET /v1/servers/... 400 MS  identifier: "..." may only contain letters, digits and hyphens
+TIME GET another path 401 MS  X-Gateway-Key: missing or empty
+"""
+
+
+def test_a_terminal_shows_what_to_try_and_then_short_lines(small: str) -> None:
+    ours, theirs = pty.openpty()
+    arguments = ["serve", "--snapshot", small, "--port", "0", "--explore"]
+    with ForkedCommand(arguments, theirs) as process:
+        os.close(theirs)
+        try:
+            url = process.stdout.readline().decode().split()[-1]
+            said = read_terminal(ours, STEPS.count("\n"))
+            assert said == STEPS.format(url=url)
+            (example,) = re.findall("curl .*", said)
+            ran = subprocess.run(["sh", "-c", f"{example} -sS"], capture_output=True, check=False)
+            assert b'{"data":{"id":"b",' in ran.stdout
+            with Client(Service(process, int(url.rpartition(":")[2]), Path())) as client:
+                for sent in (
+                    request(b"GET / HTTP/1.1", b"Host: localhost"),
+                    request(b"HEAD /healthz HTTP/1.1", HOST),
+                    compare(TWO),
+                    get(b"zz"),
+                    get(b"%1b[31mred"),
+                    request(b"GET /%1b[31mred HTTP/1.1", HOST),
+                ):
+                    client.send(sent)
+                    client.read_any_answer(to_head=sent.startswith(b"HEAD"))
+            said = read_terminal(ours, REQUESTS.count("\n"))
+        finally:
+            process.send_signal(signal.SIGINT)
+    os.close(ours)
+    plain = re.sub("\x1b\\[[0-9]*m", "", said)
+    assert re.sub(r"[\d.]+ ms", "MS", re.sub(r"\d\d:\d\d:\d\d", "TIME", plain)) == REQUESTS
+
+
+def read_terminal(terminal: int, lines: int) -> str:
+    """Read a number of lines that a program writes to a terminal."""
+    said = b""
+    while said.count(b"\n") < lines:
+        said += os.read(terminal, 65_536)
+    return said.decode().replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize("stderr", ["2>/dev/full", "<&- 2>&-"])

@@ -5,11 +5,14 @@ command line without them works.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 MAX_DELAY_SECONDS = 15
 """The longest rehearsed delay: less than the deadline of an answer, which would close the
 connection."""
+
+LogFormat = Literal["json", "text", "color"]
+"""`color` is text with a color for each class of status."""
 
 EVERY_ORIGIN = "*"
 """In place of an origin: pages of every origin may call the API."""
@@ -46,3 +49,5 @@ class Settings:
     rehearsal: RehearsalSettings = field(default_factory=RehearsalSettings)
     explains_errors: bool = False
     """Whether answers have the reason of an error."""
+    log_format: LogFormat = "json"
+    """How a request is logged: as JSON, or as a short line for a person."""

@@ -87,14 +87,14 @@ class Service:
         self.authenticator = Authenticator(settings.access, log)
         self.snapshot = ServedSnapshot(settings.snapshot, log)
         self.operational = OperationalPaths(self.snapshot)
-        # They answer paths outside the contract and the order of D11 (D21).
+        # They answer paths outside the contract and the order of D11 (D21): the first that has one.
         docs = ApiDocs(self.snapshot, self.authenticator, has_explore=settings.explore)
         self.sites: list[OperationalPaths | ApiDocs | Explorer] = [self.operational, docs]
         if settings.explore:
             # The page needs the analyzer, which the API does not.
             from srvstat.asgi import explore  # noqa: PLC0415
 
-            self.sites.append(explore.Explorer(self.snapshot, self.authenticator))
+            self.sites.insert(0, explore.Explorer(self.snapshot, self.authenticator))
         try:
             self.recorder = None if settings.record is None else Recorder(settings.record, log)
         except errors.SrvstatError:

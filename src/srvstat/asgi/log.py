@@ -1,4 +1,4 @@
-"""Write the log to standard error, one JSON object a line, and exchanges to a recording.
+"""Write the log to standard error, one line a request, and exchanges to a recording.
 
 Threads write both, so that a slow disk or reader never delays an answer.
 """
@@ -11,18 +11,22 @@ import os
 import re
 import stat
 import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from logging.handlers import QueueHandler, QueueListener
 from queue import Queue
+from typing import Any
 
+from srvstat.asgi import LogFormat
 from srvstat.contract.errors import OutputError, UsageError
 from srvstat.contract.http import JUDGED_HEADERS, KEY_NAME, Head, find_values
 from srvstat.contract.time import format_instant
 from srvstat.documents.support import Recording, StoredRequest
 from srvstat.files.paths import convert_write_errors
 from srvstat.operations.redaction import KeyFilter
+from srvstat.render.text import escape_non_ascii, escape_text
 
 _MAX_LINES = 50_000
 """Lines that wait for a slow reader; further ones are lost."""
@@ -40,11 +44,14 @@ _FIRST_BYTES = b'{"document":"recording",'
 class Log:
     """Queue entries; a thread writes them."""
 
-    def __init__(self) -> None:
+    def __init__(self, form: LogFormat = "json") -> None:
         logging.raiseExceptions = False  # a report of a lost line would wait for the same reader
         lines: Queue[logging.LogRecord] = Queue(_MAX_LINES)
         self._queue = QueueHandler(lines)
-        self._queue.setFormatter(_JsonFormatter())
+        is_colored = form == "color"
+        self._queue.setFormatter(
+            _JsonFormatter() if form == "json" else _LineFormatter(is_colored=is_colored)
+        )
         self._listener = QueueListener(lines, logging.StreamHandler())
         self._listener.start()
 
@@ -70,11 +77,61 @@ class Log:
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Encode an entry in ASCII, so that nothing sent by a client can control a terminal."""
-        entry = record.msg if isinstance(record.msg, Mapping) else _describe_warning(record)
-        return json.dumps({"time": format_instant(int(record.created * 1_000)), **entry})
+        time_text = format_instant(int(record.created * 1_000))
+        return json.dumps({"time": time_text, **_get_entry(record)})
 
 
-def _describe_warning(record: logging.LogRecord) -> dict[str, object]:
+_PATHS = {
+    "getServer": "/v1/servers/",
+    "compareServers": "/v1/compare",
+    "getHealth": "/healthz",
+    "getReadiness": "/readyz",
+    "getOpenApi": "/openapi.json",
+    "getDocs": "/docs",
+    "redirectToDocs": "/",
+    "explore": "/",
+}
+"""The paths of operations. No path is logged as sent: a client can put a key there."""
+
+_COLORS = {2: 32, 3: 36, 4: 33, 5: 31}
+"""The color of a status by its first digit: green, cyan, yellow, red."""
+
+
+class _LineFormatter(logging.Formatter):
+    def __init__(self, *, is_colored: bool) -> None:
+        super().__init__()
+        self._is_colored = is_colored
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write an entry for a person: `12:00:01 POST /v1/compare 200 1.2 ms  a, b; 7d`."""
+        entry = _get_entry(record)
+        clock = time.strftime("%H:%M:%S", time.localtime(record.created))
+        if event := entry.get("event"):
+            fields = ", ".join(f"{name} {entry[name]}" for name in entry if name != "event")
+            return _escape(f"{clock} {event}  {fields}".rstrip())
+        operation = entry.get("operation", "another path")
+        path = _PATHS.get(operation, operation)
+        details = ", ".join(each.partition(":")[2] for each in entry.get("servers", ()))
+        if operation == "getServer":
+            path += details or "..."
+        elif "range" in entry:
+            details += f"; {entry['range']}"
+        status = entry.get("status", 0)
+        shown = f"{status or 'no answer'}"
+        if self._is_colored:
+            shown = f"\x1b[{_COLORS.get(status // 100, 0)}m{shown}\x1b[0m"
+        line = _escape(f"{clock} {entry['method']} {path}")
+        rest = entry.get("reason", "" if operation == "getServer" else details)
+        return f"{line} {shown} {entry['ms']:.1f} ms  {_escape(rest)}".rstrip()
+
+
+def _escape(text: str) -> str:
+    return escape_non_ascii(escape_text(text))
+
+
+def _get_entry(record: logging.LogRecord) -> Mapping[str, Any]:
+    if isinstance(record.msg, Mapping):
+        return record.msg
     error = record.exc_info and record.exc_info[0]
     message = record.getMessage().strip() + (f" ({error.__name__})" if error else "")
     return {"event": "warning", "logger": record.name, "message": message}

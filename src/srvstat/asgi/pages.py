@@ -81,6 +81,7 @@ def _build_file(content: bytes, media_type: str) -> PageFile:
     return PageFile(content, gzip.compress(content, mtime=0), media_type)
 
 
+_ROOT_PATH = b"/"
 _DOCS_PATH = "/docs"
 _SERVERS_PATH = b"/docs/servers"
 _MOST_IDS = 5
@@ -97,7 +98,7 @@ def _list_ids(snapshot: Snapshot) -> bytes:
 
 
 class ApiDocs:
-    """The page that shows `/openapi.json`, and its files.
+    """The page that shows `/openapi.json`, its files, and a redirect from `/` to it.
 
     Its forms are filled with identifiers of the snapshot, so that each example has an answer. They
     need a key like everything about servers.
@@ -122,7 +123,7 @@ class ApiDocs:
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, belongs to the page."""
         path = http.strip_origin(path)
-        return path == _DOCS_PATH.encode() or path.startswith(b"/docs/")
+        return path in {_ROOT_PATH, _DOCS_PATH.encode()} or path.startswith(b"/docs/")
 
     async def answer(
         self, head: http.Head, entry: dict[str, Any], headers: dict[str, str]
@@ -132,8 +133,12 @@ class ApiDocs:
         Raises ApiError, SnapshotError.
         """
         path = http.strip_origin(head.path)
-        entry["operation"] = "getDocs" if path == _DOCS_PATH.encode() else "getDocsAsset"
+        named = {_ROOT_PATH: "redirectToDocs", _DOCS_PATH.encode(): "getDocs"}
+        entry["operation"] = named.get(path, "getDocsAsset")
         http.check_allowed(head.method, http.GET_METHODS)
+        if path == _ROOT_PATH:
+            # Relative: a proxy can serve the API under a path of its own.
+            return Response(None, 307, {**headers, "location": "docs"})
         if file := self._files.get(path):
             return file.respond(head, headers)
         if path != _SERVERS_PATH:

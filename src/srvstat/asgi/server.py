@@ -49,7 +49,7 @@ def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], No
         # Connections inherit it. With Nagle's algorithm, a body could wait 40 ms after its head.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _allow_many_files()
-    log = Log()
+    log = Log(settings.log_format)
     service = Service(settings, log)
     log.take_warnings()
     # Anyone can cause its warnings, about malformed requests.

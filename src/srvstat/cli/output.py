@@ -206,7 +206,7 @@ def create_screen() -> "Screen":
     return Screen(
         width=max(size.columns, _MIN_WIDTH) if is_terminal else UNLIMITED,
         height=size.lines if is_terminal else None,
-        color=_is_colored(is_terminal=is_terminal),
+        color=is_colored(is_terminal=is_terminal),
         ascii_only=is_ascii_only(),
     )
 
@@ -247,7 +247,8 @@ def encode_line(answer: Response) -> bytes:
     return prepare_json(answer.to_json()) + b"\n"
 
 
-def _is_colored(*, is_terminal: bool) -> bool:
+def is_colored(*, is_terminal: bool) -> bool:
+    """Return whether to use colors, as NO_COLOR, FORCE_COLOR and TERM say."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

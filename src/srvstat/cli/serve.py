@@ -4,21 +4,35 @@ import hashlib
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from heapq import nlargest
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from srvstat.analysis.parameters import Parameter
-from srvstat.asgi import EVERY_ORIGIN, MAX_DELAY_SECONDS, RehearsalSettings, Settings
+from srvstat.asgi import EVERY_ORIGIN, MAX_DELAY_SECONDS, LogFormat, RehearsalSettings, Settings
 from srvstat.cli.options import ACCESS, PLAN, AccessOption, SnapshotOption, find_snapshot
-from srvstat.cli.output import Outcome, PlainForm, ReaderGoneError, report, show, write
+from srvstat.cli.output import (
+    STDERR,
+    Outcome,
+    PlainForm,
+    ReaderGoneError,
+    is_colored,
+    report,
+    show,
+    write,
+)
 from srvstat.cli.process import allow_cleanup, start_serving
+from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, ParameterError, SnapshotError, UsageError
 from srvstat.contract.http import read_openapi
 from srvstat.contract.wire import MAX_SAFE_INTEGER, quote_value
 from srvstat.documents import load_documents
+from srvstat.documents.document import remove_color_codes
 from srvstat.documents.support import AccessCheck, PlanPermissions
 from srvstat.operations.access import add_key, generate_key, read_access
 from srvstat.render.text import escape_text
@@ -28,7 +42,14 @@ from srvstat.snapshot.read.snapshot import open_snapshot
 if TYPE_CHECKING:
     import socket
 
+    from srvstat.snapshot.rows import ServerRow
+
 _MAX_PORT = 65_535
+_MAX_NAMED = 3
+"""The servers with the most players that the text for a person names."""
+_MAX_READ = 10_000
+"""Reading this many servers takes 0.1 s."""
+_MAX_NAME = 40
 _ORIGIN = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])"
     r"(?::(?P<port>[0-9]{1,5}))?(?:[/?#].*)?",
@@ -174,12 +195,16 @@ def serve(
         bool,
         Parameter("Add the reason of each error to its answer, as the header X-Srvstat-Reason."),
     ] = False,
+    log_format: Annotated[
+        Literal["text", "json"] | None,
+        Parameter("Log short lines, the default on a terminal, or one JSON object a line."),
+    ] = None,
     rehearsal: RehearsalOptions,
 ) -> Outcome:
     """Serve the API over HTTP.
 
-    The page /docs shows the API in a browser. Logs to standard error, one JSON object per line.
-    When another snapshot replaces the file, the service switches to it. Ctrl-C or SIGTERM stops the
+    The page /docs shows the API in a browser. Each request is logged to standard error. When
+    another snapshot replaces the file, the service switches to it. Ctrl-C or SIGTERM stops the
     service after the requests in progress. A listening socket can be inherited from systemd.
 
     Example: srvstat serve --cors http://localhost:5173 --explain-errors
@@ -208,11 +233,56 @@ def serve(
             origins,
             explains_errors=explain_errors,
             rehearsal=rehearsed,
+            log_format=_choose_log(log_format),
         )
-        text = _describe_service(chosen, rehearsal, server.describe_address(listener))
+        at = server.describe_address(listener)
+        text = _describe_service(chosen, rehearsal, at)
+        banner = [] if chosen.log_format == "json" else list(_list_steps(chosen, at))
+
+        def announce() -> None:
+            write(text)
+            report(*banner)
+
         start_serving()
-        server.serve(chosen, listener, lambda: write(text))
+        server.serve(chosen, listener, announce)
     return Outcome()
+
+
+def _choose_log(given: Literal["text", "json"] | None) -> LogFormat:
+    is_terminal = os.isatty(STDERR)
+    if given == "json" or not (given or is_terminal):
+        return "json"
+    return "color" if is_colored(is_terminal=is_terminal) else "text"
+
+
+def _list_steps(settings: Settings, address: str) -> Iterator[str]:
+    """Yield the lines that say what to try first, for a person."""
+    if not address.startswith("http"):  # browsers know no UNIX sockets
+        return
+    servers: list[ServerRow] = []
+    with suppress(SnapshotError), closing(open_snapshot(settings.snapshot)) as snapshot:
+        read = islice(snapshot.iter_servers(), _MAX_READ)
+        servers = nlargest(_MAX_NAMED, read, key=lambda server: server.players_current)
+    key = f"-H 'X-Gateway-Key: {'any' if settings.access is None else 'YOUR_KEY'}'"
+    ids = [server.id for server in servers]
+    example = f"{address}/healthz"
+    if complete := next((server.id for server in servers if server.game), None):
+        example = f"{address}/gateway/v1/servers/{complete} {key}"
+    elif len(ids) > 1:
+        asked = {"servers": [{"identifier": one, "by": "id"} for one in ids[:2]]}
+        example = f"{address}/gateway/v1/compare {key} --json '{wire.encode(asked).decode()}'"
+    yield ""
+    yield f"  docs     {address}/docs"
+    if settings.explore:
+        yield f"  explore  {address}/"
+    yield f"  try      curl {example}"
+    for at, server in enumerate(servers):
+        title = "" if at else "servers"
+        name = escape_text(remove_color_codes(server.hostname), max_length=_MAX_NAME)
+        name = "" if name == server.id else name
+        yield f"  {title:7}  {server.id:{max(map(len, ids))}}  {name}".rstrip()
+    yield "  Ctrl+C stops the service"
+    yield ""
 
 
 def _listen(ctx: typer.Context, address: AddressOptions, *, loopback_only: bool) -> "socket.socket":
@@ -231,7 +301,7 @@ def _listen(ctx: typer.Context, address: AddressOptions, *, loopback_only: bool)
 
 def _describe_service(settings: Settings, rehearsal: RehearsalOptions, address: str) -> bytes:
     lines = [f"serving {escape_text(settings.snapshot)} at {escape_text(address)}"]
-    if settings.explore and address.startswith("http"):  # browsers know no UNIX sockets
+    if settings.explore and address.startswith("http") and settings.log_format == "json":
         lines.append(f"explore page at {escape_text(address)}/")
     if settings.access is None:
         lines.append("without --access, any key is valid, and only this machine can connect")
