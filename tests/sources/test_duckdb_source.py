@@ -109,7 +109,7 @@ def test_rows_come_in_the_order_of_the_file(tmp_path: Path) -> None:
         ("SELECT 1 AS serverId, 2 AS players", 'query: no column "observedAt"; the columns are "s'),
         (
             "SELECT 'a' AS serverId, 1 AS observedAt, 2 AS players, 3 AS Players",
-            'query: has two columns "Players"; rename one of them',
+            'query: has two columns "players"; rename one of them',
         ),
         ("SELECT error('no') AS serverId, 1 AS observedAt, 1 AS players", "query: Invalid Input E"),
         (_FAILS_LATE, "query: Conversion Error: Could not convert string 'no' to"),

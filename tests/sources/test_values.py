@@ -140,7 +140,7 @@ LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like millisecon
         (MICROSECONDS, "1741129200000", "before 2001 in the unit of --time-unit"),
         (DECLARED, "2025-03-04T23:00:00Z", "not in the form of --time-format"),
         (WITH_OFFSET, "00:00+0100 01011970", OUTSIDE),
-        (PLAIN, "", NO_TIME),
+        (PLAIN, "", "missing"),
         (PLAIN, "٣", NO_TIME),
         (UTC_TIMES, "2025-02-29 12:00:00", "no such day in the calendar"),
         (UTC_TIMES, "1969-12-31 12:00:00", OUTSIDE),

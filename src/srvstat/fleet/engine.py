@@ -393,7 +393,7 @@ def _select(columns: NativeColumns, files: Sequence[tuple[int, Source]]) -> str:
     identifier, players = quote_identifier(columns.id), quote_identifier(columns.players)
     return f"""
         SELECT
-            {identifier} AS identifier, ({columns.build_instant()})::BIGINT AS "at",
+            coalesce({identifier}, '') AS identifier, ({columns.build_instant()})::BIGINT AS "at",
             {players}::BIGINT AS players, {_build_position(files)} AS position
         FROM {_build_table(files)} WHERE {_build_condition(columns)}"""
 
@@ -408,10 +408,8 @@ def _select_malformed(columns: NativeColumns, files: Sequence[tuple[int, Source]
 
 
 def _build_condition(columns: NativeColumns) -> str:
-    return (
-        f"{quote_identifier(columns.id)} IS NOT NULL AND {columns.build_condition()}"
-        f" AND {quote_identifier(columns.players)} BETWEEN 0 AND {MAX_PLAYERS}"
-    )
+    players = quote_identifier(columns.players)
+    return f"{columns.build_condition()} AND {players} BETWEEN 0 AND {MAX_PLAYERS}"
 
 
 def _build_position(files: Sequence[tuple[int, Source]]) -> str:

@@ -10,7 +10,7 @@ from pyarrow.parquet import FileMetaData
 
 from srvstat.contract.time import LATEST, YEAR_2001
 from srvstat.snapshot.write.intake import PLACES_PER_SOURCE, Intake
-from srvstat.sources import parquet
+from srvstat.sources.parquet import convert_batches
 from srvstat.sources.registry import KINDS
 from srvstat.sources.source import Batch, Source, quote_identifier, read_batches
 from srvstat.sources.values import SECONDS
@@ -35,6 +35,8 @@ All rows of a source without an order, such as a database, have place 0 in it.
 """
 
 _MAX_INTEGER = (1 << 63) - 1
+_FIRST_COMPACT = 19 * 10**12
+"""The least integer that can be a time such as 20260105120000; as milliseconds, it is in 2572."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -97,22 +99,28 @@ def find_native_columns(source: Source, metadata: FileMetaData) -> NativeColumns
     is_found = all(folded.count(name.lower()) == 1 and name in schema.names for name in wanted)
     if not is_found:
         return None
-    parquet.choose_columns(source, schema)
-    id_type, at_type, players_type = (parquet.get_value_type(schema, name) for name in wanted)
-    is_plain = parquet.is_text(id_type) and pa.types.is_integer(players_type)
+    id_type, at_type, players_type = (_get_value_type(schema, name) for name in wanted)
+    is_text = id_type in (pa.string(), pa.large_string(), pa.string_view())
+    is_plain = is_text and pa.types.is_integer(players_type)
     columns = NativeColumns(*wanted, at_type)
     if is_plain and pa.types.is_integer(at_type):
         if mapping.time_unit == "s":
             return columns._replace(milliseconds=1000)
         columns = columns._replace(first=SECONDS.stop if mapping.time_unit else YEAR_2001)
         least, greatest = _find_ends(metadata, mapping.at)
-        is_plain = mapping.time_unit or mapping.is_strict or greatest < parquet.FIRST_COMPACT
+        is_plain = mapping.time_unit or mapping.is_strict or greatest < _FIRST_COMPACT
         return columns if least >= columns.first and is_plain else None
     is_instant = pa.types.is_timestamp(at_type) and at_type.unit in {"ms", "us", "ns"}
-    has_zone = not parquet.has_no_zone(at_type) or mapping.time_zone == "UTC"
-    if is_plain and is_instant and has_zone and _can_represent(metadata, columns):
+    has_zone = is_instant and (at_type.tz is not None or mapping.time_zone == "UTC")
+    if is_plain and has_zone and _can_represent(metadata, columns):
         return columns
     return None
+
+
+def _get_value_type(schema: pa.Schema, name: str) -> pa.DataType:
+    """Return the type of the values of a column, also of one with a dictionary."""
+    kind = schema.field(name).type
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _can_represent(metadata: FileMetaData, columns: NativeColumns) -> bool:
@@ -160,10 +168,10 @@ def judge_rows(
     `stored` has the columns of identifiers, times, players and positions. `source` has the same
     columns as the sources of the rows.
     """
-    names = parquet.Columns(columns.id, columns.at, [columns.players])
+    names = [columns.id, columns.at, columns.players]
     for batch in stored:
         positions = batch.column(3)
-        for judged in parquet.read_record_batches(source, names, [batch.select([0, 1, 2])]):
+        for judged in convert_batches(source, [batch.select([0, 1, 2]).rename_columns(names)]):
             intake.skipped.update(judged.skipped)
             for reject in judged.rejects:
                 intake.rejects.add(positions[reject.place - 1].as_py(), reject)

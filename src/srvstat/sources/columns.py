@@ -64,9 +64,9 @@ _COMPACT_DIGITS = 14
 
 
 class Data:
-    """Bytes to read columns from."""
+    """Bytes, or a buffer of them, to read columns from."""
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: Any) -> None:
         self.bytes = b"%b%b%b" % (MARGIN, text, MARGIN)
         self.array = np.frombuffer(self.bytes, np.uint8)
         count = len(self.bytes) - WORD + 1
@@ -98,8 +98,14 @@ class Column(Sequence[str]):
         parts = [column for column in columns if isinstance(column, Column)]
         if not parts:
             return cls.from_texts([text for column in columns for text in column])
-        starts, ends = ([getattr(part, name) for part in parts] for name in ("starts", "ends"))
-        return cls(parts[0].data, np.concatenate(starts), np.concatenate(ends))
+        data, offsets = parts[0].data, [0] * len(parts)
+        if any(part.data is not data for part in parts):
+            data = Data(b"".join(part.data.bytes for part in parts))
+            sizes = [len(MARGIN), *(len(part.data.bytes) for part in parts[:-1])]
+            offsets = np.cumsum(sizes).tolist()
+        starts = [part.starts + offset for part, offset in zip(parts, offsets, strict=True)]
+        ends = [part.ends + offset for part, offset in zip(parts, offsets, strict=True)]
+        return cls(data, np.concatenate(starts), np.concatenate(ends))
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -270,7 +276,7 @@ def parse_times(columns: Sequence[Column], mapping: ColumnMapping) -> Numbers:
 
 def _parse_numbers(column: Column, mapping: ColumnMapping) -> Numbers:
     """Return the instants of numbers, MALFORMED for what may be no number or no instant."""
-    values, unit = column.parse_digits(), None if mapping.is_strict else mapping.time_unit
+    values, unit = column.parse_digits(), mapping.time_unit
     if unit is None:
         most = LATEST if mapping.is_strict else 10 ** (_COMPACT_DIGITS - 1) - 1
         is_instant = (values >= YEAR_2001) & (values <= most)
@@ -278,7 +284,8 @@ def _parse_numbers(column: Column, mapping: ColumnMapping) -> Numbers:
         is_instant = values <= LATEST // 1000
         values *= 1000
     elif unit == "ms":
-        is_instant = (values <= LATEST) & ((values < SECONDS.start) | (values >= SECONDS.stop))
+        is_odd = (values >= SECONDS.start) & (values < SECONDS.stop)
+        is_instant = (values <= LATEST) & (mapping.is_strict | ~is_odd)
     else:
         values //= PER_MILLISECOND[unit]
         is_instant = (values >= YEAR_2001) & (values <= LATEST)

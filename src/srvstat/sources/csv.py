@@ -17,14 +17,14 @@ import numpy as np
 from srvstat.contract.errors import SourceError
 from srvstat.contract.time import InstantError
 from srvstat.sources.columns import MARGIN, Column, Data
-from srvstat.sources.mapping import ColumnMapping, describe_missing, list_names
+from srvstat.sources.mapping import ColumnMapping, list_names
 from srvstat.sources.source import Batch, Reject, Source, TextBlock
 from srvstat.sources.table import (
     SAMPLE_ROWS,
     Sample,
     Table,
+    check_columns,
     convert_table,
-    find_columns,
     list_wanted,
 )
 from srvstat.sources.values import DAY_FIRST, Forms, find_time_form
@@ -65,7 +65,7 @@ def read(source: Source) -> Iterator[Batch]:
     """
     is_strict = source.mapping.is_strict
     start = _read_own_header(source) if is_strict else _read_start(source, is_sample=False)
-    _check_columns(source, start)
+    check_columns(source, start.names, start.line)
     pending: _Lines = []
     for block in start.blocks:
         batch = None if pending else _parse_plain(source, start, block)
@@ -291,20 +291,6 @@ def _fit_names(names: list[str], fields: Sequence[str]) -> list[str]:
     if len(fields) == len(names) + 1 and not fields[-1]:
         return [*names, ""]
     return names[:-1] if len(fields) == len(names) - 1 and not names[-1] else names
-
-
-def _check_columns(source: Source, start: _Start) -> None:
-    """Check the columns of a file. A column of a wide file without a name is ignored.
-
-    Raises SourceError if a column is missing or repeated.
-    """
-    mapping, names = source.mapping, start.names
-    wanted = find_columns(source, Table(names, (), ()), start.line)
-    if mapping.is_wide and "" not in names and {*names} <= {*wanted, *mapping.others}:
-        raise source.build_error(start.line, describe_missing(mapping, wanted, names))
-    if mapping.is_wide and "" in names[:-1] and source.on_warning:
-        reason = f"column {names.index('') + 1} has no name, so it is ignored"
-        source.on_warning(source.build_error(start.line, reason).reason)
 
 
 def _parse_plain(source: Source, start: _Start, block: TextBlock) -> Batch | None:

@@ -5,7 +5,7 @@ other files. A query without a database is the user's own and may read files.
 """
 
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
@@ -15,7 +15,6 @@ import pyarrow as pa
 from srvstat.contract.errors import SourceError
 from srvstat.files.paths import convert_errors
 from srvstat.sources import parquet
-from srvstat.sources.mapping import describe_repeated
 from srvstat.sources.source import (
     Batch,
     Source,
@@ -23,7 +22,7 @@ from srvstat.sources.source import (
     describe_missing_table,
     quote_identifier,
 )
-from srvstat.sources.table import SAMPLE_ROWS, Sample
+from srvstat.sources.table import SAMPLE_ROWS, Sample, build_own_sample, check_columns, fold_names
 from srvstat.sources.values import is_utf8
 
 _MEMORY_LIMIT = "512MB"
@@ -55,9 +54,9 @@ def read_sample(source: Source) -> Sample:
     """
     with _open_database(source) as connection:
         rows = connection.sql(f"FROM ({_check_query(source, connection)}\n) LIMIT {SAMPLE_ROWS}")
-        if own := parquet.build_own_sample(source, "DuckDB", rows.columns):
+        if own := build_own_sample(source, "DuckDB", rows.columns):
             return own
-        return parquet.build_sample("DuckDB", rows.columns, rows.to_arrow_table())
+        return parquet.build_sample(source, "DuckDB", rows.to_arrow_table())
 
 
 @contextmanager
@@ -93,14 +92,14 @@ def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
 
 def _read_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> Iterator[Batch]:
     query = _check_query(source, connection)
-    # Without rows, to find the columns before the query is run.
-    empty = connection.sql(f"SELECT * FROM ({query}\n) AS rows LIMIT 0").to_arrow_table()  # noqa: S608 - the user's own query
-    columns = parquet.choose_columns(source, empty.schema, any_case=True)
-    _check_repeated(source, columns, connection.sql(query).columns, empty.schema.names)
-    chosen = ", ".join(map(quote_identifier, columns.names))
-    rows = connection.sql(f"SELECT {chosen} FROM ({query}\n) AS rows")  # noqa: S608 - see above
-    with closing(_fetch(source, connection, rows, columns.rows_per_batch)) as record_batches:
-        yield from parquet.read_record_batches(source, columns, record_batches)
+    names = fold_names(source.mapping, connection.sql(query).columns)
+    wanted = check_columns(source, names)
+    # DuckDB ignores capitals, and keeps those of a table.
+    chosen = ", ".join(f"{quote_identifier(name)} AS {quote_identifier(name)}" for name in wanted)
+    rows = connection.sql(f"SELECT {chosen} FROM ({query}\n) AS rows")  # noqa: S608 - the user's own query
+    most = parquet.count_rows_per_batch(len(wanted))
+    with closing(_fetch(source, connection, rows, most)) as record_batches:
+        yield from parquet.convert_batches(source, record_batches)
 
 
 def _check_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> str:
@@ -114,16 +113,6 @@ def _check_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> str
     if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
         raise SourceError(f"{source.title}: must be one SELECT statement")
     return query
-
-
-def _check_repeated(
-    source: Source, columns: parquet.Columns, names: Sequence[str], unique_names: Sequence[str]
-) -> None:
-    """Check that a query does not repeat the name of a column to read; DuckDB renames repeats."""
-    chosen = {name.lower() for name in columns.names}
-    for name, unique_name in zip(names, unique_names, strict=True):
-        if name != unique_name and not chosen.isdisjoint({name.lower(), unique_name.lower()}):
-            raise SourceError(f"{source.title}: {describe_repeated(name)}")
 
 
 def _fetch(

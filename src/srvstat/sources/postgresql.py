@@ -1,25 +1,30 @@
 """Read observations from a table or query of a PostgreSQL database."""
 
-import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice
 from typing import Any
 
 import psycopg
-import pyarrow as pa
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from pyarrow import csv
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import is_url
-from srvstat.sources.parquet import build_own_sample, choose_columns, read_record_batches
 from srvstat.sources.source import Batch, Source, build_query, describe_missing_table
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table
+from srvstat.sources.table import (
+    SAMPLE_ROWS,
+    Sample,
+    Table,
+    build_own_sample,
+    check_columns,
+    convert_table,
+    fold_names,
+)
 
 _CONNECT_SECONDS = 10
-_BLOCK_BYTES = 1 << 20
+_ROWS_PER_TABLE = 10_000
 _FORM = "use postgresql://USER@HOST:PORT/DATABASE"
 _OPTIONS = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
@@ -29,14 +34,6 @@ _OPTIONS = (
     "SET LOCAL DateStyle = 'ISO'",
     "SET LOCAL extra_float_digits = 1",
 )
-
-_TYPES: dict[str, pa.DataType] = {
-    **dict.fromkeys(("int2", "int4", "int8"), pa.int64()),
-    **dict.fromkeys(("float4", "float8"), pa.float64()),
-    **dict.fromkeys(("timestamp", "date"), pa.timestamp("us")),
-    "timestamptz": pa.timestamp("us", "UTC"),
-}
-"""How columns are read; other types are read as text."""
 
 # libpq would take a part of a password with one of these for the host, and show it in its message.
 _ESCAPED_URL = re.compile(r"[a-z]+://([^@/]*@)?[^@?]*(\?.*)?", re.IGNORECASE | re.DOTALL)
@@ -83,8 +80,6 @@ def _open_cursor(source: Source) -> Iterator["psycopg.Cursor[Any]"]:
         has_no_table = source.query is None and isinstance(error, psycopg.errors.UndefinedTable)
         reason = describe_missing_table(source) if has_no_table else _describe(error, secrets)
         raise SourceError(f"{source.title}: {reason}") from None
-    except pa.ArrowException as error:
-        raise SourceError(f"{source.title}: {' '.join(str(error).split())}") from None
 
 
 def _connect(source: Source) -> "psycopg.Connection[Any]":
@@ -128,73 +123,21 @@ def _read_query(source: Source, cursor: "psycopg.Cursor[Any]") -> Iterator[Batch
     # Without rows, to find the columns before the query is run.
     statement = sql.SQL("SELECT * FROM ({}\n) AS rows LIMIT 0").format(query)
     cursor.execute(statement, binary=True)  # in this form, the server refuses a second statement
-    types = _describe_columns(cursor)
-    columns = choose_columns(source, pa.schema(list(types.items())), any_case=True)
-    chosen = [_select(name, types[name]) for name in columns.names]
-    statement = sql.SQL("COPY (SELECT {} FROM ({}\n) AS rows) TO STDOUT (FORMAT csv)").format(
+    stored = [column.name for column in cursor.description or ()]
+    names = fold_names(source.mapping, stored)
+    wanted = check_columns(source, names)
+    chosen = [sql.Identifier(stored[names.index(name)]) for name in wanted]
+    statement = sql.SQL("COPY (SELECT {} FROM ({}\n) AS rows) TO STDOUT").format(
         sql.SQL(", ").join(chosen), query
     )
+    first = 1
     with cursor.copy(statement) as copy:
-        schema = pa.schema([(name, types[name]) for name in columns.names])
-        yield from read_record_batches(source, columns, _parse_blocks(source, copy, schema))
+        rows = copy.rows()
+        while found := [*islice(rows, _ROWS_PER_TABLE)]:
+            columns = [_read_column(column) for column in zip(*found, strict=True)]
+            yield convert_table(source, Table(wanted, columns, range(first, first + len(found))))
+            first += len(found)
 
 
-def _describe_columns(cursor: "psycopg.Cursor[Any]") -> dict[str, pa.DataType]:
-    """Return the type in which each column of a result is read.
-
-    Two columns of one name are not distinguished; PostgreSQL refuses to select one of them.
-    """
-    types = {}
-    for column in cursor.description or ():
-        known = cursor.connection.adapters.types.get(column.type_code)
-        types[column.name] = _TYPES.get(known.name if known else "", pa.string())
-    return types
-
-
-def _select(name: str, kind: pa.DataType) -> sql.Composable:
-    """Return the expression of a column; a time outside the years 1 to 9999 becomes the first one.
-
-    It would have a form that is not ISO 8601: `infinity`, or a year before Christ.
-    """
-    column = sql.Identifier(name)
-    if pa.types.is_string(kind):
-        return sql.SQL("{}::text").format(column)
-    if not pa.types.is_timestamp(kind):
-        return column
-    return sql.SQL(
-        "CASE WHEN {0} BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999' THEN {0}"
-        " WHEN {0} IS NOT NULL THEN '0001-01-01' END"
-    ).format(column)
-
-
-def _parse_blocks(
-    source: Source, copy: psycopg.Copy, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """Parse the CSV of a copy, whole lines at a time."""
-    for block in _read_lines(copy):
-        if source.on_bytes:
-            source.on_bytes(len(block))
-        table = csv.read_csv(
-            io.BytesIO(block),
-            csv.ReadOptions(column_names=schema.names, use_threads=False, block_size=len(block)),
-            csv.ParseOptions(newlines_in_values=True),
-            csv.ConvertOptions(
-                column_types=schema,
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-        yield from table.to_batches()
-
-
-def _read_lines(copy: psycopg.Copy) -> Iterator[bytes]:
-    """Read rows of CSV; the server sends each row as a message of its own."""
-    rows = bytearray()
-    for row in copy:
-        rows += row
-        if len(rows) >= _BLOCK_BYTES:
-            yield bytes(rows)
-            rows.clear()
-    if rows:
-        yield bytes(rows)
+def _read_column(values: Sequence[Any]) -> list[str]:
+    return ["" if value is None else value for value in values]

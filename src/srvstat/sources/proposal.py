@@ -763,7 +763,7 @@ class _Search:
         mapping = replace(options, time_zone=options.time_zone or "UTC").build_mapping()
         for source, sample in self.samples[1:]:
             try:
-                find_columns(replace(source, mapping=mapping), sample.table)
+                find_columns(replace(source, mapping=mapping), sample.table.names)
             except SourceError as error:
                 remedy = "or leave this file out, and add it with snapshot update and --columns"
                 raise SourceError(f"{error}; {remedy}") from None

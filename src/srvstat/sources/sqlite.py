@@ -18,7 +18,7 @@ from srvstat.files.paths import convert_errors, identify_file
 from srvstat.sources import flatten
 from srvstat.sources.mapping import ColumnMapping, list_names
 from srvstat.sources.source import Batch, Source, build_query, quote_identifier, quote_text
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table, find_columns
+from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, check_columns, convert_table
 
 _MAX_VALUE_BYTES = 1 << 20
 _MAGIC = b"SQLite format 3\x00"
@@ -36,10 +36,8 @@ def read(source: Source) -> Iterator[Batch]:
     with _open_database(source) as connection:
         rows = _choose_rows(source, connection)
         _check_pages(source, connection, rows.table)
-        wanted = rows.columns
-        if not source.mapping.is_wide:
-            names = find_columns(source, Table([*rows.columns], (), ()))
-            wanted = {name: rows.columns[name] for name in names}
+        names = check_columns(source, [*rows.columns])
+        wanted = {name: rows.columns[name] for name in names}
         done = 0
         for table in _read_tables(source, connection, rows._replace(columns=wanted)):
             yield convert_table(source, table)

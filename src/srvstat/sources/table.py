@@ -23,10 +23,13 @@ from srvstat.sources.columns import (
     parse_counts,
     parse_times,
 )
-from srvstat.sources.mapping import ColumnMapping, describe_missing, describe_repeated
+from srvstat.sources.mapping import STRICT, ColumnMapping, describe_missing, describe_repeated
 from srvstat.sources.registry import TEXT_KINDS
 from srvstat.sources.source import Batch, Reject, Source, renumber
 from srvstat.sources.values import NO_COUNT, RowError, check_identifier, is_identifier
+
+_EXACT = ("parquet", "duckdb", "postgresql")
+"""The kinds whose identifiers keep the spaces around them, because an engine may read them, too."""
 
 SAMPLE_ROWS = 10_000
 """The rows that a sample has at most."""
@@ -58,6 +61,14 @@ class Sample(NamedTuple):
     options: Mapping[str, Any] = MappingProxyType({})
 
 
+def build_own_sample(source: Source, form: str, names: Sequence[str]) -> Sample | None:
+    """Return a sample without rows if a query has our own columns, since it may take long."""
+    own = STRICT.names
+    if source.mapping.is_strict and {*map(str.lower, own)} <= {*map(str.lower, names)}:
+        return Sample(form, Table(own, [()] * len(own), ()), is_whole=False)
+    return None
+
+
 def convert_table(source: Source, table: Table, rejects: Sequence[Reject] = ()) -> Batch:
     """Convert a table to a batch, with the rejects of other rows.
 
@@ -66,26 +77,26 @@ def convert_table(source: Source, table: Table, rejects: Sequence[Reject] = ()) 
     Raises SourceError if the table lacks a column of the mapping.
     """
     mapping = source.mapping
-    find_columns(source, table)
+    find_columns(source, table.names)
+    if mapping.is_strict and source.kind not in TEXT_KINDS and mapping.time_unit is None:
+        mapping = ColumnMapping()  # only text can have other forms than its own
     columns = dict(zip(table.names, table.columns, strict=True))
     at = mapping.find_times(table.names)
-    servers = [mapping.players]
-    if mapping.is_wide:
-        servers = [name for name in table.names if name and name not in {*at, *mapping.others}]
+    servers = list_servers(mapping, table.names) if mapping.is_wide else [mapping.players]
     instants = parse_times([Column.join([columns[name]]) for name in at], mapping)
     cells = Column.join([columns[name] for name in servers])
     counts = parse_counts(cells, mapping).reshape(len(servers), len(instants)).T
     names = [source.server_id]
     codes: Numbers | None = np.zeros(len(instants), np.int64)
-    is_own = mapping.is_strict and source.kind in TEXT_KINDS
     if mapping.is_wide:
         names, codes = servers, None
     elif mapping.id is not None:
         names, codes = number_texts(columns[mapping.id])
-        if is_own and not source.accepts_any_id:
+        if mapping.is_strict and not source.accepts_any_id:
             is_valid = np.array([is_identifier(name) for name in names], np.bool_)
             codes = np.where(is_valid[codes], codes, MALFORMED)
-        names = names if is_own else [name.strip() for name in names]
+        if not source.mapping.is_strict and source.kind not in _EXACT:
+            names = [name.strip() for name in names]
 
     def explain(row: int) -> Iterator[Reject]:
         text = table.texts[row] if table.texts else ",".join(each[row] for each in table.columns)
@@ -164,21 +175,53 @@ def build_batch(
     )
 
 
-def find_columns(source: Source, table: Table, line: int | None = None) -> list[str]:
+def check_columns(source: Source, names: Sequence[str], line: int | None = None) -> list[str]:
+    """Return the columns to read among the names of a source, which may be in a line of it.
+
+    Warns of a column of a wide source that has no name, unless it is the last one.
+
+    Raises SourceError if a column is missing or repeated.
+    """
+    mapping = source.mapping
+    wanted = find_columns(source, names, line)
+    if not mapping.is_wide:
+        return wanted
+    title = source.title if line is None else source.format_place(line)
+    servers = list_servers(mapping, names)
+    if not servers and "" not in names:
+        raise SourceError(f"{title}: {describe_missing(mapping, wanted, names)}")
+    if "" in names[:-1] and source.on_warning:
+        source.on_warning(f"{title}: column {names.index('') + 1} has no name, so it is ignored")
+    return [*wanted, *servers]
+
+
+def find_columns(source: Source, names: Sequence[str], line: int | None = None) -> list[str]:
     """Return the names of the columns that the mapping of a source names, in a line or anywhere.
 
     Raises SourceError if one is missing or repeated.
     """
     mapping = source.mapping
-    wanted = list_wanted(mapping, table.names)
+    wanted = list_wanted(mapping, names)
     title = source.title if line is None else source.format_place(line)
-    if not {*wanted} <= {*table.names}:
-        raise SourceError(f"{title}: {describe_missing(mapping, wanted, table.names)}")
-    counts = Counter(table.names)
-    for name in filter(None, table.names if mapping.is_wide else wanted):
+    if not {*wanted} <= {*names}:
+        raise SourceError(f"{title}: {describe_missing(mapping, wanted, names)}")
+    counts = Counter(names)
+    for name in filter(None, names if mapping.is_wide else wanted):
         if counts[name] > 1:
             raise SourceError(f"{title}: {describe_repeated(name)}")
     return wanted
+
+
+def list_servers(mapping: ColumnMapping, names: Sequence[str]) -> list[str]:
+    """Return the columns of a wide source that are servers, among the names of all columns."""
+    others = {"", *mapping.find_times(names), *mapping.others}
+    return [name for name in names if name not in others]
+
+
+def fold_names(mapping: ColumnMapping, names: Sequence[str]) -> list[str]:
+    """Return names of a database as the mapping writes them; it may have folded capitals."""
+    wanted = {name.lower(): name for name in list_wanted(mapping, names)}
+    return [name if name in wanted.values() else wanted.get(name.lower(), name) for name in names]
 
 
 def list_wanted(mapping: ColumnMapping, names: Sequence[str]) -> list[str]:

@@ -262,6 +262,8 @@ def parse_time(text: str, forms: Forms = _NO_FORMS) -> int:
     Raises InstantError.
     """
     text = " ".join(text.split())
+    if not text:
+        raise time.InstantError("missing")
     if forms.time_format not in {None, DAY_FIRST, MONTH_FIRST}:
         return _parse_declared(text, str(forms.time_format), forms.time_zone)
     if number := _NUMBER.fullmatch(text):
