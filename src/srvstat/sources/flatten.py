@@ -11,15 +11,13 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
 
-from srvstat.contract.time import InstantError
 from srvstat.contract.windows import DAY_MS
 from srvstat.contract.wire import quote_value
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.values import PER_MILLISECOND, RowError
 
 Row = dict[str, str]
 
@@ -45,9 +43,6 @@ _WRAPPERS = {
 """Keys that name what is in them, and no server."""
 
 _STARTS, _STEPS = ("start", "from", "begin", "pointStart"), ("step", "interval", "pointInterval")
-_STEP = re.compile(r"([1-9][0-9]*) ?(ms|s|sec|m|min|h|d)?")
-_UNITS = {"ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": DAY_MS}
-_LONGEST_STEP = 31 * DAY_MS // 1000
 
 
 class FlattenError(ValueError):
@@ -184,7 +179,7 @@ def _flatten(item: Any, mapping: ColumnMapping) -> _Flat:
 
 def _add_object(found: _Flat, value: Mapping[str, Any], path: str, mapping: ColumnMapping) -> None:
     """Add the members of an object to a row and its parts. A key with a point beats a path."""
-    columns = _list_columns(value, mapping)
+    columns = _list_columns(value)
     if columns:
         found.parts[path] = columns.items
     for key, member in value.items():
@@ -242,7 +237,7 @@ class _Columns(NamedTuple):
     keys: Collection[str]
 
 
-def _list_columns(value: Mapping[str, Any], mapping: ColumnMapping) -> _Columns | None:
+def _list_columns(value: Mapping[str, Any]) -> _Columns | None:
     """Return the rows of an object with names of columns and rows, or with columns as arrays.
 
     Raises FlattenError.
@@ -260,7 +255,7 @@ def _list_columns(value: Mapping[str, Any], mapping: ColumnMapping) -> _Columns 
         for keys in (_STARTS, _STEPS)
     )
     if start is not None and step is not None:
-        return _list_steps(value, lists, start, step, mapping)
+        return _list_steps(value, lists, start, step)
     times = [key for key, each in lists.items() if is_time(each[0])]
     if not times or len(lists) < 2:  # noqa: PLR2004 - times and counts
         return None
@@ -269,11 +264,7 @@ def _list_columns(value: Mapping[str, Any], mapping: ColumnMapping) -> _Columns 
 
 
 def _list_steps(
-    value: Mapping[str, Any],
-    lists: dict[str, Sequence[Any]],
-    start: str,
-    step: str,
-    mapping: ColumnMapping,
+    value: Mapping[str, Any], lists: dict[str, Sequence[Any]], start: str, step: str
 ) -> _Columns | None:
     """Return the rows of counts in equal steps from a start."""
     counts = {key: each for key, each in lists.items() if all(map(_is_count, each[:_PROBE]))}
@@ -287,7 +278,7 @@ def _list_steps(
     if not counts:
         return None
     count = _check_lengths(counts, next(iter(counts)))
-    times = _list_times(_format(value[start]), _format(value[step]), count, mapping)
+    times = _list_times(_format(value[start]), _format(value[step]), count)
     return _Columns(_transpose({"time": times, **counts}), keys)
 
 
@@ -295,47 +286,23 @@ def _is_count(value: Any) -> bool:
     return value is None or (isinstance(value, str) and is_number(value))
 
 
-def _list_times(start: str, step: str, count: int, mapping: ColumnMapping) -> list[str]:
-    """Return so many times in steps from a start, in the forms that a mapping reads.
+def _list_times(start: str, step: str, count: int) -> list[str]:
+    """Return so many times in steps from a start: numbers of one unit, or ISO 8601 and seconds.
 
-    Raises FlattenError for a step that is not a length of time, or whose unit is not known.
+    Raises FlattenError for a start or a step that could mean something else.
     """
-    match = _STEP.fullmatch(step)
-    if match is None:
-        raise FlattenError(
-            f"the step {quote_value(step)} is not a number of seconds, or such as 5m"
-        )
-    number, unit = int(match[1]), mapping.time_unit
-    if start.isdigit() and not _is_date(start):
-        if unit is None:
-            unit = ("s", "ms", "us", "ns")[min(max(len(start) - 9, 0) // 3, 3)]
-        if match[2]:
-            number = number * _UNITS[match[2]] * PER_MILLISECOND.get(unit or "ms", 1)
-            number //= 1000 if unit == "s" else 1
-        return [str(int(start) + number * at) for at in range(count)]
-    if match[2] is None and unit is None:
+    with suppress(ValueError, OverflowError):
+        number = int(step)
+        if is_time(start) and start.isdigit() and not _is_date(start):
+            return [str(int(start) + number * at) for at in range(count)]
+        first = datetime.fromisoformat(start)
         # No number of milliseconds that is whole seconds divides the seconds of a day.
-        if (DAY_MS // 1000) % number and (number % (DAY_MS // 1000) or number > _LONGEST_STEP):
-            raise FlattenError(f"the step {step} can be seconds or milliseconds; add --time-unit")
-        unit = "s"
-    number = number * (_UNITS[match[2]] if match[2] else 1000 if unit == "s" else 1)
-    with suppress(RowError):
-        first = mapping.parse_time(start)
-        return [_format_instant(first + number * at, mapping) for at in range(count)]
-    # Without their zone, the local times of a sample.
-    try:
-        first = ColumnMapping(time_zone="UTC", time_format=mapping.time_format).parse_time(start)
-    except (RowError, InstantError) as error:
-        raise FlattenError(f"the start {quote_value(start)}: {error}") from None
-    local = datetime.fromtimestamp(0, UTC).replace(tzinfo=None) + timedelta(milliseconds=first)
-    return [str(local + timedelta(milliseconds=number * at)) for at in range(count)]
-
-
-def _format_instant(instant: int, mapping: ColumnMapping) -> str:
-    """Return an instant as a number in the unit of a mapping."""
-    if mapping.time_unit == "s":
-        return f"{instant // 1000}.{instant % 1000:03}"
-    return str(instant * PER_MILLISECOND.get(mapping.time_unit or "ms", 1))
+        if first.tzinfo is not None and number and DAY_MS // 1000 % number == 0:
+            return [str(first + timedelta(seconds=number * at)) for at in range(count)]
+    raise FlattenError(
+        f"the start {quote_value(start)} and the step {quote_value(step)} are not numbers of one"
+        " unit, nor a time with its zone and the seconds of a step"
+    )
 
 
 def _check_lengths(lists: Mapping[str, Sequence[Any]], first: str) -> int:
