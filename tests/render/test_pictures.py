@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 from conftest import few_examples
 from srvstat.contract.time import LATEST
-from srvstat.documents.analysis import Distribution, GrowthDocument, StepCell, Timeline, build_runs
+from srvstat.documents.analysis import (
+    Distribution,
+    GrowthDocument,
+    MarkPart,
+    StepCell,
+    Timeline,
+    build_runs,
+)
 from srvstat.documents.document import ChangePart, WindowPart
 from srvstat.render.pictures import (
     choose_size,
@@ -36,7 +43,9 @@ from srvstat.render.svg import (
 )
 from srvstat.render.text import escape_text
 from srvstat.render.timeline import (
+    Layout,
     Point,
+    choose_layout,
     choose_step,
     draw_timeline,
     get_window,
@@ -239,10 +248,10 @@ def test_any_hostname_gives_a_file_that_is_well_formed_and_the_same_each_time(
     assert re.search(r"[^\t\n\x20-\x7e\xa0-\U0010ffff]", encoded.decode("utf-8")) is None
 
 
-def read_highest(picture: ET.Element) -> float:
+def read_highest(picture: ET.Element, unit: str = "") -> float:
     """Return the highest number on the axis of players."""
     labels = [one for one in find_all(picture, "tick") if one.get("text-anchor") == "end"]
-    return float((labels[-1].text or "").replace(",", ""))
+    return float((labels[-1].text or "").replace(",", "").removesuffix(unit))
 
 
 def read_place(picture: ET.Element, timeline: Timeline) -> Callable[[float, float], Place]:
@@ -297,14 +306,14 @@ def test_a_gap_of_all_servers_is_shaded_and_a_step_between_gaps_is_a_dot() -> No
     picture = draw_timeline(case.timeline, Size(960, 320), ZONE)
 
     assert [one.get("class") for one in find_all(picture, "dot")] == ["dot"]
-    assert len(find_all(picture, "gap")) == 2
+    assert len(find_all(picture, "gap")) == len(find_all(picture, "gap-mark")) == 2
     (line,) = find_all(picture, "line")
     assert [len(part) for part in read_vertices(line)] == [2, 2]
     assert not find_all(picture, "band")
     description = picture.findtext("desc", "")
-    assert description == "s0: average 6.2, lowest 4, peak 9, 5 observations, 2 gaps."
+    assert description == "s0: average 6.2, peak 9, lowest 4, 5 observations, 2 gaps."
     notes = [one.text for one in find_all(picture, "unit")]
-    assert notes == ["players, averages of an hour · in UTC · gray: no observations"]
+    assert notes == ["players, averages of an hour · gray bar: no observations"]
 
 
 def test_partial_steps_are_pale_dashed_and_out_of_the_axis() -> None:
@@ -317,15 +326,59 @@ def test_partial_steps_are_pale_dashed_and_out_of_the_axis() -> None:
     (group,) = find_all(picture, "series")
     assert [len(part) for part in read_segments(group).values()] == [1, 3]
     notes = [one.text for one in find_all(picture, "unit")]
-    assert notes == [
-        "players, averages of a day · in UTC · pale and dashed: less than 90% observed"
-    ]
+    assert notes == ["players, averages of a day · dashed: less than 90% observed"]
 
 
 @given(cases(), st.sampled_from([280, 320, 600, 960]))
 def test_all_text_is_inside_the_picture_and_none_covers_another(case: Case, width: int) -> None:
     size = choose_size(case.timeline, width)
     check_lines(draw_timeline(case.timeline, size, ZONE), size)
+
+
+@given(cases(), st.sampled_from([320, 960]), st.lists(st.integers(0, 40), max_size=5))
+def test_a_mark_is_a_line_and_no_label_covers_another(
+    case: Case, width: int, hours: list[int]
+) -> None:
+    start, end = get_window(case.timeline)
+    marks = [MarkPart(min(start + hour * HOUR, end), f"Update {hour}") for hour in sorted(hours)]
+    timeline = case.timeline.model_copy(update={"marks": tuple(marks)})
+    for layout in get_args(Layout):
+        size = Size(width, 700)
+        picture = draw_timeline(timeline, size, ZONE, layout=layout)
+        check_lines(picture, size)
+        areas = len(timeline.servers) if layout == "panels" else 1
+        assert len(find_all(picture, "mark")) == areas * len(marks)
+
+
+def test_shares_of_whole_steps_add_up_and_a_missing_server_makes_a_step_partial() -> None:
+    players = [[[30], [10], [20], [5]], [[10], [30], [], [5]], [[], [40], [60], [10]]]
+    case = build_case(players, ["", "", ""])
+    picture = draw_timeline(case.timeline, Size(960, 400), ZONE, layout="share")
+
+    assert read_highest(picture, "%") == 80
+    dots = [len(find_all(group, "dot")) for group in find_all(picture, "series")]
+    assert dots == [1, 0, 1]
+    labels = [one.text for one in find_all(picture, "label")]
+    assert labels[0] == "75% · Oct 4, 00:00"
+
+
+def test_a_server_without_observations_says_so_and_has_no_line() -> None:
+    case = build_case([[[5], [7]], [[], []]], ["a", "b"])
+    expected: dict[Layout, str] = {"lines": "b: no observations", "panels": "no observations"}
+    for layout, words in expected.items():
+        picture = draw_timeline(case.timeline, Size(960, 400), ZONE, layout=layout)
+        assert words in [one.text for one in find_all(picture, "unit")]
+        assert not find_all(picture, "series")[1]
+
+
+def test_days_of_two_months_have_a_line_of_weeks_and_many_servers_have_panels() -> None:
+    case = build_case([[[at] for at in range(70)]] * 4, ["a", "b", "c", "d"], hours=24)
+    picture = draw_timeline(case.timeline, Size(960, 600), ZONE, layout="panels")
+
+    assert choose_layout(case.timeline) == "panels"
+    assert [len(find_all(group, "weekly")) for group in find_all(picture, "series")] == [1] * 4
+    short = build_case([[[at] for at in range(30)]] * 4, ["a", "b", "c", "d"], hours=24)
+    assert choose_layout(short.timeline) == "lines"
 
 
 @given(st.text(max_size=200), st.integers(100, 400))

@@ -18,6 +18,9 @@ _LONGEST_PLAIN = 9_999_999
 """Ticks above this are shown in thousands, millions and so on: `50M`."""
 _PREFIXES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
+_MOST_TIMES_HIGHER = 4
+"""A row that is lower by more than this has a scale of its own, or its shape would be flat."""
+
 _MONDAY = datetime(1970, 1, 5)  # noqa: DTZ001 - a local time
 
 
@@ -26,6 +29,14 @@ class TimeTick(NamedTuple):
 
     at: int
     label: str
+
+
+def choose_highs(highs: Sequence[float | None]) -> list[float | None]:
+    """Return the highest value of the axis of each row: of all, unless a row would be flat."""
+    known = [high for high in highs if high]
+    if not known or max(known) > _MOST_TIMES_HIGHER * min(known):
+        return list(highs)
+    return [max(known)] * len(highs)
 
 
 def choose_ticks(low: float, high: float, most: int) -> list[float]:

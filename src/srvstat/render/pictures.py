@@ -9,7 +9,7 @@ from srvstat.documents import analysis
 from srvstat.documents.document import WHOLE_SHARE, WindowPart
 from srvstat.render import figures, svg, text
 from srvstat.render.axes import choose_ticks, format_ticks
-from srvstat.render.timeline import STEPS, draw_timeline
+from srvstat.render.timeline import STEPS, choose_layout, draw_timeline
 
 _PADDING = 20
 _TITLE_SIZE = 18
@@ -68,7 +68,8 @@ def _draw_panels(
             size = choose_size(server, width)
             yield shown, draw_heat_map(server, size, few=figures.name_few(document))
     elif isinstance(document, analysis.Timeline):
-        yield "", draw_timeline(document, choose_size(document, width), zone)
+        size = choose_size(document, width)
+        yield "", draw_timeline(document, size, zone, layout=choose_layout(document))
     elif isinstance(document, analysis.Distribution):
         yield "", draw_distribution(document, choose_size(document, width))
     else:
@@ -79,6 +80,8 @@ def choose_size(document: PictureDocument | analysis.ServerPeakHours, width: int
     """Return the size that suits a picture of a document."""
     if isinstance(document, analysis.Timeline):
         keys = svg.KEY_HEIGHT * len(document.servers)
+        if choose_layout(document) == "panels":
+            return svg.Size(width, 104 * len(document.servers) + 72)
         return svg.Size(width, min(max(width // 3, 220 + keys), 480))
     if isinstance(document, analysis.ServerPeakHours):
         row = min(max(width // 36, 20), 34)

@@ -26,7 +26,7 @@ FONT_SIZE = 12
 
 BOLD = 1.15
 """The width of bold text in widths of plain text."""
-_LINE_HEIGHT = 16
+LINE_HEIGHT = 16
 """The distance of two lines of text."""
 
 _MAX_NAME_LENGTH = 100
@@ -122,8 +122,8 @@ def add_notes(picture: Element, notes: Sequence[str], at: Place, width: float) -
         else:
             lines.append(note)
     for number, line in enumerate(lines):
-        add_text(picture, "unit", (at[0], at[1] + number * _LINE_HEIGHT), line)
-    return at[1] + (len(lines) - 1) * _LINE_HEIGHT
+        add_text(picture, "unit", (at[0], at[1] + number * LINE_HEIGHT), line)
+    return at[1] + (len(lines) - 1) * LINE_HEIGHT
 
 
 def add_rectangle(
@@ -290,9 +290,9 @@ def draw_notes(picture: Element, notes: Sequence[str], size: Size) -> float:
     return add_notes(picture, notes, (0, FONT_SIZE), size.width) + _BELOW_NOTES
 
 
-def measure_ticks(ticks: Sequence[float]) -> float:
+def measure_ticks(ticks: Sequence[float], unit: str = "") -> float:
     """Return the width of the labels of a vertical axis, and of the space beside them."""
-    return max(map(measure_text, format_ticks(ticks))) + _TICK_GAP
+    return max(map(measure_text, format_ticks(ticks))) + measure_text(unit) + _TICK_GAP
 
 
 def choose_player_ticks(highest: float | None, height: float) -> list[float]:
@@ -300,14 +300,14 @@ def choose_player_ticks(highest: float | None, height: float) -> list[float]:
     return choose_ticks(0, highest, max(int(height // 36), 4)) if highest else [0, 1]
 
 
-def draw_value_axis(picture: Element, box: Box, ticks: Sequence[float]) -> Scale:
+def draw_value_axis(picture: Element, box: Box, ticks: Sequence[float], unit: str = "") -> Scale:
     """Draw a horizontal line for each tick, with its label on the left, and return the scale."""
     scale = Scale(ticks[0], ticks[-1], box.bottom, box.top)
     for tick, label in zip(ticks, format_ticks(ticks), strict=True):
         y = scale.place(tick)
         css = "axis" if tick == ticks[0] else "grid"
         add_line(picture, css, (box.left, y), (box.right, y))
-        add_text(picture, "tick", (box.left - _TICK_GAP, y + FONT_SIZE / 3), label, "end")
+        add_text(picture, "tick", (box.left - _TICK_GAP, y + FONT_SIZE / 3), label + unit, "end")
     return scale
 
 
@@ -326,14 +326,39 @@ def draw_tick(picture: Element, box: Box, x: float, label: str) -> None:
     add_text(picture, "tick", (centered, box.bottom + _LABEL_BELOW), label, "middle")
 
 
-def draw_mark(picture: Element, box: Box, x: float, label: str) -> None:
-    """Draw a vertical line with a label at its top, on the side that has more room."""
-    add_line(picture, "mark", (x, box.top), (x, box.bottom))
-    is_left = x > (box.left + box.right) / 2
-    room = (x - box.left if is_left else box.right - x) - MARGIN
-    at = x - 4 if is_left else x + 4
-    shown = fit_text(label, room)
-    add_text(picture, "label", (at, box.top + FONT_SIZE), shown, "end" if is_left else "start")
+NO_OBSERVATIONS = "no observations"
+
+
+def draw_words(picture: Element, box: Box, words: str) -> None:
+    """Draw words in the middle of a box that has nothing else."""
+    middle = (box.left + box.right) / 2, (box.top + box.bottom + FONT_SIZE) / 2
+    add_text(picture, "unit", middle, words, "middle")
+
+
+_BESIDE_MARK = 4
+
+
+def draw_mark_labels(
+    picture: Element, marks: Sequence[tuple[float, str]], place: Place, rows: int
+) -> None:
+    """Draw the labels of marks, given from left to right, in rows below the top at `place`.
+
+    `place` also has the right end of the picture. A label is on the right of its mark, unless it
+    has no room there, and in the highest row in which no label of this row or a lower one covers
+    it or its mark. If there is none, it is left out.
+    """
+    top, right = place
+    ends = [0.0] * rows
+    for x, label in marks:
+        shown = fit_text(label, right / 2)
+        width = measure_text(shown) + _BESIDE_MARK
+        start = x if x + width <= right else x - width
+        free = (row for row in range(rows) if max(ends[row:]) <= start)
+        row = next(free, None)
+        if row is not None:
+            ends[row] = start + width + _BESIDE_MARK
+            y = top + row * LINE_HEIGHT
+            add_text(picture, "label", (start + (_BESIDE_MARK if start == x else 0), y), shown)
 
 
 HEADING = 25
@@ -399,12 +424,18 @@ def flow_keys(names: Sequence[str], width: float) -> list[tuple[float, int]]:
 
 
 def draw_key(picture: Element, number: int, name: str, at: Place, width: float) -> None:
-    """Draw the key of a series at its left end and middle, cut to a width."""
+    """Draw the key of a series at its left end and middle, cut to a width; 0 has no line."""
     left, y = at
     group = add(picture, "g", f"key series-{number}")
-    add_line(group, "line", (left, y), (left + _LINE_WIDTH, y))
+    if number:
+        add_line(group, "line", (left, y), (left + _LINE_WIDTH, y))
     text = left + _LINE_WIDTH + _SPACE
-    add_text(group, "label", (text, y + FONT_SIZE / 3), fit_text(name, left + width - text))
+    add_text(
+        group,
+        "label" if number else "unit",
+        (text, y + FONT_SIZE / 3),
+        fit_text(name, left + width - text),
+    )
 
 
 def spread_keys(wanted: Sequence[float], box: Box) -> list[float]:

@@ -6,7 +6,7 @@ web/timeline.js merges steps into the same points for charts in a browser.
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice, pairwise
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
@@ -15,7 +15,7 @@ from srvstat.contract.windows import DAY_MS
 from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
 from srvstat.render import figures, svg, text
-from srvstat.render.axes import CalendarStep, convert_to_instant, convert_to_local
+from srvstat.render.axes import CalendarStep, choose_highs, convert_to_instant, convert_to_local
 
 _MINUTE = DAY_MS // 1440
 STEPS = {
@@ -95,19 +95,19 @@ def choose_step(timeline: Timeline, width: float) -> str:
 
 def merge_steps(timeline: Timeline, server: ServerTimeline, step: str) -> list[Point]:
     """Return the points of a server: the steps with observations, in order of time."""
-    calendar, zone = STEPS[step], ZoneInfo(timeline.time_zone)
+    zone = ZoneInfo(timeline.time_zone)
     edges = timeline.list_edges()
     start, end = get_window(timeline)
     points = []
     is_merged = timeline.step != step
     single_steps = [range(at, at + 1) for at in range(len(edges) - 1)]
-    groups = list(_group_steps(edges, calendar, zone)) if is_merged else single_steps
+    groups = list(_group_steps(edges, STEPS[step], zone)) if is_merged else single_steps
     for steps in groups:
         first, last = edges[steps.start], edges[steps.stop]
         length = last - first
         # The first and the last day, say, can lack hours that are not in the window.
         if is_merged and (steps is groups[0] or steps is groups[-1]):
-            length = max(length, _measure(first, calendar, zone))
+            length = max(length, _measure(first, STEPS[step], zone))
         merged = _merge(server, steps, edges, length, hold=timeline.hold)
         if merged is not None:
             points.append(Point(max(first, start), min(last, end), *merged))
@@ -190,17 +190,20 @@ def _group_steps(edges: Sequence[int], step: CalendarStep, zone: ZoneInfo) -> It
     yield range(begin, len(edges) - 1)
 
 
-def find_common_gaps(timeline: Timeline) -> list[tuple[int, int]]:
-    """Return the intervals that are in a gap of every server, in order."""
+def find_common_gaps(
+    timeline: Timeline, servers: Sequence[ServerTimeline] = ()
+) -> list[tuple[int, int]]:
+    """Return the intervals that are in a gap of each of some servers, by default all, in order."""
     start, end = get_window(timeline)
-    gaps = [gap for server in timeline.servers for gap in server.gaps]
+    servers = servers or timeline.servers
+    gaps = [gap for server in servers for gap in server.gaps]
     changes = sorted([*((gap.from_, 1) for gap in gaps), *((gap.to, -1) for gap in gaps)])
     common = []
     servers_in_gap = 0
     for (at, change), (after, _) in pairwise(changes):
         servers_in_gap += change
         first, last = max(at, start), min(after, end)
-        if servers_in_gap == len(timeline.servers) and first < last:
+        if servers_in_gap == len(servers) and first < last:
             common.append((first, last))
     return common
 
@@ -210,12 +213,26 @@ _LEAST_WIDTH_FOR_LABELS = 560
 _MOST_FOR_LABELS = 0.25
 """The share of the width that names beside the lines can take."""
 _DOT_RADIUS = 2
+_LEAST_DAYS_WITH_WEEKS = 60
+"""From this window on, days have a line of weekly averages."""
+_MANY = 4
+"""The least servers that have panels in a window with weeks: their lines can't be followed."""
+_MOST_MARK_ROWS = 3
+_GAP_MARK = 5
+_LEAST_GAP = 2
+"""The height of the mark of a gap on the axis, and its least width, in pixels."""
+_ABOVE_PEAK = 5
+"""The space between a point and its label."""
 _Points = Sequence[Point]
 
+Layout = Literal["lines", "panels", "share"]
+"""Lines in one area, an area for each server, or lines of the shares of the servers."""
 
-class _Plot(NamedTuple):
+
+class _Area(NamedTuple):
     """Where the lines of a timeline are."""
 
+    box: svg.Box
     across: svg.Scale
     up: svg.Scale
 
@@ -229,67 +246,245 @@ class _Plot(NamedTuple):
         return "M" + "L".join(f"{svg.format_number(x)} {svg.format_number(y)}" for x, y in vertices)
 
 
-def draw_timeline(timeline: Timeline, size: svg.Size, zone: ZoneInfo) -> Element:
+class _Lines(NamedTuple):
+    """The points of each server, and of their weeks, if any; `unit` is that of the axis."""
+
+    step: str
+    points: list[list[Point]]
+    weeks: list[list[Point]]
+    unit: str = ""
+    has_band: bool = False
+    """Whether the range from lowest to peak is drawn, because there is only one server."""
+
+    @classmethod
+    def collect(cls, timeline: Timeline, step: str, layout: Layout) -> Self:
+        """Return the points that a layout draws."""
+
+        def merge(name: str) -> list[list[Point]]:
+            found = [merge_steps(timeline, server, name) for server in timeline.servers]
+            return _divide_by_total(found) if layout == "share" else found
+
+        points = merge(step)
+        has_weeks = _is_long(timeline) and step == "day"
+        drawn = find_scale(points[0])
+        return cls(
+            step,
+            points,
+            merge("week") if has_weeks else [[] for _ in points],
+            "%" if layout == "share" else "",
+            len(points) == 1 and layout != "share" and any(one.lowest < one.peak for one in drawn),
+        )
+
+    def find_highest(self, numbers: Iterable[int]) -> float | None:
+        """Return the highest value that an axis of some servers needs."""
+        scale = find_scale([point for number in numbers for point in self.points[number]])
+        return max((one.peak if self.has_band else one.average for one in scale), default=None)
+
+
+def _is_long(timeline: Timeline) -> bool:
+    start, end = get_window(timeline)
+    return end - start >= _LEAST_DAYS_WITH_WEEKS * DAY_MS
+
+
+def choose_layout(timeline: Timeline) -> Layout:
+    """Return the layout in which each server can be followed."""
+    return "panels" if len(timeline.servers) >= _MANY and _is_long(timeline) else "lines"
+
+
+def _divide_by_total(servers: Sequence[_Points]) -> list[list[Point]]:
+    """Return the share of each server in percent of the sum of the averages of each step.
+
+    A step in which a server is missing between its first and its last point is not observed.
+    """
+    steps = [{point.start: point for point in points} for points in servers]
+    shares: list[list[Point]] = [[] for _ in servers]
+    for start in sorted({start for of_server in steps for start in of_server}):
+        present = [of_server[start] for of_server in steps if start in of_server]
+        expected = sum(min(one) <= start <= max(one) for one in steps if one)
+        total = sum(point.average for point in present)
+        least = min(point.observed_share for point in present)
+        observed = least if len(present) == expected else 0.0
+        for of_server, found in zip(steps, shares, strict=True):
+            if total and (point := of_server.get(start)):
+                share = 100 * point.average / total
+                found.append(point._replace(average=share, observed_share=observed))
+    return shares
+
+
+def draw_timeline(
+    timeline: Timeline,
+    size: svg.Size,
+    zone: ZoneInfo,
+    *,
+    step: str | None = None,
+    layout: Layout = "lines",
+) -> Element:
     """Draw a line for each server, with the band from lowest to peak if there is only one.
 
     The instants of ticks are on the clock of `zone`. Points are calendar steps of the timeline's
-    zone. Partial steps are pale, lines to and from them are dashed, and they do not determine the
-    axis. A gap interrupts the line, and is shaded where no server has observations.
+    zone; `step` can name its own steps. Partial steps are pale, lines to and from them are dashed,
+    and they do not determine the axis. A gap interrupts the line; one of all servers of an area is
+    shaded, and has a mark on the axis. From 60 days on, days have a line of weekly averages.
     """
-    words = (_describe_server(timeline, server) for server in timeline.servers)
-    title = "Players over time"
-    picture, names = svg.create_picture_of("timeline", size, title, timeline.servers, words)
-    beside = _measure_keys(names, size.width)
-    step = choose_step(timeline, size.width)
-    points = [merge_steps(timeline, server, step) for server in timeline.servers]
-    drawn = [one for of_server in points for one in of_server]
-    scale = find_scale(drawn)
-    has_band = len(points) == 1 and any(one.lowest < one.peak for one in scale)
-    top = svg.draw_notes(picture, list(_list_notes(timeline, step, drawn, has_band=has_band)), size)
-    if len(names) > 1 and not beside:
-        for number, (left, row) in enumerate(places := svg.flow_keys(names, size.width)):
-            y = top + row * svg.KEY_HEIGHT
-            svg.draw_key(picture, number + 1, names[number], (left, y), size.width - left)
-        top += (places[-1][1] + 1) * svg.KEY_HEIGHT
-    bottom = size.height - svg.BELOW
-    values = [one.peak if len(points) == 1 else one.average for one in scale]
-    ticks = svg.choose_player_ticks(max(values, default=None), bottom - top)
-    box = svg.Box(svg.measure_ticks(ticks), top, size.width - max(beside, svg.MARGIN), bottom)
-    window = get_window(timeline)
-    across = svg.Scale(*window, box.left, box.right)
-    for start, end in find_common_gaps(timeline):
-        left, right = across.place(start), across.place(end)
-        svg.add_rectangle(picture, "gap", (left, box.top, right - left, box.height))
-    for at, label in svg.choose_time_labels(box, window, zone):
+    drawing = _Drawing(timeline, size, step or choose_step(timeline, size.width), layout)
+    picture, marks = drawing.picture, timeline.marks
+    rows = min(len(marks), _MOST_MARK_ROWS)
+    top = svg.draw_notes(picture, list(drawing.list_notes()), size)
+    room = svg.Box(0, top + rows * svg.LINE_HEIGHT + _ABOVE_PEAK, *size)
+    areas = drawing.draw_panels(room) if layout == "panels" else drawing.draw_overlay(room)
+    box, across, _ = areas[-1]
+    for at, label in svg.choose_time_labels(box, get_window(timeline), zone):
         svg.draw_tick(picture, box, across.place(at), label)
-    plot = _Plot(across, svg.draw_value_axis(picture, box, ticks))
-    for number, (server, line) in enumerate(zip(timeline.servers, points, strict=True), start=1):
-        group = svg.add(picture, "g", f"series series-{number}")
-        _draw_series(group, plot, line, server.gaps, has_band=has_band)
-    for mark in timeline.marks:
-        svg.draw_mark(picture, box, across.place(mark.at), mark.label)
-    if beside:
-        left, ends = box.right + svg.MARGIN, [one[-1].average if one else 0 for one in points]
-        heights = svg.spread_keys([plot.place(0, end)[1] for end in ends], box)
-        for number, (name, y) in enumerate(zip(names, heights, strict=True), start=1):
-            svg.draw_key(picture, number, name, (left, y), size.width - left)
+    places = [(across.place(mark.at), mark.label) for mark in marks]
+    svg.draw_mark_labels(picture, places, (top, size.width), rows)
+    for x, _ in places:
+        for area in areas:
+            svg.add_line(picture, "mark", (x, area.box.top - _ABOVE_PEAK), (x, area.box.bottom))
     return picture
 
 
-def _list_notes(timeline: Timeline, step: str, points: _Points, *, has_band: bool) -> Iterator[str]:
-    """Yield what the lines and areas mean."""
-    yield f"players, averages of {figures.describe_step(step)}"
-    yield f"in {timeline.time_zone}"
-    if has_band:
-        yield "shaded from lowest to peak"
-    if any(point.is_partial for point in points):
-        yield f"pale and dashed: less than {WHOLE_SHARE:.0%} observed"
-    if find_common_gaps(timeline):
-        yield "gray: no observations"
+class _Drawing:
+    """A picture of a timeline. Servers are numbers in their order."""
+
+    def __init__(self, timeline: Timeline, size: svg.Size, step: str, layout: Layout) -> None:
+        words = (_describe_server(timeline, server) for server in timeline.servers)
+        title = "Shares of the players over time" if layout == "share" else "Players over time"
+        self.timeline = timeline
+        self.picture, self.names = svg.create_picture_of(
+            "timeline", size, title, timeline.servers, words
+        )
+        self.lines = _Lines.collect(timeline, step, layout)
+        numbers = range(len(self.names))
+        areas = [[number] for number in numbers] if layout == "panels" else [numbers]
+        self.highs = choose_highs([self.lines.find_highest(area) for area in areas])
+
+    def list_notes(self) -> Iterator[str]:
+        """Yield what the lines and areas mean."""
+        timeline, lines = self.timeline, self.lines
+        averages = f"averages of {figures.describe_step(lines.step)}"
+        yield from ("share of their players", averages) if lines.unit else [f"players, {averages}"]
+        if any(lines.weeks):
+            yield "strong: of a week"
+        if timeline.time_zone != "UTC":
+            yield f"in {timeline.time_zone}"
+        if lines.has_band:
+            yield "shaded: from lowest to peak"
+        if any(point.is_partial for points in lines.points for point in points):
+            yield f"dashed: less than {WHOLE_SHARE:.0%} observed"
+        if any(find_common_gaps(timeline, servers) for servers in self.list_areas()):
+            yield "gray bar: no observations"
+        if len(set(filter(None, self.highs))) > 1:
+            yield "scales differ"
+
+    def list_areas(self) -> list[Sequence[ServerTimeline]]:
+        """Return the servers of each area."""
+        servers = self.timeline.servers
+        return [servers] if len(self.highs) == 1 else [(server,) for server in servers]
+
+    def draw_overlay(self, room: svg.Box) -> list[_Area]:
+        """Draw the lines of all servers in one area, with names at their ends or above."""
+        picture, points = self.picture, self.lines.points
+        labels = [
+            name if of_server else f"{name}: {svg.NO_OBSERVATIONS}"
+            for name, of_server in zip(self.names, points, strict=True)
+        ]
+        beside = _measure_keys(labels, room.right)
+        places: list[svg.Place] = []
+        top = room.top
+        if len(labels) > 1 and not beside:
+            flow = svg.flow_keys(labels, room.right)
+            places = [(left, top + row * svg.KEY_HEIGHT) for left, row in flow]
+            top = places[-1][1] + svg.KEY_HEIGHT + _ABOVE_PEAK
+        right = room.right - max(beside, svg.MARGIN)
+        area = self.draw_area(range(len(labels)), svg.Box(0, top, right, room.bottom - svg.BELOW))
+        self.draw_peak(area)
+        if beside:
+            ends = [find_scale(one)[-1].average if one else 0 for one in points]
+            heights = svg.spread_keys([area.place(0, end)[1] for end in ends], area.box)
+            places = [(area.box.right + svg.MARGIN, height) for height in heights]
+        for number, place in enumerate(places):
+            color = number + 1 if points[number] else 0
+            svg.draw_key(picture, color, labels[number], place, room.right - place[0])
+        return [area]
+
+    def draw_panels(self, room: svg.Box) -> list[_Area]:
+        """Draw an area for each server, one below the other."""
+        within = room._replace(right=room.right - svg.MARGIN, bottom=room.bottom - svg.BELOW)
+        rows = svg.divide_rows(within, len(self.names))
+        height = rows[0].height - svg.HEADING
+        left = max(svg.measure_ticks(svg.choose_player_ticks(one, height)) for one in self.highs)
+        areas = []
+        for number, row in enumerate(rows):
+            server = self.timeline.servers[number]
+            shown = _list_figures(self.timeline, server)[:2]
+            box = svg.draw_heading(self.picture, row, self.names[number], shown)
+            areas.append(self.draw_area([number], box, left))
+        return areas
+
+    def draw_area(self, numbers: Sequence[int], box: svg.Box, left: float = 0) -> _Area:
+        """Draw the axes, the gaps and the lines of some servers."""
+        timeline, lines = self.timeline, self.lines
+        high = self.highs[numbers[0] if len(self.highs) > 1 else 0]
+        ticks = svg.choose_player_ticks(high, box.height)
+        box = box._replace(left=max(left, svg.measure_ticks(ticks, lines.unit)))
+        across = svg.Scale(*get_window(timeline), box.left, box.right)
+        for start, end in find_common_gaps(timeline, [timeline.servers[at] for at in numbers]):
+            x, width = across.place(start), across.place(end) - across.place(start)
+            svg.add_rectangle(self.picture, "gap", (x, box.top, width, box.height))
+            mark = (x, box.bottom - _GAP_MARK, max(width, _LEAST_GAP), _GAP_MARK)
+            svg.add_rectangle(self.picture, "gap-mark", mark)
+        up = svg.draw_value_axis(self.picture, box, ticks, lines.unit)
+        area = _Area(box, across, up)
+        for number in numbers:
+            group = svg.add(self.picture, "g", f"series series-{number + 1}")
+            steps = svg.add(group, "g", "daily") if lines.weeks[number] else group
+            gaps = timeline.servers[number].gaps
+            _draw_series(steps, area, lines.points[number], gaps, has_band=lines.has_band)
+            _draw_weeks(group, area, lines.weeks[number], gaps)
+        if not any(lines.points[number] for number in numbers):
+            svg.draw_words(self.picture, box, svg.NO_OBSERVATIONS)
+        return area
+
+    def draw_peak(self, area: _Area) -> None:
+        """Label the highest point with its value and its time, unless a partial step is higher."""
+        lines, timeline = self.lines, self.timeline
+        points = [point for of_server in lines.points for point in of_server]
+        values = [point.peak if lines.has_band else point.average for point in points]
+        highest = max(values, default=0)
+        if not highest:
+            return
+        point = points[values.index(highest)]
+        shown = f"peak {highest:,}" if lines.has_band else text.format_median(highest)
+        time = _format_start(point.start, timeline, lines.step)
+        label = f"{shown}{lines.unit} · {time}"
+        half = svg.measure_text(label) / 2
+        box = area.box
+        if point.is_partial or 2 * half > box.width:
+            return
+        x, y = area.place(point.middle, highest)
+        x = min(max(x, box.left + half), box.right - half)
+        svg.add_text(self.picture, "label", (x, y - _ABOVE_PEAK), label, "middle")
+
+
+def _format_start(at: int, timeline: Timeline, step: str) -> str:
+    """Format the start of a step: a day, with the hour in shorter steps."""
+    zone = ZoneInfo(timeline.time_zone)
+    day = text.format_day(at, timeline.window.to, zone)
+    is_short = step in STEPS and STEPS[step].shortest < DAY_MS
+    return f"{day}, {text.format_clock(at, zone)[11:16]}" if is_short else day
+
+
+def _draw_weeks(group: Element, area: _Area, points: _Points, gaps: Sequence[GapPart]) -> None:
+    """Draw a line through whole weeks that no gap divides."""
+    joints = [join_points(*pair, gaps) for pair in pairwise(points)]
+    runs = [run for run in _split(points, joints, "solid") if len(run) > 1]
+    path = "".join(area.join((one.middle, one.average) for one in run) for run in runs)
+    if path:
+        svg.add(group, "path", "line weekly", d=path)
 
 
 def _draw_series(
-    group: Element, plot: _Plot, points: _Points, gaps: Sequence[GapPart], *, has_band: bool
+    group: Element, area: _Area, points: _Points, gaps: Sequence[GapPart], *, has_band: bool
 ) -> None:
     if not points:
         return
@@ -297,15 +492,15 @@ def _draw_series(
     if has_band:
         for run in _split(points, joints, "solid"):
             if not run[0].is_partial:
-                svg.add(group, "path", "band", d=_build_band(run, plot))
+                svg.add(group, "path", "band", d=_build_band(run, area))
     for css, joint in (("line", "solid"), ("line partial", "dashed")):
         lines = [run for run in _split(points, joints, joint) if len(run) > 1]
-        path = "".join(plot.join((one.middle, one.average) for one in run) for run in lines)
+        path = "".join(area.join((one.middle, one.average) for one in run) for run in lines)
         if path:
             svg.add(group, "path", css, d=path)
     for point, *around in zip(points, [None, *joints], [*joints, None], strict=True):
         if point.is_partial or not any(around):
-            x, y = plot.place(point.middle, point.average)
+            x, y = area.place(point.middle, point.average)
             css = "dot partial" if point.is_partial else "dot"
             svg.add(group, "circle", css, cx=x, cy=y, r=_DOT_RADIUS)
 
@@ -319,17 +514,17 @@ def _split(points: _Points, joints: Sequence[Joint | None], wanted: str) -> Iter
             start = at
 
 
-def _build_band(run: _Points, plot: _Plot) -> str:
+def _build_band(run: _Points, area: _Area) -> str:
     """Return the area from lowest to peak, which begins and ends with the steps."""
     first, last = run[0], run[-1]
     peaks = [(point.middle, point.peak) for point in run]
     lows = [(point.middle, point.lowest) for point in reversed(run)]
     above = [(first.start, first.peak), *peaks, (last.end, last.peak)]
     below = [(last.end, last.lowest), *lows, (first.start, first.lowest)]
-    return plot.join([*above, *below]) + "Z"
+    return area.join([*above, *below]) + "Z"
 
 
-def _measure_keys(names: Sequence[str], width: int) -> float:
+def _measure_keys(names: Sequence[str], width: float) -> float:
     """Return the width of the names beside the lines; 0 if they have no room there."""
     if len(names) < 2 or width < _LEAST_WIDTH_FOR_LABELS:  # noqa: PLR2004 - one needs no name
         return 0
@@ -337,13 +532,20 @@ def _measure_keys(names: Sequence[str], width: int) -> float:
 
 
 def _describe_server(timeline: Timeline, server: ServerTimeline) -> str:
+    return ", ".join(_list_figures(timeline, server))
+
+
+def _list_figures(timeline: Timeline, server: ServerTimeline) -> list[str]:
+    """Return the figures of a server in the window, in words."""
     edges = timeline.list_edges()
     merged = _merge(server, range(len(edges) - 1), edges, 1, hold=timeline.hold)
     if merged is None:
-        return "no observation"
+        return [svg.NO_OBSERVATIONS]
     average, lowest, peak, _ = merged
-    return (
-        f"average {text.format_median(average)}, lowest {lowest:,}, peak {peak:,},"
-        f" {text.format_count(sum(server.sample_counts), 'observation')},"
-        f" {text.format_count(len(server.gaps), 'gap')}"
-    )
+    return [
+        f"average {text.format_median(average)}",
+        f"peak {peak:,}",
+        f"lowest {lowest:,}",
+        text.format_count(sum(server.sample_counts), "observation"),
+        text.format_count(len(server.gaps), "gap"),
+    ]
