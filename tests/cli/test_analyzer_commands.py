@@ -524,7 +524,14 @@ def test_a_bundle_reports_what_it_covers(cli: Cli) -> None:
     assert cli("report", "old-guard", "-s", "bundle.db", "--json").exit_code == 3
 
 
-KINDS = ("line", "heatmap", "distribution", "growth")
+TITLES = {
+    "players": "Players of secret and b",
+    "hours": "Players of secret and b by hour of the week",
+    "distribution": "How often secret and b had how many players",
+    "growth": "Average players of secret and b by day",
+    "share": "Players of secret and b",
+    "compare": "Players of secret and b",
+}
 
 
 @pytest.fixture
@@ -549,20 +556,73 @@ def read_png(data: bytes) -> tuple[int, int, bytes]:
 
 
 @pytest.mark.usefixtures("two_servers_here")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TITLES)
 def test_a_picture_is_one_svg_with_a_title_its_window_and_its_source(kind: str, cli: Cli) -> None:
     options = ["--kind", kind, "--range", "24h", "--tz", "Europe/Berlin"]
     ran = cli("plot", "a", "b", *options, "-o", "players.svg")
 
-    assert (ran.exit_code, ran.stdout) == (0, b"")
+    assert (ran.exit_code, ran.stdout) == (0, b""), ran.stderr
     window = "after 2026-02-28 13:00:00, to 2026-03-01 13:00:00 inclusive (Europe/Berlin)"
     assert ran.stderr.startswith(f"wrote players.svg: 2 servers, {window}, ")
     written = Path("players.svg").read_bytes()
     assert written == cli("plot", "a", "b", *options, "-o", "-").stdout
-    texts = [one.text or "" for one in ET.fromstring(written).iter() if one.tag.endswith("text")]  # noqa: S314 - our own output
-    assert texts[0] == "Players of secret and b"
-    assert "Feb 28, 2026, 13:00 to Mar 1, 2026, 13:00 · Europe/Berlin" in texts[1]
-    assert texts[-1].startswith("srvstat · as of 2026-03-01 13:00 Europe/Berlin · root ")
+    texts = read_texts(written)
+    assert texts[0] == TITLES[kind]
+    assert texts[1].startswith("1 day to 2026-03-01 13:00 Europe/Berlin")
+    source = "Source: snapshot.db, which ends 2026-03-01 13:00 Europe/Berlin · srvstat"
+    assert texts[-1] == source
+
+
+def read_texts(picture: bytes) -> list[str]:
+    """Return the lines of text of an SVG."""
+    root = ET.fromstring(picture)  # noqa: S314 - our own output
+    return [one.text or "" for one in root.iter() if one.tag.endswith("text")]
+
+
+@pytest.mark.usefixtures("two_servers_here")
+def test_a_picture_says_what_the_user_wants_and_is_as_large(cli: Cli) -> None:
+    words = ["--title", "Up <again>", "--subtitle", "since\x1b[2J March", "--source", "our pollers"]
+    size = ["--width", "400", "--height", "300", "--scale", "2"]
+    mark = ["--mark", "2026-03-01T06:00=Update 5", "--step", "6h", "--range", "24h"]
+    written = cli("plot", "a", *words, *size, *mark, "-o", "-").stdout
+
+    root = ET.fromstring(written)  # noqa: S314 - our own output
+    assert (root.get("width"), root.get("height")) == ("800", "600")
+    assert root.get("viewBox") == "0 0 400 300"
+    texts = read_texts(written)
+    assert (texts[0], texts[1], texts[-1]) == ("Up <again>", r"since\u001b[2J March", "our pollers")
+    assert "Update 5" in texts
+    assert "players, averages of 6 hours" in texts[2]
+    assert ".picture .paper { fill: #15181d; }" not in written.decode()
+    auto = cli("plot", "a", "--theme", "auto", "-o", "-").stdout.decode()
+    _, _, dark = auto.partition("@media screen and (prefers-color-scheme: dark)")
+    assert ".picture .paper { fill: #15181d; }" in dark
+
+
+@pytest.mark.usefixtures("two_servers_here")
+def test_old_names_of_pictures_draw_the_same_and_options_that_do_not_fit_are_refused(
+    cli: Cli,
+) -> None:
+    for old, new in (("line", "players"), ("heatmap", "hours")):
+        same = [cli("plot", "a", "--kind", kind, "-o", "-").stdout for kind in (old, new)]
+        assert same[0] == same[1] != b""
+    for options, problem in (
+        (["--kind", "bars"], '--kind: "bars" is not one of players, growth, hours, distribution'),
+        (["--kind", "share"], "share: needs two to five servers"),
+        (["--kind", "hours", "--mark", "2026-02-01=x"], "--mark: a picture of hours has no marks"),
+        (["--kind", "compare", "--step", "day"], "--step: a picture of compare has no steps"),
+        (["--kind", "growth", "--step", "6h"], '--step: "6h" is not one of day, week, month'),
+        (["--step", "1m", "--range", "30d"], "--step: 43,200 steps, at most 9,000 can be drawn"),
+        (["--width", "4000", "--scale", "3"], "--scale: --width times --scale is more than 8,000"),
+        (["--height", "200"], "--height: too low; the picture needs"),
+        (["--title", " "], "--title: is empty"),
+    ):
+        ran = cli("plot", "a", *options, "-o", "-")
+        assert (ran.exit_code, ran.stdout) == (2, b"")
+        assert ran.stderr.startswith(f"error: {problem}"), ran.stderr
+    ran = cli("plot", "a", "--theme", "auto", "-o", "x.png")
+    assert ran.exit_code == 2
+    assert "--theme: only an SVG can be auto; choose light or dark, or write an SVG" in ran.stderr
 
 
 @pytest.mark.usefixtures("two_servers_here")

@@ -26,32 +26,32 @@ _LEAST_INTERVALS = 0.95
 
 
 def compute_timeline(
-    question: Question, most_steps: int, marks: Iterable[documents.MarkPart] = ()
+    question: Question,
+    most_steps: int,
+    marks: Iterable[documents.MarkPart] = (),
+    step: questions.Step | None = None,
 ) -> documents.Timeline:
     """Return the players of servers in at most `most_steps` steps of a time zone, in their order.
 
-    Has the marks that are in the window.
+    Has the marks that are in the window. Without `step`, the shortest step that suits is chosen.
 
     A step is at least about as long as the shortest usual interval of the servers. Needs memory for
     the observations of one server, besides the document.
 
-    Raises UsageError if the months of the window are more than `most_steps`, SnapshotError.
+    Raises UsageError if the steps are more than `most_steps`, SnapshotError.
     """
     window = questions.bound_window(question)
     question = question._replace(window=window)
     snapshot, servers, _, _ = question
-    usual = [compute_figures(snapshot, server, window).usual_interval for server in servers]
-    shortest = min((interval for interval in usual if interval is not None), default=HOUR_MS)
-    for step in _STEPS:
-        is_long = step.shortest >= _LEAST_INTERVALS * shortest or step is _STEPS[-1]
-        if is_long and (window.end - window.start) // (2 * step.shortest) <= most_steps:
-            steps = questions.divide_window(question, step)
-            if steps.step_count <= most_steps:
-                break
+    if step is None:
+        step, steps = _choose_steps(question, most_steps)
     else:
-        raise ParameterError(
-            f"{{most_steps}}: {most_steps} is too few for the months of the window"
-        )
+        steps = questions.divide_window(question, step)
+        if steps.step_count > most_steps:
+            raise ParameterError(
+                f"{{step}}: {steps.step_count:,} steps, at most {most_steps:,} can be drawn; use a"
+                " longer step or a shorter window"
+            )
     return documents.Timeline(
         **question.describe(),
         step=step.name,
@@ -59,6 +59,19 @@ def compute_timeline(
         marks=tuple(one for one in marks if window.start <= one.at <= window.end),
         servers=tuple(_describe_timeline(snapshot, server, steps) for server in servers),
     )
+
+
+def _choose_steps(question: Question, most_steps: int) -> tuple[questions.Step, Steps]:
+    snapshot, servers, window, _ = question
+    usual = [compute_figures(snapshot, server, window).usual_interval for server in servers]
+    shortest = min((interval for interval in usual if interval is not None), default=HOUR_MS)
+    for step in _STEPS:
+        is_long = step.shortest >= _LEAST_INTERVALS * shortest or step is _STEPS[-1]
+        if is_long and (window.end - window.start) // (2 * step.shortest) <= most_steps:
+            steps = questions.divide_window(question, step)
+            if steps.step_count <= most_steps:
+                return step, steps
+    raise ParameterError(f"{{most_steps}}: {most_steps} is too few for the months of the window")
 
 
 def _describe_timeline(

@@ -2,90 +2,237 @@
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
+from math import ceil
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
+from srvstat.contract.errors import ParameterError
 from srvstat.documents import analysis
-from srvstat.documents.document import WHOLE_SHARE, WindowPart
+from srvstat.documents.document import LEAST_COVERAGE, WHOLE_SHARE, WindowPart
 from srvstat.render import figures, svg, text
-from srvstat.render.axes import choose_ticks, format_ticks
-from srvstat.render.timeline import STEPS, choose_layout, draw_timeline
+from srvstat.render.axes import choose_highs, choose_ticks, format_ticks
+from srvstat.render.timeline import STEPS, Layout, choose_layout, draw_timeline, measure_averages
 
 _PADDING = 20
 _TITLE_SIZE = 18
+_TITLE_HEIGHT = 24
+_MOST_TITLE_LINES = 3
 _HEADING_HEIGHT = 24
 _BETWEEN = 12
+_FOOTER = 20
 _MANY = 3
 """The least servers whose names are not in the title."""
+_MOST_NAME = 48
+"""The most characters of a name in a title."""
+_LEAST_HEIGHTS = {"hours": 170, "row": 50, "lines": 160}
+"""The least heights of a heat map, of the row of a server, and of lines in one area."""
 
 PictureDocument = (
-    analysis.Timeline | analysis.PeakHours | analysis.Distribution | analysis.GrowthDocument
+    analysis.Timeline
+    | analysis.PeakHours
+    | analysis.Distribution
+    | analysis.GrowthDocument
+    | analysis.Stats
 )
 
 
-def draw_sheet(document: PictureDocument, width: int, zone: ZoneInfo) -> Element:
+@dataclass(frozen=True)
+class Look:
+    """What a user chooses about a picture; by default, it follows from the document.
+
+    `height` is that of the whole picture. `source` names the data. `step` is the name of the steps
+    of a timeline, if they are drawn as they are, and `layout` how they are drawn.
+    """
+
+    width: int = 960
+    height: int | None = None
+    title: str | None = None
+    subtitle: str | None = None
+    source: str = "srvstat"
+    step: str | None = None
+    layout: Layout | None = None
+
+
+def draw_sheet(document: PictureDocument, zone: ZoneInfo, look: Look = Look()) -> Element:
     """Draw a document with a title, its window on the clock of `zone`, and its source.
 
     Heat maps of several servers are one below the other.
+
+    Raises ParameterError for a height that is too low.
     """
-    inner = width - 2 * _PADDING
-    panels = list(_draw_panels(document, inner, zone))
-    names = svg.name_servers(document.servers)
-    # The picture has all names.
-    shown = " and ".join(names) if len(names) < _MANY else f"{len(names)} servers"
-    title = f"Players of {shown}"
-    window = document.window
-    start = None if window.from_ is None else text.format_local_time(window.from_, zone)
-    times = f"{start or 'all observations'} to {text.format_local_time(window.to, zone)}"
-    notes = [times, zone.key]
+    inner = look.width - 2 * _PADDING
+    title = look.title or choose_title(document, look.layout)
+    subtitle = look.subtitle or figures.format_title_window(document.window, zone)
+    notes = [svg.fit_text(subtitle, inner)]
     if isinstance(document, analysis.PeakHours):
-        notes.insert(0, "by hour of the week")
-    descriptions = (
-        (f"{name}: " if name else "") + picture.findtext("desc", "") for name, picture in panels
-    )
-    as_of = text.format_zoned_time(document.as_of, zone, "minutes")
-    source = ["srvstat", f"as of {as_of}", f"root {document.root[:8]}"]
-    sentences = [", ".join(notes) + ".", *descriptions, ", ".join(source) + "."]
-    sheet = svg.create_picture("sheet", svg.Size(width, 0), title, sentences)
-    shown = svg.fit_text(title, inner, svg.BOLD * _TITLE_SIZE / svg.FONT_SIZE)
-    svg.add_text(sheet, "title", (_PADDING, _PADDING + svg.FONT_SIZE), shown)
-    top = svg.add_notes(sheet, notes, (_PADDING, _PADDING + 2.5 * svg.FONT_SIZE + 4), inner) + 20
+        notes.append("players by hour of the week")
+        if len(document.servers) > 1:
+            notes.append("each on its own scale of colors")
+    sheet = svg.create_picture("sheet", svg.Size(look.width, 0), title, [])
+    scale = svg.BOLD * _TITLE_SIZE / svg.FONT_SIZE
+    y = _PADDING + svg.FONT_SIZE
+    for line in svg.wrap_text(title, inner, scale, _MOST_TITLE_LINES):
+        svg.add_text(sheet, "title", (_PADDING, y), line)
+        y += _TITLE_HEIGHT
+    top = svg.add_notes(sheet, notes, (_PADDING, y - 2), inner) + _FOOTER
+    source = svg.wrap_text(look.source, inner, 1, _MOST_TITLE_LINES)
+    below = _FOOTER + (len(source) - 1) * svg.LINE_HEIGHT + _PADDING - 4
+    room = None if look.height is None else look.height - top - below
+    panels = list(_draw_panels(document, inner, zone, look, room))
     for name, picture in panels:
         top = _place_panel(sheet, name, picture, top)
-    bottom = svg.add_notes(sheet, source, (_PADDING, top + 20), inner)
-    sheet.set("viewBox", f"0 0 {width} {bottom + _PADDING - 4:.0f}")
+    for number, line in enumerate(source):
+        place = (_PADDING, top + _FOOTER + number * svg.LINE_HEIGHT)
+        svg.add_text(sheet, "unit", place, line)
+    sheet.set("viewBox", f"0 0 {look.width} {look.height or top + below:.0f}")
+    words = [(f"{name}: " if name else "") + one.findtext("desc", "") for name, one in panels]
+    sentences = [f"{', '.join(notes)}.", *words, f"{look.source}."]
+    sheet[1].text = text.escape_text(" ".join(sentences))
     return sheet
 
 
+def choose_title(document: PictureDocument, layout: Layout | None = None) -> str:
+    """Return the finding of a picture, or its subject where there is none.
+
+    A title compares only servers of which at least 80 % of the window was observed.
+    """
+    hostnames = svg.name_servers(document.servers)
+    names = [text.escape_text(name, max_length=_MOST_NAME) for name in hostnames]
+    shown = " and ".join(names) if len(names) < _MANY else f"{len(names)} servers"
+    finding = None
+    if isinstance(document, analysis.Timeline):
+        finding = _describe_averages(names, list(measure_averages(document)), layout)
+    elif isinstance(document, analysis.Stats):
+        averages = [(one.average_players, one.coverage or 0) for one in document.servers]
+        finding = _describe_averages(names, averages, layout)
+    elif len(names) == 1:
+        finding = _describe_one(document, names[0])
+    if isinstance(document, analysis.PeakHours):
+        return finding or f"Players of {shown} by hour of the week"
+    if isinstance(document, analysis.Distribution):
+        return finding or f"How often {shown} had how many players"
+    if isinstance(document, analysis.GrowthDocument):
+        return finding or f"Average players of {shown} by {document.step}"
+    return finding or f"Players of {shown}"
+
+
+def _describe_averages(
+    names: Sequence[str], averages: Sequence[tuple[float | None, float]], layout: Layout | None
+) -> str | None:
+    """Return who has the most players, from averages and coverages; None where that is unknown."""
+    known = {
+        name: average
+        for name, (average, coverage) in zip(names, averages, strict=True)
+        if average is not None and coverage >= LEAST_COVERAGE
+    }
+    observed = sum(average is not None for average, _ in averages)
+    most = max(known.values(), default=0)
+    leaders = [name for name, average in known.items() if average == most]
+    if len(known) < observed or len(leaders) != 1:
+        return None
+    if layout == "share":
+        share = text.format_share(most / sum(known.values()))
+        return f"{leaders[0]} has {share} of the players of {len(names)} servers"
+    leads = " leads with" if len(known) > 1 else ":"
+    return f"{leaders[0]}{leads} {text.format_median(most)} players on average"
+
+
+def _describe_one(document: PictureDocument, name: str) -> str | None:
+    """Return the finding about a single server, if there is one."""
+    (server,) = document.servers
+    if isinstance(server, analysis.ServerPeakHours) and (busiest := find_busiest(server)):
+        return f"{name} is busiest on {text.format_hour(busiest.weekday, busiest.hour)}"
+    if isinstance(server, analysis.ServerDistribution) and server.median_players is not None:
+        _, middle = _describe_quartiles(server)
+        return f"{name}: {middle.removeprefix('middle half ')} players in half of the observations"
+    if isinstance(server, analysis.ServerGrowth) and server.change:
+        *_, change = figures.format_change(server.change, server.average_players)
+        length = figures.format_window_length(document.window)
+        return f"{name}: average {change} against the {length} before"
+    return None
+
+
 def _draw_panels(
-    document: PictureDocument, width: int, zone: ZoneInfo
+    document: PictureDocument, width: int, zone: ZoneInfo, look: Look, room: float | None
 ) -> Iterator[tuple[str, Element]]:
     """Yield the pictures of a sheet, with the name above each, if any."""
-    if isinstance(document, analysis.PeakHours):
-        names = svg.name_servers(document.servers) if len(document.servers) > 1 else [""]
+    servers = document.servers
+    if not any(map(_is_known, servers)):
+        size = svg.Size(width, 120 if room is None else round(room))
+        picture = svg.create_picture("nothing", size, svg.NO_OBSERVATIONS, [svg.NO_OBSERVATIONS])
+        svg.draw_words(picture, svg.Box(0, 0, *size), f"{svg.NO_OBSERVATIONS} in this window")
+        yield "", picture
+    elif isinstance(document, analysis.PeakHours):
+        names = svg.name_servers(servers) if len(servers) > 1 else [""]
+        chrome = len(servers) * (_HEADING_HEIGHT + _BETWEEN) if len(servers) > 1 else 0
+        each = None if room is None else (room - chrome) / len(servers)
         for name, server in zip(names, document.servers, strict=True):
             shown = svg.fit_text(name, width, svg.BOLD)
-            size = choose_size(server, width)
+            size = _fit(choose_size(server, width), each, _LEAST_HEIGHTS["hours"])
             yield shown, draw_heat_map(server, size, few=figures.name_few(document))
     elif isinstance(document, analysis.Timeline):
-        size = choose_size(document, width)
-        yield "", draw_timeline(document, size, zone, layout=choose_layout(document))
-    elif isinstance(document, analysis.Distribution):
-        yield "", draw_distribution(document, choose_size(document, width))
+        layout = look.layout or choose_layout(document)
+        least = _LEAST_HEIGHTS["lines"]
+        if layout == "panels":
+            least = _LEAST_HEIGHTS["row"] * len(servers)
+        size = _fit(choose_size(document, width, layout), room, least)
+        yield "", draw_timeline(document, size, zone, step=look.step, layout=layout)
     else:
-        yield "", draw_growth(document, choose_size(document, width))
+        least = _LEAST_HEIGHTS["row"] * len(servers) + 60
+        size = _fit(choose_size(document, width), room, least)
+        if isinstance(document, analysis.Distribution):
+            yield "", draw_distribution(document, size)
+        elif isinstance(document, analysis.GrowthDocument):
+            yield "", draw_growth(document, size)
+        else:
+            yield "", draw_comparison(document, size)
 
 
-def choose_size(document: PictureDocument | analysis.ServerPeakHours, width: int) -> svg.Size:
+def _is_known(server: object) -> bool:
+    """Return whether a server has something to draw."""
+    match server:
+        case analysis.ServerTimeline(averages=averages):
+            return any(average is not None for average in averages)
+        case analysis.ServerPeakHours(sample_count=count):
+            return bool(count) or bool(_list_averages(server))
+        case analysis.ServerDistribution(median_players=figure):
+            return figure is not None
+        case analysis.ServerGrowth(average_players=figure):
+            return figure is not None
+        case analysis.ServerStatistics(average_players=figure):
+            return figure is not None
+    return False
+
+
+def _fit(size: svg.Size, height: float | None, least: int) -> svg.Size:
+    """Return a size with another height, if one is given.
+
+    Raises ParameterError if it is too low.
+    """
+    if height is None:
+        return size
+    if height < least:
+        raise ParameterError(
+            f"{{height}}: too low; the picture needs {ceil(least - height)} more pixels"
+        )
+    return size._replace(height=round(height))
+
+
+def choose_size(
+    document: PictureDocument | analysis.ServerPeakHours, width: int, layout: Layout | None = None
+) -> svg.Size:
     """Return the size that suits a picture of a document."""
     if isinstance(document, analysis.Timeline):
-        keys = svg.KEY_HEIGHT * len(document.servers)
-        if choose_layout(document) == "panels":
+        if layout == "panels":
             return svg.Size(width, 104 * len(document.servers) + 72)
+        keys = svg.KEY_HEIGHT * len(document.servers)
         return svg.Size(width, min(max(width // 3, 220 + keys), 480))
     if isinstance(document, analysis.ServerPeakHours):
         row = min(max(width // 36, 20), 34)
         return svg.Size(width, 7 * row + 72)
+    if isinstance(document, analysis.Stats):
+        return svg.Size(width, len(document.servers) * _COMPARED_HEIGHT + 32)
     row = 96 if isinstance(document, analysis.Distribution) else 132
     return svg.Size(width, max(len(document.servers) * row, 180) + 72)
 
@@ -124,7 +271,8 @@ def draw_distribution(distribution: analysis.Distribution, size: svg.Size) -> El
     picture, names = svg.create_picture_of("distribution", size, title, servers, words)
     unit = "time" if distribution.hold else "observations"
     top = svg.draw_notes(picture, [f"share of {unit} by players", *_DISTRIBUTION_NOTES], size)
-    area = svg.Box(svg.MARGIN, top, size.width - svg.MARGIN, size.height - svg.BELOW)
+    left = svg.measure_text("99.9%") + svg.MARGIN
+    area = svg.Box(left, top, size.width - svg.MARGIN, size.height - svg.BELOW)
     # A count is drawn in the middle of its place, as wide as a bar of one count.
     low = distribution.first_players
     high = low + max(len(servers[0].counts), 1) * distribution.bin_players
@@ -156,6 +304,11 @@ def _draw_bins(
     svg.add_line(group, "axis", (box.left, box.bottom), (box.right, box.bottom))
     highest = max(server.counts, default=0)
     total = sum(server.counts)
+    if total:
+        svg.add_line(group, "grid", (box.left, box.top), (box.right, box.top))
+        y = box.top + svg.FONT_SIZE / 3
+        share = text.format_share(highest / total)
+        svg.add_text(group, "tick", (box.left - svg.MARGIN / 2, y), share, "end")
     whole = "the time" if distribution.hold else text.format_count(total, "observation")
     space = 1 if box.width / max(len(server.counts), 1) > 4 else 0  # noqa: PLR2004 - in pixels
     for number, count in enumerate(server.counts):
@@ -189,7 +342,7 @@ def _draw_quartiles(
 
 def _describe_quartiles(server: analysis.ServerDistribution) -> list[str]:
     if server.median_players is None:
-        return ["no observation"]
+        return [svg.NO_OBSERVATIONS]
     quartiles = (server.lower_quartile, server.median_players, server.upper_quartile)
     lower, median, upper = map(text.format_median, quartiles)
     return [f"median {median}", f"middle half {lower} to {upper}"]
@@ -210,12 +363,16 @@ def draw_growth(growth: analysis.GrowthDocument, size: svg.Size) -> Element:
     title = f"Average players by {growth.step}"
     words = ("; ".join(_list_growth_figures(one, growth.window)) for one in growth.servers)
     picture, names = svg.create_picture_of("growth", size, title, growth.servers, words)
-    top = svg.draw_notes(picture, list(_list_growth_notes(growth)), size)
+    cells = (figures.list_growth_cells(growth, server) for server in growth.servers)
+    highs = choose_highs([figures.find_highest(one) for one in cells])
+    notes = list(_list_growth_notes(growth))
+    if len(set(filter(None, highs))) > 1:
+        notes.append("scales differ")
+    top = svg.draw_notes(picture, notes, size)
     area = svg.Box(0, top, size.width - svg.MARGIN, size.height - svg.BELOW)
     rows = svg.divide_rows(area, len(names))
-    cells = (figures.list_growth_cells(growth, server) for server in growth.servers)
     height = rows[0].height - svg.HEADING
-    ticks = [svg.choose_player_ticks(figures.find_highest(one), height) for one in cells]
+    ticks = [svg.choose_player_ticks(high, height) for high in highs]
     left = max(map(svg.measure_ticks, ticks))
     for number, (server, row) in enumerate(zip(growth.servers, rows, strict=True)):
         change = figures.format_change(server.change, server.average_players)
@@ -223,6 +380,9 @@ def draw_growth(growth: analysis.GrowthDocument, size: svg.Size) -> Element:
         shown.append(_describe_trend(server))
         css = figures.choose_class(server.change, server.average_players)
         box = svg.draw_heading(picture, row, names[number], shown, css)._replace(left=left)
+        if server.average_players is None:
+            svg.draw_words(picture, box, svg.NO_OBSERVATIONS)
+            continue
         up = svg.draw_value_axis(picture, box, ticks[number])
         ends = (server.steps[0].from_, server.steps[-1].to) if server.steps else (0, 1)
         across = svg.Scale(*ends, box.left, box.right)
@@ -291,7 +451,7 @@ def _draw_trend(
 
 def _describe_trend(server: analysis.ServerGrowth) -> str:
     if server.average_players is None:
-        return "no observation"
+        return svg.NO_OBSERVATIONS
     trend = figures.format_trend(server.players_per_week, server.average_players, server.coverage)
     return "no trend" if trend == text.NOTHING else trend
 
@@ -308,6 +468,72 @@ def _list_growth_figures(server: analysis.ServerGrowth, window: WindowPart) -> I
         yield f"{change} against the {figures.format_window_length(window)} before"
     yield _describe_trend(server)
     yield text.format_count(server.sample_count, "observation")
+
+
+_COMPARED_HEIGHT = 70
+_NOW, _BEFORE = 16, 8
+"""The heights of the bars of the window and of the one before."""
+
+
+def draw_comparison(stats: analysis.Stats, size: svg.Size) -> Element:
+    """Draw the average of each server as a bar, with a pale one of the window before below it.
+
+    All bars have one scale, from 0. A window before that can't be compared has no bar.
+    """
+    names = svg.name_servers(stats.servers)
+    changes = [_describe_change(server, stats.window) for server in stats.servers]
+    words = (
+        f"average {text.format_average(server.average_players)}, {change}"
+        for server, (change, _) in zip(stats.servers, changes, strict=True)
+    )
+    picture, names = svg.create_picture_of(
+        "comparison", size, "Players on average", stats.servers, words
+    )
+    notes = ["players on average"]
+    if any(server.change for server in stats.servers):
+        notes.append(f"pale: the {figures.format_window_length(stats.window)} before")
+    top = svg.draw_notes(picture, notes, size)
+    area = svg.Box(0, top, size.width - svg.MARGIN, size.height)
+    pairs = [_list_compared(server) for server in stats.servers]
+    highest = max((average for pair in pairs for average, _ in pair), default=0)
+    labels = [text.format_average(average) for pair in pairs for average, _ in pair]
+    room = area.right - max(map(svg.measure_text, labels), default=0) - svg.MARGIN
+    across = svg.Scale(0, highest or 1, 0, room)
+    rows = svg.divide_rows(area, len(names))
+    for number, (row, pair) in enumerate(zip(rows, pairs, strict=True)):
+        shown, css = changes[number]
+        box = svg.draw_heading(picture, row, names[number], [shown], css)
+        group = svg.add(picture, "g", f"series series-{number + 1}")
+        y = box.top - svg.FONT_SIZE / 2
+        for (average, bar), height in zip(pair, (_NOW, _BEFORE), strict=False):
+            right = across.place(average)
+            svg.add_rectangle(group, bar, (0, y, max(right, 1), height))
+            label = "tick" if bar != "bar" else "label"
+            at = (right + svg.MARGIN, y + height / 2 + svg.FONT_SIZE / 3)
+            svg.add_text(group, label, at, text.format_average(average))
+            y += height + 3
+    return picture
+
+
+def _list_compared(server: analysis.ServerStatistics) -> list[tuple[float, str]]:
+    """Return the averages to compare, each with the CSS classes of its bar."""
+    if server.average_players is None:
+        return []
+    now = (server.average_players, "bar")
+    if server.previous is None or server.change is None:
+        return [now]
+    return [now, (server.previous.average_players or 0, "bar partial")]
+
+
+def _describe_change(server: analysis.ServerStatistics, window: WindowPart) -> tuple[str, str]:
+    """Return the change of an average in words, or why there is none, and its CSS class."""
+    if server.average_players is None:
+        return svg.NO_OBSERVATIONS, ""
+    if server.change is None:
+        coverages = server.coverage, server.previous_coverage
+        return figures.explain_missing_change(window, *coverages), ""
+    change = " ".join(figures.format_change(server.change, server.average_players))
+    return change, figures.choose_class(server.change, server.average_players)
 
 
 _LEVELS = 7

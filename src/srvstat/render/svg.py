@@ -175,6 +175,18 @@ def fit_text(text: str, width: float, scale: float = 1) -> str:
     return escape_text(text, max_length=max(fitting, 1))
 
 
+def wrap_text(text: str, width: float, scale: float, most: int) -> list[str]:
+    """Return foreign text, escaped, in at most so many lines, of which the last one is cut."""
+    lines: list[str] = []
+    for word in escape_text(text).split(" "):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and (measure_text(longer) * scale <= width or len(lines) == most):
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return [fit_text(line, width, scale) for line in lines]
+
+
 def name_servers(servers: Sequence[NamedServer]) -> list[str]:
     """Return the hostname of each server, with the identifier if several share the hostname."""
     hostnames = [remove_color_codes(server.hostname).strip() for server in servers]
@@ -187,7 +199,8 @@ def name_servers(servers: Sequence[NamedServer]) -> list[str]:
     ]
 
 
-Theme = Literal["light", "dark"]
+Theme = Literal["light", "dark", "auto"]
+"""The colors of a picture; `auto` follows the reader's screen, and is light elsewhere."""
 
 _BLOCK = re.compile(r":root \{(.*?)\}", re.DOTALL)
 _VARIABLE = re.compile(r"(--[\w-]+): ([^;]+);")
@@ -209,16 +222,26 @@ def read_palette(theme: Theme) -> dict[str, str]:
 
 def build_style(theme: Theme) -> str:
     """Return the style sheet of pictures with the colors of a theme."""
+    if theme == "auto":
+        query = "@media screen and (prefers-color-scheme: dark)"
+        return f"{build_style('light')}{query} {{\n{build_style('dark')}}}\n"
     palette = read_palette(theme)
     rules = _COMMENT.sub("", read_asset("pictures.css"))
     return _USE.sub(lambda use: palette[use[1]], rules)
 
 
-def encode_svg(picture: Element, theme: Theme = "light") -> bytes:
-    """Return a picture as an SVG file that needs no other file. Equal pictures give equal bytes."""
+def encode_svg(picture: Element, theme: Theme = "light", scale: int = 1) -> bytes:
+    """Return a picture as an SVG file that needs no other file. Equal pictures give equal bytes.
+
+    The file is `scale` times as large as the picture, with all of its text.
+    """
     root = deepcopy(picture)
     _, _, width, height = root.get("viewBox", "").split()
-    root.attrib |= {"xmlns": "http://www.w3.org/2000/svg", "width": width, "height": height}
+    root.attrib |= {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "width": str(int(width) * scale),
+        "height": str(int(height) * scale),
+    }
     style = Element("style")
     style.text = build_style(theme)
     paper = Element("rect", {"class": "paper", "width": width, "height": height})
@@ -233,7 +256,7 @@ PIXELS = 2
 """The pixels of a PNG for each pixel of the picture, in each direction."""
 
 
-def encode_png(picture: Element, theme: Theme = "light") -> bytes:
+def encode_png(picture: Element, theme: Theme = "light", scale: int = 1) -> bytes:
     """Return a picture as a PNG with the looks of its SVG.
 
     Text is in Noto Sans: a machine may have no font, and resvg then omits text silently. Characters
@@ -249,7 +272,7 @@ def encode_png(picture: Element, theme: Theme = "light") -> bytes:
             "a PNG needs resvg and a font; run pip install 'srvstat[png]', or write an SVG"
         ) from None
     encoded: bytes = resvg_py.svg_to_bytes(
-        svg_string=encode_svg(picture, theme).decode("utf-8"),
+        svg_string=encode_svg(picture, theme, scale).decode("utf-8"),
         zoom=PIXELS,
         font_dirs=[str(fontpkg_noto_sans.ROOT / "files")],
         font_family="Noto Sans",

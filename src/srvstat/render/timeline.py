@@ -216,7 +216,7 @@ _DOT_RADIUS = 2
 _LEAST_DAYS_WITH_WEEKS = 60
 """From this window on, days have a line of weekly averages."""
 _MANY = 4
-"""The least servers that have panels in a window with weeks: their lines can't be followed."""
+"""The least servers that have panels, because so many lines can't be followed."""
 _MOST_MARK_ROWS = 3
 _GAP_MARK = 5
 _LEAST_GAP = 2
@@ -288,7 +288,7 @@ def _is_long(timeline: Timeline) -> bool:
 
 def choose_layout(timeline: Timeline) -> Layout:
     """Return the layout in which each server can be followed."""
-    return "panels" if len(timeline.servers) >= _MANY and _is_long(timeline) else "lines"
+    return "panels" if len(timeline.servers) >= _MANY else "lines"
 
 
 def _divide_by_total(servers: Sequence[_Points]) -> list[list[Point]]:
@@ -529,6 +529,15 @@ def _measure_keys(names: Sequence[str], width: float) -> float:
     if len(names) < 2 or width < _LEAST_WIDTH_FOR_LABELS:  # noqa: PLR2004 - one needs no name
         return 0
     return min(max(map(svg.measure_key, names)) + svg.MARGIN, width * _MOST_FOR_LABELS)
+
+
+def measure_averages(timeline: Timeline) -> Iterator[tuple[float | None, float]]:
+    """Yield the average of each server in the window, and which share of it was observed."""
+    edges = timeline.list_edges()
+    start, end = get_window(timeline)
+    for server in timeline.servers:
+        merged = _merge(server, range(len(edges) - 1), edges, end - start, hold=timeline.hold)
+        yield (None, 0) if merged is None else (merged[0], merged[3])
 
 
 def _describe_server(timeline: Timeline, server: ServerTimeline) -> str:
