@@ -21,7 +21,7 @@ BUDGETS = {
     "sources": 2_400,
     "snapshot": 3_150,
     "operations testing": 350,
-    "analysis": 2_150,
+    "analysis api": 2_150,
     "support": 1_600,
     "fleet": 1_250,
     "render": 4_550,

@@ -30,7 +30,9 @@ IMPORTS = {
         "analysis": "contract documents operations snapshot snapshot/read",
         "support": "contract documents files operations snapshot snapshot/read",
         "asgi": "contract documents files render operations analysis snapshot/read",
-        "__init__": "analysis",
+        "api": "contract documents files render operations analysis sources snapshot"
+        " snapshot/read snapshot/write",
+        "__init__": "api",
         "cli": "contract documents files sources operations fleet analysis support render asgi"
         " snapshot snapshot/read snapshot/write",
         "__main__": "cli",
@@ -55,7 +57,7 @@ HOMES = {
     },
     "pandas": {"documents"},
     "psycopg": {"sources"},
-    "pyarrow": {"documents", "fleet", "sources"},
+    "pyarrow": {"api", "documents", "fleet", "sources"},
     "pydantic": {"contract", "documents"},
     "python_calamine": {"sources"},
     "pyspark": {"fleet"},

@@ -18,19 +18,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from srvstat.analysis.api import *  # noqa: F403
+    from srvstat.api import *  # noqa: F403
+
+
+def _load_api() -> "Any":
+    from importlib import import_module  # noqa: PLC0415 - only needed here
+
+    return import_module("srvstat.api")
 
 
 def __getattr__(name: str) -> "Any":
     """Load the public names on first use, so that the command line starts without them."""
-    from srvstat.analysis import api  # noqa: PLC0415 - only needed here
-
+    api = _load_api()
     if name != "__all__" and name not in api.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(api, name)
 
 
 def __dir__() -> "list[str]":
-    from srvstat.analysis import api  # noqa: PLC0415 - see above
-
-    return sorted(api.__all__)
+    return sorted(_load_api().__all__)

@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import html
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime, timedelta, timezone
 from html.parser import HTMLParser
 from itertools import islice, permutations
 from pathlib import Path
@@ -268,7 +270,7 @@ class Cells(HTMLParser):
             self.rows[-1][-1] += data
 
 
-def show(document: RowDocument) -> str:
+def show(document: Any) -> str:
     """Return what a notebook shows."""
     shown: str = document._repr_html_()
     return shown
@@ -316,6 +318,116 @@ def test_other_libraries_read_the_rows_of_a_document(demo_snapshot: str) -> None
         assert pa.table(history).equals(table)
         assert history.to_polars().equals(pl.DataFrame(history))
         assert history.to_polars().to_dicts() == table.to_pylist()
+
+
+TOKYO = timezone(timedelta(hours=9))
+
+
+@pytest.mark.parametrize("start", [date(2026, 2, 20), datetime(2026, 2, 20, 9, tzinfo=TOKYO)])
+def test_a_time_can_be_a_date_or_an_aware_datetime(demo_snapshot: str, start: date) -> None:
+    names, end = ["harbor-city", "old-guard"], date(2026, 2, 27)
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        stats = snapshot.stats(names, start=start, end=end)
+        assert stats == snapshot.stats(names, start="2026-02-20", end="2026-02-27")
+        stats = snapshot.stats(names, range="24h", versus=(start, end))
+        assert stats == snapshot.stats(names, range="24h", versus="2026-02-20..2026-02-27")
+        growth = snapshot.growth(names, after=date(2026, 2, 20))
+        assert growth == snapshot.growth(names, after="2026-02-20")
+        answer = snapshot.compare(names, at=start)
+        assert answer == snapshot.compare(names, at="2026-02-20T00:00Z")
+
+
+def test_a_timestamp_of_pandas_is_a_time(demo_snapshot: str) -> None:
+    pd = pytest.importorskip("pandas")
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        start = pd.Timestamp("2026-02-20 09:00", tz="Asia/Tokyo")
+        assert snapshot.stats(start=start) == snapshot.stats(start="2026-02-20")
+        with pytest.raises(srvstat.UsageError, match=r"^start: NaT has no time zone"):
+            snapshot.stats(start=pd.NaT)
+
+
+def convert_to_pandas(table: pa.Table) -> Any:
+    pytest.importorskip("pandas")
+    return table.to_pandas()
+
+
+@pytest.mark.parametrize("convert", [convert_to_pandas, pl.from_arrow, pa.Table.to_reader])
+def test_a_data_frame_is_built_and_added_like_files(
+    cli: Cli, demo_snapshot: str, tmp_path: Path, convert: Callable[[pa.Table], Any]
+) -> None:
+    path, of_command = tmp_path / "games.db", str(tmp_path / "command.db")
+    with srvstat.open_snapshot(demo_snapshot) as demo:
+        table = demo.history(range="7d").to_arrow()
+    pq.write_table(table, tmp_path / "rows.parquet")
+    assert cli("snapshot", "build", of_command, str(tmp_path / "rows.parquet")).exit_code == 0
+
+    built = srvstat.build(convert(table.slice(0, 500)), path)
+    with srvstat.open_snapshot(path) as snapshot, srvstat.open_snapshot(of_command) as expected:
+        updated = snapshot.update(convert(table.slice(500)))
+        assert (built.kept, updated.rows.kept) == (500, len(table) - 500)
+        assert snapshot.root == expected.root
+
+
+COLUMNS_OF_ROWS = {"id": "name", "at": "time", "players": "online"}
+ROWS_OF_NAMES = pl.DataFrame(
+    {
+        "name": ["a", "a", "b"],
+        "time": [datetime(2026, 1, day, tzinfo=TOKYO) for day in (2, 2, 3)],
+        "online": [1, 2, 3],
+    }
+)
+
+
+def test_rows_of_a_data_frame_that_are_not_kept_are_a_warning(tmp_path: Path) -> None:
+    path, rejects = tmp_path / "games.db", tmp_path / "rejects.ndjson"
+
+    with pytest.warns(UserWarning, match="^1 of 3 rows not kept: 1 conflicting; .* frame, row 2"):
+        built = srvstat.build(ROWS_OF_NAMES, path, columns=COLUMNS_OF_ROWS, rejects=rejects)
+
+    assert repr(built) == "<BuildSummary 2 of 3 rows kept, 2 servers>"
+    assert json.loads(rejects.read_bytes())["line"] == 2
+    with srvstat.open_snapshot(path) as snapshot:
+        snapshot.update(ROWS_OF_NAMES[2:].with_columns(name=pl.lit("c")))  # columns are remembered
+        assert [one.id for one in snapshot.servers().servers] == ["a", "b", "c"]
+        assert snapshot.as_of == "2026-01-02T15:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "kind", "message"),
+    [
+        (ROWS_OF_NAMES, {}, srvstat.SrvstatError, "; name them with columns$"),
+        (ROWS_OF_NAMES, {"columns": {"who": "name"}}, srvstat.UsageError, '^columns: "who" is not'),
+        (ROWS_OF_NAMES, {"max_rejected": "all"}, srvstat.UsageError, "^max_rejected: must be a"),
+        (ROWS_OF_NAMES, {"rows": 5}, srvstat.UsageError, "^rows: unknown; the options are"),
+        ([1], {}, TypeError, "^data: must be a data frame of pandas, polars or Arrow"),
+        (
+            ROWS_OF_NAMES.with_columns(pl.col("time").dt.replace_time_zone(None)),
+            {"columns": COLUMNS_OF_ROWS},
+            srvstat.SrvstatError,
+            "no time zone",
+        ),
+    ],
+)
+def test_a_data_frame_that_cannot_be_read_is_an_error(
+    tmp_path: Path, data: Any, options: Any, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message) as caught:
+        srvstat.build(data, tmp_path / "games.db", **options)
+
+    assert "--" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_report_is_a_page_in_a_frame(cli: Cli, demo_snapshot: str, tmp_path: Path) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        report = snapshot.report(["hostile-host"])
+    report.save(tmp_path / "report.html")
+
+    page = cli("report", "hostile-host", "-o", "-", "--snapshot", demo_snapshot).stdout
+    assert (tmp_path / "report.html").read_bytes() == page == report.to_html()
+    frame = show(report)
+    assert frame.count("<") == 2
+    assert html.unescape(frame.split('"')[1]).encode() == page
 
 
 WRONG: Any = "size"
@@ -430,7 +542,7 @@ def test_a_wrong_type_outside_the_contract_is_a_type_error(demo_snapshot: str) -
             with pytest.raises(TypeError, match=r"identifiers: must be a list$"):
                 snapshot.compare(identifiers)  # type: ignore[arg-type] # wrong on purpose
         for at in (5, 1_772_366_400_000, b"2026-01-31T12:00Z", object()):
-            with pytest.raises(TypeError, match="at: must be a string"):
+            with pytest.raises(TypeError, match="at: must be a string, a date or a datetime"):
                 snapshot.compare(["harbor-city", "old-guard"], at=at)  # type: ignore[arg-type] # as above
     with pytest.raises(TypeError):
         srvstat.open_snapshot(5)  # type: ignore[arg-type] # as above

@@ -69,6 +69,11 @@ class WindowPart(Part):
     from_: Instant | None
     to: Instant
 
+    def __repr__(self) -> str:
+        return f"<{_describe_window(self)}>"
+
+    __str__ = __repr__
+
 
 Members = Annotated[tuple[str, ...] | None, Field(exclude_if=lambda ids: ids is None)]
 """The ids of the servers of a total; left out for a server."""

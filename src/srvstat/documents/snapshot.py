@@ -19,7 +19,7 @@ from srvstat.documents.document import CountsDocument, GivenInstant, Instant, Pa
 from srvstat.documents.rows import RowDocument, Rows, build_rows, derive_columns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RowCounts:
     """What became of the rows of sources.
 
@@ -37,8 +37,12 @@ class RowCounts:
     completed: Mapping[str, int]
     warnings: Sequence[str]
 
+    def __repr__(self) -> str:
+        servers = f"{self.servers:,} server{'' if self.servers == 1 else 's'}"
+        return f"<{type(self).__name__} {self.kept:,} of {self.read:,} rows kept, {servers}>"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BuildSummary(RowCounts):
     """What a build did with the rows of its sources; instants are Unix milliseconds.
 

@@ -42,7 +42,7 @@ def read(source: Source) -> Iterator[Batch]:
         stored = file.schema_arrow.names
         # Partitions are not servers.
         partitions = {} if source.mapping.is_wide else _find_partitions(source.name, stored)
-        wanted = check_columns(source, [*_list_names(stored), *partitions])
+        wanted = check_columns(source, [*list_names(stored), *partitions])
         chosen = [name for name in stored if name in wanted]
         most = count_rows_per_batch(len(wanted))
         batches = file.iter_batches(most, columns=chosen, use_threads=False)
@@ -99,7 +99,7 @@ def convert_batches(source: Source, record_batches: Iterable[pa.RecordBatch]) ->
 def build_sample(source: Source, form: str, rows: pa.Table) -> Sample:
     """Return the sample of some rows."""
     columns = [_convert_column(each.combine_chunks(), source.mapping) for each in rows.columns]
-    table = Table(_list_names(rows.schema.names), columns, range(1, rows.num_rows + 1))
+    table = Table(list_names(rows.schema.names), columns, range(1, rows.num_rows + 1))
     return Sample(form, table, is_whole=rows.num_rows < SAMPLE_ROWS)
 
 
@@ -149,13 +149,14 @@ def _add_partitions(rows: pa.RecordBatch, partitions: Mapping[str, str | None]) 
     return rows
 
 
-def _list_names(stored: Sequence[str]) -> list[str]:
+def list_names(stored: Sequence[str]) -> list[str]:
+    """Return the names of columns; that of an index without a name is empty."""
     return [_NO_NAME.sub("", name) for name in stored]
 
 
 def _build_table(source: Source, rows: pa.RecordBatch, places: range) -> Table:
     columns = [_convert_column(column, source.mapping) for column in rows.columns]
-    return Table(_list_names(rows.schema.names), columns, places)
+    return Table(list_names(rows.schema.names), columns, places)
 
 
 def _convert_column(column: pa.Array, mapping: ColumnMapping) -> Column:

@@ -1,14 +1,13 @@
 """An open snapshot, whose methods answer the questions of the command line."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
 from itertools import chain, islice
 from os import PathLike, fsdecode
 from threading import RLock
-from typing import Any, NoReturn, Self, TypedDict, TypeVar, Unpack, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, get_args
 
 from srvstat.analysis import pictures, questions, selection
 from srvstat.analysis.events import EventOptions, list_events
@@ -22,14 +21,18 @@ from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.analysis.today import compute_today
 from srvstat.analysis.together import compute_together
-from srvstat.contract import __version__
-from srvstat.contract.errors import (
-    ApiError,
-    InvalidRequestError,
-    ServerNotFoundError,
-    SnapshotError,
-    SrvstatError,
-    UsageError,
+from srvstat.api.arguments import (
+    Arguments,
+    FilterArguments,
+    QuestionArguments,
+    StatsArguments,
+    Time,
+    TopArguments,
+    WindowArguments,
+    check_count,
+    check_texts,
+    list_values,
+    parse_time,
 )
 from srvstat.contract.requests import (
     Namespace,
@@ -38,51 +41,22 @@ from srvstat.contract.requests import (
     build_server_reference,
 )
 from srvstat.contract.responses import CompareResponse, ServerResponse
-from srvstat.contract.time import format_instant, parse_instant
+from srvstat.contract.time import format_instant
 from srvstat.contract.windows import Range
 from srvstat.documents import analysis as documents
 from srvstat.documents.integrity import Integrity
-from srvstat.documents.snapshot import Servers, SortKey
+from srvstat.documents.snapshot import Servers, SortKey, UpdateSummary
 from srvstat.documents.today import Today
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read import snapshot
 
-__all__ = [
-    "ApiError",
-    "CompareResponse",
-    "InvalidRequestError",
-    "ServerNotFoundError",
-    "ServerResponse",
-    "Snapshot",
-    "SnapshotError",
-    "SrvstatError",
-    "UsageError",
-    "__version__",
-    "open_snapshot",
-]
-"""The names of the package `srvstat`, which loads them from here."""
+if TYPE_CHECKING:
+    from srvstat.api.frames import BuildArguments
+    from srvstat.api.pages import Report
 
 _ROWS_PER_TURN = 1000
 
 _ALL_SERVERS = selection.FilterOptions()
-
-_Value = TypeVar("_Value")
-
-
-class WindowArguments(TypedDict, total=False):
-    """The window of a question, and the time zone of its dates, hours and steps."""
-
-    range: str | None
-    start: str | None
-    end: str | None
-    tz: str
-
-
-class QuestionArguments(WindowArguments, total=False):
-    """The window of a question, the namespace of its identifiers, and whether to add servers up."""
-
-    by: Namespace
-    sum: bool
 
 
 class Snapshot:
@@ -92,8 +66,9 @@ class Snapshot:
     child process must open its own.
 
     A window is a range that ends at `end`, such as `36h`, `7d`, `1y` or `all`, or it is
-    `(start, end]`. The default is the last 30 days of the snapshot. `start` and `end` are instants
-    such as `2026-01-31T12:00Z`, or dates, which begin at midnight in the time zone `tz`.
+    `(start, end]`. The default is the last 30 days of the snapshot. `start` and `end` are times: an
+    instant such as `2026-01-31T12:00Z`, a datetime with a time zone, also of pandas, or a date,
+    which begins at midnight in the time zone `tz`.
 
     Identifiers are parsed as in `get`. Those of an analysis can be any number; None means all
     servers.
@@ -144,18 +119,15 @@ class Snapshot:
     def _ask(
         self,
         identifiers: Iterable[str] | None,
+        query: questions.WindowQuery,
+        filters: selection.FilterOptions = _ALL_SERVERS,
         *,
         by: Namespace = "id",
         sum: bool = False,
-        group: Callable[..., questions.WindowQuery] = questions.WindowQuery,
-        filters: selection.FilterOptions = _ALL_SERVERS,
-        **window: Unpack[WindowArguments],
     ) -> Iterator[selection.Question]:
         """Lock the file, and find the servers and the window of a question."""
         # Outside the lock: an iterable may use this snapshot itself, even in another thread.
-        names = None if identifiers is None else _list_values("identifiers", identifiers)
-        query = group(**window)
-        _check_texts(range=query.range, start=query.start, end=query.end, tz=query.tz)
+        names = None if identifiers is None else list_values("identifiers", identifiers)
         with self._use() as file:
             interval, zone = questions.choose_window(file, query), questions.find_zone(query.tz)
             servers: Any = (
@@ -166,6 +138,18 @@ class Snapshot:
             if sum:
                 servers = [Total(file, list(servers))]
             yield selection.Question(file, servers, interval, zone)
+
+    @contextmanager
+    def _ask_within(
+        self,
+        identifiers: Iterable[str] | None,
+        arguments: Mapping[str, Any],
+        group: type[questions.WindowQuery] = questions.WindowQuery,
+    ) -> Iterator[selection.Question]:
+        """Do what `_ask` does, for a question without parameters of its own."""
+        given = Arguments(arguments)
+        with self._ask(identifiers, given.take(group), **given.take_rest()) as question:
+            yield question
 
     @property
     def as_of(self) -> str:
@@ -201,36 +185,49 @@ class Snapshot:
         *,
         by: Namespace = "id",
         range: Range | None = None,
-        at: str | None = None,
+        at: Time | None = None,
     ) -> CompareResponse:
         """Answer Compare Servers: exact statistics of 2 to 5 servers over one range.
 
         Identifiers are parsed as in `get`. The default range is `30d`. `at` overrides the instant
-        of the snapshot (D3): a time such as `2026-01-31T12:00Z`, or Unix milliseconds as a str.
+        of the snapshot (D3); a date begins at midnight, UTC.
 
         Raises InvalidRequestError, ServerNotFoundError, SnapshotError; TypeError if `identifiers`
-        is a single str or not iterable, or `at` not a str; ValueError if `at` is not an instant,
-        and after `close`.
+        is a single str or not iterable, or `at` not a time; UsageError if `at` is not an instant,
+        and ValueError after `close`.
         """
-        texts = _list_values("identifiers", identifiers)
-        if at is not None and not isinstance(at, str):
-            raise TypeError("at: must be a string such as 2026-01-31T12:00Z")
+        texts = list_values("identifiers", identifiers)
+        instant = parse_time("at", at)
         with self._use() as file:
             build = partial(build_compare_request, by=by, range=range)
             request = selection.build_named(file, build, texts, by)
-            instant = None if at is None else parse_instant(at)
             return operations.compare(file, request, at=instant)
+
+    def update(self, data: Any, **arguments: "Unpack[BuildArguments]") -> UpdateSummary:
+        """Add a data frame to the file, by the rules of `srvstat snapshot update`.
+
+        Columns and forms are those of the build, unless others are given; the arguments are those
+        of `srvstat.build`. The next question reads the new file.
+
+        Raises SnapshotError, SourceError, UsageError, OutputError; TypeError if `data` is not a
+        data frame; ValueError after `close`.
+        """
+        # Whoever only asks needs none of what reads sources.
+        from srvstat.api.frames import update  # noqa: PLC0415
+
+        with self._use() as file:
+            summary = update(file.path, file.reading, data, arguments)
+            self._file = snapshot.open_snapshot(file.path)
+            file.close()
+            return summary
 
     def servers(
         self,
         text: str | None = None,
         *,
-        game: str | None = None,
-        region: str | None = None,
-        tags: Iterable[str] = (),
-        offline: bool | None = None,
         sort: SortKey = "id",
         limit: int | None = None,
+        **filters: Unpack[FilterArguments],
     ) -> Servers:
         """Find servers.
 
@@ -239,37 +236,29 @@ class Snapshot:
 
         Raises UsageError, SnapshotError.
         """
-        filters = _build_filters(text, game, region, tags, offline)
-        _check_count("limit", limit, least=1)
+        given = Arguments({"text": text, "limit": limit, **filters})
         key = check_choice("sort", sort, get_args(SortKey))
+        wanted = given.take(selection.FilterOptions)
         with self._use() as file:
-            return list_servers(file, filters, sort=key, limit=limit)
+            return list_servers(file, wanted, sort=key, **given.take_rest())
 
     def stats(
-        self,
-        identifiers: Iterable[str] | None = None,
-        *,
-        quantiles: Iterable[float | str] = (),
-        above: int | None = None,
-        versus: str | None = None,
-        around: str | None = None,
-        until_last_seen: bool = False,
-        **arguments: Unpack[QuestionArguments],
+        self, identifiers: Iterable[str] | None = None, **arguments: Unpack[StatsArguments]
     ) -> documents.Stats:
         """Compute the statistics of servers in a window.
 
         A quantile is the decimal of its text: 0.95 is 95/100. `above` adds the hours with more
         players. `versus` adds another window and compares with it: `previous`, the one of equal
-        length before, `usual`, the same hours of the four weeks before, or one such as
-        `2026-02-01..2026-02-08`. `around` is a date, whose days before and after are compared. With
-        `until_last_seen`, each window ends at the last observation of its server.
+        length before, `usual`, the same hours of the four weeks before, or the one between two
+        times. `around` is a date, whose days before and after are compared. With `until_last_seen`,
+        each window ends at the last observation of its server.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        figures = _build_figures(quantiles, above)
-        group = _build_query(versus, around, until_last_seen=until_last_seen)
-        with self._ask(identifiers, group=group, **arguments) as question:
-            return compute_stats(question, figures, group())
+        given = Arguments(arguments)
+        figures, query = given.take(FigureOptions), given.take(questions.ComparedQuery)
+        with self._ask(identifiers, query, **given.take_rest()) as question:
+            return compute_stats(question, figures, query)
 
     def top(
         self,
@@ -279,16 +268,7 @@ class Snapshot:
         reverse: bool = False,
         sum: bool = False,
         limit: int = 20,
-        game: str | None = None,
-        region: str | None = None,
-        tags: Iterable[str] = (),
-        offline: bool | None = None,
-        quantiles: Iterable[float | str] = (),
-        above: int | None = None,
-        versus: str | None = None,
-        around: str | None = None,
-        until_last_seen: bool = False,
-        **window: Unpack[WindowArguments],
+        **arguments: Unpack[TopArguments],
     ) -> documents.Top:
         """Rank the servers that `servers` finds, and compute the statistics of the first ones.
 
@@ -298,13 +278,12 @@ class Snapshot:
 
         Raises UsageError, SnapshotError.
         """
-        filters = _build_filters(text, game, region, tags, offline)
-        figures = _build_figures(quantiles, above)
-        group = _build_query(versus, around, until_last_seen=until_last_seen)
-        _check_count("limit", limit, least=1)
+        given = Arguments({"text": text, **arguments})
+        figures, query = given.take(FigureOptions), given.take(questions.ComparedQuery)
+        filters = given.take(selection.FilterOptions)
+        check_count("limit", limit, least=1)
         key = check_choice("by", by, get_args(documents.TopKey))
-        with self._ask(None, group=group, filters=filters, **window) as question:
-            query = group()
+        with self._ask(None, query, filters, **given.take_rest()) as question:
             return rank_servers(question, key, limit, figures, query, is_sum=sum, reverse=reverse)
 
     def growth(
@@ -312,7 +291,7 @@ class Snapshot:
         identifiers: Iterable[str] | None = None,
         *,
         step: documents.GrowthStepName = "day",
-        after: str | None = None,
+        after: Time | None = None,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.GrowthDocument:
         """Compute how servers grow, by calendar steps of the time zone `tz`.
@@ -321,10 +300,11 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        _check_texts(after=after)
+        given = Arguments(arguments)
         name = check_choice("step", step, get_args(documents.GrowthStepName))
-        with self._ask(identifiers, **arguments) as question:
-            day = None if after is None else questions.parse_edge("after", after, question.zone)
+        query = given.take(questions.WindowQuery)
+        day = parse_time("after", after, questions.find_zone(query.tz))
+        with self._ask(identifiers, query, **given.take_rest()) as question:
             return compute_growth(question, name, day)
 
     def peak_hours(
@@ -342,7 +322,7 @@ class Snapshot:
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         key = check_choice("by", by, get_args(documents.HourKey))
-        with self._ask(identifiers, sum=sum, **window) as question:
+        with self._ask_within(identifiers, {"sum": sum, **window}) as question:
             return pictures.compute_peak_hours(question, key)
 
     def history(
@@ -359,31 +339,15 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        _check_texts(step=step, aggregate=aggregate)
+        check_texts(step=step, aggregate=aggregate)
         parsed, chosen = parse_steps(step, aggregate, is_sum=arguments.get("sum", False))
-        with self._ask(identifiers, **arguments) as question:
+        with self._ask_within(identifiers, arguments) as question:
             if parsed is None:
                 history = read_history(question)
             else:
                 steps = questions.divide_window(question, parsed)
                 history = aggregate_history(question, steps, chosen)
             return replace(history, read_rows=partial(self._take_turns, history.read_rows))
-
-    def together(
-        self,
-        identifiers: Iterable[str] | None = None,
-        *,
-        step: str = "1h",
-        **arguments: Unpack[QuestionArguments],
-    ) -> documents.Together:
-        """Compute which of 2 to 20 servers move together, by rank correlations of steps.
-
-        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
-        """
-        _check_texts(step=step)
-        parsed = questions.parse_step(step)
-        with self._ask(identifiers, **arguments) as question:
-            return compute_together(question, parsed)
 
     def _take_turns(
         self, read_rows: Callable[[], Iterator[tuple[Any, ...]]]
@@ -397,6 +361,22 @@ class Snapshot:
 
         return chain.from_iterable(iter(take, []))
 
+    def together(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        step: str = "1h",
+        **arguments: Unpack[QuestionArguments],
+    ) -> documents.Together:
+        """Compute which of 2 to 20 servers move together, by rank correlations of steps.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        check_texts(step=step)
+        parsed = questions.parse_step(step)
+        with self._ask_within(identifiers, arguments) as question:
+            return compute_together(question, parsed)
+
     def integrity(
         self, identifiers: Iterable[str] | None = None, **arguments: Unpack[QuestionArguments]
     ) -> Integrity:
@@ -406,7 +386,7 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        with self._ask(identifiers, group=questions.LongWindowQuery, **arguments) as question:
+        with self._ask_within(identifiers, arguments, questions.LongWindowQuery) as question:
             return check_integrity(question)
 
     def events(
@@ -425,9 +405,9 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        _check_texts(since=since, longer=longer)
-        options = EventOptions(since, _list_values("kinds", kinds), longer)
-        with self._ask(identifiers, group=questions.LongWindowQuery, **arguments) as question:
+        check_texts(since=since, longer=longer)
+        options = EventOptions(since, list_values("kinds", kinds), longer)
+        with self._ask_within(identifiers, arguments, questions.LongWindowQuery) as question:
             return list_events(question, options)
 
     def today(
@@ -439,7 +419,7 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        with self._ask(identifiers, by=by, range="all", tz=tz) as question:
+        with self._ask_within(identifiers, {"by": by, "range": "all", "tz": tz}) as question:
             return compute_today(question)
 
     def timeline(
@@ -455,8 +435,8 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        _check_count("most_steps", most_steps, least=2)
-        with self._ask(identifiers, **arguments) as question:
+        check_count("most_steps", most_steps, least=2)
+        with self._ask_within(identifiers, arguments) as question:
             return pictures.compute_timeline(question, most_steps)
 
     def distribution(
@@ -470,8 +450,8 @@ class Snapshot:
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        _check_count("most_bins", most_bins, least=1)
-        with self._ask(identifiers, **arguments) as question:
+        check_count("most_bins", most_bins, least=1)
+        with self._ask_within(identifiers, arguments) as question:
             return pictures.compute_distribution(question, most_bins)
 
     def report(
@@ -480,22 +460,23 @@ class Snapshot:
         *,
         title: str | None = None,
         **arguments: Unpack[QuestionArguments],
-    ) -> documents.Report:
+    ) -> "Report":
         """Collect what a report of one to five servers, or of their total, shows.
 
-        The default range is `90d`.
+        A notebook shows the page. The default range is `90d`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        _check_texts(title=title)
+        # Whoever only asks needs no pages.
+        from srvstat.api.pages import Report  # noqa: PLC0415
+
+        check_texts(title=title)
         check_text("title", title)
-        group = questions.LongWindowQuery
-        window: Any = {
-            name: value for name, value in arguments.items() if name not in {"by", "sum"}
-        }
-        with self._ask(identifiers, group=group, **arguments) as question:
+        given = Arguments(arguments)
+        query = given.take(questions.LongWindowQuery)
+        with self._ask(identifiers, query, **given.take_rest()) as question:
             questions.check_server_count(len(list(question.servers)))
-            return build_report(question, group(**window), title)
+            return Report(**dict(build_report(question, query, title)))
 
 
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:
@@ -504,79 +485,3 @@ def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapsh
     Raises SnapshotError; TypeError if `path` is not a path.
     """
     return Snapshot(snapshot.open_snapshot(fsdecode(path)))
-
-
-def _list_values(name: str, values: Iterable[_Value]) -> list[_Value]:
-    """Return the values of an argument.
-
-    Raises TypeError for a single string, whose characters would be used otherwise.
-    """
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise TypeError(f"{name}: must be a list")
-    return list(values)
-
-
-def _check_texts(**arguments: Any) -> None:
-    """Check that arguments are None or strings.
-
-    Raises TypeError, which names the argument.
-    """
-    for name, value in arguments.items():
-        if value is not None and not isinstance(value, str):
-            raise TypeError(f"{name}: must be a string")
-
-
-def _check_count(name: str, value: Any, *, least: int) -> None:
-    """Check that an argument is None or a number from `least` on.
-
-    Raises TypeError, UsageError.
-    """
-    if value is None:
-        return
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name}: must be an integer")
-    if value < least:
-        raise UsageError(f"{name}: {value} is less than {least}")
-
-
-def _build_filters(
-    text: str | None,
-    game: str | None,
-    region: str | None,
-    tags: Iterable[str],
-    offline: bool | None,
-) -> selection.FilterOptions:
-    """Return a filter of servers.
-
-    Raises UsageError, TypeError.
-    """
-    _check_texts(text=text, game=game, region=region)
-    wanted = _list_values("tags", tags)
-    if not all(isinstance(tag, str) for tag in wanted):
-        raise TypeError("tags: must be a list of strings")
-    words = None if text is None else [text]
-    return selection.FilterOptions(words, game, region, wanted, offline)
-
-
-def _build_figures(quantiles: Iterable[float | str], above: int | None) -> FigureOptions:
-    """Return the figures that are added to the usual ones.
-
-    Raises UsageError, TypeError.
-    """
-    _check_count("above", above, least=0)
-    # The text of a small float has an exponent.
-    texts = [
-        f"{Decimal(str(one)):f}" if isinstance(one, float) else str(one)
-        for one in _list_values("quantiles", quantiles)
-    ]
-    return FigureOptions(texts, above)
-
-
-def _build_query(
-    versus: str | None, around: str | None, *, until_last_seen: bool
-) -> Callable[..., questions.ComparedQuery]:
-    """Return what builds the query for a window that is compared with another one."""
-    _check_texts(versus=versus, around=around)
-    return partial(
-        questions.ComparedQuery, versus=versus, around=around, until_last_seen=until_last_seen
-    )

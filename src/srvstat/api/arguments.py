@@ -1,0 +1,181 @@
+"""The arguments of the Python API, which fill the groups of parameters of the command line."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import partial
+from typing import Any, TypeAlias, TypedDict, TypeVar
+from zoneinfo import ZoneInfo
+
+from srvstat.analysis.questions import parse_edge
+from srvstat.contract.errors import UsageError
+from srvstat.contract.requests import Namespace
+
+Time: TypeAlias = str | date
+"""An instant as on the command line, a date, or a datetime with a time zone, also of pandas."""
+
+_UTC = ZoneInfo("UTC")
+
+_Group = TypeVar("_Group")
+_Value = TypeVar("_Value")
+
+
+class WindowArguments(TypedDict, total=False):
+    """The window of a question, and the time zone of its dates, hours and steps."""
+
+    range: str | None
+    start: Time | None
+    end: Time | None
+    tz: str
+
+
+class QuestionArguments(WindowArguments, total=False):
+    """The window of a question, the namespace of its identifiers, and whether to add servers up."""
+
+    by: Namespace
+    sum: bool
+
+
+class FilterArguments(TypedDict, total=False):
+    """Properties of servers."""
+
+    game: str | None
+    region: str | None
+    tags: Iterable[str]
+    offline: bool | None
+
+
+class FigureArguments(TypedDict, total=False):
+    """More figures, and the window to compare with."""
+
+    quantiles: Iterable[float | str]
+    above: int | None
+    versus: str | tuple[Time, Time] | None
+    around: Time | None
+    until_last_seen: bool
+
+
+class StatsArguments(QuestionArguments, FigureArguments, total=False):
+    """The arguments of `stats`."""
+
+
+class TopArguments(WindowArguments, FilterArguments, FigureArguments, total=False):
+    """The arguments of `top`."""
+
+
+class Arguments:
+    """The arguments of a call by their names, checked and converted, to be taken in groups.
+
+    Raises UsageError; TypeError, which names the argument.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._values = {name: _convert(name, value) for name, value in given.items()}
+
+    def take(self, group: type[_Group]) -> _Group:
+        """Return a group of parameters, a dataclass, with those that were given."""
+        names = inspect.signature(group).parameters.keys() & self._values.keys()
+        return group(**{name: self._values.pop(name) for name in names})
+
+    def take_rest(self) -> dict[str, Any]:
+        """Return the arguments that were not taken."""
+        rest, self._values = self._values, {}
+        return rest
+
+
+def _check_text(name: str, value: Any) -> str:
+    """Return an argument that must be a string. Raises TypeError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: must be a string")
+    return value
+
+
+def check_count(name: str, value: Any, *, least: int) -> int:
+    """Return an argument that must be an integer from `least` on. Raises TypeError, UsageError."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name}: must be an integer")
+    if value < least:
+        raise UsageError(f"{name}: {value} is less than {least}")
+    return value
+
+
+def list_values(name: str, values: Iterable[_Value]) -> list[_Value]:
+    """Return the values of an argument.
+
+    Raises TypeError for a single string, whose characters would be used otherwise.
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{name}: must be a list")
+    return list(values)
+
+
+def check_texts(**arguments: Any) -> None:
+    """Check that arguments are None or strings. Raises TypeError."""
+    Arguments(arguments)
+
+
+def format_time(name: str, value: Any) -> str:
+    """Return a time as on the command line.
+
+    Raises UsageError for a datetime without a time zone; TypeError.
+    """
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise UsageError(
+                f"{name}: {value} has no time zone; add one, such as tzinfo=UTC, or give a date"
+            )
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, str | date):
+        return str(value)
+    raise TypeError(f"{name}: must be a string, a date or a datetime")
+
+
+def parse_time(name: str, value: Time | None, zone: ZoneInfo = _UTC) -> int | None:
+    """Return a time in Unix milliseconds; a date begins at midnight of the zone.
+
+    Raises UsageError, TypeError.
+    """
+    return None if value is None else parse_edge(name, format_time(name, value), zone)
+
+
+def _format_versus(name: str, value: Any) -> str:
+    if isinstance(value, tuple):
+        return "..".join(format_time(name, one) for one in value)
+    return _check_text(name, value)
+
+
+def _list_texts(name: str, values: Any) -> list[str]:
+    texts: list[str] = list_values(name, values)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{name}: must be a list of strings")
+    return texts
+
+
+def _list_quantiles(name: str, values: Any) -> list[str]:
+    # The text of a small float has an exponent.
+    return [
+        f"{Decimal(str(one)):f}" if isinstance(one, float) else str(one)
+        for one in list_values(name, values)
+    ]
+
+
+_CONVERTERS: Mapping[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(("start", "end", "around"), format_time),
+    "above": partial(check_count, least=0),
+    "limit": partial(check_count, least=1),
+    "quantiles": _list_quantiles,
+    "tags": _list_texts,
+    "text": lambda name, value: [_check_text(name, value)],
+    "versus": _format_versus,
+}
+"""How arguments are converted; all others are texts."""
+
+_KEPT = {"by", "sum", "offline", "until_last_seen"}
+
+
+def _convert(name: str, value: Any) -> Any:
+    if value is None or name in _KEPT:
+        return value
+    convert: Callable[[str, Any], Any] = _CONVERTERS.get(name, _check_text)
+    return convert(name, value)

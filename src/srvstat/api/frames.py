@@ -1,0 +1,195 @@
+"""Build and update snapshots from data frames: of pandas, polars, Arrow, DuckDB and others."""
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
+from os import PathLike, fsdecode
+from typing import Any, TypedDict, Unpack
+
+import pyarrow as pa
+
+from srvstat.api.arguments import Time, parse_time
+from srvstat.contract import wire
+from srvstat.contract.errors import SnapshotError, SourceError, SrvstatError, UsageError
+from srvstat.documents.snapshot import BuildSummary, UpdateSummary
+from srvstat.render.summary import format_dropped_rows
+from srvstat.snapshot.write.build import build as build_snapshot
+from srvstat.snapshot.write.intake import Inputs, RejectLimit
+from srvstat.snapshot.write.update import update as update_snapshot
+from srvstat.sources import parquet
+from srvstat.sources.mapping import MappingOptions, build_options, list_options
+from srvstat.sources.registry import KINDS, Kind
+from srvstat.sources.source import IN_MEMORY, Batch, Source
+from srvstat.sources.table import check_columns
+
+KINDS["frame"] = Kind((), f"{__name__}:read", extra="parquet")
+
+_OPTION = re.compile("--([a-z][a-z-]+)")
+
+
+class ReadingArguments(TypedDict, total=False):
+    """How to read a data frame, as the options of `srvstat snapshot build` do."""
+
+    columns: Mapping[str, str]
+    wide: Mapping[str, str]
+    id: str
+    time_zone: str
+    time_unit: str
+    time_format: str
+    thousands: str
+    round: bool
+    hold: bool
+    ids: str
+    game: str
+
+
+class BuildArguments(ReadingArguments, total=False):
+    """How to read a data frame, the records of its servers, and what to do with bad rows."""
+
+    servers: str | PathLike[str] | None
+    as_of: Time | None
+    rejects: str | PathLike[str] | None
+    max_rejected: int | str | None
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame(Source):
+    """A data frame as a source."""
+
+    name: str = IN_MEMORY
+    kind: str = "frame"
+    data: Any = None
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the source is no file: always."""
+        return True
+
+    @property
+    def title(self) -> str:
+        """The name of the source in messages and in the snapshot."""
+        return "data frame"
+
+
+def read(source: _Frame) -> Iterator[Batch]:
+    """Read the observations of a data frame, in the order of its rows.
+
+    Raises SourceError if Arrow can't represent it, or if a column of the mapping is missing.
+    """
+    try:
+        with pa.RecordBatchReader.from_stream(source.data) as reader:
+            stored = reader.schema.names
+            wanted = check_columns(source, parquet.list_names(stored))
+            most = parquet.count_rows_per_batch(len(wanted))
+            chosen = [name for name in stored if name in wanted]
+            tables = (pa.Table.from_batches([batch]).select(chosen) for batch in reader)
+            parts = chain.from_iterable(table.to_batches(most) for table in tables)
+            yield from parquet.convert_batches(source, parts)
+    except pa.ArrowException as error:
+        reason = " ".join(str(error).split())
+        raise SourceError(f"{source.title}: can't be read as Arrow: {reason}") from None
+
+
+def build(
+    data: Any,
+    path: str | PathLike[str],
+    *,
+    overwrite: bool = False,
+    allow_empty: bool = False,
+    **arguments: Unpack[BuildArguments],
+) -> BuildSummary:
+    """Build a snapshot from a data frame, by the rules of `srvstat snapshot build`.
+
+    `data` has the columns serverId, observedAt and players, or those of `columns`, such as
+    `{"id": "server", "at": "time", "players": "online"}`. Any object with an Arrow C stream is a
+    data frame. Times without a zone need `time_zone`, such as UTC. `servers` is the path of server
+    records. The other arguments are the options of the command.
+
+    Warns of rows that were not kept; `rejects` is a file for them. Raises SourceError, UsageError,
+    OutputError; TypeError if `data` is not a data frame.
+    """
+    with _name_arguments():
+        inputs = replace(_describe(data, arguments), allow_empty=allow_empty)
+        rejects = _find_path(arguments.get("rejects"))
+        summary = build_snapshot(fsdecode(path), inputs, rejects=rejects, overwrite=overwrite)
+    _warn(summary, 3)
+    return summary
+
+
+def update(
+    path: str, reading: Mapping[str, Any], data: Any, arguments: BuildArguments
+) -> UpdateSummary:
+    """Add a data frame to a snapshot, which was built with the options `reading`.
+
+    Warns and raises as `build` does, and raises SnapshotError.
+    """
+    with _name_arguments():
+        remembered = build_options(
+            reading, lambda name, why: SnapshotError(f"{path}: {name}: {why}")
+        )
+        inputs = _describe(data, arguments, remembered)
+        rejects = _find_path(arguments.get("rejects"))
+        summary = update_snapshot(path, inputs, rejects=rejects)
+    _warn(summary.rows, 4)
+    return summary
+
+
+def _describe(
+    data: Any, arguments: BuildArguments, remembered: MappingOptions | None = None
+) -> Inputs:
+    """Return the inputs of a build or an update. Raises UsageError, TypeError."""
+    if not hasattr(data, "__arrow_c_stream__"):
+        raise TypeError("data: must be a data frame of pandas, polars or Arrow")
+    others = BuildArguments.__annotations__.keys() - ReadingArguments.__annotations__.keys()
+    given = {
+        name.replace("_", "-"): value
+        for name, value in arguments.items()
+        if name not in others and value not in (None, False)
+    }
+    options = build_options(given, lambda name, why: UsageError(f"{name}: {why}"))
+    if remembered:
+        options = options.merge(remembered)
+    servers, limit = _find_path(arguments.get("servers")), arguments.get("max_rejected")
+    uses_slugs = options.ids == "slug"
+    return Inputs(
+        None if servers is None else Source(servers, "ndjson", accepts_any_id=uses_slugs),
+        [_Frame(mapping=options.build_mapping(), data=data)],
+        uses_slugs,
+        options.game,
+        reading=wire.encode(list_options(options)).decode(),
+        as_of=parse_time("as_of", arguments.get("as_of")),
+        strict=arguments.get("strict", False),
+        max_rejected=None if limit is None else _parse_limit(str(limit)),
+    )
+
+
+def _parse_limit(text: str) -> RejectLimit:
+    try:
+        return RejectLimit.parse(text)
+    except ValueError as error:
+        raise UsageError(f"max_rejected: {error}") from None
+
+
+def _find_path(path: str | PathLike[str] | None) -> str | None:
+    return None if path is None else fsdecode(path)
+
+
+@contextmanager
+def _name_arguments() -> Iterator[None]:
+    """Write the options in a message as arguments: time_zone for --time-zone."""
+    try:
+        yield
+    except SrvstatError as error:
+        error.reason = _OPTION.sub(lambda match: match[1].replace("-", "_"), error.reason)
+        error.args = (error.reason,)
+        raise
+
+
+def _warn(summary: BuildSummary, stacklevel: int) -> None:
+    """Warn of rows that were not kept, in the words of the command."""
+    for line in (*format_dropped_rows(summary), *summary.warnings):
+        warnings.warn(line, stacklevel=stacklevel)
