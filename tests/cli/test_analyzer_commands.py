@@ -614,7 +614,7 @@ def test_old_names_of_pictures_draw_the_same_and_options_that_do_not_fit_are_ref
         (["--kind", "growth", "--step", "6h"], '--step: "6h" is not one of day, week, month'),
         (["--step", "1m", "--range", "30d"], "--step: 43,200 steps, at most 9,000 can be drawn"),
         (["--width", "4000", "--scale", "3"], "--scale: --width times --scale is more than 8,000"),
-        (["--height", "200"], "--height: too low; the picture needs"),
+        (["--height", "200"], "--height: too low; add at least"),
         (["--title", " "], "--title: is empty"),
     ):
         ran = cli("plot", "a", *options, "-o", "-")

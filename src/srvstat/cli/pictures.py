@@ -1,7 +1,7 @@
 """`report` and `plot`: an HTML report about servers, and one picture of them."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, TypeVar, get_args
@@ -93,6 +93,62 @@ _MOST_PIXELS = 8_000
 
 
 @dataclass(frozen=True)
+class PictureOptions(MarkOption):
+    """What a picture shows."""
+
+    kind: Annotated[
+        str,
+        Parameter(
+            "What to draw: players over time, the average of each day, week or month, the hours of"
+            " the week, how often each player count was observed, each server's share of their"
+            " players, or the averages beside those of the window before.",
+            "|".join(KINDS),
+            completes=KINDS,
+        ),
+    ] = "players"
+    step: Annotated[
+        str | None,
+        Parameter(
+            "The length of a step of players and share, such as 15m, 1h, day or week; of growth,"
+            " day, week or month [default: by the window].",
+            "STEP",
+        ),
+    ] = None
+
+    @property
+    def name(self) -> str:
+        """The kind of the picture. Raises ParameterError."""
+        return check_choice("kind", _OLD_KINDS.get(self.kind, self.kind), KINDS)
+
+    def choose_question(self, marks: Sequence[MarkPart]) -> Callable[[Question], PictureDocument]:
+        """Return what computes the document of the picture.
+
+        Raises ParameterError for options that this kind of picture does not have.
+        """
+        name, step = self.name, self.step
+        has_time = name in {"players", "share"}
+        if marks and not has_time:
+            raise ParameterError(f"{{mark}}: a picture of {name} has no marks; leave it out")
+        if step is not None and not has_time and name != "growth":
+            raise ParameterError(f"{{step}}: a picture of {name} has no steps; leave it out")
+        if has_time:
+            parsed = None if step is None else parse_step(step)
+            return partial(compute_timeline, most_steps=MOST_STEPS, marks=marks, step=parsed)
+        if name == "growth" and step is not None:
+            named = check_choice("step", step, get_args(GrowthStepName))
+            return partial(compute_growth, step=named)
+        return _QUESTIONS[name]
+
+
+_QUESTIONS: Mapping[str, Callable[[Question], PictureDocument]] = {
+    "growth": compute_growth,
+    "hours": compute_peak_hours,
+    "distribution": compute_distribution,
+    "compare": partial(compute_stats, query=ComparedQuery(versus="previous")),
+}
+
+
+@dataclass(frozen=True)
 class LookOptions:
     """How a picture looks, and what it says about itself."""
 
@@ -138,30 +194,12 @@ class LookOptions:
 def plot(
     selected: SelectedServers,
     window: WindowQuery,
-    marked: MarkOption,
+    options: PictureOptions,
     look: LookOptions,
     output: Annotated[
         OutputOption,
         "The file to write: players.png for a chat such as Discord, players.svg for a web page; -"
         " writes an SVG to standard output.",
-    ] = None,
-    kind: Annotated[
-        str,
-        Parameter(
-            "What to draw: players over time, the average of each day, week or month, the hours of"
-            " the week, how often each player count was observed, each server's share of their"
-            " players, or the averages beside those of the window before.",
-            "|".join(KINDS),
-            completes=KINDS,
-        ),
-    ] = "players",
-    step: Annotated[
-        str | None,
-        Parameter(
-            "The length of a step of players and share, such as 15m, 1h, day or week; of growth,"
-            " day, week or month [default: by the window].",
-            "STEP",
-        ),
     ] = None,
     snapshot: SnapshotOption = None,
     overwrite: OverwriteOption = False,
@@ -174,66 +212,40 @@ def plot(
 
     Example: srvstat plot srv-1 srv-2 --range 90d --tz Europe/Berlin -o players.svg
     """
-    if not output:
-        raise UsageError("give -o FILE.svg or -o FILE.png")
-    ending = os.path.splitext(output)[1].lower()
-    is_svg = output == _STDOUT_NAME or ending == ".svg"
-    if not is_svg and ending != ".png":
-        raise UsageError(f"{output}: not a picture; the name must end with .svg or .png")
-    look.check(is_png=not is_svg)
-    chosen = check_choice("kind", _OLD_KINDS.get(kind, kind), KINDS)
-    marks = parse_marks(marked.mark, check_window(window))
-    compute = _choose_question(chosen, step, marks)
+    is_png = _is_png(output)
+    look.check(is_png=is_png)
+    marks = parse_marks(options.mark, check_window(window))
+    compute = options.choose_question(marks)
+    is_share = options.name == "share"
 
     def encode_sheet(document: PictureDocument, zone: ZoneInfo) -> bytes:
+        if is_share and len(document.servers) == 1:
+            raise UsageError("share: needs two to five servers, without their sum")
         shown = Look(
             look.width,
             look.height,
             look.title,
             look.subtitle,
             _name_source(document, look, snapshot, zone),
-            None if step is None or chosen == "growth" else parse_step(step).name,
-            "share" if chosen == "share" else None,
+            document.step if options.step and isinstance(document, Timeline) else None,
+            "share" if is_share else None,
         )
-        encode = encode_svg if is_svg else encode_png
+        encode = encode_png if is_png else encode_svg
         return encode(draw_sheet(document, zone, shown), look.theme, look.scale)
 
     return _write_answer(
-        output, selected, window, snapshot, compute, encode_sheet, marks, overwrite=overwrite
+        str(output), selected, window, snapshot, compute, encode_sheet, marks, overwrite=overwrite
     )
 
 
-def _choose_question(
-    kind: str, step: str | None, marks: Sequence[MarkPart]
-) -> Callable[[Question], PictureDocument]:
-    """Return what computes the document of a picture.
-
-    Raises ParameterError for options that this kind of picture does not have.
-    """
-    has_time = kind in {"players", "share"}
-    if marks and not has_time:
-        raise ParameterError(f"{{mark}}: a picture of {kind} has no marks; leave it out")
-    if step is not None and not has_time and kind != "growth":
-        raise ParameterError(f"{{step}}: a picture of {kind} has no steps; leave it out")
-    match kind:
-        case "growth":
-            name = None if step is None else check_choice("step", step, get_args(GrowthStepName))
-            return partial(compute_growth, step=name)
-        case "hours":
-            return compute_peak_hours
-        case "distribution":
-            return compute_distribution
-        case "compare":
-            return partial(compute_stats, query=ComparedQuery(versus="previous"))
-    parsed = None if step is None else parse_step(step)
-    compute = partial(compute_timeline, most_steps=MOST_STEPS, marks=marks, step=parsed)
-    return partial(_compute_shares, compute) if kind == "share" else compute
-
-
-def _compute_shares(compute: Callable[[Question], Timeline], question: Question) -> Timeline:
-    if question.is_sum or len(list(question.servers)) < 2:  # noqa: PLR2004 - one has all players
-        raise UsageError("share: needs two to five servers, without their sum")
-    return compute(question)
+def _is_png(output: str | None) -> bool:
+    """Return whether a picture is a PNG, and not an SVG. Raises UsageError for another name."""
+    if not output:
+        raise UsageError("give -o FILE.svg or -o FILE.png")
+    ending = os.path.splitext(output)[1].lower()
+    if ending not in {".svg", ".png"} and output != _STDOUT_NAME:
+        raise UsageError(f"{output}: not a picture; the name must end with .svg or .png")
+    return ending == ".png"
 
 
 def _name_source(

@@ -25,8 +25,8 @@ _MANY = 3
 """The least servers whose names are not in the title."""
 _MOST_NAME = 48
 """The most characters of a name in a title."""
-_LEAST_HEIGHTS = {"hours": 170, "row": 50, "lines": 160}
-"""The least heights of a heat map, of the row of a server, and of lines in one area."""
+_LEAST_HEIGHT = 0.6
+"""The least height of what is drawn, as a share of its own."""
 
 PictureDocument = (
     analysis.Timeline
@@ -162,60 +162,51 @@ def _draw_panels(
         size = svg.Size(width, 120 if room is None else round(room))
         picture = svg.create_picture("nothing", size, svg.NO_OBSERVATIONS, [svg.NO_OBSERVATIONS])
         svg.draw_words(picture, svg.Box(0, 0, *size), f"{svg.NO_OBSERVATIONS} in this window")
-        yield "", picture
     elif isinstance(document, analysis.PeakHours):
         names = svg.name_servers(servers) if len(servers) > 1 else [""]
-        chrome = len(servers) * (_HEADING_HEIGHT + _BETWEEN) if len(servers) > 1 else 0
-        each = None if room is None else (room - chrome) / len(servers)
+        above = _HEADING_HEIGHT + _BETWEEN if len(servers) > 1 else 0
+        each = None if room is None else room / len(servers) - above
         for name, server in zip(names, document.servers, strict=True):
             shown = svg.fit_text(name, width, svg.BOLD)
-            size = _fit(choose_size(server, width), each, _LEAST_HEIGHTS["hours"])
+            size = _fit(choose_size(server, width), each)
             yield shown, draw_heat_map(server, size, few=figures.name_few(document))
+        return
     elif isinstance(document, analysis.Timeline):
         layout = look.layout or choose_layout(document)
-        least = _LEAST_HEIGHTS["lines"]
-        if layout == "panels":
-            least = _LEAST_HEIGHTS["row"] * len(servers)
-        size = _fit(choose_size(document, width, layout), room, least)
-        yield "", draw_timeline(document, size, zone, step=look.step, layout=layout)
+        size = _fit(choose_size(document, width, layout), room)
+        picture = draw_timeline(document, size, zone, step=look.step, layout=layout)
     else:
-        least = _LEAST_HEIGHTS["row"] * len(servers) + 60
-        size = _fit(choose_size(document, width), room, least)
+        size = _fit(choose_size(document, width), room)
         if isinstance(document, analysis.Distribution):
-            yield "", draw_distribution(document, size)
+            picture = draw_distribution(document, size)
         elif isinstance(document, analysis.GrowthDocument):
-            yield "", draw_growth(document, size)
+            picture = draw_growth(document, size)
         else:
-            yield "", draw_comparison(document, size)
+            picture = draw_comparison(document, size)
+    yield "", picture
 
 
 def _is_known(server: object) -> bool:
     """Return whether a server has something to draw."""
-    match server:
-        case analysis.ServerTimeline(averages=averages):
-            return any(average is not None for average in averages)
-        case analysis.ServerPeakHours(sample_count=count):
-            return bool(count) or bool(_list_averages(server))
-        case analysis.ServerDistribution(median_players=figure):
-            return figure is not None
-        case analysis.ServerGrowth(average_players=figure):
-            return figure is not None
-        case analysis.ServerStatistics(average_players=figure):
-            return figure is not None
-    return False
+    if isinstance(server, analysis.ServerPeakHours):
+        return bool(server.sample_count or _list_averages(server))
+    if isinstance(server, analysis.ServerTimeline):
+        return any(average is not None for average in server.averages)
+    if isinstance(server, analysis.ServerDistribution):
+        return server.median_players is not None
+    return getattr(server, "average_players", None) is not None
 
 
-def _fit(size: svg.Size, height: float | None, least: int) -> svg.Size:
+def _fit(size: svg.Size, height: float | None) -> svg.Size:
     """Return a size with another height, if one is given.
 
     Raises ParameterError if it is too low.
     """
     if height is None:
         return size
+    least = _LEAST_HEIGHT * size.height
     if height < least:
-        raise ParameterError(
-            f"{{height}}: too low; the picture needs {ceil(least - height)} more pixels"
-        )
+        raise ParameterError(f"{{height}}: too low; add at least {ceil(least - height)} pixels")
     return size._replace(height=round(height))
 
 

@@ -6,7 +6,7 @@ web/timeline.js merges steps into the same points for charts in a browser.
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice, pairwise
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
@@ -246,46 +246,6 @@ class _Area(NamedTuple):
         return "M" + "L".join(f"{svg.format_number(x)} {svg.format_number(y)}" for x, y in vertices)
 
 
-class _Lines(NamedTuple):
-    """The points of each server, and of their weeks, if any; `unit` is that of the axis."""
-
-    step: str
-    points: list[list[Point]]
-    weeks: list[list[Point]]
-    unit: str = ""
-    has_band: bool = False
-    """Whether the range from lowest to peak is drawn, because there is only one server."""
-
-    @classmethod
-    def collect(cls, timeline: Timeline, step: str, layout: Layout) -> Self:
-        """Return the points that a layout draws."""
-
-        def merge(name: str) -> list[list[Point]]:
-            found = [merge_steps(timeline, server, name) for server in timeline.servers]
-            return _divide_by_total(found) if layout == "share" else found
-
-        points = merge(step)
-        has_weeks = _is_long(timeline) and step == "day"
-        drawn = find_scale(points[0])
-        return cls(
-            step,
-            points,
-            merge("week") if has_weeks else [[] for _ in points],
-            "%" if layout == "share" else "",
-            len(points) == 1 and layout != "share" and any(one.lowest < one.peak for one in drawn),
-        )
-
-    def find_highest(self, numbers: Iterable[int]) -> float | None:
-        """Return the highest value that an axis of some servers needs."""
-        scale = find_scale([point for number in numbers for point in self.points[number]])
-        return max((one.peak if self.has_band else one.average for one in scale), default=None)
-
-
-def _is_long(timeline: Timeline) -> bool:
-    start, end = get_window(timeline)
-    return end - start >= _LEAST_DAYS_WITH_WEEKS * DAY_MS
-
-
 def choose_layout(timeline: Timeline) -> Layout:
     """Return the layout in which each server can be followed."""
     return "panels" if len(timeline.servers) >= _MANY else "lines"
@@ -353,23 +313,40 @@ class _Drawing:
         self.picture, self.names = svg.create_picture_of(
             "timeline", size, title, timeline.servers, words
         )
-        self.lines = _Lines.collect(timeline, step, layout)
+        self.step, self.unit = step, "%" if layout == "share" else ""
+        start, end = get_window(timeline)
+        has_weeks = step == "day" and end - start >= _LEAST_DAYS_WITH_WEEKS * DAY_MS
+        self.points = self.merge(step)
+        self.weeks = self.merge("week") if has_weeks else [[] for _ in self.names]
         numbers = range(len(self.names))
+        # The range from lowest to peak: those of several servers would cover each other.
+        is_single = len(numbers) == 1 and layout != "share"
+        self.has_band = is_single and any(p.lowest < p.peak for p in find_scale(self.points[0]))
         areas = [[number] for number in numbers] if layout == "panels" else [numbers]
-        self.highs = choose_highs([self.lines.find_highest(area) for area in areas])
+        self.highs = choose_highs([self.find_highest(area) for area in areas])
+
+    def merge(self, step: str) -> list[list[Point]]:
+        """Return the points of each server, or of its shares."""
+        found = [merge_steps(self.timeline, server, step) for server in self.timeline.servers]
+        return _divide_by_total(found) if self.unit else found
+
+    def find_highest(self, numbers: Iterable[int]) -> float | None:
+        """Return the highest value that an axis of some servers needs."""
+        scale = find_scale([point for number in numbers for point in self.points[number]])
+        return max((one.peak if self.has_band else one.average for one in scale), default=None)
 
     def list_notes(self) -> Iterator[str]:
         """Yield what the lines and areas mean."""
-        timeline, lines = self.timeline, self.lines
-        averages = f"averages of {figures.describe_step(lines.step)}"
-        yield from ("share of their players", averages) if lines.unit else [f"players, {averages}"]
-        if any(lines.weeks):
+        timeline = self.timeline
+        averages = f"averages of {figures.describe_step(self.step)}"
+        yield from ("share of their players", averages) if self.unit else [f"players, {averages}"]
+        if any(self.weeks):
             yield "strong: of a week"
         if timeline.time_zone != "UTC":
             yield f"in {timeline.time_zone}"
-        if lines.has_band:
+        if self.has_band:
             yield "shaded: from lowest to peak"
-        if any(point.is_partial for points in lines.points for point in points):
+        if any(point.is_partial for points in self.points for point in points):
             yield f"dashed: less than {WHOLE_SHARE:.0%} observed"
         if any(find_common_gaps(timeline, servers) for servers in self.list_areas()):
             yield "gray bar: no observations"
@@ -383,7 +360,7 @@ class _Drawing:
 
     def draw_overlay(self, room: svg.Box) -> list[_Area]:
         """Draw the lines of all servers in one area, with names at their ends or above."""
-        picture, points = self.picture, self.lines.points
+        picture, points = self.picture, self.points
         labels = [
             name if of_server else f"{name}: {svg.NO_OBSERVATIONS}"
             for name, of_server in zip(self.names, points, strict=True)
@@ -423,40 +400,40 @@ class _Drawing:
 
     def draw_area(self, numbers: Sequence[int], box: svg.Box, left: float = 0) -> _Area:
         """Draw the axes, the gaps and the lines of some servers."""
-        timeline, lines = self.timeline, self.lines
+        timeline = self.timeline
         high = self.highs[numbers[0] if len(self.highs) > 1 else 0]
         ticks = svg.choose_player_ticks(high, box.height)
-        box = box._replace(left=max(left, svg.measure_ticks(ticks, lines.unit)))
+        box = box._replace(left=max(left, svg.measure_ticks(ticks, self.unit)))
         across = svg.Scale(*get_window(timeline), box.left, box.right)
         for start, end in find_common_gaps(timeline, [timeline.servers[at] for at in numbers]):
             x, width = across.place(start), across.place(end) - across.place(start)
             svg.add_rectangle(self.picture, "gap", (x, box.top, width, box.height))
             mark = (x, box.bottom - _GAP_MARK, max(width, _LEAST_GAP), _GAP_MARK)
             svg.add_rectangle(self.picture, "gap-mark", mark)
-        up = svg.draw_value_axis(self.picture, box, ticks, lines.unit)
+        up = svg.draw_value_axis(self.picture, box, ticks, self.unit)
         area = _Area(box, across, up)
         for number in numbers:
             group = svg.add(self.picture, "g", f"series series-{number + 1}")
-            steps = svg.add(group, "g", "daily") if lines.weeks[number] else group
+            steps = svg.add(group, "g", "daily") if self.weeks[number] else group
             gaps = timeline.servers[number].gaps
-            _draw_series(steps, area, lines.points[number], gaps, has_band=lines.has_band)
-            _draw_weeks(group, area, lines.weeks[number], gaps)
-        if not any(lines.points[number] for number in numbers):
+            _draw_series(steps, area, self.points[number], gaps, has_band=self.has_band)
+            _draw_weeks(group, area, self.weeks[number], gaps)
+        if not any(self.points[number] for number in numbers):
             svg.draw_words(self.picture, box, svg.NO_OBSERVATIONS)
         return area
 
     def draw_peak(self, area: _Area) -> None:
         """Label the highest point with its value and its time, unless a partial step is higher."""
-        lines, timeline = self.lines, self.timeline
-        points = [point for of_server in lines.points for point in of_server]
-        values = [point.peak if lines.has_band else point.average for point in points]
+        timeline = self.timeline
+        points = [point for of_server in self.points for point in of_server]
+        values = [point.peak if self.has_band else point.average for point in points]
         highest = max(values, default=0)
         if not highest:
             return
         point = points[values.index(highest)]
-        shown = f"peak {highest:,}" if lines.has_band else text.format_median(highest)
-        time = _format_start(point.start, timeline, lines.step)
-        label = f"{shown}{lines.unit} · {time}"
+        shown = f"peak {highest:,}" if self.has_band else text.format_median(highest)
+        time = _format_start(point.start, timeline, self.step)
+        label = f"{shown}{self.unit} · {time}"
         half = svg.measure_text(label) / 2
         box = area.box
         if point.is_partial or 2 * half > box.width:
