@@ -352,7 +352,7 @@ def test_a_row_without_an_identifier_is_rejected(cli: Cli) -> None:
     ]
     drafted = cli("snapshot", "draft-servers", *BUILD[-2:], "--game", "game_a", *SLUGS)
     assert drafted.stderr.startswith(
-        "warning: 1 malformed row ignored: 1 serverId: empty (first: week.csv, line 3, "
+        "warning: 1 malformed row ignored: 1 serverId: empty (first: week.csv, line 3: "
     )
 
 
@@ -516,8 +516,7 @@ def test_a_draft_of_servers_has_a_record_per_identifier(cli: Cli) -> None:
         blank | {"id": name, "game": "game_a", "cfxId": name, "hostname": name} for name in "abz"
     ]
     assert (
-        "warning: 1 malformed row ignored: 1 serverId: empty (first: week.csv, line 5, serverId:"
-        ' "")\n'
+        'warning: 1 malformed row ignored: 1 serverId: empty (first: week.csv, line 5: "")\n'
     ) in ran.stderr
 
 
@@ -551,9 +550,9 @@ def test_a_draft_without_usable_rows_is_refused_with_the_reasons(cli: Cli) -> No
 
     assert (ran.exit_code, ran.stdout) == (6, b"")
     assert ran.stderr == (
-        "error: no server was found: 2 rejected, serverId: empty (first: week.csv, line 2,"
-        ' serverId: ""); 1 rejected, observedAt: no time zone: end it with Z or an offset such as'
-        ' +02:00 (first: week.csv, line 3, observedAt: "2026-03-01 12:00"); add --time-zone UTC if'
+        "error: no server was found: 2 rejected, serverId: empty (first: week.csv, line 2:"
+        ' ""); 1 rejected, observedAt: no time zone: end it with Z or an offset such as'
+        ' +02:00 (first: week.csv, line 3: "2026-03-01 12:00"); add --time-zone UTC if'
         " the times are in UTC\n"
     )
 

@@ -64,7 +64,7 @@ def test_the_error_without_observations_gives_the_commonest_reasons(cli: Cli) ->
     )
     of_many = (
         "10 rejected, observedAt: no time zone: end it with Z or an offset such as +02:00 (first:"
-        ' week.csv, line 2, observedAt: "2026-03-01 12:00"); 2 not in the servers file (first:'
+        ' week.csv, line 2: "2026-03-01 12:00"); 2 not in the servers file (first:'
         " week.csv, line 4); 1 not publishable (first: week.csv, line 5); 2 for 2 other reasons;"
         f" add --time-zone UTC if the times are in UTC; {withheld}; {unknown}"
     )
@@ -210,7 +210,7 @@ def test_a_refusal_names_a_value_its_place_and_what_reads_it(here: Path, cli: Cl
     before = read_directory(here)
     refusal = (
         f"error: people.csv: 11 of 12 rows were rejected: 11 players: {COUNT}, in digits only"
-        ' (first: people.csv, line 3, players: "1,000"); add --thousands , if a comma'
+        ' (first: people.csv, line 3: "1,000"); add --thousands , if a comma'
         " separates thousands; --max-rejected 95% keeps the other rows\n"
     )
 
@@ -263,7 +263,7 @@ def test_ten_rows_or_a_hundredth_may_be_lost_or_what_an_option_says(
                 assert line.startswith(
                     f"error: {name}: {counts} were rejected: {bad} players: {COUNT}"
                 )
-                assert f' (first: {name}, {place}, players: "{value}"); --max-rejected ' in line
+                assert f' (first: {name}, {place}: "{value}"); --max-rejected ' in line
             else:
                 assert line.startswith(
                     f"error: {counts} were rejected, but --max-rejected allows {limit}; first"
@@ -311,7 +311,7 @@ def test_a_wide_line_without_a_time_that_can_be_read_loses_all_its_counts(
         assert ran.exit_code == 6
         # The last line has no counts, so it is one row.
         assert ran.stderr.startswith(f"error: {name}: 361 of 7,961 rows were rejected: 361 observe")
-        assert ', date: "soon 0"); --max-rejected 5% ' in ran.stderr
+        assert ': "soon 0"); --max-rejected 5% ' in ran.stderr
 
 
 def test_an_update_that_loses_rows_leaves_the_snapshot_as_it_is(here: Path, cli: Cli) -> None:
@@ -438,7 +438,7 @@ def test_a_remedy_reads_values_in_another_form(row: str, remedy: str, cli: Cli) 
         assert (ran.exit_code, "rejected" in ran.stderr) == (0, False)
 
 
-def test_a_source_without_columns_names_the_field_of_a_value(cli: Cli) -> None:
+def test_a_source_without_columns_names_the_malformed_value(cli: Cli) -> None:
     points = [
         {"attributes": {"timestamp": f"2026-03-01T1{hour}:00:00Z", "value": count}}
         for hour, count in enumerate((5.5, 6))
@@ -447,7 +447,7 @@ def test_a_source_without_columns_names_the_field_of_a_value(cli: Cli) -> None:
 
     ran = cli(*QUIET_BUILD, "1.json", "--from=battlemetrics", "--as-of=2026-03-01T09:00Z")
 
-    assert '(first: 1.json, row 1, players: "5.5"); ' in ran.stderr
+    assert '(first: 1.json, row 1: "5.5"); ' in ran.stderr
 
 
 ROWS = f"serverId,observedAt,players\na,{AS_OF},5\n"

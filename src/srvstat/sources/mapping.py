@@ -19,8 +19,6 @@ from srvstat.sources.registry import KINDS
 from srvstat.sources.values import RowError, TimeUnit, is_utf8
 
 _MAX_NAMES = 20
-NO_ZONE = "has times without a time zone"
-"""The reason to refuse a column of local times."""
 COLUMNS = ("id", "at", "players")
 """The fields of an observation, as the keys of --columns."""
 _FORM = 'write at=NAME or id=NAME,at=NAME,players=NAME, and a name with a comma as "NAME"'

@@ -894,9 +894,8 @@ def _describe_rejects(source: Source, batch: Batch) -> Iterable[str]:
     firsts: dict[str, str] = {}
     for reject in batch.rejects:
         numbers[reject.reason] += reject.rows
-        value, _ = reject.find_value()
         place = source.format_place(reject.place).removeprefix(f"{source.title}, ")
-        firsts.setdefault(reject.reason, f"{wire.quote_value(value)} in {place}")
+        firsts.setdefault(reject.reason, f"{wire.quote_value(reject.cut_value())} in {place}")
     for reason, number in numbers.most_common():
         yield f"  {_format_number(number, 'count')} rejected, such as {firsts[reason]}: {reason}"
 

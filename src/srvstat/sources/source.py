@@ -417,28 +417,21 @@ _MAX_VALUE_LENGTH = 100
 class Reject(NamedTuple):
     """A malformed row.
 
-    `value` is the text of the value that is malformed, and `column` its column; None if the row as
-    a whole is malformed. The column is also None if the mapping names it, or if there is none.
-    `rows` is the number of rows that are lost, which are the counts of a wide row.
+    `value` is the text of the value that is malformed; None if the row as a whole is. `rows` is the
+    number of rows that are lost, which are the counts of a wide row.
     """
 
     place: int
     reason: str
     text: str
     value: str | None = None
-    column: str | None = None
     rows: int = 1
 
-    def find_value(self) -> tuple[str, str | None]:
-        """Return the value for messages and its column: the text of the row without a value."""
-        if self.value is None:
-            return cut_value(self.text), ""
-        return cut_value(self.value), self.column
-
-
-def cut_value(value: str) -> str:
-    """Return the beginning of a value as text that can be stored: JSON can have lone surrogates."""
-    return value[:_MAX_VALUE_LENGTH].encode("utf-8", "backslashreplace").decode("utf-8")
+    def cut_value(self) -> str:
+        """Return the beginning of the value, or of the text of the row, for messages."""
+        value = self.text if self.value is None else self.value
+        # JSON can have lone surrogates, which can't be stored.
+        return value[:_MAX_VALUE_LENGTH].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 @dataclass(frozen=True, slots=True)

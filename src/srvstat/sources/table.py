@@ -139,7 +139,7 @@ def _explain_row(
         except RowError as error:
             found = reject._replace(reason=str(error), value=error.value)
             if mapping.is_wide:
-                found = found._replace(text=f"{name},{at},{written}", column=name)
+                found = found._replace(text=f"{name},{at},{written}")
             yield found
 
 

@@ -43,9 +43,8 @@ class Reason(NamedTuple):
     """A reason why rows were rejected or skipped.
 
     `rows` is their number, and `first` is the source and the line of the first of them; it is None
-    if the source does not tell. `value` is the malformed value of that row, and `column` its
-    column; the value is the text of the row, and the column empty, if the row as a whole is
-    malformed. The value is None if it is not known. `kind` is the kind of that row's source.
+    if the source does not tell. `value` is the malformed value of that row, or its text if the row
+    as a whole is malformed; None if it is not known.
     """
 
     text: str
@@ -53,8 +52,6 @@ class Reason(NamedTuple):
     first: str | None
     is_rejected: bool
     value: str | None = None
-    column: str = ""
-    kind: str | None = None
 
 
 class Rejects:
@@ -81,8 +78,8 @@ class Rejects:
         """Add a malformed row."""
         self.malformed_of[place // PLACES_PER_SOURCE] += reject.rows
         self._connection.execute(
-            "INSERT INTO rejects VALUES (?, ?, ?, 0, ?, ?, ?)",
-            (place, reject.reason, reject.text, *reject.find_value(), reject.rows),
+            "INSERT INTO rejects VALUES (?, ?, ?, 0, ?, ?)",
+            (place, reject.reason, reject.text, reject.cut_value(), reject.rows),
         )
 
     def add_conflicts(self, server_id: str, conflicts: Conflicts) -> None:
@@ -91,7 +88,7 @@ class Rejects:
         for part in conflicts:
             self.conflicting += len(part)
             self._connection.executemany(
-                "INSERT INTO rejects VALUES (?, ?, ?, 1, NULL, NULL, 1)",
+                "INSERT INTO rejects VALUES (?, ?, ?, 1, NULL, 1)",
                 (
                     (place, f"{reason} {kept}", _format_row(server_id, instant, players))
                     for place, instant, players, kept in map(np.ndarray.tolist, part)
@@ -121,20 +118,16 @@ class Rejects:
         """Return why rows were rejected, or rows of one source malformed, the commonest first."""
         found = self._connection.execute(
             """
-            SELECT reason, sum(lost), min(place), value, column_name FROM rejects
+            SELECT reason, sum(lost), min(place), value FROM rejects
             WHERE ?1 IS NULL OR place / ?2 = ?1 AND NOT is_conflict
             GROUP BY reason ORDER BY sum(lost) DESC, reason
             """,
             (number, PLACES_PER_SOURCE),
         )
-        reasons = []
-        for text, rows, place, value, column in found:
-            source = self._sources[place // PLACES_PER_SOURCE]
-            named = _find_column(source, text) if column is None else column
-            first = self.format_place(place)
-            reason = Reason(text, rows, first, is_rejected=True, value=value, column=named)
-            reasons.append(reason._replace(kind=source.kind))
-        return reasons
+        return [
+            Reason(text, rows, self.format_place(place), is_rejected=True, value=value)
+            for text, rows, place, value in found
+        ]
 
     def format_place(self, place: int) -> str:
         """Return a place in the build as text: the title of its source, and the line, if any."""
@@ -145,12 +138,6 @@ class Rejects:
 def _format_row(name: str, instant: int, players: int) -> str:
     """Return a well-formed row that is rejected, as an export writes it."""
     return f"{name},{format_instant(instant)},{players}"
-
-
-def _find_column(source: Source, reason: str) -> str:
-    mapping, field = source.mapping, reason.partition(":")[0]
-    names = {"serverId": mapping.id, "observedAt": mapping.at, "players": mapping.players}
-    return names.get(field) or field
 
 
 def _format_place(source: Source, line: int) -> str:

@@ -17,9 +17,7 @@ from srvstat.snapshot.rows import ServerRow
 from srvstat.snapshot.write.intake import AFTER_AS_OF, Inputs, Intake, Reason, Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS, Roster
 from srvstat.sources import values
-from srvstat.sources.json import AS_INTEGER, OTHER_KEYS
-from srvstat.sources.mapping import NO_ZONE
-from srvstat.sources.registry import KINDS
+from srvstat.sources.json import OTHER_KEYS
 
 _MAX_LISTED = 3
 """More reasons would hide the commonest one."""
@@ -27,31 +25,35 @@ _MAX_LISTED = 3
 
 _ZONE_REMEDY = "add --time-zone UTC if the times are in UTC"
 
+_REMEDIES_OF_VALUES = (
+    (
+        values.COUNT_RULE,
+        r"([0-9]{1,15}(\.0*)?|-?|nan?|n/a|null|none|\\n)",
+        "add --columns id=serverId,at=observedAt,players=players to read such values",
+    ),
+    (values.COUNT_RULE, r"[0-9]+(\.[0-9]{3})+", "add --thousands . if a point separates thousands"),
+    (values.COUNT_RULE, r"[0-9]+(,[0-9]{3})+", "add --thousands , if a comma separates thousands"),
+    (values.COUNT_RULE, r"[0-9]+\.[0-9]+", "add --round to round averages, which are no counts"),
+    (NOT_MILLISECONDS, "[0-9]{4}-[0-9]{2}-[0-9]{2}", _ZONE_REMEDY),
+    (
+        "observedAt: ",
+        "[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}.*",
+        "declare the form of such times with --time-format",
+    ),
+)
+"""What helps, by a part of the reason and the form of the malformed value."""
+
 _REMEDIES = {
     values.LOOKS_LIKE_SECONDS: "add --time-unit s if the times are in seconds",
     values.BEFORE_2001: "declare the unit of such times with --time-unit s, ms or us",
     values.LOOKS_LIKE_MILLISECONDS: "give --time-unit ms instead if the times are in milliseconds",
     NO_TIME_ZONE: _ZONE_REMEDY,
-    NO_ZONE: _ZONE_REMEDY,
     MALFORMED_REASON: "add --ids slug to convert the identifiers",
     OTHER_KEYS: "name other keys with --columns id=KEY,at=KEY,players=KEY",
     SKIP_REASONS[NOT_PUBLISHABLE]: "the servers file says that these servers are not publishable",
     AFTER_AS_OF: "give a later time, or leave it out to use all observations",
 }
-"""What helps, by a part of the reason's text."""
-
-_OTHER_FORMS = "add --columns id=serverId,at=observedAt,players=players to read such values"
-
-_COUNT_REMEDIES = {
-    r"[1-9][0-9]{0,2}(\.[0-9]{3})+": "add --thousands . if a point separates thousands",
-    r"[1-9][0-9]{0,2}(,[0-9]{3})+": "add --thousands , if a comma separates thousands",
-    r"[1-9][0-9]{0,2}( [0-9]{3})+": "add --thousands ' ' if a space separates thousands",
-    r"[0-9]+\.[0-9]+": "add --round to round averages, which are no counts",
-}
-"""What helps against counts, by their form."""
-
-_DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_OTHER_DATE = re.compile("[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}.*")
+"""What helps against any other value, by a part of the reason."""
 
 
 def list_reasons(intake: Intake) -> list[Reason]:
@@ -71,33 +73,14 @@ def find_remedy(reasons: Iterable[Reason]) -> str | None:
 
 def _iter_remedies(reasons: Iterable[Reason]) -> Iterator[str]:
     for reason in reasons:
-        known = (remedy for part, remedy in _REMEDIES.items() if part in reason.text)
-        of_value = reason.value is not None and _find_remedy_of_value(reason, reason.value.strip())
-        if remedy := of_value or next(known, None):
-            yield remedy
-
-
-def _find_remedy_of_value(reason: Reason, value: str) -> str | None:
-    """Return what helps against a malformed value; None if that depends on the reason only."""
-    if reason.text.startswith("players: "):
-        return _find_remedy_of_count(reason, value)
-    if reason.text == f"observedAt: {NOT_MILLISECONDS}" and _DATE.fullmatch(value):
-        return _ZONE_REMEDY
-    if reason.text.startswith("observedAt: ") and _OTHER_DATE.fullmatch(value):
-        return "declare the form of such times with --time-format"
-    return None
-
-
-def _find_remedy_of_count(reason: Reason, value: str) -> str | None:
-    if reason.text.endswith((values.DIGITS_ONLY, AS_INTEGER)):
-        # A mapping reads more forms of a count, or of no count.
-        with suppress(values.RowError):
-            values.parse_count(value)
-            return _OTHER_FORMS
-    if reason.kind is not None and KINDS[reason.kind].is_fixed:
-        return None
-    found = (remedy for form, remedy in _COUNT_REMEDIES.items() if re.fullmatch(form, value))
-    return next(found, None)
+        value = (reason.value or "").strip()
+        for part, form, remedy in (
+            *_REMEDIES_OF_VALUES,
+            *((part, ".*", remedy) for part, remedy in _REMEDIES.items()),
+        ):
+            if part in reason.text and re.fullmatch(form, value, re.IGNORECASE | re.DOTALL):
+                yield remedy
+                break
 
 
 def describe_reasons(reasons: Sequence[Reason], rejected: str = "rejected, ") -> str:
@@ -121,9 +104,8 @@ def _describe_reason(reason: Reason, rejected: str) -> str:
     what = f"{rejected}{reason.text}" if reason.is_rejected else reason.text
     if not reason.first:
         return f"{reason.rows:,} {what}"
-    place = f"{reason.first}, {reason.column}" if reason.column else reason.first
-    value = f": {wire.quote_value(reason.value)}" if reason.column or reason.value else ""
-    return f"{reason.rows:,} {what} (first: {place}{value})"
+    value = "" if reason.value is None else f": {wire.quote_value(reason.value)}"
+    return f"{reason.rows:,} {what} (first: {reason.first}{value})"
 
 
 _TOLERATED_ROWS = 10

@@ -22,6 +22,5 @@ CREATE TEMP TABLE rejects (
     text        TEXT NOT NULL,
     is_conflict INTEGER NOT NULL,
     value       TEXT, -- the malformed value, cut
-    column_name TEXT,
     lost        INTEGER NOT NULL -- the number of rows
 );
