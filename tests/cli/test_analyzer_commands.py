@@ -419,6 +419,7 @@ def test_the_command_in_a_report_repeats_its_bytes(
     path = build([server("-a"), server("b")], [("-a", AS_OF, 1), ("b", AS_OF - DAY, 2)])
     monkeypatch.chdir(tmp_path)
     options = ["--to=2026-03-01", "--range=36h", "--tz=Asia/Tokyo", "--title=-x 'y' \"z\" $é"]
+    options.append("--mark=2026-02-28 21:00=Up 'date'")
     asked = ["report", "cfxId:x--a", "b", "cfxId:x-b", *options, "-s", path]
 
     ran = cli(*asked, "-o", "mine.html")
@@ -432,6 +433,9 @@ def test_the_command_in_a_report_repeats_its_bytes(
     assert Path("mine.html").read_bytes() == Path("report.html").read_bytes()
     assert cli(*asked, "-o", "-").stdout == Path("mine.html").read_bytes()
     assert path not in data.stdout.decode()
+    assert data.json["timeline"]["marks"] == [
+        {"at": "2026-02-28T12:00:00.000Z", "label": "Up 'date'"}
+    ]
     cli(*asked, "--json", "-o", "data.json")
     assert Path("data.json").read_bytes() == data.stdout
 

@@ -1,11 +1,12 @@
 """Collect what a report shows: the document `report`."""
 
 import shlex
+from collections.abc import Sequence
 
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.integrity import check_integrity
 from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
-from srvstat.analysis.questions import ComparedQuery, WindowQuery
+from srvstat.analysis.questions import ComparedQuery, WindowQuery, parse_marks
 from srvstat.analysis.selection import Question
 from srvstat.analysis.series import get_name
 from srvstat.analysis.statistics import FigureOptions, compute_stats
@@ -30,13 +31,16 @@ identifies the snapshot.
 """
 
 
-def build_report(question: Question, query: WindowQuery, title: str | None = None) -> Report:
+def build_report(
+    question: Question, query: WindowQuery, title: str | None = None, marks: Sequence[str] = ()
+) -> Report:
     """Return the documents of a report about servers, in their order, for the window of a query.
 
     The default title names the servers, or states their number if there are more than two. The
     statistics include the previous window, unless there is none or a bundle does not cover it.
+    `marks` are texts for `parse_marks`.
 
-    Raises UsageError for too many steps, SnapshotError.
+    Raises UsageError for marks that are invalid and for too many steps, SnapshotError.
     """
     labels = map(get_name, question.servers)
     names = [remove_color_codes(one.hostname) or str(one.server_id) for one in labels]
@@ -48,9 +52,9 @@ def build_report(question: Question, query: WindowQuery, title: str | None = Non
         **question.describe(),
         title=f"Players of {shown}" if title is None else title,
         program=f"srvstat {__version__}",
-        command=shlex.join(_list_words(question, query, title)),
+        command=shlex.join(_list_words(question, query, title, marks)),
         stats=compute_stats(question, FigureOptions(QUANTILES), compared),
-        timeline=compute_timeline(question, MOST_STEPS),
+        timeline=compute_timeline(question, MOST_STEPS, parse_marks(marks, question.zone)),
         peak_hours=compute_peak_hours(question),
         distribution=compute_distribution(question),
         growth=growth,
@@ -58,7 +62,9 @@ def build_report(question: Question, query: WindowQuery, title: str | None = Non
     )
 
 
-def _list_words(question: Question, query: WindowQuery, title: str | None) -> list[str]:
+def _list_words(
+    question: Question, query: WindowQuery, title: str | None, marks: Sequence[str]
+) -> list[str]:
     """Return the words of the command that repeats a report from the same snapshot."""
     words = ["srvstat", "report"]
     # The namespace keeps an identifier that starts with a hyphen from being read as an option.
@@ -75,4 +81,6 @@ def _list_words(question: Question, query: WindowQuery, title: str | None) -> li
         words += ["--tz", query.tz]
     if title is not None:
         words += ["--title", title]
+    for mark in marks:
+        words += ["--mark", mark]
     return [*words, "-o", _OUTPUT]

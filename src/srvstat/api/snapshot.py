@@ -459,11 +459,13 @@ class Snapshot:
         identifiers: Iterable[str] | None = None,
         *,
         title: str | None = None,
+        mark: Sequence[str] = (),
         **arguments: Unpack[QuestionArguments],
     ) -> "Report":
         """Collect what a report of one to five servers, or of their total, shows.
 
-        A notebook shows the page. The default range is `90d`.
+        A notebook shows the page. The default range is `90d`. `mark` has labels of times, such as
+        `2026-03-01=Update 5`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
@@ -476,7 +478,8 @@ class Snapshot:
         query = given.take(questions.LongWindowQuery)
         with self._ask(identifiers, query, **given.take_rest()) as question:
             questions.check_server_count(len(list(question.servers)))
-            return Report(**dict(build_report(question, query, title)))
+            marks = list_values("mark", mark)
+            return Report(**dict(build_report(question, query, title, marks)))
 
 
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:

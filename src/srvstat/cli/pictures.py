@@ -49,6 +49,7 @@ _Document = TypeVar("_Document", bound=Report | PictureDocument)
 def report(
     selected: SelectedServers,
     window: LongWindowQuery,
+    marked: MarkOption,
     output: Annotated[
         OutputOption, "The file to write, such as report.html; - is standard output."
     ] = None,
@@ -75,7 +76,8 @@ def report(
     check_ending(output, *((".json",) if json else (".html", ".htm")))
     check_text("title", title)
     target = _STDOUT_NAME if output is None else output
-    compute = partial(build_report, query=window, title=title)
+    marks = parse_marks(marked.mark, check_window(window))
+    compute = partial(build_report, query=window, title=title, marks=marked.mark or ())
 
     def encode(document: Report, _zone: ZoneInfo) -> bytes:
         if not json:
@@ -83,7 +85,9 @@ def report(
         data = document.to_json()
         return (prepare_json(data) if target == _STDOUT_NAME else data) + b"\n"
 
-    return _write_answer(target, selected, window, snapshot, compute, encode, overwrite=overwrite)
+    return _write_answer(
+        target, selected, window, snapshot, compute, encode, marks, overwrite=overwrite
+    )
 
 
 KINDS = ("players", "growth", "hours", "distribution", "share", "compare")
