@@ -186,8 +186,9 @@ def _format_times(column: pa.Array) -> pa.Array:
         column = column.cast(pa.timestamp(unit, "UTC"))
     # Arrow formats times without a zone much faster.
     column = column.cast(pa.timestamp(unit))
-    with suppress(pa.ArrowInvalid):  # digits would be lost
-        column = column.cast(pa.timestamp("s"))
+    for shorter in ("ms", "s"):
+        with suppress(pa.ArrowInvalid):  # digits would be lost
+            column = column.cast(pa.timestamp(shorter))
     texts = column.cast(pa.string())
     return texts if zone is None else pc.binary_join_element_wise(texts, "Z", "")
 
