@@ -4,6 +4,7 @@ Our own form has the header `serverId,observedAt,players` and quotes as in RFC 4
 mapping, the delimiter is recognized, and a file may be wide, have comments, or lack a header.
 """
 
+import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -103,22 +104,7 @@ class _Form:
     """The form of records whose fields are separated by a delimiter."""
 
     def __init__(self, delimiter: str) -> None:
-        between = re.escape(delimiter)
-        # In quotes, "" is an escaped quote.
-        field = f'(?:"(?:[^"]|"")*+"|[^"{between}]*+)'
         self.delimiter = delimiter
-        self._record = re.compile(f"{field}(?:{between}{field})*+")
-        # The beginning of a record that ends inside quotes.
-        self._open_record = re.compile(f'(?:{field}{between})*+"(?:[^"]|"")*+')
-        self._field = re.compile(f"({field}){between}")
-
-    def is_complete(self, text: str) -> bool:
-        """Return whether a text is a record."""
-        return self._record.fullmatch(text) is not None
-
-    def is_open(self, text: str) -> bool:
-        """Return whether a text is the beginning of a record that ends inside quotes."""
-        return self._open_record.fullmatch(text) is not None
 
     def split_fields(self, text: str) -> list[str] | None:
         """Return the fields of a record without their quotes, or None if it is not a record."""
@@ -126,10 +112,11 @@ class _Form:
             text = _SPACES.sub(" ", text.strip())
         if '"' not in text:
             return text.split(self.delimiter)
-        if not self.is_complete(text):
+        try:
+            (fields,) = csv.reader([text], delimiter=self.delimiter, strict=True)
+        except (csv.Error, ValueError):
             return None
-        fields: list[str] = self._field.findall(f"{text}{self.delimiter}")
-        return [each[1:-1].replace('""', '"') if each.startswith('"') else each for each in fields]
+        return fields
 
     def split_header(self, text: str) -> list[str]:
         """Return the names of columns, without the spaces around them."""
@@ -167,14 +154,13 @@ class _Start(NamedTuple):
             raise source.build_error(line, reason)
         return True
 
-    def describe_problem(self, text: str) -> str:
+    def describe_problem(self, text: str, fields: Sequence[str] | None) -> str:
         """Return why a text is not a record with a field for each column."""
-        width = len(self.names)
-        if self.form.is_open(text):
+        if fields is not None:
+            return f"must have {len(self.names)} fields, not {len(fields)}"
+        if text.count('"') % 2:
             return "a quote is not closed"
-        if '"' not in text:
-            return f"must have {width} fields, not {text.count(self.form.delimiter) + 1}"
-        return f"must be {width} fields, quoted as in RFC 4180"
+        return f"must be {len(self.names)} fields, quoted as in RFC 4180"
 
 
 def _find_first_line(source: Source, expected: str) -> tuple[TextBlock, Iterator[TextBlock]]:
@@ -347,19 +333,17 @@ def _parse_lines(
     rejects: list[Reject] = []
     at = 0
     while at < len(lines):
-        length = _measure_record(lines, at, start.form)
+        length, text, fields = _split_record(lines, at, start.form)
         if length is None and not is_end:
             break
-        line, record = _join_lines(lines[at : at + (length or 1)])
+        line = lines[at][0]
         at += length or 1
-        text = record.removesuffix("\r")
         if start.is_ignored(source, line, text, wanted):
             continue
-        fields = start.form.split_fields(text)
         if fields is not None and len(fields) == len(start.names):
             found.append((line, text, fields))
         else:
-            rejects.append(Reject(line, start.describe_problem(text), text))
+            rejects.append(Reject(line, start.describe_problem(text, fields), text))
     columns = [[fields[at] for *_, fields in found] for at in range(len(start.names))]
     table = Table(
         start.names, columns, [line for line, *_ in found], [text for _, text, _ in found]
@@ -367,24 +351,25 @@ def _parse_lines(
     return convert_table(source, table, rejects), lines[at:]
 
 
-def _join_lines(lines: _Lines) -> tuple[int, str]:
-    return lines[0][0], "\n".join(line for _, line in lines)
+def _split_record(
+    lines: _Lines, start: int, form: _Form
+) -> tuple[int | None, str, list[str] | None]:
+    """Return the number of lines of a record, its text and its fields.
 
-
-def _measure_record(lines: _Lines, start: int, form: _Form) -> int | None:
-    """Return the number of lines of a record, or None if the lines end before its quote does.
-
-    A record with misplaced quotes, or with one that stays open for too long, is one line.
+    The number is None if the lines end before a quote does. Without fields, one line is malformed.
     """
-    is_open = False
-    size = 0
-    for at in range(start, len(lines)):
-        # A line inside quotes parses like one that begins with a quote.
-        text = f'"{lines[at][1]}' if is_open else lines[at][1]
-        if form.is_complete(text.removesuffix("\r")):
-            return at - start + 1
-        is_open = form.is_open(text)
-        size += len(text)
-        if not is_open or size > _LONGEST_RECORD:
-            return 1
-    return None
+    first = lines[start][1].removesuffix("\r")
+    fields = form.split_fields(first)
+    quotes, size = first.count('"'), len(first)
+    at = start + 1
+    while fields is None and quotes % 2 and size <= _LONGEST_RECORD:
+        if at == len(lines):
+            return None, first, None
+        quotes += lines[at][1].count('"')
+        size += len(lines[at][1])
+        at += 1
+        if quotes % 2 == 0:
+            text = "\n".join(line for _, line in lines[start:at]).removesuffix("\r")
+            fields = form.split_fields(text)
+            return (1, first, None) if fields is None else (at - start, text, fields)
+    return 1, first, fields
