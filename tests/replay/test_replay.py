@@ -3,7 +3,8 @@
 import hashlib
 import json
 import os
-import re
+import shlex
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -159,7 +160,7 @@ def test_a_search_of_requests_after_the_data_ends_with_the_data(
         "warning: 2 requests more than --within later than the snapshot, which ends 2026-03-01"
         " 12:00:00 UTC; searched up to the recorded as-of time, or up to the end of the snapshot\n"
     )
-    assert "12 hours before 2026-03-01 12:00:00 UTC: a stale answer" in shown
+    assert "12 hours before 2026-03-01 12:00:00 UTC: a stale answer" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_a_search_in_a_bundle_tells_what_it_searched(
         ("match", half, None),
         ("match", whole, None),
     ]
-    assert "was never right within 12 hours before the request" in shown
+    assert "not true within 12 hours before the request" in shown
 
 
 CASE = str(ROOT / "tests" / "corpus" / "files" / "case.ndjson")
@@ -225,21 +226,85 @@ def test_explanations_are_under_their_exchanges(cli: Cli, demo_snapshot: str) ->
     text = cli("compare", *servers, "--at", "2026-03-01T12:00:00Z", *table)
 
     assert " ".join(explained.split()).count(" ".join(text.stdout.decode().split())) == 3
-    shown = explained[explained.index("    This explains") : explained.index("    program:")]
-    assert all(line[:4].isspace() for line in shown.split("\n") if line)
+    start = explained.index("  Compare Servers: ")
+    shown = explained[start : explained.index("line 2: ")]
+    assert all(line[:2].isspace() for line in shown.split("\n") if line)
     assert max(map(len, shown.split("\n"))) <= 78
 
 
-def test_a_run_of_matches_is_shortened(cli: Cli, demo_snapshot: str, tmp_path: Path) -> None:
+def test_matches_of_many_exchanges_and_requests_to_one_host_share_a_line(
+    cli: Cli, demo_snapshot: str, tmp_path: Path
+) -> None:
     match, *_, damaged = Path(CASE).read_text(encoding="utf-8").splitlines()
-    lines = "\n".join([damaged, *[match] * 99, damaged, match])
+    foreign = [
+        json.dumps({"request": {"method": "GET", "path": f"https://x.example/{number}"}})
+        for number in range(3)
+    ]
+    lines = "\n".join([damaged, *[match] * 99, *foreign, damaged, match])
     (tmp_path / "x.ndjson").write_text(lines, encoding="utf-8")
 
     shown = cli("replay", str(tmp_path / "x.ndjson"), "--table", "-s", demo_snapshot).stdout
 
-    assert shown.startswith(b"102 exchanges: 100 match, 2 unreadable\n\nunreadable ")
-    assert re.search(rb"\n +and 98 more that match\n\n?unreadable ", shown)
-    assert shown.count(b"harbor-city, night-shift; 7d") == 2
+    assert (
+        shown.decode().replace(str(tmp_path), "DIR").replace(demo_snapshot, "DEMO")
+        == """\
+DIR/x.ndjson: 105 exchanges, 100 match, 2 unreadable, 3 not this API
+
+✗ line 1    can't be read: request: must be an object
+✓           100 requests  match
+\N{EN DASH}           3 requests to x.example  not this API
+✗ line 104  can't be read: request: must be an object
+
+100 of 100 recorded answers match. Show where the figures come from:
+  srvstat replay DIR/x.ndjson --snapshot DEMO --explain
+"""
+    )
+
+
+def test_each_command_that_a_table_ends_with_works_and_leads_to_the_next(
+    cli: Cli, demo_snapshot: str, here: Path
+) -> None:
+    recording = here / "Mira's case.har"
+    shutil.copy(ROOT / "docs" / "examples" / "support" / "customer.har", recording)
+    command, findings = ["replay", str(recording), "-s", demo_snapshot], []
+    while command[0] == "replay":
+        *_, finding, last = cli(*command, "--table").stdout.decode().splitlines()
+        findings.append(finding)
+        assert last.startswith("  srvstat ")
+        command = shlex.split(last)[1:]
+    stale = "1 of 2 recorded answers is stale, not wrong: something before the client kept an old"
+
+    assert findings == [
+        "1 of 2 recorded answers differs. Find when the figures were true:",
+        f"{stale} answer. Show where the figures come from:",
+        f"{stale} answer. Pack the case for others:",
+    ]
+    assert cli(*command).exit_code == 0
+    assert cli("replay", str(recording), "--at", "search", "-s", "case.db").exit_code == 0
+
+
+def test_a_table_ends_with_what_was_found(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    old = cli("compare", "a", "cfxId:x-b", "--range", "7d", "--at", str(AS_OF - DAY)).stdout
+    stale = describe_exchange(COMPARE, old.decode().strip(), body=BODY, requestedAt=NOW)
+    foreign = describe_exchange("https://x.example/", "{}", requestedAt=NOW)
+    search = ("--at", "search", "--within")
+
+    def find(exchanges: list[dict[str, Any]], *options: str) -> list[str]:
+        name = write_ndjson(tmp_path / "x.ndjson", exchanges)
+        shown = cli("replay", name, "--table", *options).stdout.decode()
+        return shown.replace(name, "x").splitlines()[-2:]
+
+    assert find(lines) == [
+        "2 of 2 recorded answers match. Show where the figures come from:",
+        "  srvstat replay x --explain",
+    ]
+    assert find([stale], *search, "1h") == [
+        "1 of 1 recorded answer was never true in the search. Show where the figures come from:",
+        "  srvstat replay x --at search --within 1h --explain",
+    ]
+    assert find([foreign, foreign])[-1] == "No recorded answer could be compared."
 
 
 OWN_KEY = b"a-customers-own-key"

@@ -1,6 +1,8 @@
 """`replay`: answer recorded requests again, and compare."""
 
 import re
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice
@@ -8,10 +10,10 @@ from typing import Annotated, get_args
 
 from srvstat.analysis.parameters import Parameter
 from srvstat.cli import options
-from srvstat.cli.output import Outcome, PlainForm, report, show
+from srvstat.cli.output import Form, Outcome, PlainForm, create_screen, report, show
 from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
-from srvstat.contract.windows import DAY_MS
-from srvstat.documents.support import Replay
+from srvstat.contract.windows import DAY_MS, DAYS, DEFAULT_RANGE
+from srvstat.documents.support import Replay, ReplayedExchange
 from srvstat.files.reading import STDIN
 from srvstat.operations.access import read_access
 from srvstat.render.text import format_count, format_time
@@ -133,7 +135,77 @@ def replay(
         document = replay_exchanges(file, chain(first, exchanges), settings)
     _warn_of_later_instants(document, rule)
     is_different = document.counts.differs > 0 or document.counts.unreadable > 0
-    return show(document, chosen, exit_code=DifferenceError.exit_code if is_different else 0)
+    outcome = show(document, chosen, exit_code=DifferenceError.exit_code if is_different else 0)
+    if chosen is not Form.TABLE:
+        return outcome
+    given = {
+        "--snapshot": snapshot,
+        "--access": access,
+        "--plan": plan,
+        "--tolerance": comparison.tolerance,
+        "--at": comparison.at,
+        "--within": comparison.within,
+    }
+    finding, next_step = _advise(document, given, recordings, is_explained=explain)
+    # Rich is imported only for a table.
+    from srvstat.render.tables.support import render_advice  # noqa: PLC0415
+
+    advice = render_advice(finding, shlex.join(next_step), create_screen())
+    return outcome._replace(pieces=[*outcome.pieces, advice.encode("utf-8")])
+
+
+def _advise(
+    document: Replay,
+    given: Mapping[str, str | None],
+    recordings: Sequence[str],
+    *,
+    is_explained: bool,
+) -> tuple[str, list[str]]:
+    """Return the finding with what to do next, and the command for that."""
+    wrong = [one for one in document.exchanges if one.class_ == "differs"]
+    is_searched = any(one.searched is not None for one in document.exchanges)
+    count = document.counts.match + len(wrong)
+    options_to_add: dict[str, str] = {}
+    step = "Show where the figures come from"
+    finding = _describe_finding(document, wrong)
+    if any(one.request and one.request.range for one in wrong) and not is_searched:
+        step, options_to_add = "Find when the figures were true", {"--at": "search"}
+    elif wrong and is_searched and given["--within"] is None:
+        step, options_to_add = "Search further back", {"--within": "30d"}
+    elif is_explained or not count + document.counts.unrecorded:
+        explained = [one.explanation for one in document.exchanges if one.explanation]
+        if not explained:
+            return f"{finding}.", []
+        ids = {str(server.server_id): None for one in explained for server in one.servers}
+        length = max((one.range or DEFAULT_RANGE for one in explained), key=DAYS.__getitem__)
+        bundle = ["srvstat", "snapshot", "bundle", *ids, "--range", length]
+        at = [] if given["--snapshot"] is None else ["--snapshot", given["--snapshot"]]
+        return f"{finding}. Pack the case for others:", [*bundle, *at, "-o", "case.db"]
+    merged = {**given, **options_to_add}
+    words = [word for name, value in merged.items() if value is not None for word in (name, value)]
+    if is_explained or not options_to_add:
+        words.append("--explain")
+    return f"{finding}. {step}:", ["srvstat", "replay", *recordings, *words]
+
+
+def _describe_finding(document: Replay, wrong: Sequence[ReplayedExchange]) -> str:
+    count = document.counts.match + len(wrong)
+    stale = sum(
+        bool(one.searched and one.true_during and one.true_during[-1].to < one.searched.to)
+        for one in document.exchanges
+    )
+    of_all = f"of {format_count(count, 'recorded answer')}"
+    if not count:
+        return "No recorded answer could be compared"
+    if wrong and wrong[0].searched is not None:
+        was = "was" if len(wrong) == 1 else "were"
+        return f"{len(wrong):,} {of_all} {was} never true in the search"
+    if wrong:
+        return f"{len(wrong):,} {of_all} {'differs' if len(wrong) == 1 else 'differ'}"
+    if stale:
+        is_stale = "is stale, not wrong: something before the client kept an old answer"
+        return f"{stale:,} {of_all} {is_stale if stale == 1 else is_stale.replace('is', 'are', 1)}"
+    return f"{count:,} {of_all} {'matches' if count == 1 else 'match'}"
 
 
 def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:
