@@ -32,8 +32,8 @@ IMPORTS = {
         "asgi": "contract documents files render operations analysis snapshot/read",
         "api": "contract documents files render operations analysis sources snapshot"
         " snapshot/read snapshot/write",
-        "__init__": "api",
-        "cli": "contract documents files sources operations fleet analysis support render asgi"
+        "__init__": "api contract",
+        "cli": "contract documents files sources operations fleet analysis support render asgi api"
         " snapshot snapshot/read snapshot/write",
         "__main__": "cli",
     }.items()

@@ -12,28 +12,59 @@ invalid window, zone or other value of the analyzer raises UsageError, which is 
 Threads may share a snapshot; one call runs at a time. After `close`, any use raises ValueError.
 """
 
-# Type checkers know this name without an import. Importing `typing` would take longer than
+# Type checkers know the names without an import. Importing `typing` would take longer than
 # everything else that runs before the command line installs its signal handlers.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from srvstat.api import *  # noqa: F403
+    from srvstat.api.frames import build
+    from srvstat.api.snapshot import Snapshot, open_snapshot
+    from srvstat.contract import __version__
+    from srvstat.contract.errors import (
+        ApiError,
+        InvalidRequestError,
+        ServerNotFoundError,
+        SnapshotError,
+        SrvstatError,
+        UsageError,
+    )
+    from srvstat.contract.responses import CompareResponse, ServerResponse
 
+__all__ = [
+    "ApiError",
+    "CompareResponse",
+    "InvalidRequestError",
+    "ServerNotFoundError",
+    "ServerResponse",
+    "Snapshot",
+    "SnapshotError",
+    "SrvstatError",
+    "UsageError",
+    "__version__",
+    "build",
+    "open_snapshot",
+]
 
-def _load_api() -> "Any":
-    from importlib import import_module  # noqa: PLC0415 - only needed here
-
-    return import_module("srvstat.api")
+_HOMES = {
+    "CompareResponse": "srvstat.contract.responses",
+    "ServerResponse": "srvstat.contract.responses",
+    "Snapshot": "srvstat.api.snapshot",
+    "__version__": "srvstat.contract",
+    "build": "srvstat.api.frames",
+    "open_snapshot": "srvstat.api.snapshot",
+}
+"""The modules of names; the others are errors."""
 
 
 def __getattr__(name: str) -> "Any":
     """Load the public names on first use, so that the command line starts without them."""
-    api = _load_api()
-    if name != "__all__" and name not in api.__all__:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(api, name)
+    from importlib import import_module  # noqa: PLC0415 - only needed here
+
+    return getattr(import_module(_HOMES.get(name, "srvstat.contract.errors")), name)
 
 
 def __dir__() -> "list[str]":
-    return sorted(_load_api().__all__)
+    return sorted(__all__)

@@ -418,6 +418,48 @@ def test_a_data_frame_that_cannot_be_read_is_an_error(
     assert not list(tmp_path.iterdir())
 
 
+PICTURES: list[tuple[Any, list[str]]] = [
+    ({}, []),
+    ({"kind": "growth", "step": "week", "title": "a b"}, ["--kind=growth", "--step=week"]),
+    ({"kind": "hours", "width": 400, "theme": "auto"}, ["--kind=hours", "--width=400"]),
+    ({"kind": "share", "start": date(2026, 2, 1)}, ["--kind=share", "--from=2026-02-01"]),
+    ({"mark": {date(2026, 2, 20): "Update 5"}, "scale": 2}, ["--mark=2026-02-20=Update 5"]),
+]
+MORE: dict[str, list[str]] = {
+    "title": ["--title=a b"],
+    "theme": ["--theme=auto"],
+    "scale": ["--scale=2"],
+}
+
+
+@pytest.mark.parametrize(("arguments", "options"), PICTURES)
+def test_a_picture_is_that_of_the_command(
+    cli: Cli, demo_snapshot: str, tmp_path: Path, arguments: Any, options: list[str]
+) -> None:
+    names = ["harbor-city", "old-guard"]
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        picture = snapshot.plot(names, **arguments)
+    picture.save(tmp_path / "picture.svg")
+
+    options = [*options, *(word for name in arguments for word in MORE.get(name, ()))]
+    drawn = cli("plot", *names, *options, "-o", "-", "--snapshot", demo_snapshot).stdout
+    assert (tmp_path / "picture.svg").read_bytes() == picture.to_svg() == drawn
+    assert picture._repr_svg_().encode() == drawn
+    assert re.fullmatch("<Picture of .*2026-03-01 12:00 UTC, 2 servers>", repr(picture))
+
+
+def test_a_picture_is_saved_by_the_ending_of_its_name(demo_snapshot: str, tmp_path: Path) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        picture = snapshot.plot(["harbor-city"], range="7d")
+        with pytest.warns(UserWarning, match="^mark: Old: outside the window$"):
+            snapshot.plot(["harbor-city"], mark=["2020-01-01=Old"])
+    picture.save(tmp_path / "picture.png")
+
+    assert (tmp_path / "picture.png").read_bytes() == picture.to_png()
+    with pytest.raises(srvstat.UsageError, match=r"the name must end with \.svg or \.png$"):
+        picture.save(tmp_path / "picture.gif")
+
+
 def test_a_report_is_a_page_in_a_frame(cli: Cli, demo_snapshot: str, tmp_path: Path) -> None:
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         report = snapshot.report(["hostile-host"])
@@ -469,6 +511,18 @@ ERRORS: list[tuple[Ask, type[Exception], str]] = [
         "^servers: 9 selected, at most 5 can be drawn; select fewer, or draw their total with sum$",
     ),
     (lambda snapshot: snapshot.report(["a"], title=""), ValueError, "^title: is empty"),
+    (lambda snapshot: snapshot.plot(["a"], width=5), ValueError, "^width: 5 is less than 320$"),
+    (lambda snapshot: snapshot.plot(["a"], scale=9), ValueError, "^scale: 9 is more than 8$"),
+    (
+        lambda snapshot: snapshot.plot(["a"], theme=WRONG),
+        ValueError,
+        '^theme: "size" is not one of',
+    ),
+    (
+        lambda snapshot: snapshot.plot(["a"], kind="b"),
+        ValueError,
+        '^kind: "b" is not one of players',
+    ),
     (lambda snapshot: snapshot.timeline(most_steps=1), ValueError, "^most_steps: 1 is less than 2"),
     (lambda snapshot: snapshot.distribution(most_bins=0), ValueError, "^most_bins: 0 is less than"),
     (lambda snapshot: snapshot.report(["a"], title=HALF), TypeError, "^title: must be a string$"),

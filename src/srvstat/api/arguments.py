@@ -1,13 +1,13 @@
 """The arguments of the Python API, which fill the groups of parameters of the command line."""
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
-from typing import Any, TypeAlias, TypedDict, TypeVar
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_type_hints
 from zoneinfo import ZoneInfo
 
+from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.questions import parse_edge
 from srvstat.contract.errors import UsageError
 from srvstat.contract.requests import Namespace
@@ -64,6 +64,21 @@ class TopArguments(WindowArguments, FilterArguments, FigureArguments, total=Fals
     """The arguments of `top`."""
 
 
+class PlotArguments(QuestionArguments, total=False):
+    """The arguments of `plot`, as the options of the command."""
+
+    kind: str
+    step: str | None
+    mark: Iterable[str] | Mapping[Time, str]
+    title: str | None
+    subtitle: str | None
+    source: str | None
+    width: int
+    height: int | None
+    scale: int
+    theme: Literal["light", "dark", "auto"]
+
+
 class Arguments:
     """The arguments of a call by their names, checked and converted, to be taken in groups.
 
@@ -75,8 +90,13 @@ class Arguments:
 
     def take(self, group: type[_Group]) -> _Group:
         """Return a group of parameters, a dataclass, with those that were given."""
-        names = inspect.signature(group).parameters.keys() & self._values.keys()
-        return group(**{name: self._values.pop(name) for name in names})
+        hints = get_type_hints(group, include_extras=True)
+        taken = {name: self._values.pop(name) for name in hints.keys() & self._values.keys()}
+        for name, value in taken.items():
+            (parameter,) = getattr(hints[name], "__metadata__", (Parameter(""),))
+            if value is not None and parameter.least is not None:
+                check_count(name, value, least=parameter.least, most=parameter.most)
+        return group(**taken)
 
     def take_rest(self) -> dict[str, Any]:
         """Return the arguments that were not taken."""
@@ -91,12 +111,14 @@ def _check_text(name: str, value: Any) -> str:
     return value
 
 
-def check_count(name: str, value: Any, *, least: int) -> int:
-    """Return an argument that must be an integer from `least` on. Raises TypeError, UsageError."""
+def check_count(name: str, value: Any, *, least: int, most: int | None = None) -> int:
+    """Return an integer from `least` to `most`. Raises TypeError, UsageError."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name}: must be an integer")
     if value < least:
         raise UsageError(f"{name}: {value} is less than {least}")
+    if most is not None and value > most:
+        raise UsageError(f"{name}: {value} is more than {most}")
     return value
 
 
@@ -152,6 +174,12 @@ def _list_texts(name: str, values: Any) -> list[str]:
     return texts
 
 
+def _list_marks(name: str, values: Any) -> list[str]:
+    if isinstance(values, Mapping):
+        values = [f"{format_time(name, at)}={label}" for at, label in values.items()]
+    return _list_texts(name, values)
+
+
 def _list_quantiles(name: str, values: Any) -> list[str]:
     # The text of a small float has an exponent.
     return [
@@ -162,16 +190,16 @@ def _list_quantiles(name: str, values: Any) -> list[str]:
 
 _CONVERTERS: Mapping[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("start", "end", "around"), format_time),
-    "above": partial(check_count, least=0),
     "limit": partial(check_count, least=1),
     "quantiles": _list_quantiles,
+    "mark": _list_marks,
     "tags": _list_texts,
     "text": lambda name, value: [_check_text(name, value)],
     "versus": _format_versus,
 }
 """How arguments are converted; all others are texts."""
 
-_KEPT = {"by", "sum", "offline", "until_last_seen"}
+_KEPT = {"by", "sum", "offline", "until_last_seen", "above", "width", "height", "scale"}
 
 
 def _convert(name: str, value: Any) -> Any:

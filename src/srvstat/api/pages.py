@@ -1,17 +1,37 @@
-"""What a notebook shows as a page or a picture, and saves to a file."""
+"""Pictures and reports, which a notebook shows, and files hold."""
 
 import html
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from os import PathLike, fsdecode
+from typing import Annotated, get_args
+from xml.etree.ElementTree import Element
+from zoneinfo import ZoneInfo
 
-from srvstat.documents import analysis as documents
+from srvstat.analysis.growth import compute_growth
+from srvstat.analysis.parameters import MarkOption, Parameter, check_choice, check_text
+from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
+from srvstat.analysis.questions import ComparedQuery, parse_step
+from srvstat.analysis.report import MOST_STEPS
+from srvstat.analysis.selection import Question
+from srvstat.analysis.statistics import compute_stats
+from srvstat.contract.errors import ParameterError, UsageError
+from srvstat.documents.analysis import GrowthStepName, MarkPart, Timeline
+from srvstat.documents.analysis import Report as ReportDocument
+from srvstat.documents.document import describe
 from srvstat.files.writing import write_atomically
+from srvstat.render.pictures import Look, PictureDocument, draw_sheet
 from srvstat.render.report import render_report
+from srvstat.render.svg import Theme, encode_png, encode_svg
+from srvstat.render.text import format_zoned_time
 
 _HEIGHT = 720
 """The height of a report in a notebook, in pixels."""
 
 
-class Report(documents.Report):
+class Report(ReportDocument):
     """The documents of a report, and its page."""
 
     def to_html(self) -> bytes:
@@ -29,3 +49,179 @@ class Report(documents.Report):
             f'<iframe srcdoc="{page}" sandbox="allow-scripts" height="{_HEIGHT}"'
             ' style="width:100%;border:0"></iframe>'
         )
+
+
+KINDS = ("players", "growth", "hours", "distribution", "share", "compare")
+_OLD_KINDS = {"line": "players", "heatmap": "hours"}
+_MOST_PIXELS = 8_000
+"""The greatest width: a PNG, which has twice as many, needs 4 bytes for each."""
+
+
+@dataclass(frozen=True)
+class PictureOptions(MarkOption):
+    """What a picture shows."""
+
+    kind: Annotated[
+        str,
+        Parameter(
+            "What to draw: players over time, the average of each day, week or month, the hours of"
+            " the week, how often each player count was observed, each server's share of their"
+            " players, or the averages beside those of the window before.",
+            "|".join(KINDS),
+            completes=KINDS,
+        ),
+    ] = "players"
+    step: Annotated[
+        str | None,
+        Parameter(
+            "The length of a step of players and share, such as 15m, 1h, day or week; of growth,"
+            " day, week or month [default: by the window].",
+            "STEP",
+        ),
+    ] = None
+
+    @property
+    def name(self) -> str:
+        """The kind of the picture. Raises ParameterError."""
+        return check_choice("kind", _OLD_KINDS.get(self.kind, self.kind), KINDS)
+
+    def choose_question(self, marks: Sequence[MarkPart]) -> Callable[[Question], PictureDocument]:
+        """Return what computes the document of the picture.
+
+        Raises ParameterError for options that this kind of picture does not have.
+        """
+        name, step = self.name, self.step
+        has_time = name in {"players", "share"}
+        if marks and not has_time:
+            raise ParameterError(f"{{mark}}: a picture of {name} has no marks; leave it out")
+        if step is not None and not has_time and name != "growth":
+            raise ParameterError(f"{{step}}: a picture of {name} has no steps; leave it out")
+        if has_time:
+            parsed = None if step is None else parse_step(step)
+            return partial(compute_timeline, most_steps=MOST_STEPS, marks=marks, step=parsed)
+        if name == "growth" and step is not None:
+            named = check_choice("step", step, get_args(GrowthStepName))
+            return partial(compute_growth, step=named)
+        return _QUESTIONS[name]
+
+
+_QUESTIONS: Mapping[str, Callable[[Question], PictureDocument]] = {
+    "growth": compute_growth,
+    "hours": compute_peak_hours,
+    "distribution": compute_distribution,
+    "compare": partial(compute_stats, query=ComparedQuery(versus="previous")),
+}
+
+
+@dataclass(frozen=True)
+class LookOptions:
+    """How a picture looks, and what it says about itself."""
+
+    title: Annotated[
+        str | None, Parameter("The title [default: the finding, or the servers].", "TEXT")
+    ] = None
+    subtitle: Annotated[
+        str | None, Parameter("The line below the title [default: the window].", "TEXT")
+    ] = None
+    source: Annotated[
+        str | None,
+        Parameter("The source below the picture [default: the snapshot and its end].", "TEXT"),
+    ] = None
+    width: Annotated[
+        int, Parameter("The width in pixels; a PNG has twice as many.", "N", least=320, most=4_000)
+    ] = 960
+    height: Annotated[
+        int | None,
+        Parameter("The height in pixels [default: by content].", "N", least=200, most=4_000),
+    ] = None
+    scale: Annotated[
+        int, Parameter("Enlarge the picture with its text, for a slide.", "N", least=1, most=8)
+    ] = 1
+    theme: Annotated[
+        Theme,
+        Parameter("Colors for a light or a dark background; with auto, an SVG follows the reader."),
+    ] = "light"
+
+    def check(self, *, is_png: bool) -> None:
+        """Check the texts, the size and the theme. Raises ParameterError."""
+        check_choice("theme", self.theme, get_args(Theme))
+        for name in ("title", "subtitle", "source"):
+            check_text(name, getattr(self, name))
+        if self.width * self.scale > _MOST_PIXELS:
+            raise ParameterError(
+                f"{{scale}}: {{width}} times {{scale}} is more than {_MOST_PIXELS:,} pixels"
+            )
+        if is_png and self.theme == "auto":
+            raise ParameterError(
+                "{theme}: only an SVG can be auto; choose light or dark, or write an SVG"
+            )
+
+
+class Picture:
+    """A picture that was drawn. A notebook shows it as SVG."""
+
+    def __init__(self, sheet: Element, look: LookOptions, subject: str) -> None:
+        self._sheet = sheet
+        self._look = look
+        self._subject = subject
+
+    def __repr__(self) -> str:
+        return f"<Picture of {self._subject}>"
+
+    def to_svg(self) -> bytes:
+        """Return the picture as a file of SVG."""
+        return encode_svg(self._sheet, self._look.theme, self._look.scale)
+
+    def to_png(self) -> bytes:
+        """Return the picture as a file of PNG.
+
+        Raises ParameterError for the theme auto, MissingLibraryError.
+        """
+        self._look.check(is_png=True)
+        return encode_png(self._sheet, self._look.theme, self._look.scale)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the picture to a file, which is replaced; its name ends with .svg or .png.
+
+        Raises UsageError for another name, and as `to_png` does; OutputError.
+        """
+        name = fsdecode(path)
+        write_atomically(name, self.to_png() if is_png(name) else self.to_svg(), overwrite=True)
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg().decode()
+
+
+def is_png(path: str) -> bool:
+    """Return whether the name of a picture is one of PNG, not of SVG. Raises UsageError."""
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in {".svg", ".png"}:
+        raise UsageError(f"{path}: not a picture; the name must end with .svg or .png")
+    return ending == ".png"
+
+
+def draw_picture(
+    document: PictureDocument, options: PictureOptions, look: LookOptions, path: str, zone: ZoneInfo
+) -> Picture:
+    """Draw a document about the snapshot at a path, which the picture names.
+
+    Raises UsageError for the share of a single server.
+    """
+    is_share = options.name == "share"
+    if is_share and len(document.servers) == 1:
+        raise UsageError("share: needs two to five servers, without their sum")
+    source = look.source
+    if source is None:
+        file = os.path.basename(os.path.normpath(path))
+        end = format_zoned_time(document.as_of, zone, "minutes")
+        source = f"Source: {file}, which ends {end} · srvstat"
+    shown = Look(
+        look.width,
+        look.height,
+        look.title,
+        look.subtitle,
+        source,
+        document.step if options.step and isinstance(document, Timeline) else None,
+        "share" if is_share else None,
+    )
+    return Picture(draw_sheet(document, zone, shown), look, describe(document))

@@ -1,5 +1,6 @@
 """An open snapshot, whose methods answer the questions of the command line."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ from srvstat.analysis.events import EventOptions, list_events
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, parse_steps, read_history
 from srvstat.analysis.integrity import check_integrity
-from srvstat.analysis.parameters import check_choice, check_text
+from srvstat.analysis.parameters import MarkOption, check_choice, check_text
 from srvstat.analysis.report import build_report
 from srvstat.analysis.series import Total
 from srvstat.analysis.servers import list_servers
@@ -24,6 +25,7 @@ from srvstat.analysis.together import compute_together
 from srvstat.api.arguments import (
     Arguments,
     FilterArguments,
+    PlotArguments,
     QuestionArguments,
     StatsArguments,
     Time,
@@ -52,7 +54,7 @@ from srvstat.snapshot.read import snapshot
 
 if TYPE_CHECKING:
     from srvstat.api.frames import BuildArguments
-    from srvstat.api.pages import Report
+    from srvstat.api.pages import Picture, Report
 
 _ROWS_PER_TURN = 1000
 
@@ -454,18 +456,44 @@ class Snapshot:
         with self._ask_within(identifiers, arguments) as question:
             return pictures.compute_distribution(question, most_bins)
 
+    def plot(
+        self, identifiers: Iterable[str] | None = None, **arguments: Unpack[PlotArguments]
+    ) -> "Picture":
+        """Draw one to five servers, or their total, as `srvstat plot` does.
+
+        `mark` has labels of times: `["2026-03-01=Update 5"]` or `{date(2026, 3, 1): "Update 5"}`.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        # Whoever only asks needs no pictures.
+        from srvstat.api.pages import LookOptions, PictureOptions, draw_picture  # noqa: PLC0415
+
+        given = Arguments(arguments)
+        options, look = given.take(PictureOptions), given.take(LookOptions)
+        look.check(is_png=False)
+        query = given.take(questions.WindowQuery)
+        marks = questions.parse_marks(options.mark, questions.find_zone(query.tz))
+        compute = options.choose_question(marks)
+        with self._ask(identifiers, query, **given.take_rest()) as question:
+            questions.check_server_count(len(list(question.servers)))
+            for one in marks:
+                if not question.window.includes(one.at):
+                    warnings.warn(f"mark: {one.label}: outside the window", stacklevel=2)
+            return draw_picture(
+                compute(question), options, look, question.snapshot.path, question.zone
+            )
+
     def report(
         self,
         identifiers: Iterable[str] | None = None,
         *,
         title: str | None = None,
-        mark: Sequence[str] = (),
+        mark: Iterable[str] | Mapping[Time, str] = (),
         **arguments: Unpack[QuestionArguments],
     ) -> "Report":
         """Collect what a report of one to five servers, or of their total, shows.
 
-        A notebook shows the page. The default range is `90d`. `mark` has labels of times, such as
-        `2026-03-01=Update 5`.
+        A notebook shows the page. The default range is `90d`. `mark` is that of `plot`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
@@ -474,11 +502,10 @@ class Snapshot:
 
         check_texts(title=title)
         check_text("title", title)
-        given = Arguments(arguments)
-        query = given.take(questions.LongWindowQuery)
+        given = Arguments({"mark": mark, **arguments})
+        query, marks = given.take(questions.LongWindowQuery), given.take(MarkOption).mark or ()
         with self._ask(identifiers, query, **given.take_rest()) as question:
             questions.check_server_count(len(list(question.servers)))
-            marks = list_values("mark", mark)
             return Report(**dict(build_report(question, query, title, marks)))
 
 
