@@ -410,7 +410,10 @@ def check_merged_steps(snapshot: SnapshotFile, window: Window, key: str) -> None
             continue
         steps = divide_window(question, parse_step(name))
         for one, row in zip(timeline.servers, servers, strict=True):
-            cells = zip(steps.iter_times(), describe_cells(snapshot, row, steps), strict=True)
+            found = compute_figures(snapshot, row, steps.window)
+            cells = zip(
+                steps.iter_times(), describe_cells(snapshot, row, found, steps), strict=True
+            )
             assert list(map(describe, merge_steps(timeline, one, name))) == [
                 (end, cell.players, cell.observed_share, cell.is_partial)
                 for (_, end), cell in cells

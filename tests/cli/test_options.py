@@ -32,6 +32,8 @@ def test_every_command_has_help(cli: Cli) -> None:
             ran = cli(*command.split(), "--help")
             assert (ran.exit_code, ran.stderr) == (0, "")
             assert ran.stdout.decode().startswith(f"Usage: srvstat {command} ")
+            assert command == "help" or cli("help", *command.split()) == ran
+    assert cli("help") == cli("--help")
 
 
 def test_without_a_command_the_commands_are_listed(cli: Cli) -> None:

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields as dataclass_fields
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,121 +11,71 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from conftest import AS_OF, DAY, Build, Cli, few_examples, server
-from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
 from srvstat.contract.windows import Window
 from srvstat.documents.analysis import (
-    ComparedServer,
-    Comparison,
     HistoryQuery,
+    ServerStatistics,
+    Stats,
     StepCell,
     StepLine,
     StepTable,
 )
-from srvstat.documents.document import ServerName
+from srvstat.documents.document import ChangePart, GrowthPart, ServerName, WindowPart
 from srvstat.render.charts import render_chart
-from srvstat.render.layout import build_server_table, escape_server
 from srvstat.render.screen import UNLIMITED, Screen
 from srvstat.render.tables import render_table
-from srvstat.render.tables.servers import render_comparison
 from support.documents import build_growth
 from support.terminal import run_srvstat_in_terminal
 
 identifiers = st.text("abcXYZ019-", min_size=1, max_size=40)
 hostnames = st.text("aZ «夜勤»é\u0301|\x1b\u202e", max_size=60).map(lambda text: f"h{text}")
-notes = st.integers(0, 99).map(lambda number: f"note{number} of some words")
-
-
-ListedServer = tuple[ServerName, tuple[str, ...], tuple[str, ...], str]
-"""The names, the figures, the notes and the rank of a server."""
-
-
-@st.composite
-def listed_servers(draw: st.DrawFn) -> ListedServer:
-    figures = draw(st.tuples(st.integers(0, 99), st.integers(0, 2**53)))
-    return (
-        ServerName(draw(identifiers), draw(identifiers), draw(hostnames)),
-        tuple(f"{figure:,}" for figure in figures),
-        tuple(draw(st.lists(notes, max_size=9))),
-        draw(st.sampled_from(["", "7 ", "10 "])),
-    )
-
-
-@given(
-    st.lists(listed_servers(), min_size=1, max_size=4), st.just(UNLIMITED) | st.integers(40, 160)
-)
-def test_all_parts_are_shown_within_the_width(shown: list[ListedServer], width: int) -> None:
-    screen = Screen(width)
-    text = screen.render(
-        *build_server_table(
-            ("current", "peak"), [escape_server(screen, *one) for one in shown], screen
-        )
-    )
-    words = text.replace(";", " ").split()
-
-    assert max(map(cell_len, text.split("\n"))) <= width
-    for names, _, of_notes, _ in shown:
-        expected = {names.server_id, names.cfx_id, *" ".join(of_notes).split()}
-        assert expected <= {*words}
-    header, *lines = text.split("\n")
-    if not header.startswith("server "):
-        return
-    places = [at for at, line in enumerate(lines) if line and not line.startswith("  ")]
-    for (names, figures, _, rank), at in zip(shown, places, strict=True):
-        title = f"{rank}{names.server_id}"
-        # An id that is too wide has a line of its own.
-        row = lines[at + 1] if lines[at] == title else lines[at]
-        assert lines[at] == title or row.startswith(f"{title} ")
-        assert row.endswith(f" {figures[1]}")
-        assert cell_len(row) == len(header)
-
-
-BAR = "│"
+counts = st.one_of(st.integers(0, 9), st.integers(0, 9_999_999), st.integers(0, 2**53 - 1))
 NONE = "–"  # noqa: RUF001 - the dash of a table
 
 
-counts = st.one_of(st.integers(0, 9), st.integers(0, 9_999_999), st.integers(0, 2**53 - 1))
-
-
 @st.composite
-def compared_servers(draw: st.DrawFn) -> ComparedServer:
+def statistics(draw: st.DrawFn) -> ServerStatistics:
     """Draw a server with statistics of any size, or without observations."""
-    name = draw(identifiers)
-    first, last, top = draw(counts), draw(counts), draw(counts)
+    name, top = draw(identifiers), draw(counts)
     seen = draw(st.booleans())
-    result = ServerResult(
+    cells = [StepCell(1, 1, draw(st.floats(0, top)), draw(st.floats(0, 1))) for _ in range(30)]
+    first, last = draw(counts), draw(counts)
+    return build_server(
         server_id=name,
-        cfx_id=draw(st.one_of(st.just(name), identifiers)),
-        range="30d",
+        hostname=draw(st.one_of(st.just(name), st.just(""), hostnames)),
         current_players=draw(counts),
+        last_observed_at=AS_OF - draw(st.sampled_from([0, 3 * DAY])) if seen else None,
         average_players=top / 3 if seen else None,
         median_players=top / 2 if seen else None,
         peak_players=top if seen else None,
-        lowest_players=first if seen else None,
-        growth=GrowthFields(
-            players=last - first if seen else None,
-            percentage=100 * (last - first) / first if seen and first else None,
-        ),
-        sample_count=draw(st.integers(1, 99_999)) if seen else 0,
-    )
-    return ComparedServer(
-        result,
-        draw(st.one_of(st.just(name), hostnames)),
-        tuple(
-            StepCell(1, 1, draw(st.floats(0, top)), draw(st.floats(0, 1)))
-            if seen
-            else StepCell(0, 1, None, 0.0)
-            for _ in range(30)
-        ),
-        draw(st.integers(1, 30)) if seen else 0,
-        first if seen else None,
-        AS_OF - draw(st.sampled_from([0, 3 * DAY])) if seen else None,
+        lowest_players=draw(counts) if seen else None,
+        first_players=first if seen else None,
+        growth=GrowthPart(last - first if seen else None, None),
+        cells=tuple(cells) if seen else (StepCell(0, 1, None, 0.0),) * 30,
+        coverage=draw(st.floats(0, 1)),
+        change=draw(st.none() | st.just(ChangePart(-2.5, -20.0))),
     )
 
 
-def build_comparison(*shown: ComparedServer) -> Comparison:
-    """Return a comparison of servers over 30 days."""
-    response = CompareResponse(range="30d", data=tuple(one.result for one in shown))
-    return Comparison(response, shown, Window(AS_OF - 30 * DAY, AS_OF), AS_OF, "day", DAY)
+def build_server(**fields: Any) -> ServerStatistics:
+    """Return a server whose figures are None, except for fields that are given."""
+    given: dict[str, Any] = {one.name: None for one in dataclass_fields(ServerStatistics)}
+    given |= {"cfx_id": "x", "growth": GrowthPart(None, None), "quantiles": (), "sample_count": 3}
+    return ServerStatistics(**(given | fields))
+
+
+def build_stats(*servers: ServerStatistics) -> Stats:
+    """Return the statistics of servers over 30 days."""
+    window = WindowPart(from_=AS_OF - 30 * DAY, to=AS_OF)
+    return Stats(
+        as_of=AS_OF,
+        root="0",
+        time_zone="UTC",
+        window=window,
+        previous_window=None,
+        cell_step="day",
+        servers=servers,
+    )
 
 
 def expand_wide_characters(line: str) -> str:
@@ -131,38 +83,57 @@ def expand_wide_characters(line: str) -> str:
     return "".join(character * cell_len(character) for character in line)
 
 
-def format_expected(shown: ComparedServer) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each figure except the first and the last count."""
-    result = shown.result
-    silent = "not seen" if shown.last_observed_at is None else "last seen Feb 26"
-    yield "current", f"{result.current_players:,}" if shown.last_observed_at == AS_OF else silent
-    average, median = result.average_players, result.median_players
+def format_expected(shown: ServerStatistics) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each figure except the changes."""
+    is_silent = shown.last_observed_at != AS_OF
+    yield "current", "silent" if is_silent else f"{shown.current_players:,}"
+    average, median = shown.average_players, shown.median_players
     yield "average", NONE if average is None else f"{average:,.2f}"
     yield "median", NONE if median is None else f"{median:,.1f}".removesuffix(".0")
-    for name, count in (("peak", result.peak_players), ("lowest", result.lowest_players)):
+    for name, count in (("peak", shown.peak_players), ("lowest", shown.lowest_players)):
         yield name, NONE if count is None else f"{count:,}"
 
 
-@given(
-    st.lists(compared_servers(), min_size=2, max_size=5), st.just(UNLIMITED) | st.integers(60, 220)
-)
-def test_figures_end_below_their_names(shown: list[ComparedServer], width: int) -> None:
-    text = render_comparison(build_comparison(*shown), Screen(width))
-    header, *lines = map(expand_wide_characters, text.split("\n\n", maxsplit=1)[0].split("\n"))
+@given(st.lists(statistics(), min_size=1, max_size=4), st.just(UNLIMITED) | st.integers(40, 220))
+def test_figures_end_below_their_names(shown: list[ServerStatistics], width: int) -> None:
+    text = render_table(build_stats(*shown), Screen(width))
+    _, header, *lines = map(expand_wide_characters, text.split("\n"))
 
     assert max(map(cell_len, text.split("\n"))) <= width
-    for name in {name for one in shown for name in (one.result.server_id, one.result.cfx_id)}:
-        assert name in text
+    assert all(str(one.server_id) in text.replace("\n", "") for one in shown)
     if not header.startswith("server "):
         return
-    places = [at for at, line in enumerate(lines) if not line.startswith("  ")]
+    assert width >= 60
+    has_a_line_each = "each " in header
+    places = [at for at, line in enumerate(lines) if not line.startswith("  ")][: len(shown)]
     for one, at in zip(shown, places, strict=True):
-        # An id that is too wide has a line of its own.
-        row = lines[at + 1] if lines[at] == one.result.server_id else lines[at]
+        assert lines[at].startswith(str(one.server_id))
         for name, value in format_expected(one):
-            assert row[: header.index(name) + len(name)].endswith(f" {value}")
-    assert width >= 80
-    assert len({line.index(BAR) for line in lines if BAR in line}) == 1
+            if name in header:
+                assert lines[at][: header.index(name) + len(name)].endswith(f" {value}")
+            else:
+                assert f"{name} {value}" in "".join(lines[at : at + 4])
+    assert not has_a_line_each or (width >= 100 and places == [*range(len(shown))])
+
+
+@given(statistics())
+def test_a_sparkline_is_between_the_lowest_and_the_highest_whole_day(one: ServerStatistics) -> None:
+    text = render_table(build_stats(one), Screen())
+    whole = [cell.players for cell in one.cells if cell.players is not None and not cell.is_partial]
+    if not whole:
+        return
+    marks = re.search(r" ([▁▂▃▄▅▆▇█◦]{30}) ", text)
+
+    assert marks
+    digits = 2 if max(whole) < 1 else 1
+    assert f"{min(whole):,.{digits}f} {marks[1]} " in text
+    assert re.search(rf"{marks[1]} +{max(whole):,.{digits}f}", text)
+    for mark, cell in zip(marks[1], one.cells, strict=True):
+        if cell.is_partial:
+            assert mark == "◦"
+        elif min(whole) < max(whole):
+            assert cell.players != min(whole) or mark == "▁"
+            assert cell.players != max(whole) or mark == "█"
 
 
 MIDNIGHT = AS_OF - AS_OF % DAY
@@ -204,20 +175,8 @@ def render_step_chart(cells: Sequence[StepCell], screen: Screen) -> str:
 
 
 def render_compared(cells: tuple[StepCell, ...], screen: Screen) -> str:
-    result = ServerResult(
-        server_id="a",
-        cfx_id="a",
-        range="30d",
-        current_players=0,
-        average_players=1.0,
-        median_players=1.0,
-        peak_players=1,
-        lowest_players=1,
-        growth=GrowthFields(players=1, percentage=50.0),
-        sample_count=3,
-    )
-    one = ComparedServer(result, "a", cells, 1, 2, AS_OF)
-    return render_comparison(build_comparison(one, one), screen)
+    one = build_server(server_id="a", hostname="a", current_players=0, cells=cells)
+    return render_table(build_stats(one, one), screen)
 
 
 def keep_words(text: str) -> list[str]:

@@ -41,7 +41,7 @@ from srvstat.documents.analysis import (
 )
 from srvstat.documents.document import WHOLE_SHARE
 from srvstat.documents.rows import Column, Kind
-from srvstat.snapshot.read.observations import iter_observations
+from srvstat.snapshot.read.observations import WindowFigures, iter_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 
@@ -257,12 +257,13 @@ _SERVERS_PER_TABLE = 8
 
 
 def describe_observations(question: Question, query: HistoryQuery) -> Iterator[HistoryPart]:
-    """Yield a table of the observations of each server, and notes on all of them.
+    """Yield the query, a table of the observations of each server, and notes on all of them.
 
     Raises SnapshotError.
     """
     snapshot, _, window, _ = question
     has_omitted = False
+    yield query
     for server in question.iter_rows():
         figures = compute_figures(snapshot, server, window)
         first, last = _list_shown(figures.count)
@@ -277,7 +278,7 @@ def describe_observations(question: Question, query: HistoryQuery) -> Iterator[H
         )
         has_omitted |= table.omitted_count > 0
         yield table
-    yield HistoryNotes(query, snapshot.as_of, has_omitted, hold=snapshot.is_held)
+    yield HistoryNotes(has_omitted, snapshot.is_held)
 
 
 def _list_shown(count: int) -> tuple[range, range]:
@@ -287,23 +288,20 @@ def _list_shown(count: int) -> tuple[range, range]:
 
 
 def describe_steps(question: Question, steps: Steps, query: HistoryQuery) -> Iterator[HistoryPart]:
-    """Yield tables of steps, each of some servers, and notes on all of them.
+    """Yield the query, tables of steps, each of some servers, and notes on all of them.
 
     Raises SnapshotError.
     """
     snapshot, servers = question.snapshot, list(question.servers)
-    has_partial = False
+    yield query
     shown = _list_shown(steps.step_count)
     columns = _iter_columns(snapshot, servers, steps, query.aggregate)
     for start in range(0, len(servers), _SERVERS_PER_TABLE):
         selected = servers[start : start + _SERVERS_PER_TABLE]
         first, last = _list_lines([*islice(columns, _SERVERS_PER_TABLE)], steps, shown)
         names = tuple(map(get_name, selected))
-        table = StepTable(query, names, first, last, steps.step_count)
-        has_partial |= table.has_partial
-        yield table
-    has_omitted = steps.step_count > 2 * _SHOWN
-    yield HistoryNotes(query, snapshot.as_of, has_omitted, has_partial, snapshot.is_held)
+        yield StepTable(query, names, first, last, steps.step_count)
+    yield HistoryNotes(steps.step_count > 2 * _SHOWN, snapshot.is_held)
 
 
 def _list_lines(
@@ -317,12 +315,17 @@ def _list_lines(
     ]
 
 
-def describe_cells(snapshot: Snapshot, server: ServerRow, steps: Steps) -> Iterator[StepCell]:
-    """Return the average of each step of a server.
+def describe_cells(
+    snapshot: Snapshot, series: Series, figures: WindowFigures, steps: Steps
+) -> tuple[StepCell, ...]:
+    """Return the average of each step of a server, and as its observations its weight.
 
     Raises SnapshotError.
     """
-    return map(StepCell, *_aggregate_steps(snapshot, server, steps, "mean").list_values()[:-1])
+    counts = questions.count_steps(snapshot, series, figures, steps)
+    values, (_, weights) = aggregate_steps(counts, "mean"), counts.sum_players()
+    columns = (weights, counts.present, values, counts.shares)
+    return (*map(StepCell, *(column.tolist() for column in columns)),)
 
 
 _INTERVALS_PER_STEP = 2

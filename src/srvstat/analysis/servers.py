@@ -2,20 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from heapq import nsmallest
 from typing import Any
 
-import numpy as np
-
-from srvstat.analysis.history import describe_cells
-from srvstat.analysis.questions import HOUR_MS, Steps, divide_window, parse_step
 from srvstat.analysis.selection import FilterOptions, MatchingServers, Question
-from srvstat.analysis.statistics import find_current
+from srvstat.analysis.statistics import compare_averages, compute_stats, find_current, find_earlier
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import ServerResult
-from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Range, Window, find_window
-from srvstat.documents.analysis import ComparedServer, Comparison
-from srvstat.documents.document import remove_color_codes
+from srvstat.contract.windows import BEFORE_ALL, Window, find_window
+from srvstat.documents.analysis import ServerStatistics, Stats
+from srvstat.documents.document import GrowthPart, remove_color_codes
 from srvstat.documents.snapshot import ListedServer, Servers, ServerTable, SnapshotInfo, SortKey
 from srvstat.operations.answers import compare, resolve_servers
 from srvstat.snapshot.read.file import read_texts
@@ -26,6 +23,7 @@ from srvstat.snapshot.read.observations import (
     find_last_observed_at,
 )
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.read.statistics import compute_window_totals
 from srvstat.snapshot.rows import ServerRow
 
 _SORT_VALUES: dict[SortKey, Callable[[Snapshot, ServerRow], Any]] = {
@@ -196,14 +194,10 @@ def describe_server(
     )
 
 
-_CELL_STEPS: dict[Range, str] = {"24h": "1h", "7d": "6h", "30d": "day", "90d": "3d", "1y": "14d"}
-"""The steps of the drawings, by range: about 30 fit beside the figures."""
-
-
 def describe_comparison(
     snapshot: Snapshot, request: CompareRequest, *, at: int | None = None
-) -> Comparison:
-    """Answer Compare Servers, and add averages over the steps of the window.
+) -> Stats:
+    """Answer Compare Servers as a table: the figures of the API, and how the averages changed.
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of.
 
@@ -211,33 +205,34 @@ def describe_comparison(
     """
     response = compare(snapshot, request, at=at)
     window = find_window(request.range, snapshot.as_of if at is None else at)
-    span = HOUR_MS if request.range == "24h" else DAY_MS
     servers = resolve_servers(snapshot, request.servers)
-    step = parse_step(_CELL_STEPS[request.range])
-    steps = divide_window(Question(snapshot, servers, window), step)
-    compared = tuple(
-        _describe_compared(snapshot, server, result, steps, span)
-        for result, server in zip(response.data, servers, strict=True)
-    )
-    held = snapshot.is_held
-    return Comparison(response, compared, window, snapshot.as_of, step.name, span, held)
+    stats = compute_stats(Question(snapshot, servers, window), has_cells=True)
+    parts = zip(servers, stats.servers, response.data, strict=True)
+    compared = tuple(_replace_figures(snapshot, window, *part) for part in parts)
+    return stats.model_copy(update={"servers": compared, "is_answer": True})
 
 
-def _describe_compared(
-    snapshot: Snapshot, server: ServerRow, result: ServerResult, steps: Steps, span: int
-) -> ComparedServer:
-    window = steps.window
-    figures = compute_figures(snapshot, server, window)
-    # Collectors have different intervals, so an expected number of observations would be a guess.
-    observed = np.unique((window.end - figures.observations.instants) // span)
-    if isinstance(figures, HeldFigures):
-        edges = np.arange(window.start, window.end, span)
-        observed = np.unique((window.end - figures.split(edges)[0].instants - 1).clip(0) // span)
-    return ComparedServer(
-        result,
-        server.hostname,
-        tuple(describe_cells(snapshot, server, steps)),
-        len(observed),
-        figures.first,
-        find_last_observed_at(snapshot, server, snapshot.as_of),
+def _replace_figures(
+    snapshot: Snapshot, window: Window, server: ServerRow, part: ServerStatistics, api: ServerResult
+) -> ServerStatistics:
+    """Return the figures of the API, which weights no count by the time that it is held."""
+    change = part.change
+    if change is not None and snapshot.is_held:
+        windows = [*find_earlier(snapshot, window), window]
+        totals = [compute_window_totals(snapshot, [server], one)[0] for one in windows]
+        has_counts = all(count for count, _ in totals)
+        change = None
+        if has_counts:
+            (count, total), (later_count, later_total) = totals
+            change = compare_averages(total, count, later_total, later_count)
+    return replace(
+        part,
+        current_players=api.current_players,
+        average_players=api.average_players,
+        median_players=api.median_players,
+        peak_players=api.peak_players,
+        lowest_players=api.lowest_players,
+        growth=GrowthPart(api.growth.players, api.growth.percentage),
+        sample_count=api.sample_count,
+        change=change,
     )

@@ -10,13 +10,22 @@ from heapq import nsmallest
 from itertools import islice
 from typing import Annotated, Any
 
+from srvstat.analysis.history import describe_cells
 from srvstat.analysis.parameters import Parameter
-from srvstat.analysis.questions import LONGEST_MS, ComparedQuery, find_previous, list_compared
+from srvstat.analysis.questions import (
+    LONGEST_MS,
+    ComparedQuery,
+    bound_window,
+    divide_window,
+    find_previous,
+    list_compared,
+    parse_step,
+)
 from srvstat.analysis.selection import Question, build_window_part
 from srvstat.analysis.series import Series, Total, compute_figures, get_name
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
-from srvstat.contract.windows import BEFORE_ALL, Window
+from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents import analysis as documents
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, is_silent
@@ -55,7 +64,9 @@ def compare_with_earlier(
     if not earlier:
         return after, None, None
     before = join_figures([compute_figures(snapshot, server, one) for one in earlier])
-    if min(before.coverage or 0, after.coverage or 0) < LEAST_COVERAGE:
+    # A total can be observed without an observation in the window.
+    has_counts = before.quotient[1] and after.quotient[1]
+    if not has_counts or min(before.coverage or 0, after.coverage or 0) < LEAST_COVERAGE:
         return after, before, None
     return after, before, compare_averages(*before.quotient, *after.quotient)
 
@@ -121,12 +132,16 @@ _USUAL_QUERY = ComparedQuery()
 
 
 def compute_stats(
-    question: Question, figures: FigureOptions = _USUAL_FIGURES, query: ComparedQuery = _USUAL_QUERY
+    question: Question,
+    figures: FigureOptions = _USUAL_FIGURES,
+    query: ComparedQuery = _USUAL_QUERY,
+    *,
+    has_cells: bool = False,
 ) -> documents.Stats:
     """Return the statistics of servers in a window, in their order.
 
-    The window is the question's; the query says what it is compared with. Needs little memory
-    besides the document.
+    The window is the question's; the query says what it is compared with. With `has_cells`, they
+    have the averages of steps for a table. Needs little memory besides the document.
 
     Raises UsageError if there is no such window, NotInBundleError, SnapshotError.
     """
@@ -134,8 +149,12 @@ def compute_stats(
         raise ParameterError(
             "{sum} can't be combined with {until_last_seen}; a total has one window"
         )
-    asked = _Asked(question, figures, query)
+    asked = _Asked(question, figures, query, has_cells)
     return documents.Stats(**asked.describe(), servers=tuple(map(asked.measure, question.servers)))
+
+
+_CELL_STEPS = {"hour": 7, "day": 366, "week": 5 * 366}
+"""The steps of cells, and below how many days of a window. Hours of weeks are one daily wave."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +164,17 @@ class _Asked:
     question: Question
     figures: FigureOptions
     query: ComparedQuery
+    has_cells: bool
+
+    @cached_property
+    def _bounded(self) -> Window:
+        return bound_window(self.question)
+
+    @cached_property
+    def cell_step(self) -> str:
+        """The name of the steps of cells: `hour`, `day`, `week` or `month`."""
+        days = (self._bounded.end - self._bounded.start) // DAY_MS
+        return next((name for name, most in _CELL_STEPS.items() if days < most), "month")
 
     @property
     def is_compared(self) -> bool:
@@ -196,6 +226,7 @@ class _Asked:
             "versus": self._name_versus(),
             "until_last_seen": self.query.until_last_seen,
             "shows_occupancy": self.figures.occupancy,
+            "cell_step": self.cell_step if self.has_cells else "",
         }
 
     def _name_versus(self) -> documents.Versus | None:
@@ -212,10 +243,17 @@ class _Asked:
         snapshot = self.question.snapshot
         found, before, change = self.compare(server)
         average, weight = found.quotient
+        cells: tuple[documents.StepCell, ...] = ()
+        if self.has_cells:
+            is_whole = found.window.start == BEFORE_ALL
+            question = self.question._replace(window=self._bounded if is_whole else found.window)
+            step = parse_step("1h" if self.cell_step == "hour" else self.cell_step)
+            cells = describe_cells(snapshot, server, found, divide_window(question, step))
         return documents.ServerStatistics(
             **get_name(server)._asdict(),
             current_players=server.players_current,
             last_observed_at=_find_last(snapshot, server, snapshot.as_of),
+            cells=cells,
             window=build_window_part(found.window) if self.query.until_last_seen else None,
             share=float(average / (weight * total_average)) if weight and total_average else None,
             **vars(_build_part(found, server, self.figures)),
@@ -289,15 +327,17 @@ def rank_servers(  # noqa: PLR0913 - what a user can ask for
     *,
     is_sum: bool = False,
     reverse: bool = False,
+    has_cells: bool = False,
 ) -> documents.Top:
     """Return the statistics of the `limit` servers with the greatest values of a figure.
 
-    With `reverse`, those with the least values; with `is_sum`, also those of the total. Only this
-    figure is computed for all servers, and without a total only the winners are kept in memory.
+    With `reverse`, those with the least values; with `is_sum`, also those of the total; with
+    `has_cells`, the averages of steps for a table. Only this figure is computed for all servers,
+    and without a total only the winners are kept in memory.
 
     Raises UsageError if there is no window to compare with, NotInBundleError, SnapshotError.
     """
-    asked = _Asked(question, figures, query)
+    asked = _Asked(question, figures, query, has_cells)
     common = asked.describe()
     common["shows_occupancy"] |= by == "occupancy"
     if by == "change" and not asked.is_compared:

@@ -113,7 +113,7 @@ def stats(
     selected = choose_servers(selected, most=MAX_SERVERS if form.chart else _MAX_PICKED)
     with open_question(snapshot, selected, window) as question:
         drawn = _list_drawn(question.servers) if form.chart else []
-        document = compute_stats(question, figures, window)
+        document = compute_stats(question, figures, window, has_cells=chosen is Form.TABLE)
         distribution = compute_distribution(question._replace(servers=drawn)) if drawn else None
     return show(document, chosen, chart=distribution)
 
@@ -144,7 +144,16 @@ def top(
         report_missing_data(file, interval, zone)
         matches = selection.MatchingServers(file, filters)
         question = selection.Question(file, matches, interval, zone)
-        found = rank_servers(question, by, limit or 0, figures, window, is_sum=sum, reverse=reverse)
+        found = rank_servers(
+            question,
+            by,
+            limit or 0,
+            figures,
+            window,
+            is_sum=sum,
+            reverse=reverse,
+            has_cells=chosen is Form.TABLE,
+        )
         if not found.server_count:
             report_no_match(file, filters)
     return show(found, chosen)
@@ -268,8 +277,7 @@ def history(
             most = output.count_chart_values(screen)
             chart = compute_step_chart(question, query, step, most)
             # The rows of a table would move the chart off the screen.
-            asked = question.snapshot
-            notes = HistoryNotes(chart.query, asked.as_of, has_omitted=False, hold=asked.is_held)
+            notes = HistoryNotes(has_omitted=False, hold=question.snapshot.is_held)
             return show(notes, chosen, chart=chart, screen=screen)
         if step is None:
             tables = describe_observations(question, query)

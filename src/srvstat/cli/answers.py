@@ -18,7 +18,7 @@ from srvstat.render.text import format_time
 from srvstat.snapshot.read.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from srvstat.documents.analysis import Comparison, StepTable
+    from srvstat.documents.analysis import Stats, StepTable
     from srvstat.documents.support import Explanation
     from srvstat.operations.access import Plan
 
@@ -123,7 +123,7 @@ def compare(
 
 def _compare(
     snapshot: Snapshot, request: CompareRequest, form: Form, at: int | None, *, explain: bool
-) -> "CompareResponse | Comparison | Explanation":
+) -> "CompareResponse | Stats | Explanation":
     if explain:
         from srvstat.support.explain import explain_comparison  # noqa: PLC0415 - see get
 

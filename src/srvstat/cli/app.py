@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from srvstat.cli.options import flatten, join_bash_words, replace_completion_options
+from srvstat.cli.options import flatten, join_bash_words, replace_completion_options, replace_help
 from srvstat.cli.output import Outcome, ReaderGoneError, report, write
 from srvstat.cli.process import get_interruption_code
 from srvstat.contract import CONTRACT_VERSION, __version__
@@ -54,6 +54,7 @@ COMMANDS: Mapping[str, str | Group] = {
     "schema": "serve",
     "demo": "demo",
     "completion": "options",
+    "help": "options",
 }
 """All commands, in the order of the help, with their modules. Each has a function of its name."""
 
@@ -211,7 +212,7 @@ def _run(arguments: list[str]) -> Outcome:
     the disk is full.
     """
     printed = io.StringIO()
-    arguments = replace_completion_options(arguments)
+    arguments = replace_help(replace_completion_options(arguments))
     prefix = join_bash_words()
     try:
         with redirect_stdout(printed):

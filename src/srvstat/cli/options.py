@@ -18,8 +18,8 @@ from typer.completion import get_completion_script  # type: ignore[attr-defined]
 from typer.main import get_current_context  # type: ignore[attr-defined] # imported there without `as`
 
 from srvstat.analysis.parameters import Completion, Parameter, Without
-from srvstat.cli.output import Form, Outcome, report, show_error
-from srvstat.contract import errors
+from srvstat.cli.output import Form, Outcome, create_screen, report, show_error
+from srvstat.contract import errors, read_package_file
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.contract.time import YEAR_2001, InstantError, parse_instant
@@ -406,6 +406,28 @@ def completion(
     if shell == "zsh":
         script = script.replace(_ZSH_END, _ZSH_END_OF_BOTH)
     return Outcome([f"{script}\n".encode()])
+
+
+def help(  # noqa: A001 - the name of the command
+    topic: Annotated[  # noqa: ARG001 - replace_help has the others
+        list[str] | None,
+        Parameter("A command, or `terms`.", "TOPIC", completes=("terms",), is_argument=True),
+    ] = None,
+) -> Outcome:
+    """Explain a command, or the terms of tables.
+
+    Example: srvstat help terms
+    """
+    terms = read_package_file("cli/terms.txt").decode().rstrip()
+    return Outcome([create_screen().render(terms).encode()])
+
+
+def replace_help(arguments: list[str]) -> list[str]:
+    """Return `COMMAND --help` for `help COMMAND`."""
+    topics = arguments[1:]
+    if arguments[:1] != ["help"] or topics == ["terms"] or any(one[:1] == "-" for one in topics):
+        return arguments
+    return [*topics, "--help"]
 
 
 def replace_completion_options(arguments: list[str]) -> list[str]:

@@ -9,7 +9,6 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from srvstat.contract import wire
-from srvstat.contract.responses import CompareResponse, ServerResult
 from srvstat.contract.windows import Window
 from srvstat.documents.document import (
     LEAST_COVERAGE,
@@ -121,6 +120,24 @@ class _IdentityPart:
     last_observed_at: Instant | None
 
 
+class StepCell(NamedTuple):
+    """The observations of a step, the number of servers they are of, and their aggregate.
+
+    `players` is None without observations. `observed_share` is the part of the step's calendar
+    length that observations cover.
+    """
+
+    observations: int
+    servers: int
+    players: float | None
+    observed_share: float
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the value may mislead beside others: much of the step was not observed."""
+        return self.observed_share < WHOLE_SHARE
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerStatistics(FiguresPart, _IdentityPart):
     """One server; `previous` has its figures in the window that it is compared with, if asked for.
@@ -129,9 +146,11 @@ class ServerStatistics(FiguresPart, _IdentityPart):
     is None if there is none, or if observations cover less than 80 % of either window.
     `previous_coverage` is the share of the window before, and None if there is none. `window` is
     the server's own, if it ends when the server was last observed. `share` is the average as a part
-    of the sum of the averages of all servers compared, if they are ranked by it.
+    of the sum of the averages of all servers compared, if they are ranked by it. `cells` has the
+    average of each step of the window for tables, with its weight as the observations.
     """
 
+    cells: Annotated[SkipJsonSchema[tuple[StepCell, ...]], Field(exclude=True)] = ()
     window: Annotated[WindowPart | None, _Asked] = None
     share: Annotated[float | None, _Asked] = None
     change: ChangePart | None
@@ -148,7 +167,8 @@ class _Statistics(CountsDocument, RowDocument):
 
     If it was asked for, `versus` says which window that is. The same hours of the four weeks before
     are windows in it, whose observations count together. `time_zone` is that of the question.
-    Tables show their times in it. Tables show the occupancy if `shows_occupancy`.
+    Tables show their times in it, the occupancy if `shows_occupancy`, and the steps of `cells`,
+    which are called `cell_step`. With `is_answer`, the figures are those of the API's answer.
     """
 
     _details = (
@@ -162,6 +182,8 @@ class _Statistics(CountsDocument, RowDocument):
     versus: Annotated[Versus | None, _Asked] = None
     until_last_seen: Annotated[bool, _Asked] = False
     shows_occupancy: SkipJsonSchema[bool] = Field(default=False, exclude=True)
+    cell_step: SkipJsonSchema[str] = Field(default="", exclude=True)
+    is_answer: SkipJsonSchema[bool] = Field(default=False, exclude=True)
     servers: tuple[ServerStatistics, ...]
 
     def to_rows(self) -> Rows:
@@ -631,24 +653,6 @@ class Observation(NamedTuple):
     players: int
 
 
-class StepCell(NamedTuple):
-    """The observations of a step, the number of servers they are of, and their aggregate.
-
-    `players` is None without observations. `observed_share` is the part of the step's calendar
-    length that observations cover.
-    """
-
-    observations: int
-    servers: int
-    players: float | None
-    observed_share: float
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether the value may mislead beside others: much of the step was not observed."""
-        return self.observed_share < WHOLE_SHARE
-
-
 class StepLine(NamedTuple):
     """A step `[start, end)`, cut to the window, with a cell for each column."""
 
@@ -729,58 +733,13 @@ class StepTable:
 
 @dataclass(frozen=True, slots=True)
 class HistoryNotes:
-    """What the tables of a history have in common.
+    """What the tables of a history have in common; `has_omitted` if one of them omits rows."""
 
-    `has_omitted` if one of them omits rows, and `has_partial` if one shows a partial step.
-    """
-
-    query: HistoryQuery
-    as_of: int
     has_omitted: bool
-    has_partial: bool = False
     hold: bool = False
 
 
-HistoryPart = ObservationTable | StepTable | HistoryNotes
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedServer:
-    """One server of a comparison.
-
-    `cells` has the average of each step of the window, oldest first. `observed_spans` counts the
-    spans of the window that have an observation. `first_players` is the first count in the window,
-    the base of growth. `last_observed_at` is the last observation in the snapshot.
-    """
-
-    result: ServerResult
-    hostname: str
-    cells: tuple[StepCell, ...]
-    observed_spans: int
-    first_players: int | None
-    last_observed_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """An answer of Compare Servers and its context; instants are Unix milliseconds.
-
-    `cell_step` is the name of the steps of `ComparedServer.cells`, such as `6h`, in UTC. A span is
-    an hour of a 24h window and a day of any other. With `hold`, counts last in the cells only.
-    """
-
-    response: CompareResponse
-    servers: tuple[ComparedServer, ...]
-    window: Window
-    snapshot_as_of: int
-    cell_step: str
-    span_ms: int
-    hold: bool = False
-
-    @property
-    def span_count(self) -> int:
-        """The number of spans in the window."""
-        return (self.window.end - self.window.start) // self.span_ms
+HistoryPart = HistoryQuery | ObservationTable | StepTable | HistoryNotes
 
 
 class Report(CountsDocument):

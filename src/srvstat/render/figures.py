@@ -15,21 +15,16 @@ from srvstat.render.screen import Screen
 
 
 def format_current(
-    players: int,
-    last_observed_at: int | None,
-    as_of: int,
-    zone: ZoneInfo = text.UTC,
-    *,
-    hold: bool = False,
+    players: int, last_observed_at: int | None, as_of: int, *, hold: bool = False
 ) -> Text:
-    """Format a current count; of a silent server, say instead when it was last observed.
+    """Format a current count; of a silent server, say that instead.
 
     The record of a silent server often still has its last count. Among the counts of other servers
     it would read as if these players were online.
     """
-    if not is_silent(last_observed_at, as_of, hold=hold):
-        return Text(f"{players:,}")
-    return Text(format_last_seen(last_observed_at, as_of, zone), "dim")
+    if is_silent(last_observed_at, as_of, hold=hold):
+        return Text("silent", "dim")
+    return Text(f"{players:,}")
 
 
 def format_last_seen(last_observed_at: int | None, as_of: int, zone: ZoneInfo = text.UTC) -> str:
@@ -80,13 +75,6 @@ def name_first_last(screen: Screen) -> str:
     return f"first {screen.arrow} last"
 
 
-HELD = ("held", "each count lasts until the next one; averages are weighted by time")
-"""The note on figures of a snapshot that was built with `--hold`."""
-
-FIRST_LAST_MEANING = "the API's growth: two moments, mostly at different times of day"
-"""The note on the first and the last count."""
-
-
 def format_change(change: ChangePart | None, average: float | None) -> tuple[str, ...]:
     """Format the change of an average in players and percent: `+12.34` and `+5.3%`.
 
@@ -127,46 +115,32 @@ def align_changes(changes: Iterable[tuple[ChangePart | None, float | None]]) -> 
     return texts
 
 
-def list_change_fields(
+_USUAL_COVERAGE = 0.95
+"""If a window is observed for less, its table says so."""
+
+HELD = "each count lasts until the next one"
+"""The fact about figures of a snapshot that was built with `--hold`."""
+
+
+def list_unobserved(
     servers: Servers, window: WindowPart, screen: Screen, versus: analysis.Versus | None = None
-) -> Iterator[tuple[str, str]]:
-    """Yield notes on the change of averages, and on the first and the last count."""
-    meaning = ""
-    if versus == "usual":
-        meaning = "the average against that of the same hours of the four weeks before"
-    elif versus == "other":
-        meaning = "the average against that of the other window"
-    elif window.from_ is not None:
-        meaning = f"the average against that of the {format_window_length(window)} before"
-    missing = _explain_missing_changes(servers, window, screen, versus)
-    yield "change", "; ".join(filter(None, [meaning, missing and f"{text.NOTHING} {missing}"]))
-    yield name_first_last(screen), FIRST_LAST_MEANING
-
-
-_MOST_NAMED = 3
-"""The most servers that a note names."""
-
-
-def _explain_missing_changes(
-    servers: Servers, window: WindowPart, screen: Screen, versus: analysis.Versus | None
-) -> str:
-    """Say why averages have no change, once for all servers with the same reason."""
-    reasons: dict[str, list[str]] = {}
-    for one in servers:
-        if one.change is None:
-            coverages = one.coverage, one.previous_coverage
-            reason = explain_missing_change(window, *coverages, versus)
-            reasons.setdefault(reason, []).append(
-                screen.escape(text.format_id(one.server_id)).plain
-            )
-    if [len(ids) for ids in reasons.values()] == [len(servers)]:
-        return next(iter(reasons))
-    texts = []
-    for reason, ids in reasons.items():
-        rest = len(ids) - _MOST_NAMED
-        named = [*ids[:_MOST_NAMED], *([f"{rest:,} more"] if rest > 0 else [])]
-        texts.append(f"{', '.join(named)}: {reason}")
-    return "; ".join(texts)
+) -> Iterator[str]:
+    """Yield which servers have gaps, and why averages have no change: how many, and the first."""
+    names = [screen.escape(text.format_id(one.server_id)).plain for one in servers]
+    gaps = [
+        f"{name} {text.format_share(one.coverage)}"
+        for name, one in zip(names, servers, strict=True)
+        if one.coverage is not None and one.coverage < _USUAL_COVERAGE
+    ]
+    if gaps:
+        yield f"under {_USUAL_COVERAGE:.0%} observed: {text.name_some(gaps, 1)}"
+    missing = [(name, one) for name, one in zip(names, servers, strict=True) if not one.change]
+    before = {one.previous_coverage for _, one in missing}
+    if len(missing) == len(servers) and before in ({None}, {0}):
+        yield f"no change: {explain_missing_change(window, 0, before.pop(), versus)}"
+    elif missing:
+        shown = missing[0][0] if len(missing) == 1 else f"{len(missing):,} servers"
+        yield f"no change under {LEAST_COVERAGE:.0%}: {shown}"
 
 
 def explain_missing_change(
@@ -317,11 +291,6 @@ def format_step(start: int, zone: ZoneInfo, step: str) -> str:
     return day[: len("2026-01")] if step == "month" else day
 
 
-def describe_partial(step: str) -> tuple[str, str]:
-    """Return the note on the mark of partial steps."""
-    return PARTIAL, f"part of {describe_step(step)}: less than 90% of it was observed"
-
-
 HOURS: Mapping[analysis.HourKey, str] = {
     "week-hour": "hour of the week",
     "hour": "hour of the day",
@@ -383,53 +352,30 @@ def find_level(average: float, lowest: float, highest: float, count: int) -> int
     return min(int((average - lowest) / (highest - lowest) * count), count - 1)
 
 
-def draw_averages(cells: Sequence[analysis.StepCell], screen: Screen) -> str:
-    """Draw averages as bars from 0 to the highest one; a blank means no observation.
+def format_ends(cells: Sequence[analysis.StepCell]) -> tuple[str, str]:
+    """Return the lowest and the highest value of whole steps; two empty texts without one."""
+    whole = list_whole(cells)
+    if not whole:
+        return "", ""
+    digits = 2 if max(whole) < 1 else 1
+    return f"{min(whole):,.{digits}f}", f"{max(whole):,.{digits}f}"
 
-    The scale ends at the highest average, not at the peak: beside a single observation, the
-    averages of most servers would be flat. Each average is rounded to the nearest mark, but the
-    lowest mark is for 0 only. Beside whole steps, a partial one has a mark of its own.
+
+def draw_steps(cells: Sequence[analysis.StepCell], pitch: int, style: str) -> Text:
+    """Draw steps as bars from the lowest whole one to the highest, each `pitch` cells wide.
+
+    A blank means no observation, and a ring a partial step.
     """
-    top = find_highest(cells) or 1
-    has_whole = bool(list_whole(cells))
-    marks = []
+    whole = list_whole(cells)
+    drawn = Text()
     for cell in cells:
         if cell.players is None:
-            marks.append(" ")
-        elif cell.is_partial and has_whole:
-            marks.append(_get_partial_mark(screen))
+            drawn.append(" " * pitch)
+        elif cell.is_partial:
+            drawn.append("◦" * pitch, "dim")
         else:
-            nearest = int(cell.players / top * (len(_MARKS) - 1) + 0.5)
-            marks.append(_MARKS[max(nearest, 1) if cell.players else 0])
-    return f"│{''.join(marks)}│"
-
-
-def _get_partial_mark(screen: Screen) -> str:
-    return "o" if screen.ascii_only else "·"
-
-
-def describe_drawings(
-    drawn: Iterable[tuple[str | None, Sequence[analysis.StepCell]]], step: str, screen: Screen
-) -> tuple[str, str | None]:
-    """Return what the marks of drawings mean, and their scales; None without an average.
-
-    `drawn` has the id and the cells of each server. A mark is the average of a `step`, such as
-    `a day`.
-    """
-    scales = []
-    has_partial = False
-    for server_id, cells in drawn:
-        top = find_highest(cells)
-        if top is None:
-            continue
-        whole = list_whole(cells)
-        has_partial |= len(whole) not in {0, sum(cell.players is not None for cell in cells)}
-        shown = text.format_average(top) if 0 < top < 1 else text.format_median(top)
-        part = "" if whole else f" (part of {step})"
-        scales.append(f"{screen.escape(text.format_id(server_id)).plain} {shown}{part}")
-    meaning = f"each mark is the average of {step}; ▁ is 0, blank is no observation"
-    if has_partial:
-        meaning += f", {_get_partial_mark(screen)} is part of {step}"
-    if not scales:
-        return meaning, None
-    return meaning, f"each row from 0 to its highest average: {', '.join(scales)}"
+            level = find_level(
+                cell.players, min(whole), max(whole), len(_MARKS) if max(whole) else 1
+            )
+            drawn.append(_MARKS[level] * pitch, style)
+    return drawn

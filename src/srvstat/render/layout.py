@@ -1,182 +1,318 @@
-"""Lay out tables of servers: lines of figures, and below them identifiers and notes.
-
-The figures of all servers share columns, while the lines below them have columns of their own. The
-tables of Rich have one set of columns.
-"""
+"""Lay out tables of servers: a line for each, or two, or a card where a terminal is narrow."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from dataclasses import dataclass
+from functools import cached_property
+from textwrap import wrap
 from typing import NamedTuple
 
-from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.text import Text
 
-from srvstat.documents.analysis import NamedServer
-from srvstat.render.screen import Screen
-from srvstat.render.text import format_id
+from srvstat.documents.analysis import NamedServer, StepCell
+from srvstat.render import figures
+from srvstat.render.screen import SERIES_STYLES, Screen
+from srvstat.render.text import format_id, name_some
 
+_TITLE = "server"
 GAP = 2
-"""The space between two columns, and the indentation of the lines below an id."""
+"""The space between two columns, and the indentation of the second line of a server."""
 
-MIN_NAME_WIDTH = 12
-USUAL_NAME_WIDTH = 24
-MIN_TABLE_WIDTH = 80
-"""The least width at which the column of ids may be as narrow as MIN_NAME_WIDTH."""
+_LINE_WIDTH, _TABLE_WIDTH = 100, 60
+"""The least widths at which a server has one line, and two lines."""
 
-_CARD_GAP = 3
-_MIN_NOTE_WIDTH = 40
-"""The least width of notes beside names; narrower ones are below them."""
+_LEAST_NAME_WIDTH, _USUAL_NAME_WIDTH, _MOST_NAME_WIDTH = 8, 20, 32
+_LEAST_MARKS, _USUAL_MARKS, _MOST_MARKS = 8, 24, 60
+_LEAST_COLUMNS = 2
+_MOST_NAMED = 3
+_CARD_COLUMNS, _CARD_GAP = 3, 3
 
 
 class ServerCells(NamedTuple):
     """The parts of one server as text for a screen. The id is the title: people type ids.
 
-    `hostname` is None if it equals the id, or was shown already. `names` are other identifiers.
-    Notes are short texts without line breaks, shown in their order, as many on a line as fit.
+    `hostname` is empty if it equals the id. `steps` are drawn as a sparkline in a style.
     """
 
     title: Text
-    hostname: Text | None
-    names: tuple[Text, ...]
+    hostname: Text
     figures: tuple[Text, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def names_width(self) -> int:
-        """The width of the hostname and the other identifiers on one line."""
-        return _join_names(self._list_all()).cell_len
-
-    def list_names(self, width: int, screen: Screen) -> list[Text]:
-        """Return lines with the hostname and the other identifiers. Only a hostname is cut."""
-        if self.names_width <= width:
-            return [_join_names(self._list_all())] if self._list_all() else []
-        if self.hostname is None:
-            return [*self.names]
-        room = width - (GAP + _join_names(self.names).cell_len if self.names else 0)
-        if room < MIN_NAME_WIDTH:
-            return [screen.truncate(self.hostname, width), *self.names]
-        return [_join_names((screen.truncate(self.hostname, room), *self.names))]
-
-    def build_card_head(self, width: int) -> Iterator[Text]:
-        """Yield the first lines of a card: the id, then the hostname and other identifiers."""
-        names = self._list_all()
-        joined = (_join_names(names),) if names and self.names_width <= width else names
-        # Rich would break a line after the rank, even at a no-break space.
-        yield from self.title.divide(range(width, len(self.title), width))
-        for line in joined:
-            line.overflow = "fold"
-            yield line
-
-    def build_figures(
-        self, name_width: int, widths: Sequence[int], screen: Screen
-    ) -> tuple[list[Text], "ServerCells"]:
-        """Return the lines with the id and the figures, and the parts that are not on them.
-
-        An id is never cut. One that is too wide has a line of its own, above the hostname.
-        """
-        if self.title.cell_len <= name_width:
-            return [build_line(self.title, self.figures, name_width, widths)], self
-        beside = Text(" " * GAP)
-        if self.hostname is not None:
-            beside.append_text(screen.truncate(self.hostname, name_width - GAP))
-        line = build_line(beside, self.figures, name_width, widths)
-        return [join_at_columns((0, self.title)), line], self._replace(hostname=None)
-
-    def _list_all(self) -> tuple[Text, ...]:
-        return self.names if self.hostname is None else (self.hostname, *self.names)
-
-
-def _join_names(names: Iterable[Text]) -> Text:
-    return Text(" " * GAP).join(names)
+    steps: Sequence[StepCell] = ()
+    style: str = ""
 
 
 def escape_server(
     screen: Screen,
     server: NamedServer,
-    figures: Iterable[str | Text] = (),
-    notes: Iterable[str] = (),
-    rank: str = "",
+    shown: Iterable[str | Text] = (),
+    steps: Sequence[StepCell] = (),
+    style: str = "",
 ) -> ServerCells:
-    """Return the parts of a server as text for a screen. Equal names are shown once.
+    """Return the parts of a server as text for a screen. A total is named by its servers.
 
-    `rank` is a text before the id.
+    `style` is the color of the id and of the sparkline.
     """
-    hostname = screen.escape_name(server.hostname)
     identifier = screen.escape(format_id(server.server_id)).plain
-    other = screen.escape(server.cfx_id).plain
+    hostname = screen.escape_name(server.hostname)
+    if server.servers:
+        hostname = Text(screen.escape(name_some(server.servers, _MOST_NAMED)).plain, "dim")
     return ServerCells(
-        Text(rank).append(identifier, "bold"),
-        None if hostname.plain == identifier else hostname,
-        () if other in {"", identifier, hostname.plain} else (Text(other, "dim"),),
-        tuple(Text(one) if isinstance(one, str) else one for one in figures),
-        (*_list_members(server, screen), *notes),
+        Text().append(identifier, f"bold {style}"),
+        Text() if hostname.plain == identifier else hostname,
+        tuple(Text(one) if isinstance(one, str) else one for one in shown),
+        steps,
+        style,
     )
 
 
-_MOST_MEMBERS = 3
-"""The most servers of a total that a table names."""
+def build_row(title: str, shown: Sequence[str]) -> ServerCells:
+    """Return a line of dim figures below those of a server."""
+    cells = tuple(Text(one, "dim") for one in shown)
+    return ServerCells(Text(" " * GAP + title, "dim"), Text(), cells)
 
 
-def _list_members(server: NamedServer, screen: Screen) -> Iterator[str]:
-    """Yield what servers a total adds up."""
-    if server.servers:
-        named = [screen.escape(one).plain for one in server.servers[:_MOST_MEMBERS]]
-        rest = len(server.servers) - _MOST_MEMBERS
-        yield f"{', '.join(named)}{f' and {rest:,} more' if rest > 0 else ''}"
+def build_head(server: NamedServer, screen: Screen) -> Text:
+    """Return the id and the hostname of a server above something of its own."""
+    cells = escape_server(screen, server)
+    room = screen.width - cells.title.cell_len - GAP
+    if not cells.hostname or room < _LEAST_NAME_WIDTH:
+        return cells.title
+    return Text(" " * GAP).join((cells.title, screen.truncate(cells.hostname, room)))
+
+
+def choose_styles(count: int) -> Sequence[str]:
+    """Return the color of each server: that of charts, if they could draw all of them."""
+    return SERIES_STYLES[:count] if count <= len(SERIES_STYLES) else [""] * count
+
+
+def build_title(title: str) -> Text:
+    """Return the line above a table."""
+    return Text(title, "bold", overflow="fold")
+
+
+POINTER = "srvstat help terms explains the columns"
+
+
+def build_footer(facts: Iterable[str], screen: Screen) -> list[Text]:
+    """Return the lines below a table: what is unusual, and where its columns are explained.
+
+    Two lines of facts leave no room for the pointer.
+    """
+    lines = [*map(Text, wrap("; ".join(facts), screen.width, break_on_hyphens=False))]
+    return lines if len(lines) > 1 else [*lines, Text(POINTER, "dim")]
 
 
 def build_server_table(
-    headers: Sequence[str], rows: Sequence[ServerCells], screen: Screen
+    headers: Sequence[str],
+    rows: Sequence[ServerCells],
+    screen: Screen,
+    *,
+    optional: int = 0,
+    step: str = "",
 ) -> list[RenderableType]:
-    """Return the lines of a table: id and figures, and below them hostname, cfxId and notes.
+    """Return the lines of a table. No server: no line.
 
-    `headers` are the names of the figures. Where the table does not fit, there is a card for each
-    server instead, with a blank line between them. No server: no line.
+    `headers` are the names of the figures. The last ones, so many as `optional` says, are left out
+    where there is no room for them. A mark of a sparkline is the average of one `step`, or more.
     """
     if not rows:
         return []
-    widths = measure_columns(headers, rows)
-    name_width = _find_name_width(rows, widths, screen)
-    if name_width is None:
-        flowing = (_flow(row.notes, screen.width) for row in rows)
-        notes = ([Text(line, overflow="fold") for line in lines] for lines in flowing)
-        return list(build_cards(headers, rows, notes, screen.width))
-    header = build_line(Text("server"), map(Text, headers), name_width, widths)
-    header.stylize("bold")
-    lines: list[RenderableType] = [header]
-    notes_at = _find_notes(rows, screen)
-    for row in rows:
-        figures, rest = row.build_figures(name_width, widths, screen)
-        lines += [*figures, *_build_details(rest, notes_at, screen)]
-    return lines
+    table = _Table(headers, rows, screen, len(headers) - optional, step)
+    if screen.width >= _LINE_WIDTH and table.has_room_for_lines:
+        return [*table.build_lines()]
+    columns = table.count_columns(screen.width - table.title_width)
+    if screen.width < _TABLE_WIDTH or columns < min(_LEAST_COLUMNS, len(headers)):
+        return [*table.build_cards()]
+    return [*table.build_pairs(columns)]
 
 
-def fits(headers: Sequence[str], rows: Sequence[ServerCells], screen: Screen) -> bool:
-    """Check whether a table of servers fits a screen, so that it needs no cards."""
-    return _find_name_width(rows, measure_columns(headers, rows), screen) is not None
+@dataclass(frozen=True)
+class _Table:
+    """The parts of a table. The first `required` columns of figures must be shown."""
+
+    headers: Sequence[str]
+    rows: Sequence[ServerCells]
+    screen: Screen
+    required: int
+    step: str
+
+    @cached_property
+    def title_width(self) -> int:
+        return max(len(_TITLE), *(row.title.cell_len for row in self.rows))
+
+    @cached_property
+    def name_width(self) -> int:
+        return min(max(row.hostname.cell_len for row in self.rows), _MOST_NAME_WIDTH)
+
+    @cached_property
+    def widths(self) -> list[int]:
+        columns = zip(*(row.figures for row in self.rows), strict=True)
+        cells = [max(cell.cell_len for cell in column) for column in columns]
+        return [*map(max, cells, map(len, self.headers))]
+
+    @cached_property
+    def label_width(self) -> int:
+        """The width of the lowest and the highest value beside a sparkline."""
+        highs = [figures.format_ends(row.steps)[1] for row in self.rows]
+        widest = max(map(len, highs))
+        # A longer step can have a highest value below 1, which has one more digit.
+        return max(widest, len("0.95")) if widest else 0
+
+    @cached_property
+    def most_marks(self) -> int:
+        return max(len(row.steps) for row in self.rows)
+
+    def measure_drawing(self, marks: int) -> int:
+        """Return the width of a sparkline with a number of marks, and the gap before it."""
+        marks = min(marks, self.most_marks)
+        return GAP + marks + 2 * (self.label_width + 1) if marks else 0
+
+    @property
+    def _line_room(self) -> int:
+        """The room for names, sparklines and optional columns on the line of a server."""
+        required = sum(GAP + width for width in self.widths[: self.required])
+        return self.screen.width - self.title_width - required
+
+    @property
+    def has_room_for_lines(self) -> bool:
+        name = min(self.name_width, _LEAST_NAME_WIDTH)
+        return self._line_room >= GAP + name + self.measure_drawing(_LEAST_MARKS)
+
+    def count_columns(self, room: int) -> int:
+        """Return how many of the first columns fit."""
+        count = 0
+        for width in self.widths:
+            room -= GAP + width
+            if room < 0:
+                break
+            count += 1
+        return count
+
+    def build_lines(self) -> Iterator[Text]:
+        """Yield a line for each server. Names give way to sparklines, these to other columns."""
+        room, widths, count = self._line_room, self.widths, self.required
+        wanted = GAP + self.name_width + self.measure_drawing(_USUAL_MARKS)
+        while count < len(widths) and room - GAP - widths[count] >= wanted:
+            room -= GAP + widths[count]
+            count += 1
+        least, usual = map(self.measure_drawing, (_LEAST_MARKS, _USUAL_MARKS))
+        name = min(_USUAL_NAME_WIDTH, room - GAP - least)
+        name = min(max(name, room - GAP - usual), self.name_width)
+        gap = GAP if name else 0
+        drawings = self._draw(room - gap - name)
+        titles = [
+            join_at_columns(
+                (0, row.title), (self.title_width + gap, self.screen.truncate(row.hostname, name))
+            )
+            for row in self.rows
+        ]
+        start = self.title_width + gap + name
+        end = start + sum(GAP + width for width in widths[:count]) + GAP
+        lines = zip(titles, self.rows, drawings[1:], strict=True)
+        yield self._build_header(start, count, (end, drawings[0]))
+        for title, row, drawing in lines:
+            figured = build_line(title, row.figures[:count], start, widths[:count])
+            yield join_at_columns((0, figured), (end, drawing))
+
+    def build_pairs(self, count: int) -> Iterator[Text]:
+        """Yield two lines for each server, and a third one for columns that fit on neither."""
+        widths = self.widths[:count]
+        start = GAP + self.name_width + (GAP if self.name_width else 0)
+        drawings = self._draw(self.screen.width - start + GAP)
+        yield self._build_header(self.title_width, count)
+        if drawings[0]:
+            drawings[0].stylize("dim")
+            yield join_at_columns((start, drawings[0]))
+        required = self.headers[count : self.required]
+        for row, drawing in zip(self.rows, drawings[1:], strict=True):
+            yield build_line(row.title, row.figures[:count], self.title_width, widths)
+            name = self.screen.truncate(row.hostname, self.name_width)
+            line = join_at_columns((GAP, name), (start, drawing))
+            cells = zip(required, row.figures[count:], strict=False)
+            shown = [f"{name} {cell.plain.strip()}" for name, cell in cells if cell.plain.strip()]
+            notes = Text("; ".join(shown), overflow="fold")
+            at = start + drawings[0].cell_len + (GAP if drawings[0] else 0)
+            if at + notes.cell_len <= self.screen.width:
+                line, notes = join_at_columns((0, line), (at, notes)), Text()
+            yield from (one for one in (line, Text(" " * GAP) + notes) if one.plain.strip())
+
+    def build_cards(self) -> Iterator[Text]:
+        """Yield the lines of a card for each server, with a blank line between them."""
+        width = self.screen.width
+        for count in range(_CARD_COLUMNS, 0, -1):
+            cards = self._build_card_figures(min(count, len(self.headers)))
+            if max(line.cell_len for lines in cards for line in lines) <= width:
+                break
+        drawings = self._draw(width + GAP)[1:]
+        for number, (row, lines, drawing) in enumerate(
+            zip(self.rows, cards, drawings, strict=True)
+        ):
+            if number:
+                yield Text()
+            # Rich would break a line after the rank, even at a no-break space.
+            yield from row.title.divide(range(width, len(row.title), width))
+            parts = (row.hostname, *lines, drawing)
+            yield from (Text("", overflow="fold").append_text(part) for part in parts if part.plain)
+
+    def _build_card_figures(self, count: int) -> list[list[Text]]:
+        """Return the lines of figures of each card, `count` figures a line, in equal widths."""
+        headers, widths = self.headers[: self.required], self.widths
+        names = [max(map(len, headers[at::count])) for at in range(count)]
+        values = [max(widths[: self.required][at::count]) for at in range(count)]
+        space = Text(" " * _CARD_GAP, overflow="fold")
+        cards = []
+        for row in self.rows:
+            cells = [
+                Text.assemble(
+                    (header.ljust(names[at % count] + GAP), "dim"),
+                    " " * (values[at % count] - value.cell_len),
+                    value,
+                )
+                for at, (header, value) in enumerate(zip(headers, row.figures, strict=False))
+            ]
+            cards.append([space.join(cells[at : at + count]) for at in range(0, len(cells), count)])
+        return cards
+
+    def _build_header(
+        self, start: int, count: int, drawing: tuple[int, Text] | None = None
+    ) -> Text:
+        names = map(Text, self.headers[:count])
+        line = build_line(Text(_TITLE), names, start, self.widths[:count])
+        if drawing is not None:
+            line = join_at_columns((0, line), drawing)
+        line.stylize("bold")
+        return line
+
+    def _draw(self, room: int) -> list[Text]:
+        """Return the heading of sparklines, and one for each row, all in the same width."""
+        marks = min(room - self.measure_drawing(1) + 1, _MOST_MARKS)
+        if not self.most_marks or marks < 1:
+            return [Text()] * (len(self.rows) + 1)
+        length = -(-self.most_marks // marks)
+        count = -(-self.most_marks // length)
+        pitch = 2 if 2 * count <= min(marks, _USUAL_MARKS) else 1
+        label, unit = self.label_width, f"{length} {self.step}s" if length > 1 else self.step
+        drawings = []
+        for row in self.rows:
+            cells = figures.join_cells(row.steps, length)
+            low, high = figures.format_ends(cells)
+            drawn = figures.draw_steps(cells, pitch, row.style)
+            if row.steps:
+                blank = " " * (count * pitch - len(drawn) + 1)
+                drawings.append(Text.assemble(f"{low:>{label}} ", drawn, blank, f"{high:>{label}}"))
+            else:
+                drawings.append(Text())
+        width = count * pitch + 2 * (label + 1)
+        return [Text(" " * (label + 1) + f"each {unit}".ljust(width - label - 1)), *drawings]
 
 
-def measure_columns(headers: Sequence[str], rows: Iterable[ServerCells]) -> list[int]:
-    """Return the width of each column of figures."""
-    columns = zip(headers, *(row.figures for row in rows), strict=True)
-    return [max(map(len, column)) for column in columns]
-
-
-def measure_figures(widths: Sequence[int]) -> int:
-    """Return the width of all columns of figures with the gaps between them."""
-    return sum(widths) + GAP * (len(widths) - 1)
-
-
-def build_line(
-    title: Text, figures: Iterable[Text], name_width: int, widths: Sequence[int]
-) -> Text:
-    """Return a line with a title and the figures, right-aligned in their columns."""
+def build_line(title: Text, shown: Iterable[Text], name_width: int, widths: Sequence[int]) -> Text:
+    """Return a line with a title and figures, right-aligned in their columns."""
     parts = [(0, title)]
     end = name_width
-    for cell, width in zip(figures, widths, strict=True):
+    for cell, width in zip(shown, widths, strict=True):
         end += GAP + width
-        parts.append((end - len(cell), cell))
+        parts.append((end - cell.cell_len, cell))
     return join_at_columns(*parts)
 
 
@@ -187,104 +323,3 @@ def join_at_columns(*parts: tuple[int, Text]) -> Text:
         line.append(" " * (start - line.cell_len))
         line.append_text(part)
     return line
-
-
-def _find_name_width(
-    rows: Sequence[ServerCells], widths: Sequence[int], screen: Screen
-) -> int | None:
-    """Return the width of the column of ids; None if the table does not fit."""
-    room = screen.width - measure_figures(widths) - GAP
-    least = MIN_NAME_WIDTH if screen.width >= MIN_TABLE_WIDTH else USUAL_NAME_WIDTH
-    longest_name = max((name.cell_len for row in rows for name in row.names), default=0)
-    longest_title = max(row.title.cell_len for row in rows)
-    if room < least or max(longest_title, GAP + longest_name) > screen.width:
-        return None
-    return min(room, max(USUAL_NAME_WIDTH, longest_title))
-
-
-def _find_notes(rows: Sequence[ServerCells], screen: Screen) -> int | None:
-    """Return the column of notes beside names; None if notes must be below them."""
-    most = min(screen.width - _MIN_NOTE_WIDTH, max(_MIN_NOTE_WIDTH, screen.width // 2)) - 2 * GAP
-    if most < USUAL_NAME_WIDTH or not any(row.notes for row in rows):
-        return None
-    lines = (line.cell_len for row in rows for line in row.list_names(most, screen))
-    longest = max(lines, default=0)
-    return GAP + longest + GAP if longest <= most else None
-
-
-def _build_details(row: ServerCells, notes_at: int | None, screen: Screen) -> Iterator[Text]:
-    if notes_at is None:
-        room = screen.width - GAP
-        for line in (*row.list_names(room, screen), *map(Text, _flow(row.notes, room))):
-            yield join_at_columns((GAP, line))
-        return
-    names = row.list_names(notes_at - 2 * GAP, screen)
-    notes = map(Text, _flow(row.notes, screen.width - notes_at))
-    for name, line in zip_longest(names, notes, fillvalue=Text()):
-        yield join_at_columns((GAP, name), (notes_at, line))
-
-
-def _flow(notes: Iterable[str], width: int) -> list[str]:
-    """Join notes to lines of at most a width. Only a note that is wider is divided."""
-    lines: list[str] = []
-    for note in notes:
-        if lines and cell_len(f"{lines[-1]}; {note};") <= width:
-            lines[-1] += f"; {note}"
-            continue
-        if lines:
-            lines[-1] += ";"
-        lines += _divide(note, width)
-    return lines
-
-
-def _divide(note: str, width: int) -> Iterator[str]:
-    line = ""
-    for word in note.split(" "):
-        if line and cell_len(f"{line} {word};") > width:
-            yield line
-            line = word
-        else:
-            line = f"{line} {word}" if line else word
-    yield line
-
-
-def build_cards(
-    headers: Sequence[str],
-    rows: Sequence[ServerCells],
-    endings: Iterable[Iterable[Text]],
-    width: int,
-) -> Iterator[Text]:
-    """Yield the lines of a card for each server, with a blank line between them.
-
-    The figures of all cards are in equal columns: three a line, or fewer. Each of `endings` has the
-    lines below the figures of a server.
-    """
-    for count in (3, 2, 1):
-        figures = _build_card_figures(headers, rows, min(count, len(headers)))
-        if len(figures[0][0]) <= width:
-            break
-    for number, (row, lines, ending) in enumerate(zip(rows, figures, endings, strict=True)):
-        if number:
-            yield Text()
-        yield from row.build_card_head(width)
-        yield from lines
-        yield from ending
-
-
-def _build_card_figures(
-    headers: Sequence[str], rows: Sequence[ServerCells], count: int
-) -> list[list[Text]]:
-    """Return the lines of figures of each card, `count` figures a line, in equal widths."""
-    name_widths = [max(map(len, headers[at::count])) for at in range(count)]
-    columns = [max(len(row.figures[at]) for row in rows) for at in range(len(headers))]
-    value_widths = [max(columns[at::count]) for at in range(count)]
-    space = Text(" " * _CARD_GAP, overflow="fold")
-    cards = []
-    for row in rows:
-        cells = []
-        for number, (header, value) in enumerate(zip(headers, row.figures, strict=True)):
-            name = header.ljust(name_widths[number % count] + GAP)
-            blank = " " * (value_widths[number % count] - len(value))
-            cells.append(Text.assemble((name, "dim"), blank, value))
-        cards.append([space.join(cells[at : at + count]) for at in range(0, len(cells), count)])
-    return cards

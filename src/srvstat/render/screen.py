@@ -27,6 +27,8 @@ _DRAWINGS_IN_ASCII: dict[int, int | str] = {
     **str.maketrans("▁▂▃▄▅▆▇█░▒▓│─–·┤├└┬━┃", f"{_LEVELS_IN_ASCII}:=*|---++++=#"),  # noqa: RUF001 - the characters of drawings
     ord("✓"): ".",
     ord("✗"): "x",
+    ord("◦"): "o",
+    ord("→"): "->",  # only in texts without columns: see Screen.arrow
     **{0x2800 + dots: _LEVELS_IN_ASCII[dots.bit_count() - 1] for dots in range(1, 256)},
 }
 """ASCII for each character of a drawing; for Braille patterns, by the number of their dots."""

@@ -5,7 +5,7 @@ clipboard, reverse a line or be invisible; Rich does not prevent this.
 """
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -80,6 +80,12 @@ def _escape_code(character: str) -> str:
 def format_count(number: int, one: str, many: str | None = None) -> str:
     """Format a count with its noun: `1 server`, `2 servers`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def name_some(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many there are besides: `a, b and 3 more`."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def format_size(number: int) -> str:

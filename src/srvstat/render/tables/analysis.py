@@ -11,94 +11,121 @@ from rich.text import Text
 
 from srvstat.contract.windows import BEFORE_ALL
 from srvstat.documents import analysis
-from srvstat.documents.document import ServerName
+from srvstat.documents.document import ServerName, WindowPart
 from srvstat.render import figures, layout, text
-from srvstat.render.screen import Fields, Renderers, Screen, build_fields_grid, start_table
+from srvstat.render.screen import Renderers, Screen, build_fields_grid, start_table
 
 _HOUR_MS = 3_600_000
 
+_LEAST_DIFFERENCE = 0.05
+"""The least part of an average by which one that is weighted by time differs."""
+
+_Columns = dict[str, Sequence[str | Text]]
+
 
 def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str:
-    """Render the figures of servers, and below them notes on the window and the figures."""
-    servers, zone = document.list_series(), ZoneInfo(document.time_zone)
+    """Render the figures of servers, and what is unusual about them."""
+    servers = document.list_series()
     if not servers:
         return screen.render(Text("no server matches"))
-    first_last, pairs = figures.name_first_last(screen), _list_first_last(servers, screen)
-    columns: dict[str, Sequence[str | Text]] = {
+    columns = _list_figures(document)
+    required = len(columns)
+    columns |= _list_optional(servers, ZoneInfo(document.time_zone), screen)
+    digits = len(str(len(servers)))
+    styles = layout.choose_styles(len(servers))
+    rows = []
+    for number, (one, *texts) in enumerate(zip(servers, *columns.values(), strict=True)):
+        row = layout.escape_server(screen, one, texts, one.cells, styles[number])
+        if isinstance(document, analysis.Top):
+            rank = f"{number + 1 if one.server_id else '':>{digits}} "
+            row = row._replace(title=Text(rank).append_text(row.title))
+        rows.append(row)
+        if one.previous is not None:
+            before = [_list_before(one.previous, columns).get(name, "") for name in columns]
+            rows.append(layout.build_row("before", before))
+    table = layout.build_server_table(
+        [*columns], rows, screen, optional=len(columns) - required, step=document.cell_step
+    )
+    footer = layout.build_footer(_list_facts(document, screen), screen)
+    return screen.render(layout.build_title(_describe_window(document)), *table, *footer)
+
+
+def _list_figures(document: analysis.Stats | analysis.Top) -> _Columns:
+    """Return the columns that must be shown, by their headings."""
+    servers, zone = document.list_series(), ZoneInfo(document.time_zone)
+    columns: _Columns = {
         "current": [
             figures.format_current(
-                one.current_players, one.last_observed_at, document.as_of, zone, hold=document.hold
+                one.current_players, one.last_observed_at, document.as_of, hold=document.hold
             )
             for one in servers
         ],
         "average": [text.format_average(one.average_players) for one in servers],
-        "change": figures.align_changes((one.change, one.average_players) for one in servers),
-        "median": [text.format_median(one.median_players) for one in servers],
-        "peak": [text.format_whole(one.peak_players) for one in servers],
-        "lowest": [text.format_whole(one.lowest_players) for one in servers],
-        first_last: pairs,
     }
-    notes = [list(_list_notes(one, document)) for one in servers]
-    is_ranked = isinstance(document, analysis.Top)
-    lines = _build_lines(servers, columns, notes, screen, is_ranked=is_ranked)
-    if screen.width >= layout.MIN_TABLE_WIDTH and not layout.fits([*columns], lines, screen):
-        # The last figure moves to the notes, where there is room.
-        del columns[first_last]
-        notes = [[f"{first_last} {pair}", *own] for pair, own in zip(pairs, notes, strict=True)]
-        lines = _build_lines(servers, columns, notes, screen, is_ranked=is_ranked)
-    table = layout.build_server_table([*columns], lines, screen)
-    return screen.render_blocks(table, [build_fields_grid(_list_fields(document, screen), screen)])
+    if any(one.share is not None for one in servers):
+        columns["share"] = [_format_share(one.share) for one in servers]
+    columns["change"] = figures.align_changes((one.change, one.average_players) for one in servers)
+    columns["median"] = [text.format_median(one.median_players) for one in servers]
+    for at, quantile in enumerate(servers[0].quantiles):
+        name = f"p{text.format_quantile(quantile.quantile)}"
+        columns[name] = [text.format_median(one.quantiles[at].players) for one in servers]
+    columns["peak"] = [text.format_whole(one.peak_players) for one in servers]
+    columns["lowest"] = [text.format_whole(one.lowest_players) for one in servers]
+    if servers[0].above is not None:
+        name = f"above {servers[0].above.players:,}"
+        columns[name] = [_format_hours(one.above.hours if one.above else None) for one in servers]
+    if document.shows_occupancy:
+        columns["occupancy"] = [_format_share(one.occupancy) for one in servers]
+        columns["full"] = [_format_hours(one.full_hours) for one in servers]
+        columns["when open"] = [text.format_average(one.average_when_open) for one in servers]
+    if document.until_last_seen:
+        columns["until"] = [
+            _format_time(one.window.to if one.window and one.sample_count else None, zone)
+            for one in servers
+        ]
+    return columns
 
 
-def _list_first_last(servers: figures.Servers, screen: Screen) -> list[str]:
-    return [
+def _list_optional(
+    servers: Sequence[analysis.ServerStatistics], zone: ZoneInfo, screen: Screen
+) -> _Columns:
+    """Return the columns that are shown where there is room."""
+    return {
+        **_list_first_last(servers, screen),
+        "observed": [_format_share(one.coverage) for one in servers],
+        "peak at": [_format_time(one.peak_first_at, zone) for one in servers],
+        "observations": [f"{one.sample_count:,}" for one in servers],
+    }
+
+
+def _list_first_last(servers: figures.Servers, screen: Screen) -> _Columns:
+    pairs = [
         figures.format_first_last(one.first_players, one.growth.players, screen.arrow)
         for one in servers
     ]
+    return {f"first {screen.arrow} last": pairs}
 
 
-def _build_lines(
-    servers: figures.Servers,
-    columns: Mapping[str, Sequence[str | Text]],
-    notes: Iterable[Iterable[str]],
-    screen: Screen,
-    *,
-    is_ranked: bool = False,
-) -> list[layout.ServerCells]:
-    digits = len(str(len(servers)))
-    rows = zip(servers, zip(*columns.values(), strict=True), notes, strict=True)
-    lines = []
-    for rank, (server, texts, own) in enumerate(rows, 1):
-        shown = f"{rank if server.server_id else '':>{digits}} " if is_ranked else ""
-        lines.append(layout.escape_server(screen, server, texts, own, shown))
-    return lines
+def _list_before(before: analysis.FiguresPart, columns: Iterable[str]) -> dict[str, str]:
+    """Return the figures of the window that a server is compared with, by their columns."""
+    quantiles = (text.format_median(one.players) for one in before.quantiles)
+    names = (name for name in columns if name[:1] == "p" and name[1:2].isdecimal())
+    return {
+        "average": text.format_average(before.average_players),
+        "median": text.format_median(before.median_players),
+        **dict(zip(names, quantiles, strict=True)),
+        "peak": text.format_whole(before.peak_players),
+        "lowest": text.format_whole(before.lowest_players),
+        "observed": _format_share(before.coverage),
+    }
 
 
-def _list_notes(
-    server: analysis.ServerStatistics, document: analysis.Stats | analysis.Top
-) -> Iterator[str]:
-    zone = ZoneInfo(document.time_zone)
-    if server.window is not None and server.sample_count:
-        yield f"until {text.format_clock(server.window.to, zone, 'minutes')}"
-    if server.share is not None:
-        yield f"share {text.format_share(server.share)}"
-    yield text.format_count(server.sample_count, "observation")
-    if server.coverage:
-        yield f"{text.format_share(server.coverage)} covered"
-    if server.peak_first_at is not None and server.peak_last_at is not None:
-        times = server.peak_first_at, server.peak_last_at
-        first, last = (text.format_clock(at, zone, "minutes") for at in times)
-        yield f"peak {first}" + ("" if first == last else f", last {last}")
-    yield from _list_quantiles(server)
-    if server.above is not None:
-        yield f"above {server.above.players:,}: {_format_hours(server.above.hours)}"
-    if document.shows_occupancy:
-        yield _describe_occupancy(server)
-    mean, weighted = server.average_players, server.time_weighted_average
-    if mean is not None and weighted is not None and abs(weighted - mean) > mean / 100:
-        yield f"time-weighted average {text.format_average(weighted)}"
-    if server.previous is not None:
-        yield _describe_previous(server.previous)
+def _format_share(share: float | None) -> str:
+    return text.NOTHING if share is None else text.format_share(share)
+
+
+def _format_time(at: int | None, zone: ZoneInfo) -> str:
+    return text.NOTHING if at is None else text.format_clock(at, zone, "minutes")
 
 
 def _format_hours(hours: float | None) -> str:
@@ -106,82 +133,48 @@ def _format_hours(hours: float | None) -> str:
     return text.NOTHING if hours is None else length
 
 
-def _describe_occupancy(server: analysis.ServerStatistics) -> str:
-    opened = f"average when open {text.format_average(server.average_when_open)}"
-    if server.occupancy is None:
-        return opened
-    full = _format_hours(server.full_hours)
-    return f"occupancy {text.format_share(server.occupancy)}, full: {full}, {opened}"
-
-
-def _list_quantiles(part: analysis.FiguresPart | analysis.ServerStatistics) -> Iterator[str]:
-    """Yield quantiles with their names, such as p95 or p99.9."""
-    for one in part.quantiles:
-        yield f"p{text.format_quantile(one.quantile)} {text.format_median(one.players)}"
-
-
-def _describe_previous(before: analysis.FiguresPart) -> str:
-    if before.average_players is None:
-        return "before: no observation"
-    quantiles = "".join(f", {one}" for one in _list_quantiles(before))
-    return (
-        f"before: average {text.format_average(before.average_players)},"
-        f" median {text.format_median(before.median_players)},"
-        f" peak {text.format_whole(before.peak_players)},"
-        f" lowest {text.format_whole(before.lowest_players)}{quantiles}"
-    )
-
-
-def _list_window(start: int | None, end: int, as_of: int, zone: ZoneInfo) -> list[tuple[str, str]]:
-    """Return the notes that every table of the analyzer has."""
-    return [
-        ("window", text.format_window(start, end, zone)),
-        ("as of", text.format_clock(as_of, zone)),
-        ("times", zone.key),
-    ]
-
-
-def _has_total(document: analysis.Stats | analysis.Top) -> bool:
-    is_added = isinstance(document, analysis.Top) and document.total is not None
-    return is_added or any(server.servers for server in document.servers)
-
-
-def _list_fields(document: analysis.Stats | analysis.Top, screen: Screen) -> Fields:
-    zone, window = ZoneInfo(document.time_zone), document.window
-    first, *others = _list_window(window.from_, window.to, document.as_of, zone)
+def _describe_window(document: analysis.Stats | analysis.Top) -> str:
+    """Return the title of a table of statistics."""
+    window, zone = document.window, ZoneInfo(document.time_zone)
+    title = figures.format_title_window(window, zone)
     if document.until_last_seen:
         length = "time" if window.from_ is None else figures.format_window_length(window)
-        yield "window", f"the {length} until each server was last seen"
-    else:
-        yield first
-    if document.previous_window is not None:
-        previous = document.previous_window
-        shown = text.format_window(previous.from_, previous.to, zone)
-        if document.versus == "usual":
-            shown = "the same hours of the four weeks before"
-        yield "other" if document.versus == "other" else "previous", shown
-    yield from others
+        title = f"the {length} until each server was last seen"
+    if document.versus == "usual":
+        title += ", against the same hours of the four weeks before"
+    elif document.previous_window is not None:
+        title += f", against {figures.format_title_window(document.previous_window, zone)}"
     if isinstance(document, analysis.Top):
-        shown = f"{len(document.servers):,} of {text.format_count(document.server_count, 'server')}"
-        order = "least" if document.reverse else "greatest"
-        yield "ranked", f"by {document.by}, the {order} first; {shown}"
-    if window.to != document.as_of:
-        yield "current", f"from the server record, as of {text.format_clock(document.as_of, zone)}"
-    yield from figures.list_change_fields(document.list_series(), window, screen, document.versus)
-    if document.shows_occupancy:
-        yield "occupancy", "the average as a part of the maximum of the server's record"
+        shown = text.format_count(document.server_count, "server")
+        if len(document.servers) < document.server_count:
+            shown = f"{len(document.servers):,} of {shown}"
+        title += f", {shown} by {document.by}{', the least first' if document.reverse else ''}"
+    return title
+
+
+def _list_facts(document: analysis.Stats | analysis.Top, screen: Screen) -> Iterator[str]:
+    """Yield what is unusual in this run."""
+    servers, zone = document.list_series(), ZoneInfo(document.time_zone)
+    if document.window.to != document.as_of:
+        at = text.format_zoned_time(document.as_of, zone, "minutes")
+        yield f"current is the record's, as of {at}"
     if document.hold:
-        yield figures.HELD
-    elif any(server.coverage for server in document.servers):
-        meaning = "the share of the window in which observations last"
-        least = "; of a total, the least of its servers" if _has_total(document) else ""
-        yield "covered", f"{meaning}: each until the next one, at most three usual intervals{least}"
-    if any(server.peak_players is not None for server in document.servers):
-        yield "peak", "when first reached, and when last if more than once"
+        yield "the API's figures, not weighted by time" if document.is_answer else figures.HELD
+    yield from figures.list_unobserved(servers, document.window, screen, document.versus)
+    weighted = [
+        (one, one.time_weighted_average)
+        for one in servers
+        if one.average_players is not None
+        and one.time_weighted_average is not None
+        and abs(one.time_weighted_average - one.average_players)
+        > _LEAST_DIFFERENCE * one.average_players
+    ]
+    if weighted and not document.hold:
+        first, average = weighted[0]
+        more = f" (and {len(weighted) - 1:,} more)" if weighted[1:] else ""
+        name = screen.escape(text.format_id(first.server_id)).plain
+        yield f"weighted by time, {name} averages {text.format_average(average)}{more}"
 
-
-_MAX_MARKS = 36
-"""The most marks of a drawing, so that it fits beside identifiers."""
 
 _STEP_HEADERS = {"day": "day", "week": "week from", "month": "month"}
 
@@ -189,75 +182,55 @@ _MAX_STEPS_LISTED = 62
 """Two months of days."""
 
 
-_LATER = f"averages of days, and their part of the first; {text.NOTHING} is observed below 80%"
-
-
 def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     """Render the growth of servers, and for a single server a list of its steps."""
-    servers = document.servers
+    servers, zone = document.servers, ZoneInfo(document.time_zone)
     if not servers:
         return screen.render(Text("no server matches"))
-    columns: dict[str, Sequence[str | Text]] = {
+    columns: _Columns = {
         "average": [text.format_average(one.average_players) for one in servers],
         "change": figures.align_changes((one.change, one.average_players) for one in servers),
         "trend": [
             figures.format_trend(one.players_per_week, one.average_players, one.coverage)
             for one in servers
         ],
-        figures.name_first_last(screen): _list_first_last(servers, screen),
     }
-    # A mark stands for one step or several.
-    length = max(-(-len(servers[0].steps) // _MAX_MARKS), 1)
-    cells = [
-        figures.join_cells(figures.list_growth_cells(document, one), length) for one in servers
+    for at, day in enumerate(servers[0].remaining or ()):
+        name = f"{day.days} days later" if day.days else figures.format_step(day.from_, zone, "day")
+        columns[name] = [_describe_remaining((one.remaining or ())[at]) for one in servers]
+    optional = _list_first_last(servers, screen)
+    columns |= optional
+    styles = layout.choose_styles(len(servers))
+    rows = [
+        layout.escape_server(screen, one, texts, figures.list_growth_cells(document, one), style)
+        for one, style, *texts in zip(servers, styles, *columns.values(), strict=True)
     ]
-    notes = []
-    for one, drawn in zip(servers, cells, strict=True):
-        has_average = one.average_players is not None
-        drawing = [figures.draw_averages(drawn, screen)] if has_average else []
-        notes.append(
-            [*drawing, *_list_growth_notes(one, document.step), *_list_remaining(one, document)]
-        )
-    lines = _build_lines(servers, columns, notes, screen)
+    table = layout.build_server_table(
+        [*columns], rows, screen, optional=len(optional), step=document.step
+    )
     is_single = len(servers) == 1 and servers[0].average_players is not None
     steps = list(_list_steps(servers[0], document, screen)) if is_single else []
-    zone, step = ZoneInfo(document.time_zone), document.step
-    named = zip((one.server_id for one in servers), cells, strict=True)
-    marks, scale = figures.describe_drawings(named, figures.describe_step(step, length), screen)
-    has_partial = is_single and any(map(_is_part, servers[0].steps))
-    fields = [
-        *_list_window(document.window.from_, document.window.to, document.as_of, zone),
-        *figures.list_change_fields(servers, document.window, screen),
-        (
-            "trend",
-            "the median change between two whole days, in players a week; flat is below 1% a week",
-        ),
-        *([("later", _LATER)] if servers[0].remaining else []),
-        *([figures.HELD] if document.hold else []),
-        *([figures.describe_partial(step)] if has_partial else []),
-        ("marks", marks if scale else None),
-        ("scale", scale),
-    ]
-    table = layout.build_server_table([*columns], lines, screen)
-    return screen.render_blocks(table, steps, [build_fields_grid(fields, screen)])
+    facts = [figures.HELD] if document.hold else []
+    facts += figures.list_unobserved(servers, document.window, screen)
+    title = layout.build_title(figures.format_title_window(document.window, zone))
+    footer = layout.build_footer(facts, screen)
+    if steps:
+        return screen.render_blocks([title, *table], [*steps, *footer])
+    return screen.render(title, *table, *footer)
 
 
-def _list_remaining(
-    server: analysis.ServerGrowth, document: analysis.GrowthDocument
-) -> Iterator[str]:
-    for one in server.remaining or ():
-        when = f"{one.days} days later"
-        if not one.days:
-            when = f"on {figures.format_step(one.from_, ZoneInfo(document.time_zone), 'day')}"
-        share = f" ({text.format_share(one.share)})" if one.days and one.share is not None else ""
-        yield f"{when}: {text.format_average(one.average_players)}{share}"
+def _frame(
+    document: analysis.PeakHours | analysis.Together, screen: Screen
+) -> tuple[list[Text], list[Text]]:
+    """Return the lines above and below a table about a window."""
+    window = figures.format_title_window(document.window, ZoneInfo(document.time_zone))
+    facts = [figures.HELD] if document.hold else []
+    return [layout.build_title(window)], layout.build_footer(facts, screen)
 
 
-def _list_growth_notes(server: analysis.ServerGrowth, step: str) -> Iterator[str]:
-    yield text.format_count(server.sample_count, "observation")
-    empty = sum(one.average_players is None for one in server.steps)
-    if server.average_players is not None and empty:
-        yield f"{empty:,} of {text.format_count(len(server.steps), step)} empty"
+def _describe_remaining(part: analysis.RemainingPart) -> str:
+    share = f" ({text.format_share(part.share)})" if part.days and part.share is not None else ""
+    return f"{text.format_average(part.average_players)}{share}"
 
 
 def _list_steps(
@@ -299,15 +272,10 @@ _STYLES = ("dim", "blue", "cyan", "yellow", "red")
 
 def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
     """Render a heat map for each server, or a bar for each hour or weekday; below them notes."""
-    servers, window, zone = document.servers, document.window, ZoneInfo(document.time_zone)
-    maps = [[*_build_title(one, screen), *_build_map(one, document, screen)] for one in servers]
-    fields = _list_window(window.from_, window.to, document.as_of, zone)
-    fields += [figures.HELD] if document.hold else []
-    return screen.render_blocks(*maps, [build_fields_grid(fields, screen)])
-
-
-def _build_title(server: analysis.NamedServer, screen: Screen) -> Iterator[Text]:
-    return layout.escape_server(screen, server).build_card_head(screen.width)
+    servers = document.servers
+    maps = [[layout.build_head(one, screen), *_build_map(one, document, screen)] for one in servers]
+    title, footer = _frame(document, screen)
+    return screen.render_blocks(title, *maps, footer)
 
 
 def _build_map(
@@ -415,17 +383,8 @@ def render_together(document: analysis.Together, screen: Screen) -> str:
             drawn = f"{left:>{_BAR_HALF}}│{right}"
         ids = map(screen.escape, pair.servers)
         table.add_row(*ids, f"{pair.steps:,}", shown, drawn)
-    window = document.window
-    fields = [
-        *_list_window(window.from_, window.to, document.as_of, ZoneInfo(document.time_zone)),
-        ("steps", f"those of {figures.describe_step(document.step)} that are whole for both"),
-        (
-            "correlation",
-            "of ranks, from -1 to 1, without the usual differences between hours of the week",
-        ),
-        *([figures.HELD] if document.hold else []),
-    ]
-    return screen.render_blocks([table], [build_fields_grid(fields, screen)])
+    title, footer = _frame(document, screen)
+    return screen.render(*title, table, *footer)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -469,9 +428,9 @@ def _convert_instant(at: int, zone: ZoneInfo) -> datetime:
 
 def render_observations(table: analysis.ObservationTable, screen: Screen) -> str:
     """Render the observations of a server."""
-    title = _build_title(table.server, screen)
+    title = layout.build_head(table.server, screen)
     if not table.count:
-        return screen.render(*title, Text("no observation in the window"))
+        return screen.render(title, Text("no observation in the window"))
     shown = (*table.first, *table.last)
     clock = _create_clock(ZoneInfo(table.query.zone), (one.observed_at for one in shown))
     grid = start_table("observed at", "players", right=("players",), padding=_PADDING)
@@ -486,7 +445,7 @@ def render_observations(table: analysis.ObservationTable, screen: Screen) -> str
             grid.add_row(Text(gap, "dim"))
         grid.add_row(clock(one.observed_at), f"{one.players:,}")
         before = one.observed_at
-    return screen.render(*title, grid)
+    return screen.render(title, grid)
 
 
 def _describe_omitted(count: int) -> Text:
@@ -500,7 +459,7 @@ def render_steps(table: analysis.StepTable, screen: Screen) -> str:
         return screen.render(Text("no step in the window"))
     if table.query.is_sum:
         return screen.render(
-            *_build_title(servers[0], screen), _build_server_grid(table, 0, screen)
+            layout.build_head(servers[0], screen), _build_server_grid(table, 0, screen)
         )
     if len(servers) > 1:
         for width in _HEADING_WIDTHS:
@@ -509,7 +468,7 @@ def render_steps(table: analysis.StepTable, screen: Screen) -> str:
             if screen.has_room_for(grid):
                 return screen.render(grid)
     blocks: list[list[RenderableType]] = [
-        [*_build_title(server, screen), _build_server_grid(table, column, screen)]
+        [layout.build_head(server, screen), _build_server_grid(table, column, screen)]
         for column, server in enumerate(servers)
     ]
     return screen.render_blocks(*blocks)
@@ -592,26 +551,29 @@ def _build_heading(server: ServerName, width: int, screen: Screen) -> Text:
     return Text("\n").join([name, screen.truncate(hostname, max(name.cell_len, width))])
 
 
+def render_query(query: analysis.HistoryQuery, screen: Screen) -> str:
+    """Render the title of the tables of a history."""
+    start = None if query.window.start == BEFORE_ALL else query.window.start
+    window = WindowPart(from_=start, to=query.window.end)
+    title = figures.format_title_window(window, ZoneInfo(query.zone))
+    if query.step is not None:
+        aggregate, step = figures.AGGREGATES[query.aggregate], figures.describe_step(query.step)
+        title += f", each row the {aggregate} of {step}"
+    return screen.render(layout.build_title(title))
+
+
 def render_notes(notes: analysis.HistoryNotes, screen: Screen) -> str:
     """Render what the tables of a history have in common."""
-    query = notes.query
-    start = None if query.window.start == BEFORE_ALL else query.window.start
-    fields = _list_window(start, query.window.end, notes.as_of, ZoneInfo(query.zone))
-    if query.step is not None:
-        fields.append((query.figure, f"the {figures.AGGREGATES[query.aggregate]} of each step"))
-        if notes.has_partial:
-            fields.append(figures.describe_partial(query.step))
-    elif not notes.hold:
-        fields.append(("gap", "more than 1.5 usual intervals between two observations"))
-    fields += [figures.HELD] if notes.hold else []
+    facts = [figures.HELD] if notes.hold else []
     if notes.has_omitted:
-        fields.append(("rows", "the first and the last; --format csv prints all"))
-    return screen.render(build_fields_grid(fields, screen))
+        facts.append("the first and the last rows; --format csv prints all")
+    return screen.render(*layout.build_footer(facts, screen))
 
 
 RENDERERS: Renderers = {
     analysis.GrowthDocument: render_growth,
     analysis.HistoryNotes: render_notes,
+    analysis.HistoryQuery: render_query,
     analysis.ObservationTable: render_observations,
     analysis.PeakHours: render_peak_hours,
     analysis.Stats: render_stats,

@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from srvstat.documents.analysis import EventPart, Events
-from srvstat.render import text
-from srvstat.render.screen import Renderers, Screen, build_fields_grid, start_table
+from srvstat.render import figures, layout, text
+from srvstat.render.screen import Renderers, Screen, start_table
 
 _MAX_LINES = 30
 
@@ -24,17 +24,10 @@ _TEMPLATES = {
 
 def render_events(document: Events, screen: Screen) -> str:
     """Render the newest events, and below them notes."""
-    zone, window = ZoneInfo(document.time_zone), document.window
-    notes = build_fields_grid(
-        [
-            ("window", text.format_window(window.from_, window.to, zone)),
-            ("as of", text.format_clock(document.as_of, zone)),
-            ("times", zone.key),
-        ],
-        screen,
-    )
+    zone = ZoneInfo(document.time_zone)
+    title = layout.build_title(figures.format_title_window(document.window, zone))
     lines = build_event_lines(document.events, _MAX_LINES, zone, screen)
-    return screen.render_blocks(lines or [Text("no event")], [notes])
+    return screen.render(title, *(lines or [Text("no event")]), *layout.build_footer([], screen))
 
 
 def build_event_lines(
@@ -69,8 +62,8 @@ def build_event_lines(
 
 def describe_event(event: EventPart) -> str:
     """Return what happened, such as `no observation`."""
-    figures = map(text.format_median, (event.expected, event.seen))
-    return _TEMPLATES[event.kind].format(*figures)
+    counts = map(text.format_median, (event.expected, event.seen))
+    return _TEMPLATES[event.kind].format(*counts)
 
 
 RENDERERS: Renderers = {Events: render_events}

@@ -1,6 +1,5 @@
 """The table of integrity: a mark for each server and rule, then the evidence of suspect results."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -9,10 +8,10 @@ from rich.text import Text
 
 from srvstat.documents import integrity as rules
 from srvstat.documents.integrity import AnyRule, Integrity, ServerIntegrity
-from srvstat.render import text
+from srvstat.render import figures, layout, text
 from srvstat.render.layout import build_server_table, escape_server
 from srvstat.render.screen import Renderers, Screen, build_fields_grid
-from srvstat.render.text import format_clock, format_count, format_id, format_share
+from srvstat.render.text import format_clock, format_count, format_share
 
 
 class RuleWords(NamedTuple):
@@ -76,16 +75,15 @@ MEANING = (
     "These results describe numbers. They prove nothing about a server or its owner, and they are"
     " not probabilities."
 )
+_MEANING = "The results describe numbers; they prove nothing about a server or its owner"
 
 
 def render_integrity(integrity: Integrity, screen: Screen) -> str:
     """Render the marks of all servers, the evidence of suspect results, and what they mean."""
-    # A dot in ASCII: the middle dot would become a hyphen, which is another mark.
-    passed = "." if screen.ascii_only else "·"
     marks = {
-        "pass": Text(passed),
-        "suspect": Text("!", "bold yellow"),
-        "notEvaluated": Text("-", "dim"),
+        "pass": Text("✓", "dim"),
+        "suspect": Text("!", "bold"),
+        "notEvaluated": Text(text.NOTHING, "dim"),
     }
     suspects = [server for server in integrity.servers if _list_suspect(server)]
     lines = [
@@ -93,23 +91,24 @@ def render_integrity(integrity: Integrity, screen: Screen) -> str:
         for server in integrity.servers[:_MAX_SERVERS]
     ]
     table = build_server_table([words.header for words in RULES.values()], lines, screen)
-    blocks = [[*table, *_build_rest(len(integrity.servers) - _MAX_SERVERS)]]
     zone = ZoneInfo(integrity.time_zone)
+    title = layout.build_title(figures.format_title_window(integrity.window, zone))
+    blocks = [[title, *table, *_build_rest(len(integrity.servers) - _MAX_SERVERS)]]
+    if len(integrity.servers) == 1:
+        blocks.append(_list_reasons(integrity.servers[0]))
     causes: dict[str, str] = {}
     for server in suspects[:_MAX_DETAILS]:
         found = {RULES[rule.rule].header: rule for rule in _list_suspect(server)}
         causes |= {header: " ".join(rule.innocent_causes) for header, rule in found.items()}
         evidence = [(header, describe_evidence(rule, zone)) for header, rule in found.items()]
-        title = screen.escape(format_id(server.server_id), "bold").append("  ")
-        title.append_text(screen.escape_name(server.hostname))
-        blocks.append([title, build_fields_grid(evidence, screen)])
+        head = layout.build_head(server, screen)
+        blocks.append([head, build_fields_grid(evidence, screen)])
     blocks.append(_build_rest(len(suspects) - _MAX_DETAILS, " with suspect results"))
     if causes:
         headers = [words.header for words in RULES.values() if words.header in causes]
         grid = build_fields_grid([(header, causes[header]) for header in headers], screen)
         blocks.append([Text("innocent causes", "bold"), grid])
-    notes = build_fields_grid(_list_notes(integrity, zone, passed), screen)
-    return screen.render_blocks(*blocks, [notes], [Text(MEANING)])
+    return screen.render_blocks(*blocks, layout.build_footer([_MEANING], screen))
 
 
 def _list_suspect(server: ServerIntegrity) -> list[AnyRule]:
@@ -121,14 +120,13 @@ def _build_rest(count: int, condition: str = "") -> list[RenderableType]:
     return [Text(shown)] if count > 0 else []
 
 
-def _list_notes(integrity: Integrity, zone: ZoneInfo, passed: str) -> Iterator[tuple[str, str]]:
-    yield "marks", f"{passed} pass, ! suspect, - not evaluated"
-    yield "window", text.format_window(integrity.window.from_, integrity.window.to, zone)
-    yield "times", zone.key
-    if len(integrity.servers) == 1:
-        for rule in integrity.servers[0].rules:
-            if rule.reason:
-                yield RULES[rule.rule].header, f"not evaluated: {rule.reason}"
+def _list_reasons(server: ServerIntegrity) -> list[RenderableType]:
+    """Return why rules were not evaluated."""
+    return [
+        Text(f"{RULES[rule.rule].header} not evaluated: {rule.reason}")
+        for rule in server.rules
+        if rule.reason
+    ]
 
 
 def describe_evidence(rule: AnyRule, zone: ZoneInfo) -> str:

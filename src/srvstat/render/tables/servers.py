@@ -1,8 +1,7 @@
-"""The tables of a comparison, of records of servers, and of a snapshot and its build."""
+"""The tables of records of servers, and of a snapshot and its build."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -10,237 +9,70 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.documents import snapshot
-from srvstat.documents.analysis import ComparedServer, Comparison
 from srvstat.documents.document import ServerName, remove_color_codes
 from srvstat.render import figures, layout, text
-from srvstat.render.layout import GAP, join_at_columns
 from srvstat.render.screen import Fields, Renderers, Screen, build_fields_grid, start_table
 
-_USUAL_WIDTHS = (7, 7, 6, 5, 6, 14)
-"""The minimum width of each column of figures in a comparison."""
-
-
-class _ComparedRow(NamedTuple):
-    """The parts of one server; `observed` has its usual lines and its narrow ones."""
-
-    cells: layout.ServerCells
-    drawing: Text
-    observed: tuple[list[str], list[str]]
-
-
-class _Widths(NamedTuple):
-    """The widths of ids and figures, and the column of drawings: beside figures or below them."""
-
-    widths: Sequence[int]
-    name_width: int
-    drawing_at: int
-    is_beside: bool = False
-    is_narrow: bool = False
-
-
-def render_comparison(comparison: Comparison, screen: Screen) -> str:
-    """Render a comparison, and below it notes on the figures and drawings."""
-    first_last = figures.name_first_last(screen)
-    headers = ("current", "average", "median", "peak", "lowest", first_last)
-    rows = [_build_row(server, comparison, screen) for server in comparison.servers]
-    places = _find_layout(headers, rows, screen)
-    if places is None:
-        endings = (_list_card_lines(row, screen.width) for row in rows)
-        lines = layout.build_cards(headers, [row.cells for row in rows], endings, screen.width)
-    else:
-        lines = _build_lines(headers, rows, places, comparison, screen)
-    notes = build_fields_grid(_list_notes(comparison, screen), screen)
-    return screen.render(*lines, Text(), notes)
-
-
-def _build_row(server: ComparedServer, comparison: Comparison, screen: Screen) -> _ComparedRow:
-    result, as_of = server.result, comparison.snapshot_as_of
-    shown = (
-        figures.format_current(
-            result.current_players, server.last_observed_at, as_of, hold=comparison.hold
-        ),
-        text.format_average(result.average_players),
-        text.format_median(result.median_players),
-        text.format_whole(result.peak_players),
-        text.format_whole(result.lowest_players),
-        figures.format_first_last(server.first_players, result.growth.players, screen.arrow),
-    )
-    names = ServerName(result.server_id, result.cfx_id, server.hostname)
-    drawing = Text(figures.draw_averages(server.cells, screen))
-    for at, cell in enumerate(server.cells, 1):  # after the frame
-        if cell.is_partial:
-            drawing.stylize("dim", at, at + 1)
-    observed = _describe_observations(server, comparison)
-    return _ComparedRow(layout.escape_server(screen, names, shown), drawing, observed)
-
-
-def _describe_observations(
-    server: ComparedServer, comparison: Comparison
-) -> tuple[list[str], list[str]]:
-    """Return lines that say how much of the window was observed, and the same in less width.
-
-    Polling intervals differ, so an expected number of observations would be a guess. `496 in 25 of
-    30 days` means that 25 of the 30 days have at least one of the 496 observations.
-    """
-    observations = text.format_count(server.result.sample_count, "observation")
-    if not server.result.sample_count or server.observed_spans >= comparison.span_count:
-        return [observations], [observations]
-    unit = "hours" if comparison.response.range == "24h" else "days"
-    spans = f"in {server.observed_spans} of {comparison.span_count} {unit}"
-    return [f"{server.result.sample_count:,} {spans}"], [observations, spans]
-
-
-def _find_layout(
-    headers: Sequence[str], rows: Sequence[_ComparedRow], screen: Screen
-) -> _Widths | None:
-    """Return the first layout that fits the screen; None if no table fits."""
-    cells = [row.cells for row in rows]
-    longest_title = max(row.title.cell_len for row in cells)
-    if screen.width < max(layout.MIN_TABLE_WIDTH, longest_title):
-        return None
-    widths = [*map(max, layout.measure_columns(headers, cells), _USUAL_WIDTHS)]
-    names = max(layout.USUAL_NAME_WIDTH, longest_title)
-    identifiers = max(GAP + row.names_width for row in cells)
-    drawing = max(len(row.drawing) for row in rows)
-    columns = GAP + layout.measure_figures(widths)
-    candidates = []
-    room = screen.width - columns - GAP - drawing
-    if room >= layout.USUAL_NAME_WIDTH:
-        name_width = min(room, max(names, identifiers - columns))
-        candidates.append(_Widths(widths, name_width, name_width + columns + GAP, is_beside=True))
-    room = screen.width - columns
-    for is_narrow in (False, True) if room >= layout.MIN_NAME_WIDTH else ():
-        observed = max(len(line) for row in rows for line in row.observed[is_narrow])
-        name_width = min(room, max(names, identifiers))
-        most = screen.width - drawing - GAP - observed
-        drawing_at = min(max(name_width, identifiers) + GAP, most)
-        candidates.append(_Widths(widths, name_width, drawing_at, is_narrow=is_narrow))
-    for places in candidates:
-        room = places.drawing_at - 2 * GAP
-        if all(line.cell_len <= room for row in cells for line in row.list_names(room, screen)):
-            return places
-    return None
-
-
-def _build_lines(
-    headers: Sequence[str],
-    rows: Sequence[_ComparedRow],
-    places: _Widths,
-    comparison: Comparison,
-    screen: Screen,
-) -> Iterator[Text]:
-    drawing_at = observed_at = places.drawing_at
-    header = layout.build_line(Text("server"), map(Text, headers), places.name_width, places.widths)
-    if places.is_beside:
-        header = join_at_columns((0, header), (drawing_at, Text(comparison.response.range)))
-    else:
-        observed_at += max(len(row.drawing) for row in rows) + GAP
-    header.stylize("bold")
-    yield header
-    for row in rows:
-        lines, rest = row.cells.build_figures(places.name_width, places.widths, screen)
-        drawn = [(drawing_at, row.drawing)]
-        yield from lines[:-1]
-        yield join_at_columns((0, lines[-1]), *(drawn if places.is_beside else []))
-        names = rest.list_names(drawing_at - 2 * GAP, screen)
-        below = zip_longest(names, row.observed[places.is_narrow])
-        for number, (name, seen) in enumerate(below):
-            beside = [] if number or places.is_beside else drawn
-            yield join_at_columns((GAP, name or Text()), *beside, (observed_at, Text(seen or "")))
-
-
-def _list_card_lines(row: _ComparedRow, width: int) -> Iterator[Text]:
-    """Yield the drawing and the observations of a server, on one line where they fit."""
-    observed = row.observed[False]
-    beside = len(row.drawing) + GAP
-    if beside + max(map(len, observed)) <= width:
-        yield join_at_columns((0, row.drawing), (beside, Text(observed[0])))
-    else:
-        yield from row.drawing.divide(range(width, len(row.drawing), width))
-        yield from map(Text, observed)
-
-
-def _list_notes(comparison: Comparison, screen: Screen) -> Iterator[tuple[str, str | None]]:
-    start, end = comparison.window
-    yield "window", text.format_window(start, end)
-    yield "as of", text.format_time(end)
-    if end != comparison.snapshot_as_of:
-        record = f"from the server record, as of {text.format_time(comparison.snapshot_as_of)}"
-        yield "current", record
-    yield figures.name_first_last(screen), figures.FIRST_LAST_MEANING
-    if comparison.hold:
-        yield "held", "the figures are the API's, of observations; stats weights counts by time"
-    drawn = [(server.result.server_id, server.cells) for server in comparison.servers]
-    step = figures.describe_step(comparison.cell_step)
-    marks, scale = figures.describe_drawings(drawn, step, screen)
-    dates = f"{text.format_date(start)} to {text.format_date(end)}"
-    yield comparison.response.range, f"{dates}, {marks}"
-    yield "scale", scale
-
-
-_LIST_HEADERS = ("current", "observations", "interval", "coverage")
-
 _MAX_PROPERTY_WIDTH = 20
-_MAX_SOURCE_ID_WIDTH = 40
-
-_NOTES = (
-    ("interval", "the median distance between successive observations"),
-    ("coverage", "the share of the time since the first observation that observations cover"),
-)
-"""What the columns mean that other tables do not have."""
 
 
 def render_servers(found: snapshot.Servers, screen: Screen) -> str:
     """Render the servers that match a filter."""
-    shown = len(found.servers)
-    matched = text.format_count(found.matched, "server")
-    if shown < found.matched:
-        matched += f", the first {shown:,} listed; --limit lists more"
-    fields = [("matched", matched), ("as of", text.format_time(found.as_of))]
-    if found.servers:
-        fields += [_NOTES[1], figures.HELD] if found.hold else _NOTES
+    at = text.format_zoned_time(found.as_of, text.UTC, "minutes")
+    title = f"{text.format_count(found.matched, 'server')} at {at}"
+    facts = [figures.HELD] if found.hold else []
+    if len(found.servers) < found.matched:
+        facts.append(f"the first {len(found.servers):,} listed; --limit lists more")
     lines = _list_servers(found.servers, found.as_of, screen, hold=found.hold)
-    return screen.render_blocks(lines, [build_fields_grid(fields, screen)])
+    return screen.render(layout.build_title(title), *lines, *layout.build_footer(facts, screen))
 
 
 def _list_servers(
-    servers: Iterable[snapshot.ListedServer], as_of: int, screen: Screen, *, hold: bool
+    servers: Sequence[snapshot.ListedServer], as_of: int, screen: Screen, *, hold: bool
 ) -> list[RenderableType]:
-    rows = [_build_cells(server, as_of, screen, hold=hold) for server in servers]
-    return layout.build_server_table(_LIST_HEADERS, rows, screen)
+    columns: dict[str, Sequence[str | Text]] = {
+        "current": [
+            figures.format_current(one.current_players, one.last_observed_at, as_of, hold=hold)
+            for one in servers
+        ],
+        "interval": [
+            text.NOTHING
+            if one.usual_interval_seconds is None
+            else text.format_interval(one.usual_interval_seconds)
+            for one in servers
+        ],
+        "coverage": [
+            text.NOTHING if one.coverage is None else text.format_share(one.coverage)
+            for one in servers
+        ],
+        "observations": [f"{one.sample_count:,}" for one in servers],
+    }
+    properties = {
+        "game": [one.game or "" for one in servers],
+        "region": [one.region for one in servers],
+        "state": ["offline" if one.offline else "" for one in servers],
+    }
+    for name, values in properties.items():
+        if any(values):
+            columns[name] = _align_left(name, values, screen)
+    columns["since"] = [
+        text.NOTHING if one.first_observed_at is None else text.format_date(one.first_observed_at)
+        for one in servers
+    ]
+    rows = [
+        layout.escape_server(screen, ServerName(one.id, one.cfx_id, one.hostname), texts)
+        for one, *texts in zip(servers, *columns.values(), strict=True)
+    ]
+    return layout.build_server_table([*columns], rows, screen, optional=1)
 
 
-def _build_cells(
-    server: snapshot.ListedServer, as_of: int, screen: Screen, *, hold: bool
-) -> layout.ServerCells:
-    interval, coverage = server.usual_interval_seconds, server.coverage
-    shown = (
-        figures.format_current(server.current_players, server.last_observed_at, as_of, hold=hold),
-        f"{server.sample_count:,}",
-        text.NOTHING if interval is None else text.format_interval(interval),
-        text.NOTHING if coverage is None else text.format_share(coverage),
-    )
-    names = ServerName(server.id, server.cfx_id, server.hostname)
-    return layout.escape_server(screen, names, shown, _list_properties(server, screen))
-
-
-def _list_properties(server: snapshot.ListedServer, screen: Screen) -> Iterator[str]:
-    """Yield short notes; foreign text is cut."""
-
-    def cut(value: str, width: int = _MAX_PROPERTY_WIDTH) -> str:
-        return screen.truncate(screen.escape_cell(value), width).plain
-
-    properties = [cut(value) for value in (server.game, server.region) if value]
-    if properties := [*properties, "offline"] if server.offline else properties:
-        yield ", ".join(properties)
-    if server.first_observed_at is not None and server.last_observed_at is not None:
-        first = text.format_date(server.first_observed_at)
-        yield f"seen {first} to {text.format_date(server.last_observed_at)}"
-    source_ids = ", ".join(filter(None, (server.source_id, *server.other_source_ids)))
-    if source_ids and source_ids != server.hostname:
-        yield f"sourceId {cut(source_ids, _MAX_SOURCE_ID_WIDTH)}"
-    if server.completed:
-        yield f"completed: {', '.join(map(cut, server.completed))}"
+def _align_left(name: str, values: Sequence[str], screen: Screen) -> list[Text]:
+    """Return foreign texts of equal width for a column, cut if they are long."""
+    cells = [screen.truncate(screen.escape_cell(one), _MAX_PROPERTY_WIDTH) for one in values]
+    width = max(len(name), *(cell.cell_len for cell in cells))
+    for cell in cells:
+        cell.pad_right(width - cell.cell_len)
+    return cells
 
 
 def render_server(detail: snapshot.ServerTable, screen: Screen) -> str:
@@ -273,7 +105,7 @@ def render_server(detail: snapshot.ServerTable, screen: Screen) -> str:
         ("as of", as_of),
         ("last seen", _format_last_seen(detail)),
     ]
-    title = screen.escape(remove_color_codes(server.hostname), "bold")
+    title = screen.escape(remove_color_codes(server.hostname) or server.id, "bold")
     return screen.render(title, build_fields_grid(fields, screen))
 
 
@@ -442,7 +274,6 @@ def render_verification(verification: snapshot.Verification, screen: Screen) -> 
 
 
 RENDERERS: Renderers = {
-    Comparison: render_comparison,
     snapshot.DryRun: render_dry_run,
     snapshot.Servers: render_servers,
     snapshot.ServerTable: render_server,

@@ -47,7 +47,7 @@ def _iter_fields(document: Today, screen: Screen) -> Iterator[tuple[str, str]]:
     yield from _list_changes(document, screen)
     yield from _list_events(document, screen)
     if document.hold:
-        yield figures.HELD
+        yield "held", figures.HELD
 
 
 def _describe_usual(document: Today) -> str:
