@@ -25,7 +25,7 @@ from srvstat.sources.registry import KINDS, Kind
 from srvstat.sources.source import IN_MEMORY, Batch, Source
 from srvstat.sources.table import check_columns
 
-KINDS["frame"] = Kind((), f"{__name__}:read", extra="parquet")
+KINDS["frame"] = Kind((), f"{__name__}:read", extra="parquet", is_object=True)
 
 _OPTION = re.compile("--([a-z][a-z-]+)")
 

@@ -108,10 +108,10 @@ class SourceOptions:
     from_: Annotated[
         str | None,
         Parameter(
-            f"The kind of the sources: {', '.join(registry.KINDS)}.",
+            f"The kind of the sources: {', '.join(registry.list_choices())}.",
             "KIND",
             ("--from",),
-            completes=tuple(registry.KINDS),
+            completes=registry.list_choices(),
         ),
     ] = None
     query: Annotated[

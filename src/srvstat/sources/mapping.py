@@ -15,7 +15,7 @@ from srvstat.contract.time import InstantError, load_zone
 from srvstat.files.reading import format_title, open_input
 from srvstat.files.toml import TomlError, find_line, read_toml
 from srvstat.sources import values
-from srvstat.sources.registry import KINDS
+from srvstat.sources.registry import list_choices
 from srvstat.sources.values import RowError, TimeUnit, is_utf8
 
 _MAX_NAMES = 20
@@ -299,7 +299,7 @@ THOUSANDS = (",", ".", " ", "'")
 """The characters that --thousands takes."""
 
 _CHECKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
-    "from": ("from_", partial(_check_choice, KINDS)),
+    "from": ("from_", lambda value: _check_choice(list_choices(), value)),
     "columns": ("columns", _check_columns),
     "wide": ("wide", _check_wide),
     "id": ("id", _check_text),

@@ -20,6 +20,7 @@ class Kind(NamedTuple):
     `uses_slugs` says that identifiers never have the contract's form, so that slugs of them are
     used. `is_whole` says that a source has the records of all its servers. `takes_query` says that
     observations can be the rows of an SQL query. `extra` installs the libraries of the kind.
+    `--from` does not take a kind that `is_object`: its sources are Python objects, not files.
     """
 
     extensions: tuple[str, ...] = ()
@@ -31,6 +32,7 @@ class Kind(NamedTuple):
     is_whole: bool = False
     takes_query: bool = False
     extra: str = "bulk"
+    is_object: bool = False
 
 
 def _describe_module(module: str, *extensions: str, **others: Any) -> Kind:
@@ -70,7 +72,7 @@ KINDS: dict[str, Kind] = {
         sample="srvstat.sources.trackers:read_prometheus_sample",
     ),
 }
-"""The kinds by the names that `--from` takes. Each module is imported on first use."""
+"""The kinds by their names. Each module is imported on first use."""
 
 TEXT_KINDS = ("csv", "ndjson")
 """The kinds that `--format` takes for standard input and for other extensions."""
@@ -86,6 +88,11 @@ EXTENSIONS: Mapping[str, str] = {
     extension: name for name, kind in KINDS.items() for extension in kind.extensions
 }
 """The kind of each file extension."""
+
+
+def list_choices() -> tuple[str, ...]:
+    """Return the names of kinds that `--from` takes."""
+    return tuple(name for name, kind in KINDS.items() if not kind.is_object)
 
 
 def load_reader(kind: str) -> Callable[..., Any]:
