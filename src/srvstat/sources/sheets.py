@@ -67,7 +67,7 @@ def _check_size(source: Source, file: IO[bytes]) -> None:
     """Check what a workbook has decompressed, and where its cells are.
 
     The library holds a sheet in memory as a rectangle, however few cells it has, and ends the
-    process if it is too large. The sizes that the archive states can be wrong.
+    process if it is too large.
 
     Raises SourceError.
     """
@@ -76,7 +76,7 @@ def _check_size(source: Source, file: IO[bytes]) -> None:
         for member in archive.infolist():
             last_row = last_column = 0
             rest = b""
-            for part in _decompress(file, member):
+            for part in _read_parts(archive, member):
                 total += len(part)
                 text = rest + part
                 counts = map(int, _COUNT.findall(text))  # it allocates what the file states
@@ -90,28 +90,17 @@ def _check_size(source: Source, file: IO[bytes]) -> None:
                 rest = text[-64:]
 
 
+def _read_parts(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    with archive.open(member) as content:
+        while part := content.read(BLOCK_BYTES):
+            yield part
+
+
 def _number_column(letters: bytes) -> int:
     number = 0
     for letter in letters:
         number = number * 26 + letter - ord("A") + 1
     return number
-
-
-def _decompress(file: IO[bytes], member: zipfile.ZipInfo) -> Iterator[bytes]:
-    """Yield the content of a member in parts, which may be longer than the archive states."""
-    file.seek(member.header_offset)
-    header = file.read(30)
-    file.seek(int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little"), 1)
-    left = member.compress_size
-    decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
-    while left > 0 and (data := file.read(min(left, BLOCK_BYTES))):
-        left -= len(data)
-        if member.compress_type == zipfile.ZIP_STORED:
-            yield data
-            continue
-        while data:
-            yield decompressor.decompress(data, 1 << 20)
-            data = decompressor.unconsumed_tail
 
 
 def _choose_sheet(source: Source, workbook: CalamineWorkbook) -> CalamineSheet:
