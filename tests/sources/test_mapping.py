@@ -524,11 +524,6 @@ def list_questions(proposal: Proposal) -> Questions:
             [("time-format", ("day-first", "month-first")), ZONE],
         ),
         (
-            "t,server,n\n01/05/2026,a,1\n01/06/2026,a,1\n",
-            {"columns": "id=server,at=t,players=n", "time-format": "month-first"},
-            [("time-format", ("month-first", "day-first")), ZONE],
-        ),
-        (
             "t,server,n\n12/05/2026,a,1\n12/13/2026,a,1\n",
             {"columns": "id=server,at=t,players=n", "time-format": "month-first"},
             [ZONE],
@@ -592,10 +587,6 @@ def test_several_files_without_identifiers_are_servers_or_parts_of_one(
     days = {name: f"t,n\n2026-01-{5 + day:02}T00:00Z,1\n" for day, name in enumerate(files)}
 
     assert list_questions(propose_files(tmp_path, days)) == [("id", (choice,))]
-    # At the same times, files are of different servers.
-    same = dict.fromkeys(files, "t,n\n2026-01-05T00:00Z,1\n2026-01-05T00:05Z,1\n")
-    others = {"lobby": "{file}"}
-    assert list_questions(propose_files(tmp_path, same)) == [("id", (others.get(choice, choice),))]
 
 
 def test_given_options_are_not_asked_again_but_what_else_is_unclear(tmp_path: Path) -> None:
@@ -631,9 +622,9 @@ def test_a_proposal_describes_the_file_and_every_obstacle(tmp_path: Path) -> Non
     rule = "players: must be a whole number from 0 to 9007199254740991"
     assert [line.removeprefix(f"{tmp_path}/") for line in proposal.lines] == [
         "export.csv: CSV with semicolons, 3 rows, 5 columns",
-        "  Datum   05.01.2026        → time, day first, with Uhrzeit",
-        "  Uhrzeit 00:00",
-        "  Lobby EU, Süd, 大厅   69, 37, 12   → one server each",
+        "  Datum               05.01.2026 → time, day first",
+        "  Uhrzeit             00:00      → time, day first",
+        "  Lobby EU, Süd, 大厅 69, 37, 12 → one server each (3 columns)",
         f'  3 counts rejected, such as "? 00:30" in line 4: observedAt: {NOT_AN_INSTANT}',
         f'  1 count rejected, such as "wipe" in line 3: {rule}',
         "  would keep 3 of 7 counts of 3 servers (3 rows)",

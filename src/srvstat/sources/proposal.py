@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress, pairwise
+from itertools import compress
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from srvstat.contract import wire
-from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
 from srvstat.sources import registry
 from srvstat.sources.csv import HEADER
@@ -92,8 +91,7 @@ _ENCODINGS = ("cp1252", "shift_jis", "gb18030", "cp1251", "cp1250")
 _KANA = re.compile("[\u3040-\u30ff]")
 
 _MOST_CELLS, _OTHER_CELLS = 150_000, 4_000
-_MOST_FILES, _MOST_HEADS, _MOST_TIMES, _MOST_VALUES = 50, 8, 200, 2_000
-_SAMPLE_BYTES, _MOST_SAMPLE_BYTES = 1 << 18, 1 << 20
+_MOST_FILES, _MOST_HEADS, _MOST_TIMES, _MOST_VALUES = 16, 8, 200, 2_000
 _FEW = 3
 """With fewer rows, a constant column tells nothing."""
 _SOME, _HALF, _MOST, _ALMOST_ALL = 0.3, 0.5, 0.6, 0.99
@@ -196,12 +194,9 @@ def _propose_encoding(
 
 
 def _choose(sources: Sequence[Source]) -> list[Source]:
-    """Return the first source, and of the others as many as can be read in time."""
+    """Return the first source, and some of the others."""
     rest = sources[1:]
-    sizes = [min(source.get_size() or _SAMPLE_BYTES, _SAMPLE_BYTES) for source in rest]
-    in_time = _MOST_SAMPLE_BYTES * len(rest) // max(sum(sizes), 1)
-    number = min(len(rest), _MOST_FILES, in_time)
-    return [sources[0], *(rest[at * len(rest) // number] for at in range(number))]
+    return [sources[0], *rest[:: len(rest) // _MOST_FILES + 1]]
 
 
 def _read_sample(source: Source, cells: int) -> Sample:
@@ -344,8 +339,7 @@ class _Search:
         times = self._choose_times()
         players = self._choose_columns(times)
         self.found |= times.options
-        first, *others = times.names
-        self.notes |= {first: ", with ".join([times.note, *others]), **dict.fromkeys(others, "")}
+        self.notes |= dict.fromkeys(times.names, times.note)
         self.of_values += times.questions
         self._settle_counts(players, times)
         options = list_options(replace(self.given, **self.found)) | dict(self.sample.options)
@@ -395,9 +389,6 @@ class _Search:
         named = min(self.columns.values(), key=lambda each: each.rank("at"))
         if named.is_named("at") and len(named.example) >= len("1/2026"):
             return self._ask_format((named.name,))
-        cells = [cell for each in self.columns.values() for cell in (each.name, *each.texts[:1])]
-        if sum(map(_may_be_day, cells)) > 1:
-            raise self._build_error("times are beside each other; write a row for each time")
         raise self._build_error("no column has times", "; name it with --columns at=NAME")
 
     def _list_times(self) -> list[_Times]:
@@ -526,7 +517,7 @@ class _Search:
             columns = {"id": server.name} | columns
             self.notes[server.name] = "server"
         elif not has_id:
-            self.found["id"], text = self._propose_id(times)
+            self.found["id"], text = self._propose_id()
             self.of_columns.append(Question("id", text, (self.found["id"],)))
         players = self._choose_players(server, [each for each in numbers if each is not server])
         self.notes[players.name] = "players"
@@ -571,7 +562,7 @@ class _Search:
         if not is_sure:
             # The text may be a status or a map of one server.
             is_odd = not (is_start or _FEW <= len(best.distinct) <= _HALF * len(rows))
-            choices.insert(0 if is_odd else len(choices), _SERIES + self._propose_id(times)[0])
+            choices.insert(0 if is_odd else len(choices), _SERIES + self._propose_id()[0])
         if not (is_sure and is_clear):
             self._ask_column("id", "names the server", names, choices)
         if choices[0].startswith(_SERIES):
@@ -618,8 +609,8 @@ class _Search:
                 if _IS_TOTAL.fullmatch(each.words) or each.is_limit(all_names)
             }
         servers = [each for each in rest if each.name not in others]
-        if not self.given.wide:
-            self._check_header(servers)
+        if servers and all(_CLOCK.fullmatch(each.name) for each in servers):
+            raise self._build_error("the columns are times, not servers; write a row for each time")
         self.notes |= {each.name: _ONE_EACH for each in servers}
         names = given or "+".join(each.name for each in found if each.name in others)
         self.found |= {
@@ -633,21 +624,6 @@ class _Search:
             text = f"whether these are servers: {_cut(', '.join(each.name for each in servers))}"
             self.of_columns.append(Question("wide", text, [format_columns(self.found["wide"])]))
         return servers
-
-    def _check_header(self, servers: Sequence[_Column]) -> None:
-        """Check that the names of columns may be servers, and that none is without a name.
-
-        Raises SourceError.
-        """
-        if servers and all(_CLOCK.fullmatch(each.name) for each in servers):
-            raise self._build_error("the columns are times, not servers; write a row for each time")
-        names, columns, *_ = self.sample.table
-        for at, (name, texts) in enumerate(zip(names, columns, strict=True)):
-            # The first column may have the numbers of rows.
-            if at and not name and _Column(name, texts).is_number:
-                raise self._build_error(
-                    f"column {at + 1} has no name; write all names into one line, the first"
-                )
 
     def _choose_players(self, server: _Column | None, numbers: Sequence[_Column]) -> _Column:
         """Return the column of counts; what is fixed for each server is unlikely.
@@ -671,7 +647,7 @@ class _Search:
             )
         return best
 
-    def _propose_id(self, times: _Times) -> tuple[str, str]:
+    def _propose_id(self) -> tuple[str, str]:
         """Return the likely server of files without identifiers, and words for a question."""
         plain = [replace(source, mapping=ColumnMapping()) for source in self.sources]
         stems = [os.path.basename(source.server_id) for source in plain]
@@ -680,23 +656,11 @@ class _Search:
             return stems[0], "the name of the server"
         if len({*stems}) == 1 or (len({*folders}) > 1 and len({*stems}) < len(stems)):
             return "{folder}", "the server of each file: its folder's name"
-        if len({re.sub(r"[\W_0-9]", "", stem) for stem in stems}) == 1 and self._is_series(times):
+        is_dated = all(re.search("[0-9]{4}", stem) for stem in stems)
+        if is_dated and len({re.sub(r"[\W_0-9]", "", stem) for stem in stems}) == 1:
             common = re.sub(r"[\W_0-9]+\Z", "", stems[0]) or folders[0] or "server"
             return common, "the name of the server, whose parts the files seem to be"
         return "{file}", "the server of each file: its name"
-
-    def _is_series(self, times: _Times) -> bool:
-        """Return whether the files may have parts of one series, one after the other."""
-        is_whole = all(sample.is_whole for _, sample in self.samples)
-        is_dated = all(re.search("[0-9]{4}", source.server_id) for source in self.sources)
-        forms = ColumnMapping(**{"time_zone": "UTC"} | dict(times.options))
-        spans = []
-        for _, sample in self.samples:
-            rows = _join_rows(sample.table, times.names)
-            with suppress(RowError):
-                spans.append(sorted(forms.parse_time(row) for row in (rows[0], rows[-1])))
-        follow = all(first[1] <= second[0] for first, second in pairwise(sorted(spans)))
-        return follow and (is_whole or is_dated)
 
     # Counts
 
@@ -776,8 +740,6 @@ class _Search:
             without = int((batch.codes == batch.names.index("")).sum())
             kept -= without
             lines.append(f"  {_format_number(without, 'count')} rejected: the server is empty")
-        if totals := [name for name in known if _IS_TOTAL.fullmatch(name.casefold())]:
-            lines.append(f"  {_cut(totals[0])} may be the sum of others; it would be a server, too")
         is_open = any(each.option == "time-format" for each in self.of_values)
         if not kept and not is_open and (lines or self.sample.is_whole):
             reason = lines[0].strip() if lines else "all counts are empty"
@@ -789,25 +751,12 @@ class _Search:
             lines.append(f"  {repeats} of a server at a time that has one already")
         number = len(self.sample.table.places)
         cells = number * [*self.notes.values()].count(_ONE_EACH)
-        is_empty = read < _HALF * cells if cells else _has_changes_only(batch, steps)
-        if is_empty and not options.hold:
+        if read < _HALF * cells and not options.hold:
             lines.append("  most cells are empty: if the file has changes only, add --hold")
         rows = f"{'' if self.sample.is_whole else 'the first '}{_format_number(number, 'row')}"
         servers = _format_number(len(known), "server")
         counts = _format_number(read, "count")
         return [*lines, f"  would keep {kept:,} of {counts} of {servers} ({rows})"]
-
-
-def _has_changes_only(batch: Batch, steps: Numbers) -> bool:
-    """Return whether times are regular, while most servers have no count at most of them.
-
-    `steps` are the intervals between counts of a server.
-    """
-    times = np.unique(batch.instants)
-    if len(times) <= _FEW or len(batch.players) > _HALF * len(times) * len(batch.names):
-        return False
-    regular = np.diff(times)
-    return bool(np.mean(regular == np.median(regular)) > _HALF and len(np.unique(steps)) > 1)
 
 
 def _format_number(number: int, noun: str) -> str:
@@ -816,13 +765,6 @@ def _format_number(number: int, noun: str) -> str:
 
 def _may_be_time(text: str) -> bool:
     return len(text) >= len("1.1.2026") and re.search("[0-9]", text) is not None
-
-
-def _may_be_day(text: str) -> bool:
-    return (
-        _may_be_time(text)
-        and _measure([text], {"time_zone": "UTC", "time_format": "day-first"}) > 0
-    )
 
 
 def _describe_form(form: str) -> str:
@@ -846,15 +788,7 @@ def _order_forms(texts: Sequence[str]) -> tuple[Sequence[str], bool]:
     is_day = found[0][2] == "." or any(first > _MONTHS for first, _ in parts)
     if is_day or any(second > _MONTHS for _, second in parts):
         return (_ORDERS if is_day else _ORDERS[::-1]), True
-    # Consecutive rows are usually in order and evenly spaced.
-    days, months = (
-        sum(abs(second - first) > _FEW for first, second in pairwise(numbers))
-        for numbers in (
-            [31 * month + day for day, month in parts],
-            [31 * month + day for month, day in parts],
-        )
-    )
-    is_month = months < days or any(re.search("[AaPp][Mm]", text) for text in texts[:_FEW])
+    is_month = any(re.search("[AaPp][Mm]", text) for text in texts[:_FEW])
     return (_ORDERS[::-1] if is_month else _ORDERS), False
 
 
@@ -902,33 +836,28 @@ def _describe_rejects(source: Source, batch: Batch) -> Iterable[str]:
 
 _MOST_LINES = 12
 _ROOM = 36
-_WIDTH = 55
-_LEAST_ROOM = 17
 _ONE_EACH = "one server each"
 
 
 def _format_columns(columns: Mapping[str, _Column], notes: Mapping[str, str]) -> list[str]:
-    """Return a line for each column, and one for all servers of a wide file."""
-    servers = [name for name in columns if notes.get(name) == _ONE_EACH]
+    """Return a line for each column, those that are used first, and one for all servers."""
     single = [name for name in columns if name and notes.get(name) != _ONE_EACH]
-    shown = sorted(single, key=lambda name: name not in notes)[:_MOST_LINES]
-    width = max((_count_cells(_cut(name)) for name in shown), default=0)
-    rooms = [_count_cells(_cut(columns[name].example)) for name in shown]
-    room = width + 3 + max([*rooms, _LEAST_ROOM])
-    lines = []
-    for name in filter({*shown}.__contains__, single):
-        text = f"  {_pad(_cut(name), width)} {_cut(columns[name].example)}"
-        note = notes.get(name, "not used")
-        lines.append(f"{_pad(text, room)} → {note}" if note else text.rstrip())
-    if len(single) > len(shown):
-        lines.append(f"  and {len(single) - len(shown):,} more columns, not used")
-    if servers:
-        values = _cut(", ".join(columns[name].example or '""' for name in servers[:_FEW]))
-        names, number = ", ".join(servers), f" ({len(servers):,} columns)"
-        room = _WIDTH - _count_cells(values)
-        if len(names) > room:
-            names = _cut(names, room - len(number)) + number
-        lines.append(f"  {names}   {values}   → {_ONE_EACH}")
+    single.sort(key=lambda name: name not in notes)
+    rows = [
+        (_cut(name), _cut(columns[name].example), notes.get(name, "not used"))
+        for name in single[:_MOST_LINES]
+    ]
+    if servers := [name for name in columns if notes.get(name) == _ONE_EACH]:
+        examples = ", ".join(columns[name].example or '""' for name in servers[:_FEW])
+        note = _ONE_EACH if len(servers) < _FEW else f"{_ONE_EACH} ({len(servers):,} columns)"
+        rows.append((_cut(", ".join(servers)), _cut(examples), note))
+    widths = [max(map(_count_cells, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        f"  {_pad(name, widths[0])} {_pad(example, widths[1])} → {note}"
+        for name, example, note in rows
+    ]
+    if others := single[_MOST_LINES:]:
+        lines.append(f"  and {len(others):,} more columns, not used")
     return lines
 
 
