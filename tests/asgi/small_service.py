@@ -121,8 +121,9 @@ POST_ONLY = Expected(405, ERRORS["INVALID_REQUEST"], headers={"allow": "POST"})
 SERVERS = "/explore/data/servers"
 RANKING = "/explore/data/ranking"
 NETWORK = "/explore/data/network"
-STATS = "/explore/data/stats"
-TIMELINE = "/explore/data/timeline"
+OVERVIEW = "/explore/data/overview"
+CSV = "/explore/data/csv"
+PICTURE = "/explore/data/picture"
 
 
 def ask_page(

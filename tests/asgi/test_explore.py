@@ -13,12 +13,13 @@ import pytest
 
 from asgi.small_service import (
     COMPARED,
+    CSV,
     NETWORK,
+    OVERVIEW,
+    PICTURE,
     RANKING,
     SERVER_A,
     SERVERS,
-    STATS,
-    TIMELINE,
     InProcess,
     ask_page,
     build_small,
@@ -35,9 +36,13 @@ from srvstat.analysis.statistics import compute_stats, rank_servers
 from srvstat.asgi import explore, snapshots
 from srvstat.contract.requests import parse_server_reference
 from srvstat.contract.windows import find_window
+from srvstat.contract.wire import format_number
+from srvstat.documents.analysis import ServerStatistics
+from srvstat.documents.rows import encode_rows
 from srvstat.operations.answers import resolve_servers
 from srvstat.snapshot.read.file import open_file
 from support.http import ERRORS, TWO
+from support.markdown import Page
 from support.process import Service, serve
 from support.snapshots import change
 
@@ -80,7 +85,8 @@ class Links(HTMLParser):
         """Note what a tag refers to; no tag may have a style or a handler."""
         self.forms += tag == "form"
         assert not [name for name, _ in attrs if name == "style" or name.startswith("on")]
-        links = [value or "" for name, value in attrs if name in ("src", "href")]
+        names = () if tag == "a" else ("src", "href")
+        links = [value or "" for name, value in attrs if name in names]
         self.paths += [link for link in links if not link.startswith("data:")]
 
 
@@ -120,14 +126,14 @@ def test_the_page_and_its_files_are_served_with_types_and_a_strict_policy(servic
         (f"{SERVERS}?text=%ff", "GET", INVALID),
         (f"{SERVERS}?limit=101", "GET", INVALID),
         (f"{SERVERS}?limit=%2b5", "GET", INVALID),
-        (f"{TIMELINE}?id=a&id=%61", "GET", INVALID),
-        (f"{TIMELINE}?id=a&range=8d", "GET", INVALID),
-        (f"{TIMELINE}?id=a&range=7d&range=7d", "GET", INVALID),
-        (f"{TIMELINE}?{'&'.join(f'id={n}' for n in range(6))}", "GET", INVALID),
-        (f"{TIMELINE}?id=a&tz=Mars", "GET", INVALID),
+        (f"{OVERVIEW}?id=a&id=%61", "GET", INVALID),
+        (f"{OVERVIEW}?id=a&range=8d", "GET", INVALID),
+        (f"{OVERVIEW}?id=a&range=7d&range=7d", "GET", INVALID),
+        (f"{OVERVIEW}?{'&'.join(f'id={n}' for n in range(6))}", "GET", INVALID),
+        (f"{OVERVIEW}?id=a&tz=Mars", "GET", INVALID),
         (f"{NETWORK}?tz=UTC&tz=UTC", "GET", INVALID),
         (f"{RANKING}?range=8d", "GET", INVALID),
-        (f"{TIMELINE}?id=hidden&id=x-a", "GET", (404, ERRORS["SERVER_NOT_FOUND"])),
+        (f"{OVERVIEW}?id=hidden&id=x-a", "GET", (404, ERRORS["SERVER_NOT_FOUND"])),
     ],
 )
 def test_other_requests_get_an_error_of_the_api(
@@ -169,7 +175,22 @@ def test_a_search_is_a_document_of_the_analyzer(service: Service, snapshot: Path
     assert ask_page(service, search("hidden")).json["matched"] == 0
 
 
-def test_a_ranking_and_the_network_are_documents_of_the_analyzer(
+def read_figures(fragment: str) -> dict[str, list[str]]:
+    """Return the exact figures of each server in a table, in the order of its columns."""
+    rows = Page.parse(fragment.encode()).root.find_all("tr")
+    return {
+        row.attributes["data-server"]: [one.attributes["value"] for one in row.find_all("data")]
+        for row in rows
+        if "data-server" in row.attributes
+    }
+
+
+def list_figures(server: ServerStatistics, *names: str) -> list[str]:
+    values = [getattr(server, f"{name}_players") for name in names]
+    return [format_number(value) for value in values]
+
+
+def test_a_ranking_and_the_total_have_the_figures_of_the_analyzer(
     service: Service, snapshot: Path
 ) -> None:
     zone = find_zone("Europe/Berlin")
@@ -177,18 +198,21 @@ def test_a_ranking_and_the_network_are_documents_of_the_analyzer(
         window = find_window("30d", file.as_of)
         every = Question(file, MatchingServers(file, FilterOptions()), window, zone)
         top = rank_servers(every, "average", 50)
-        rows = [*every.iter_rows()]
-        total = every._replace(servers=[Total(file, rows)])
-        ranked = every._replace(servers=rows[::-1])
-        timelines = [compute_timeline(one, 59).to_json() for one in (ranked, total)]
-        stats = compute_stats(total).to_json()
+        total = compute_stats(every._replace(servers=[Total(file, [*every.iter_rows()])]))
 
-    answer = ask_page(service, f"{RANKING}?limit=50&tz=Europe/Berlin")
-    assert answer.body == b'{"top":%b,"timeline":%b}' % (top.to_json(), timelines[0])
-    network = ask_page(service, f"{NETWORK}?tz=Europe/Berlin")
-    assert network.body == b'{"stats":%b,"timeline":%b}' % (stats, timelines[1])
-    assert network.json["timeline"]["step"] == "day"
-    assert ask_page(service, f"{RANKING}?text=x-b").json["top"]["serverCount"] == 1
+    answer = ask_page(service, f"{RANKING}?limit=50&tz=Europe/Berlin").json
+    assert (answer["root"], answer["asOf"]) == (top.root, "2026-03-01T12:00:00.000Z")
+    figures = read_figures(answer["html"])
+    assert [*figures] == [one.server_id for one in top.servers]
+    assert [own[:1] for own in figures.values()] == [
+        list_figures(one, "average") for one in top.servers
+    ]
+    assert 'href="#id=b&amp;range=30d&amp;tz=Europe%2FBerlin"' in answer["html"]
+    assert [*read_figures(ask_page(service, f"{RANKING}?text=x-b").json["html"])] == ["b"]
+    network = Page.parse(ask_page(service, f"{NETWORK}?tz=Europe/Berlin").body).root
+    assert [one.attributes["value"] for one in network.find_all("data")] == list_figures(
+        total.servers[0], "current", "average", "peak"
+    )
 
 
 def test_a_total_of_too_many_observations_is_left_out(
@@ -199,39 +223,45 @@ def test_a_total_of_too_many_observations_is_left_out(
 
     async def ask() -> None:
         async with service.client("http://localhost:8000") as client:
-            assert (await client.get(NETWORK)).content == b"{}"
+            assert (await client.get(NETWORK)).content == b""
 
     service.run(ask())
 
 
-def test_timelines_and_statistics_leave_out_unknown_servers(service: Service) -> None:
-    for path in (TIMELINE, STATS):
-        answer = ask_page(service, f"{path}?id=zz&id=b")
-        assert [one["serverId"] for one in answer.json["servers"]] == ["b"]
+def test_an_overview_leaves_out_unknown_servers(service: Service) -> None:
+    answer = ask_page(service, f"{OVERVIEW}?id=zz&id=b").json
+
+    assert [one["serverId"] for one in answer["timeline"]["servers"]] == ["b"]
+    assert [*read_figures(answer["html"])] == ["b"]
 
 
-def test_timelines_and_statistics_are_documents_of_the_analyzer(
+def test_an_overview_and_its_files_have_the_figures_of_the_analyzer(
     service: Service, snapshot: Path
 ) -> None:
     with closing(open_file(str(snapshot))) as file:
         for ids in ("a", "b", "ba"):
             references = [parse_server_reference(one) for one in ids]
             window = find_window("7d", file.as_of)
-            servers = resolve_servers(file, references)
-            question = Question(file, servers, window)
-            timeline = compute_timeline(question, 3_000)
-            documents = {TIMELINE: timeline, STATS: compute_stats(question)}
-            for path, document in documents.items():
-                target = f"{path}?{''.join(f'id={one}&' for one in ids)}range=7d"
-                answer = ask_page(service, target)
-                assert (answer.status, answer.body) == (200, document.to_json())
-                assert ask_page(service, target, method="HEAD").headers["content-length"] == str(
-                    len(answer.body)
-                )
-        assert (
-            ask_page(service, f"{TIMELINE}?id=a").json["window"]["from"]
-            == "2026-01-30T12:00:00.000Z"
-        )
+            question = Question(file, resolve_servers(file, references), window)
+            timeline, stats = compute_timeline(question, 3_000), compute_stats(question)
+            target = f"?{''.join(f'id={one}&' for one in ids)}range=7d"
+            answer = ask_page(service, OVERVIEW + target)
+            assert answer.body.endswith(b'"timeline":%b}' % timeline.to_json())
+            figures = read_figures(answer.json["html"])
+            assert [*figures] == [*ids]
+            for server in stats.servers:
+                own = figures[server.server_id or ""]
+                assert own[:2] == list_figures(server, "current", "average")
+                assert own[-4:-1] == list_figures(server, "median", "lowest", "peak")
+                assert own[-1] == str(server.sample_count)
+            csv = ask_page(service, CSV + target)
+            assert csv.body == b"".join(encode_rows(timeline, "csv"))
+            picture = ask_page(service, PICTURE + target)
+            assert picture.headers["content-type"] == "image/svg+xml"
+            assert picture.body.count(b'class="series ') >= len(ids)
+            for path, got in ((CSV, csv), (PICTURE, picture)):
+                head = ask_page(service, path + target, method="HEAD")
+                assert head.headers["content-length"] == str(len(got.body))
 
 
 WITH_HISTORY = """
@@ -258,7 +288,7 @@ def test_a_plan_limits_what_the_page_shows(tmp_path: Path) -> None:
         page = ask_page(service, "/", key=None, host="stats.example")
         assert (page.status, page.body.count(b"<form ")) == (200, 1)
         assert ask_page(service, "/explore/explore.js", key=None).status == 200
-        for target in (search("a"), f"{TIMELINE}?id=a"):
+        for target in (search("a"), f"{OVERVIEW}?id=a"):
             assert (
                 ask_page(service, target).status
                 == ask_page(service, target, key=None).status
@@ -266,29 +296,22 @@ def test_a_plan_limits_what_the_page_shows(tmp_path: Path) -> None:
             )
 
         # Short steps are as good as observations, so they need raw history.
-        answer = ask_page(service, f"{TIMELINE}?id=a&range=7d", key="key-of-all")
+        answer = ask_page(service, f"{OVERVIEW}?id=a&range=7d", key="key-of-all")
         assert (answer.status, answer.body) == forbidden
         for span, expected in (("7d", found), ("30d", 403), ("90d", 403)):
-            target = f"{TIMELINE}?id=a&range={span}"
+            target = f"{OVERVIEW}?id=a&range={span}"
             assert ask_page(service, target, key="key-of-history").status == expected
         # A change also tells the average of the time before.
-        for key, span, expected in (
-            ("key-of-history", "7d", found),
-            ("key-of-history", "90d", 403),
-            ("key-of-month", "30d", 403),
-            ("key-of-all", "7d", 403),
-        ):
-            assert ask_page(service, f"{STATS}?id=a&range={span}", key=key).status == expected
-        assert ask_page(service, f"{TIMELINE}?id=a&range=30d", key="key-of-month").status == found
+        assert ask_page(service, f"{OVERVIEW}?id=a&range=30d", key="key-of-month").status == 403
         # A ranking and a total tell averages of the range, and of the time before.
         for path in (RANKING, NETWORK):
             for key, expected in (("all", 403), ("history", found)):
                 target = f"{path}?range=7d"
                 assert ask_page(service, target, key=f"key-of-{key}").status == expected
         # An invalid question comes before the plan, and an unknown server after it.
-        assert ask_page(service, f"{TIMELINE}?id=!&range=30d", key="key-of-all").status == 400
-        assert ask_page(service, f"{TIMELINE}?id=nobody", key="key-of-all").status == 403
-        answer = ask_page(service, TIMELINE, key="key-of-all", method="POST")
+        assert ask_page(service, f"{OVERVIEW}?id=!&range=30d", key="key-of-all").status == 400
+        assert ask_page(service, f"{OVERVIEW}?id=nobody", key="key-of-all").status == 403
+        answer = ask_page(service, OVERVIEW, key="key-of-all", method="POST")
         assert answer.headers["allow"] == "GET, HEAD"
 
         statuses = [ask_page(service, search("a"), key="key-of-three").status for _ in range(2)]
@@ -300,35 +323,33 @@ def test_a_plan_limits_what_the_page_shows(tmp_path: Path) -> None:
 
 def test_the_log_names_the_question_but_neither_the_key_nor_the_text(tmp_path: Path) -> None:
     key, path = "srvstat_secret", tmp_path / "recording.ndjson"
-    targets = ["/", "/explore/explore.js", search(key), f"{TIMELINE}?id={key}", f"{SERVERS}?{key}"]
-    targets += [f"{STATS}?id={key}"]
+    targets = ["/", "/explore/explore.js", search(key), f"{OVERVIEW}?id={key}", f"{SERVERS}?{key}"]
     with serve(build_small(tmp_path), "--explore", "--record", str(path)) as service:
         for target in targets:
             ask_page(service, target, key=key)
         ask_page(service, "/gateway/v1/servers/a", key=key)
-        entries = wait_for_entries(service, 7)
+        entries = wait_for_entries(service, 6)
         service.stop()
         assert "secret" not in service.log_path.read_text(encoding="utf-8")
     assert [(entry["operation"], entry["status"]) for entry in entries] == [
         ("explore", 200),
         ("exploreAsset", 200),
         ("exploreServers", 200),
-        ("exploreTimeline", 400),
+        ("exploreOverview", 400),
         ("exploreServers", 400),
-        ("exploreStats", 400),
         ("getServer", 200),
     ]
     assert "caller" not in entries[1]
-    assert entries[2]["caller"] == entries[6]["caller"]
+    assert entries[2]["caller"] == entries[5]["caller"]
     assert path.read_bytes().count(b"\n") == 1
 
 
 def test_the_data_report_damage_and_follow_the_snapshot(tmp_path: Path) -> None:
     path = build_small(tmp_path)
     change(str(path), "UPDATE servers SET players_current = 8 WHERE id = 'a'")
-    timeline, stats = (f"{target}?id=a&range=7d" for target in (TIMELINE, STATS))
+    overview = f"{OVERVIEW}?id=a&range=7d"
     with serve(path, "--explore") as service:
-        for target in (SERVERS, timeline, stats):
+        for target in (SERVERS, overview):
             answer = ask_page(service, target)
             assert (answer.status, answer.body) == (500, ERRORS["INTERNAL_ERROR"])
         assert ask_page(service, "/").status == 200
@@ -336,7 +357,7 @@ def test_the_data_report_damage_and_follow_the_snapshot(tmp_path: Path) -> None:
         os.replace(build_small(tmp_path, "new.db", players=9), path)
         found = ask_page(service, SERVERS).json
         assert [one["currentPlayers"] for one in found["servers"]] == [9, 7]
-        assert ask_page(service, timeline).json["root"] == found["root"]
+        assert ask_page(service, overview).json["root"] == found["root"]
 
 
 def test_searches_leave_the_workers_to_the_api(

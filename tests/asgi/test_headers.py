@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from asgi.small_service import (
+    OVERVIEW,
     SERVER_A,
-    TIMELINE,
     ask_page,
     build_small,
     empty_log,
@@ -292,8 +292,8 @@ def test_every_answer_to_a_caller_with_a_limit_says_what_remains(tmp_path: Path)
             ask_with_key(service, get + b"zz"),
             ask_with_key(service, b"GET /nowhere"),
             ask_with_key(service, b"DELETE /gateway/v1/compare"),
-            ask_page(service, f"{TIMELINE}?id=!", key="a"),
-            ask_page(service, f"{TIMELINE}?id=a", key="a", method="HEAD"),
+            ask_page(service, f"{OVERVIEW}?id=!", key="a"),
+            ask_page(service, f"{OVERVIEW}?id=a", key="a", method="HEAD"),
         ]
         others = [
             ask_with_key(service, get + b"a", key=b"b"),

@@ -5,10 +5,9 @@ import random
 import shutil
 import subprocess
 from contextlib import closing
-from dataclasses import asdict
 from datetime import UTC, date, datetime
 from importlib.resources import files
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -21,10 +20,9 @@ from srvstat.analysis.selection import Question
 from srvstat.contract.requests import parse_server_reference
 from srvstat.contract.windows import DAY_MS, find_window
 from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs
-from srvstat.documents.document import ChangePart, GapPart, ServerPart, WindowPart
+from srvstat.documents.document import GapPart, ServerPart, WindowPart
 from srvstat.operations.answers import resolve_servers
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
-from srvstat.render.figures import explain_missing_change, format_change, format_first_last
 from srvstat.render.svg import name_servers
 from srvstat.render.text import escape_text
 from srvstat.render.timeline import (
@@ -49,7 +47,7 @@ YEAR = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp()) * 1000
 SECONDS = 60
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def source() -> random.Random:
     return random.Random(15)  # noqa: S311 - draws cases
 
@@ -67,10 +65,10 @@ def run_node(*arguments: str, stdin: str = "") -> str:
 
 def run_script(**cases: Any) -> Any:
     """Return what `chart_steps.js` finds for cases."""
-    names = ("ticks", "times", "timelines", "servers", "firstLast", "changes", "reasons")
+    names = ("ticks", "times", "timelines", "servers")
     document = {name: [] for name in names} | cases
-    scripts = [str(SCRIPTS / name) for name in ("timeline.js", "elements.js")]
-    return json.loads(run_node(str(PROGRAM), *scripts, stdin=json.dumps(document)))
+    script = str(SCRIPTS / "timeline.js")
+    return json.loads(run_node(str(PROGRAM), script, stdin=json.dumps(document)))
 
 
 def draw_timeline(source: random.Random, zone: str) -> Timeline:
@@ -160,38 +158,11 @@ def test_script_names_servers_as_pictures_do() -> None:
     assert run_script(servers=cases)["names"] == [escape_text(one) for one in name_servers(servers)]
 
 
-def test_script_words_changes_as_all_surfaces_do(source: random.Random) -> None:
-    counts = [(None, None), (0, 5), (9, 6), (10, 6), (5, 5), (1200, 1200), (3000, 2999)]
-    counts += [(source.randint(0, 20_000), source.randint(0, 20_000)) for _ in range(99)]
-    changes: list[tuple[ChangePart | None, float | None]] = [(None, None), (None, 4.0)]
-    for _ in range(300):
-        before, after = (source.randint(0, 20_000) / source.choice((1, 8, 48, 144)) for _ in "12")
-        change = after - before
-        percentage = 100 * change / before if before else None
-        changes.append((ChangePart(players=change, percentage=percentage), after))
-    changes += [(ChangePart(players=one, percentage=one / 10), 5.0) for one in (0.0, -0.004, 0.125)]
-    windows = [WindowPart(from_=YEAR, to=YEAR + days * DAY_MS) for days in (1, 30, 365)]
-    shares = [0.0, 0.0004, 0.466, 0.4666, 0.79, 0.7999, 0.8, 1.0]
-    reasons = list(product(windows, [*shares, None], [*shares, None]))
-    found = run_script(
-        firstLast=counts,
-        changes=[(change and asdict(change), average) for change, average in changes],
-        reasons=[
-            (window.model_dump(), {"coverage": one, "previousCoverage": other})
-            for window, one, other in reasons
-        ],
-    )
-
-    assert found["firstLast"] == [format_first_last(*pair) for pair in counts]
-    assert found["changes"] == [" ".join(format_change(*one)) or "–" for one in changes]  # noqa: RUF001 - the dash
-    assert found["reasons"] == [explain_missing_change(*case) for case in reasons]
-
-
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Australia/Lord_Howe"])
 def test_script_merges_steps_as_pictures_do(source: random.Random, zone: str) -> None:
     drawn = [
         (draw_timeline(source, zone), source.choice((4, 40, source.randint(150, 1600))))
-        for _ in range(150)
+        for _ in range(400)
     ]
     cases = [
         {"timeline": json.loads(timeline.to_json()), "width": width} for timeline, width in drawn

@@ -17,9 +17,10 @@ import pytest
 import srvstat
 from asgi.small_service import COMPARED, SERVER_A, format_access, serve_small
 from conftest import AS_OF, DAY, ROOT, build_in, server
+from conftest import srvstat as run_srvstat
 from external.installed import HOSTILE_NAMES, browse
 from srvstat.contract.http import read_openapi
-from srvstat.render.figures import explain_missing_change, format_change, format_first_last
+from srvstat.render.figures import explain_missing_change, format_change
 from support.markdown import read_command, read_marked_block
 from support.process import Service, serve
 
@@ -127,20 +128,45 @@ def test_no_request_leaves_the_service_and_the_console_is_clean(
     assert (explored["console"], explored["errors"]) == ([], [])
 
 
-def test_the_keyboard_suffices_to_choose_servers_and_a_range(explored: Any) -> None:
-    assert explored["chosen"]["address"].endswith("#id=a&id=c&id=d&range=30d")
-    assert explored["week"]["address"].endswith("#id=a&id=c&id=d&range=7d")
+def test_it_opens_with_the_servers_by_average(explored: Any, path: Path) -> None:
+    with srvstat.open_snapshot(path) as snapshot:
+        ranked = snapshot.top().servers
+
+    assert [row[1] for row in explored["ranked"]] == [
+        f"{one.average_players:,.2f}" for one in ranked
+    ]
+    assert f"#id={ranked[0].server_id}&range=30d" in explored["followed"]
+
+
+def test_the_keyboard_suffices_to_choose_servers(explored: Any) -> None:
+    assert explored["chosen"]["address"].endswith("#id=a&id=c&id=d&range=30d&tz=Asia%2FTokyo")
+    assert "in Asia/Tokyo" in explored["chosen"]["overview"]
+    assert explored["week"]["address"].endswith("#id=a&id=c&id=d&range=7d&tz=UTC")
+    assert explored["removed"].endswith("#id=c&id=d&range=90d&tz=UTC")
+
+
+def test_an_address_has_what_is_zoomed(explored: Any) -> None:
+    zoomed, again = explored["zoomed"], explored["again"]
+
+    assert "&from=2026-02-2" in zoomed["address"]
+    assert again["chart"] == zoomed["chart"] != explored["week"]["chart"]
 
 
 def test_the_response_shown_is_the_one_that_a_client_gets(explored: Any, answer: bytes) -> None:
-    assert explored["week"]["response"].endswith(answer.decode())
-    assert json.dumps(COMPARE, separators=(",", ":")) in explored["week"]["request"]
+    week = explored["week"]
+
+    assert explored["sent"].endswith(answer.decode())
+    assert json.loads(week["response"].partition("\n\n")[2]) == json.loads(answer)
+    assert json.dumps(COMPARE, separators=(",", ":")) in week["request"]
 
 
-def test_the_command_shown_gets_the_same_answer(explored: Any, answer: bytes) -> None:
+def test_the_commands_shown_get_the_same_answer(explored: Any, answer: bytes, path: Path) -> None:
     ran = subprocess.run(["bash", "-c", explored["week"]["curl"]], capture_output=True, check=True)
-
     assert ran.stdout == answer
+
+    assert explored["week"]["command"] == "srvstat compare --range 7d a c d"
+    _, *arguments = explored["week"]["command"].split()
+    assert run_srvstat(*arguments, "--json", "--snapshot", str(path)).stdout == answer + b"\n"
 
 
 def test_the_table_and_the_chart_have_the_figures_of_the_response(
@@ -157,21 +183,16 @@ def test_the_table_and_the_chart_have_the_figures_of_the_response(
         assert str(result["peakPlayers"]) in cells
 
 
-def test_the_change_leads_and_is_the_only_figure_with_color(explored: Any, path: Path) -> None:
+def test_the_change_is_the_only_figure_with_color(explored: Any, path: Path) -> None:
     with srvstat.open_snapshot(path) as snapshot:
         document = snapshot.stats(["a", "c", "d"], range="7d")
     expected = [
-        (" ".join(format_change(one.change, one.average_players)), one) for one in document.servers
+        " ".join(format_change(one.change, one.average_players)) for one in document.servers
     ]
 
-    assert [text[0] for text, _ in expected] == ["+", "-", "0"]
-    assert [cells[3] for cells in explored["week"]["rows"]] == [text for text, _ in expected]
-    assert [cells[7] for cells in explored["week"]["rows"]] == [
-        format_first_last(one.first_players, one.growth.players) for _, one in expected
-    ]
-    assert explored["week"]["colored"] == [["rise", expected[0][0]], ["fall", expected[1][0]]]
-    assert explored["week"]["changes"] == "Change: the average against the 7 days before."
-    assert explored["single"]["rows"][0] == ["change", expected[0][0]]
+    assert [text[0] for text in expected] == ["+", "-", "0"]
+    assert [cells[3] for cells in explored["week"]["rows"]] == expected
+    assert explored["week"]["colored"] == [["rise", expected[0]], ["fall", expected[1]]]
 
 
 def test_a_missing_change_has_a_reason(explored: Any, path: Path) -> None:
@@ -183,17 +204,35 @@ def test_a_missing_change_has_a_reason(explored: Any, path: Path) -> None:
     assert reason == "the 90 days before were observed for 11.1% only"
     assert [cells[3] for cells in explored["quarter"]["rows"]] == ["–"] * 3  # noqa: RUF001 - the dash
     assert explored["quarter"]["colored"] == []
-    assert explored["quarter"]["changes"] == f"No change: {reason}."
+    assert f"No change: {reason}." in explored["quarter"]["overview"]
+
+
+def test_the_buttons_save_files(explored: Any) -> None:
+    begins = {name: bytes(start) for name, start in explored["saved"].items()}
+
+    assert begins["CSV"] == b"serverId,from,to,sampleCo"[:24]
+    assert begins["SVG"].startswith(b"<svg ")
+    assert begins["PNG"].startswith(b"\x89PNG")
+
+
+def test_the_chart_is_above_the_fold_and_nothing_moves(explored: Any) -> None:
+    assert explored["bottom"] <= 768
+    assert explored["shift"] < 0.05
 
 
 def test_hostile_names_are_text(explored: Any) -> None:
     assert (explored["hacked"], explored["images"]) == (None, 0)
-    assert HOSTILE_NAMES[0] in explored["week"]["table"]
+    assert HOSTILE_NAMES[0] in explored["week"]["overview"]
 
 
-def test_an_error_of_the_api_is_shown_as_it_is(explored: Any) -> None:
-    assert "SERVER_NOT_FOUND" in explored["unknown"]["table"]
-    assert "404" in explored["unknown"]["response"]
+def test_an_error_names_the_server_and_the_way_out_once(explored: Any) -> None:
+    unknown = explored["unknown"]
+
+    assert unknown["status"].startswith("404 SERVER_NOT_FOUND: ")
+    assert "Not in this snapshot: nobody. Remove" in unknown["status"]
+    assert "404" in unknown["response"]
+    assert "SERVER_NOT_FOUND" not in unknown["overview"]
+    assert [row["server"] for row in explored["known"]["chart"]] == ["a"]
 
 
 def test_every_size_and_color_scheme_is_free_of_serious_barriers(explored: Any) -> None:

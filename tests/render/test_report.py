@@ -185,7 +185,7 @@ def is_rounded(value: float, text: str) -> bool:
 
 def test_the_tables_have_the_figures_of_each_server(report: Report, page: Node) -> None:
     observed = [one for one in report.stats.servers if one.sample_count]
-    rows = [row for row in page.find("players").find_all("tr") if "data-server" in row.attributes]
+    rows = [row for row in page.find("players").find_all("tr") if row.find_all("data")]
     maps = page.find("hours").find_all("table")
     quantiles, bins = page.find("distribution").find_all("table")
     figures = [
@@ -251,7 +251,7 @@ def test_a_hostname_is_text_and_changes_no_element(
     assert {one.tag for one in renamed.find_all()} == {one.tag for one in page.find_all()}
     data = renamed.find("timeline").text
     assert re.fullmatch("[ -~]+", data)
-    assert [one["hostname"] for one in json.loads(data)["servers"]] == hostnames[:4]
+    assert [one["hostname"] for one in json.loads(data)["servers"]] == hostnames
     for cell, hostname, identifier in zip(cells, hostnames, HOSTNAMES, strict=True):
         assert cell.text == (
             escape_text(remove_color_codes(hostname)) if hostname.strip() else identifier
@@ -288,7 +288,7 @@ def test_a_page_without_observations_has_no_pictures(snapshot: SnapshotFile) -> 
     assert [one.text for one in page.find_all("header")[0].find_all("p")] == [
         "There are no observations in this window."
     ]
-    assert not page.find_all("figure", "svg", "script")
+    assert not page.find_all("figure", "script")
 
 
 DAYS = 60
@@ -395,7 +395,8 @@ def test_the_finding_says_who_leads_and_what_changed_where_enough_was_observed(
 
 
 def test_a_silent_server_and_suspect_results_are_in_the_finding(gappy_report: Report) -> None:
-    later = gappy_report.model_copy(update={"as_of": AS_OF + 30 * 24 * HOUR})
+    stats = gappy_report.stats.model_copy(update={"as_of": AS_OF + 30 * 24 * HOUR})
+    later = gappy_report.model_copy(update={"stats": stats})
     finding = Page.parse(render_report(later)).root.find_all("header")[0].find_all("p")[0]
 
     assert ". constant was last seen Mar 1. gappy was last seen Mar 1. " in finding.text

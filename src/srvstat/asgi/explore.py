@@ -1,4 +1,4 @@
-"""Serve the page of `serve --explore`: its files, and the data behind its search and its chart.
+"""Serve the page of `serve --explore`: its files, and its tables, charts, pictures and data.
 
 Its paths are `/` and all that begin with `/explore/`. All other paths are the contract's (D21).
 """
@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
+from xml.etree.ElementTree import Element, tostring
 from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
@@ -22,10 +24,18 @@ from srvstat.asgi.pages import KEY_FORM, PAGE_HEADERS, read_page
 from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
 from srvstat.contract import http, requests, wire
 from srvstat.contract.errors import InvalidRequestError, UsageError
+from srvstat.contract.time import format_instant
 from srvstat.contract.windows import DEFAULT_RANGE, Range, find_window
+from srvstat.documents.analysis import Stats, Top
 from srvstat.documents.document import Document
+from srvstat.documents.rows import encode_rows
 from srvstat.operations.access import Plan
 from srvstat.operations.answers import check_coverage, resolve_servers
+from srvstat.render.html import Labels, build, build_average, build_note, build_whole
+from srvstat.render.pictures import Look, draw_sheet
+from srvstat.render.report import build_servers, describe_finding, list_missing_changes
+from srvstat.render.svg import encode_svg
+from srvstat.render.text import format_zoned_time
 from srvstat.snapshot.read.snapshot import Snapshot
 
 _PAGE_PATH = b"/"
@@ -44,15 +54,18 @@ _MAX_LIMIT = 100
 _DEFAULT_LIMIT = 20
 _NUMBER = re.compile("[1-9][0-9]{0,2}")
 
-_SPARKLINE_STEPS: Mapping[str, int] = {"90d": 92}
-"""The most steps of a sparkline by range, if not 59: days where 12 hours would be a zigzag."""
+_SPARKLINE_STEPS = 92
+"""The most steps of a timeline for sparklines: they are days of 90 days."""
+
+_RANKED = ("average", "change", "last seen")
+_COMPARED = ("current", "average", "change", "median", "lowest", "peak", "observations")
 
 MOST_SUMMED = 1_000_000
 """Observations of a total: as many take about a second."""
 
 
 Answer = Callable[[Snapshot, Plan | None], bytes]
-"""Answers a question from a snapshot with a document.
+"""Answers a question from a snapshot.
 
 Raises FeatureNotAvailableError for a question that the plan does not include, ServerNotFoundError,
 SnapshotError.
@@ -65,22 +78,16 @@ class _Span(NamedTuple):
     length: Range
     zone: ZoneInfo
 
-    @property
-    def sparkline_steps(self) -> int:
-        """The most steps of a sparkline."""
-        return _SPARKLINE_STEPS.get(self.length, 59)
-
-    def ask(self, snapshot: Snapshot, plan: Plan | None, *, has_change: bool) -> Question:
+    def ask(self, snapshot: Snapshot, plan: Plan | None) -> Question:
         """Return the question about all servers.
 
-        Raises FeatureNotAvailableError for a plan without the raw history of the window and, for a
-        change, of the window before; NotInBundleError.
+        Raises FeatureNotAvailableError for a plan without the raw history of the window and, for
+        changes, of the window before; NotInBundleError.
         """
         window = find_window(self.length, snapshot.as_of)
         if plan:
             plan.check_timeline(self.length, snapshot.as_of)
-            if has_change:
-                plan.check_history(find_previous(window), snapshot.as_of)
+            plan.check_history(find_previous(window), snapshot.as_of)
         check_coverage(snapshot, window)
         return Question(snapshot, MatchingServers(snapshot, FilterOptions()), window, self.zone)
 
@@ -120,59 +127,79 @@ def _parse_list(query: bytes) -> Answer:
 
 
 def _parse_ranking(query: bytes) -> Answer:
-    """Parse the question which servers are the greatest, with their sparklines.
+    """Parse the question which servers are the greatest, and answer it with a table.
+
+    The names are links to the records of the servers.
 
     Raises InvalidRequestError.
     """
     given = http.parse_query(query, known=("text", "limit", "range", "tz"))
     (wanted, limit), span = _parse_search(given), _parse_span(given)
 
+    def link(server_id: str) -> str:
+        return f"#{urlencode({'id': server_id, 'range': span.length, 'tz': span.zone.key})}"
+
     def answer(snapshot: Snapshot, plan: Plan | None) -> bytes:
-        question = span.ask(snapshot, plan, has_change=True)
+        question = span.ask(snapshot, plan)
         question = question._replace(servers=MatchingServers(snapshot, wanted))
         top = rank_servers(question, "average", limit)
         ids = [requests.parse_server_reference(one.server_id or "") for one in top.servers]
         drawn = question._replace(servers=resolve_servers(snapshot, ids))
-        return _join(top=top, timeline=compute_timeline(drawn, span.sparkline_steps))
+        timeline = compute_timeline(drawn, _SPARKLINE_STEPS)
+        return _encode(top, build_servers(top.servers, timeline, _RANKED, link))
 
     return answer
 
 
 def _parse_network(query: bytes) -> Answer:
-    """Parse the question about the total of all servers; `{}` if that would take too long.
+    """Parse the question about the total of all servers, and answer it with a sentence.
+
+    It is empty if the answer would take too long.
 
     Raises InvalidRequestError.
     """
     span = _parse_span(http.parse_query(query, known=("range", "tz")))
 
     def answer(snapshot: Snapshot, plan: Plan | None) -> bytes:
-        question = span.ask(snapshot, plan, has_change=True)
+        question = span.ask(snapshot, plan)
         row, window = snapshot.file_row, question.window
         observed = (row.last_observed_at or 0) - (row.first_observed_at or 0)
         share = min(1, (window.end - window.start) / max(observed, 1))
         if row.observation_count * share > MOST_SUMMED:
-            return _join()
-        question = question._replace(servers=[Total(snapshot, list(question.iter_rows()))])
+            return b""
         try:
-            timeline = compute_timeline(question, span.sparkline_steps)
-            return _join(stats=compute_stats(question), timeline=timeline)
+            question = question._replace(servers=[Total(snapshot, list(question.iter_rows()))])
+            [total] = compute_stats(question).servers
         except UsageError:  # more players than JSON has exact numbers for
-            return _join()
+            return b""
+        return _write(
+            build_note(
+                f"{total.hostname} together: ",
+                *(build_whole(total.current_players), " players now, "),
+                *(build_average(total.average_players), " on average, "),
+                *(build_whole(total.peak_players), " at the peak."),
+            )
+        )
 
     return answer
 
 
-def _join(**documents: Document) -> bytes:
-    """Return an object with documents by name."""
-    parts = [b'"%b":%b' % (name.encode(), one.to_json()) for name, one in documents.items()]
-    return b"{%b}" % b",".join(parts)
+def _encode(document: Stats | Top, *elements: Element, **documents: Document) -> bytes:
+    """Return an object with elements as `html`, the origin of a document, and more documents."""
+    origin = {"asOf": format_instant(document.as_of), "root": document.root}
+    head = wire.encode({**origin, "html": _write(*elements).decode()})
+    more = b"".join(b',"%b":%b' % (name.encode(), one.to_json()) for name, one in documents.items())
+    return b"%b%b}" % (head[:-1], more)
 
 
-def _parse_servers(query: bytes, *, with_statistics: bool) -> Answer:
+def _write(*elements: Element) -> bytes:
+    return b"".join(tostring(one, encoding="utf-8", method="html") for one in elements)
+
+
+def _parse_servers(query: bytes, answer: Callable[[Question], bytes]) -> Answer:
     """Parse a question with one `id` for each server, `range` and `tz`.
 
-    The answer has the statistics of the servers in the window of the range, or their timeline. It
-    leaves out unknown servers if one is known.
+    The question leaves out unknown servers if one is known.
 
     Raises InvalidRequestError.
     """
@@ -189,31 +216,62 @@ def _parse_servers(query: bytes, *, with_statistics: bool) -> Answer:
     references = tuple(map(requests.parse_server_reference, ids))
     span = _parse_span(given)
 
-    def answer(snapshot: Snapshot, plan: Plan | None) -> bytes:
-        question = span.ask(snapshot, plan, has_change=with_statistics)
+    def ask(snapshot: Snapshot, plan: Plan | None) -> bytes:
+        question = span.ask(snapshot, plan)
         known = [server for server in snapshot.find_servers(references) if server]
-        question = question._replace(servers=known or resolve_servers(snapshot, references))
-        if with_statistics:
-            return compute_stats(question).to_json()
-        return compute_timeline(question, MOST_STEPS).to_json()
+        known = known or resolve_servers(snapshot, references)
+        return answer(question._replace(servers=known))
 
-    return answer
+    return ask
 
 
-_DATA: Mapping[bytes, tuple[str, Callable[[bytes], Answer]]] = {
-    b"/explore/data/servers": ("exploreServers", _parse_list),
-    b"/explore/data/ranking": ("exploreRanking", _parse_ranking),
-    b"/explore/data/network": ("exploreNetwork", _parse_network),
-    b"/explore/data/stats": ("exploreStats", partial(_parse_servers, with_statistics=True)),
-    b"/explore/data/timeline": ("exploreTimeline", partial(_parse_servers, with_statistics=False)),
+def _answer_overview(question: Question) -> bytes:
+    """Return the finding, a row for each server, and the timeline of the chart."""
+    stats, timeline = compute_stats(question), compute_timeline(question, MOST_STEPS)
+    labels = Labels.choose(stats.servers, stats.time_zone)
+    return _encode(
+        stats,
+        build("h2", *describe_finding(stats, labels), id="title"),
+        build_servers(stats.servers, timeline, _COMPARED),
+        build("div", id="chart"),
+        *list_missing_changes(stats, labels),
+        timeline=timeline,
+    )
+
+
+def _answer_csv(question: Question) -> bytes:
+    """Return the steps of the chart as rows."""
+    return b"".join(encode_rows(compute_timeline(question, MOST_STEPS), "csv"))
+
+
+def _answer_picture(question: Question) -> bytes:
+    """Return the chart as a file of SVG, as `srvstat plot` draws it."""
+    timeline = compute_timeline(question, MOST_STEPS)
+    end = format_zoned_time(timeline.as_of, question.zone, "minutes")
+    look = Look(source=f"Source: snapshot {timeline.root[:12]}, which ends {end} · srvstat")
+    return encode_svg(draw_sheet(timeline, question.zone, look))
+
+
+_DATA: Mapping[bytes, tuple[str, Callable[[bytes], Answer], str]] = {
+    b"/explore/data/servers": ("exploreServers", _parse_list, http.JSON_TYPE),
+    b"/explore/data/ranking": ("exploreRanking", _parse_ranking, http.JSON_TYPE),
+    b"/explore/data/network": ("exploreNetwork", _parse_network, "text/html"),
+    **{
+        path: (name, partial(_parse_servers, answer=answer), media_type)
+        for path, name, answer, media_type in (
+            (b"/explore/data/overview", "exploreOverview", _answer_overview, http.JSON_TYPE),
+            (b"/explore/data/csv", "exploreCsv", _answer_csv, "text/csv"),
+            (b"/explore/data/picture", "explorePicture", _answer_picture, "image/svg+xml"),
+        )
+    },
 }
-"""What the log calls the paths, and what parses their query strings."""
+"""What the log calls the paths, what parses their query strings, and the type of the answers."""
 
 
 class Explorer:
     """The page, and the answers to its questions. Create it before the event loop starts.
 
-    The page computes no figures: it shows the API's responses and the analyzer's documents.
+    The page computes no figures: it shows the API's responses, and the tables of reports.
     """
 
     headers = PAGE_HEADERS
@@ -247,7 +305,7 @@ class Explorer:
             return file.respond(head, headers)
         if head.path not in _DATA:
             raise http.UnknownPathError("path: not a path of the explore page")
-        entry["operation"], parse = _DATA[head.path]
+        entry["operation"], parse, media_type = _DATA[head.path]
         http.check_allowed(head.method, http.GET_METHODS)
         caller = await self._authenticator.authenticate(head.headers)
         entry["caller"] = caller.name
@@ -258,7 +316,7 @@ class Explorer:
             body = await self._snapshot.ask(
                 generation, lambda snapshot: answer(snapshot, caller.plan), Work.EXPLORE
             )
-        return Response(body, headers=headers, media_type=http.JSON_TYPE)
+        return Response(body, headers=headers, media_type=media_type)
 
 
 def _check_host(headers: http.Headers) -> None:

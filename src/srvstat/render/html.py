@@ -146,5 +146,9 @@ class Labels(NamedTuple):
 
     def build_time(self, at: int, precision: str = "minute") -> Element:
         """Build a local time that also has its exact instant."""
-        shown = text.format_local_time(at, self.zone, precision)
-        return build("time", shown, datetime=format_instant(at))
+        return build_time(at, self.zone, precision)
+
+
+def build_time(at: int, zone: ZoneInfo, precision: str = "minute") -> Element:
+    """Build a local time that also has its exact instant."""
+    return build("time", text.format_local_time(at, zone, precision), datetime=format_instant(at))

@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element, tostring
 from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
+from srvstat.contract.time import format_instant
 from srvstat.contract.windows import DAY_MS
 from srvstat.documents import analysis
 from srvstat.documents.document import LEAST_COVERAGE, WindowPart, is_silent, remove_color_codes
@@ -27,7 +28,7 @@ from srvstat.render.timeline import (
 )
 from srvstat.render.web import CHART_SCRIPTS, read_asset
 
-_STYLES = ("palette.css", "pictures.css", "chart.css", "report.css")
+_STYLES = ("palette.css", "pictures.css", "chart.css", "servers.css", "report.css")
 _SCRIPTS = (*CHART_SCRIPTS, "report.js")
 
 
@@ -84,15 +85,15 @@ def _build_body(
         html.build(
             "header",
             html.build("h1", html.build("bdi", report.title)),
-            html.build("p", *describe_finding(report, labels), class_="finding"),
+            html.build("p", *_describe_finding(report, labels), class_="finding"),
         ),
     )
     shown = _select(report, observed)
     own = labels._replace(names=[labels.names[at] for at in observed])
-    players = [_build_servers(report, labels)]
+    players = [build_servers(report.stats.servers, report.timeline)]
     sections: list[Element] = []
     if observed:
-        players.append(_build_chart(shown, own))
+        players.append(_build_chart(report, labels))
         sections = [
             html.build_section(name, title, *list_parts(shown, own))
             for name, title, list_parts in _SECTIONS
@@ -102,7 +103,7 @@ def _build_body(
     first = html.build("section", *players, id="players", aria_label="Players")
     body.append(html.build("main", first, *sections, source, id="content", tabindex="-1"))
     if scripts:
-        data = _encode_data(shown.timeline)
+        data = _encode_data(report.timeline)
         body.append(html.build_raw("script", data, type="application/json", id="timeline"))
     body.extend(html.build_raw("script", script) for script in scripts)
     return body
@@ -123,17 +124,29 @@ _LEAST_CHANGE = 0.01
 """An average that changes by a smaller share of it hardly changed."""
 
 
-def describe_finding(report: analysis.Report, labels: html.Labels) -> list[html.Child]:
+def _describe_finding(report: analysis.Report, labels: html.Labels) -> list[html.Child]:
+    """State the finding, and how many results are suspect."""
+    rules = chain.from_iterable(one.rules for one in report.integrity.servers)
+    suspects = sum(rule.result == "suspect" for rule in rules)
+    words = describe_finding(report.stats, labels)
+    if suspects:
+        counted = text.format_count(suspects, "integrity result")
+        verb = "is" if suspects == 1 else "are"
+        words += [" ", html.build("a", f"{counted} {verb} suspect", href="#integrity"), "."]
+    return words
+
+
+def describe_finding(stats: analysis.Stats, labels: html.Labels) -> list[html.Child]:
     """State in one sentence who leads, what changed, and how much was observed.
 
-    Short ones follow about servers that are silent and results that are suspect. None compares
-    servers or windows of which less than 80 % was observed.
+    Short ones follow about servers that are silent. None compares servers or windows of which less
+    than 80 % was observed.
     """
-    servers = report.stats.servers
+    servers = stats.servers
     observed = [at for at, one in enumerate(servers) if _is_observed(one)]
     if not observed:
         return ["There are no observations in this window."]
-    words = [*_describe_leader(report, labels, observed)]
+    words = [*_describe_leader(stats, labels, observed)]
     shares = sorted(share for at in observed if (share := servers[at].coverage) is not None)
     ends = [html.build_figure(share, text.format_share) for share in (*shares[:1], *shares[-1:])]
     if ends:
@@ -145,23 +158,17 @@ def describe_finding(report: analysis.Report, labels: html.Labels) -> list[html.
         words += [". There are no observations of ", *html.join_words(missing)]
     for at in observed:
         last = servers[at].last_observed_at
-        if is_silent(last, report.as_of, hold=report.hold):
-            seen = figures.format_last_seen(last, report.as_of, labels.zone)
+        if is_silent(last, stats.as_of, hold=stats.hold):
+            seen = figures.format_last_seen(last, stats.as_of, labels.zone)
             words += [". ", labels.build_name(at), f" was {seen}"]
-    rules = chain.from_iterable(one.rules for one in report.integrity.servers)
-    suspects = sum(rule.result == "suspect" for rule in rules)
-    if suspects:
-        counted = text.format_count(suspects, "integrity result")
-        verb = "is" if suspects == 1 else "are"
-        words += [". ", html.build("a", f"{counted} {verb} suspect", href="#integrity")]
     return [*words, "."]
 
 
 def _describe_leader(
-    report: analysis.Report, labels: html.Labels, observed: Sequence[int]
+    stats: analysis.Stats, labels: html.Labels, observed: Sequence[int]
 ) -> Iterator[html.Child]:
     """Yield who has the greatest average, and how it changed."""
-    servers, is_single = report.stats.servers, len(observed) == 1
+    servers, is_single = stats.servers, len(observed) == 1
     covered = [at for at in observed if (servers[at].coverage or 0) >= LEAST_COVERAGE]
     compared = observed if is_single else covered
     if len(compared) < min(len(observed), 2):
@@ -175,8 +182,8 @@ def _describe_leader(
     yield f" {verbs[len(leaders) > 1 or first.servers is not None]} "
     yield html.build_median(highest)
     yield " players on average"
-    if len(leaders) == 1 and report.window.from_ is not None:
-        yield from _describe_change(first, report.stats.window)
+    if len(leaders) == 1 and stats.window.from_ is not None:
+        yield from _describe_change(first, stats.window)
     if len(compared) < len(observed):
         yield "; servers observed for less than 80% are not compared"
 
@@ -199,35 +206,57 @@ _SPARKLINE_STEPS = 80
 _SPARKLINE = Size(160, 24)
 
 
-def _build_servers(report: analysis.Report, labels: html.Labels) -> Element:
-    """Build a row for each server, which is also the legend of the interactive chart."""
-    timeline, window = report.timeline, report.timeline.window
+COLUMNS = ("average", "change", "lowest", "peak")
+"""The figures in the row of a server."""
+
+
+def build_servers(
+    servers: Sequence[analysis.ServerStatistics],
+    timeline: analysis.Timeline,
+    columns: Sequence[str] = COLUMNS,
+    link: Callable[[str], str] | None = None,
+) -> Element:
+    """Build a row for each server, with figures and the line of its averages.
+
+    The rows are the legend of the interactive chart, unless their names are links: `link` returns
+    the address for an id. The timeline has the same servers and window as the figures.
+    """
     start, end = get_window(timeline)
     # A mark for some hours would repeat the same daily cycle.
     step = choose_step(timeline, _SPARKLINE_STEPS)
     if end - start >= 7 * DAY_MS and STEPS[step].shortest < DAY_MS:
         step = "day"
-    rows, number = [], 0
-    for server, line in zip(report.stats.servers, timeline.servers, strict=True):
+    rows = []
+    for number, (server, line) in enumerate(zip(servers, timeline.servers, strict=True), start=1):
         shown = remove_color_codes(server.hostname)
         name = shown if shown.strip() else text.format_id(server.server_id)
-        bdi = html.build("bdi", name, title=name)
-        if _is_observed(server):
-            number += 1
-            header = html.build("span", _build_key(number), bdi, class_="server")
-            points = find_scale(merge_steps(timeline, line, step))
-            cells = _list_figures(server, report)
-            cells.append(_build_sparkline(points, (start, end), step, number))
-            row = {"data_server": text.format_id(server.server_id)}
+        header = html.build("bdi", name, title=name)
+        if link:
+            address = link(server.server_id or "")
+            server_id = html.build("code", text.format_id(server.server_id))
+            header = html.build("span", html.build("a", header, href=address), " ", server_id)
         else:
-            header, cells = bdi, [html.build("td", "no observations", colspan="5", class_="none")]
-            row = {}
+            header = html.build("span", _build_key(number), header, class_="server")
+        if _is_observed(server):
+            points = find_scale(merge_steps(timeline, line, step))
+            shown_figures = _list_figures(server, timeline)
+            cells = [html.build("td", shown_figures[one], data_figure=one) for one in columns]
+            cells.append(_build_sparkline(points, (start, end), step, 1 if link else number))
+        else:
+            span = str(len(columns) + 1)
+            cells = [html.build("td", "no observations", colspan=span, class_="none")]
+        row = {"data_server": text.format_id(server.server_id)}
         rows.append(html.build("tr", html.build("th", header, scope="row"), *cells, **row))
-    names = ("Server", "Average", "Change", "Lowest", "Peak", f"Each {step}")
-    headers = [html.build("th", name, scope="col") for name in names]
-    caption = html.build("caption", figures.format_title_window(window, labels.zone))
-    if window.to > report.as_of:
-        caption.append(html.build("span", "; the snapshot ends ", labels.build_time(report.as_of)))
+    names = [(one.capitalize(), one) for one in columns]
+    headers = [
+        html.build("th", name, scope="col", data_figure=figure)
+        for name, figure in (("Server", "server"), *names, (f"Each {step}", "line"))
+    ]
+    window, zone = timeline.window, ZoneInfo(timeline.time_zone)
+    caption = html.build("caption", figures.format_title_window(window, zone))
+    if window.to > timeline.as_of:
+        end_time = html.build_time(timeline.as_of, zone)
+        caption.append(html.build("span", "; the snapshot ends ", end_time))
     head = html.build("thead", html.build("tr", *headers))
     return html.build("table", caption, head, html.build("tbody", *rows), class_="servers")
 
@@ -239,14 +268,24 @@ def _build_key(number: int) -> Element:
     return html.build("svg", line, class_="key", viewBox="0 0 20 10", aria_hidden="true")
 
 
-def _list_figures(server: analysis.ServerStatistics, report: analysis.Report) -> list[Element]:
-    figures_ = {
+def _list_figures(
+    server: analysis.ServerStatistics, timeline: analysis.Timeline
+) -> dict[str, html.Child]:
+    last, zone = server.last_observed_at, ZoneInfo(timeline.time_zone)
+    return {
+        "current": html.build_whole(server.current_players),
         "average": html.build_average(server.average_players),
-        "change": _build_change(server, report.stats.window),
+        "change": _build_change(server, timeline.window),
+        "median": html.build_median(server.median_players),
         "lowest": html.build_whole(server.lowest_players),
         "peak": html.build_whole(server.peak_players),
+        "observations": html.build_whole(server.sample_count),
+        "last seen": text.NOTHING
+        if last is None
+        else html.build(
+            "time", text.format_day(last, timeline.as_of, zone), datetime=format_instant(last)
+        ),
     }
-    return [html.build("td", shown, data_figure=name) for name, shown in figures_.items()]
 
 
 def _build_sparkline(
@@ -441,15 +480,7 @@ def _list_growth(report: analysis.Report, labels: html.Labels) -> Iterator[Eleme
         )
         rows.append((labels.build_name(at), *cells))
     yield html.build_table("Averages and growth of the servers", headers, rows)
-    reasons: dict[str, list[Element]] = {}
-    for at, one in enumerate(stats.servers):
-        if one.change is None:
-            coverages = one.coverage, one.previous_coverage
-            reason = figures.explain_missing_change(stats.window, *coverages)
-            reasons.setdefault(reason, []).append(labels.build_name(at))
-    for reason, names in reasons.items():
-        of = [" of ", *html.join_words(names)] if len(names) < len(stats.servers) else []
-        yield html.build_note("No change", *of, f": {reason}.")
+    yield from list_missing_changes(stats, labels)
     previous = growth.previous_window
     if previous is not None and previous.from_ is not None:
         times = labels.build_time(previous.from_), " to ", labels.build_time(previous.to)
@@ -461,6 +492,19 @@ def _list_growth(report: analysis.Report, labels: html.Labels) -> Iterator[Eleme
     yield html.build_details(
         f"Averages and changes by {step}", _build_steps(caption, growth, labels)
     )
+
+
+def list_missing_changes(stats: analysis.Stats, labels: html.Labels) -> Iterator[Element]:
+    """Yield why servers have no change."""
+    reasons: dict[str, list[Element]] = {}
+    for at, one in enumerate(stats.servers):
+        if one.change is None:
+            coverages = one.coverage, one.previous_coverage
+            reason = figures.explain_missing_change(stats.window, *coverages)
+            reasons.setdefault(reason, []).append(labels.build_name(at))
+    for reason, names in reasons.items():
+        of = [" of ", *html.join_words(names)] if len(names) < len(stats.servers) else []
+        yield html.build_note("No change", *of, f": {reason}.")
 
 
 def _build_steps(caption: str, growth: analysis.GrowthDocument, labels: html.Labels) -> Element:

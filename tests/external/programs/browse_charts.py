@@ -24,7 +24,8 @@ READ_CHART = """root => ({
     rows: [...document.querySelectorAll('tr[data-server]')].map((row) => ({
         average: row.dataset.average,
         observations: row.dataset.observations,
-        texts: [...row.cells].map((cell) => cell.innerText.trim()),
+        texts: ['.part', '[data-figure=average]'].map((name) => (
+            row.querySelector(name)?.innerText.trim() ?? '')),
     })),
     lines: [...root.querySelectorAll('.picture > .series')].map((series) => Object.fromEntries(
         [...series.querySelectorAll('.line')].map((line) => [

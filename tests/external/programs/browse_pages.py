@@ -106,38 +106,40 @@ def browse_other_origins(chromium: str, *addresses: str) -> Any:
 
 WIDTHS = (390, 1024, 1600)
 TEXTS = {
-    "table": "#table .content",
-    "changes": "#changes",
+    "status": "#status",
+    "overview": "#overview",
     "request": "#request",
     "response": "#response",
+    "command": "#command",
     "curl": "#curl",
 }
-READ_ROWS = """rows => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"""
+READ_ROWS = """rows => rows.map((row) => [...row.cells].map((cell) => cell.innerText.trim()))"""
 READ_COLORED = """spans => spans.map((span) => [span.className, span.textContent])"""
 READ_FIGURES = """rows => rows.map((row) => ({...row.dataset}))"""
+WATCH_SHIFTS = """
+    globalThis.shift = 0;
+    new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) if (!entry.hadRecentInput) shift += entry.value;
+    }).observe({type: 'layout-shift', buffered: true});
+"""
+FOLD = {"width": 1366, "height": 768}
 
 
-def wait_for_answer(page: Page) -> None:
-    page.locator("#table .content[aria-busy]").wait_for(state="detached")
-    page.locator("#chart .content[aria-busy]").wait_for(state="detached")
-    page.locator("#changes[aria-busy]").wait_for(state="detached")
+def wait_for_answer(page: Page, waits_for: str = "") -> None:
+    page.locator(f"body:not([aria-busy]) #status:not(:empty){waits_for}").wait_for(state="attached")
 
 
 def choose_by_keyboard(page: Page, ids: Sequence[str]) -> None:
     """Search for the tag of each server, and choose the only one found, with keys only.
 
-    The keys do not wait for the results.
+    The search has the focus, and the keys do not wait for the results.
     """
-    for _ in range(20):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.id") == "text":
-            break
     for server_id in ids:
         page.keyboard.press("Control+a")
         page.keyboard.type(f"tag-{server_id}")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
-        page.locator(f"#chosen [data-id='{server_id}']").wait_for()
+        page.locator(f"#overview [data-server='{server_id}']").wait_for()
     page.keyboard.press("Escape")
 
 
@@ -145,31 +147,64 @@ def read_answer(page: Page) -> dict[str, Any]:
     wait_for_answer(page)
     return {
         "address": page.url,
-        "rows": page.eval_on_selector_all("#table tbody tr", READ_ROWS),
+        "rows": page.eval_on_selector_all("#overview tbody tr", READ_ROWS),
         "colored": page.eval_on_selector_all(
-            "#table [class=rise], #table [class=fall]", READ_COLORED
+            "#overview [class=rise], #overview [class=fall]", READ_COLORED
         ),
-        "chart": page.eval_on_selector_all(".chart tr[data-server]", READ_FIGURES),
+        "chart": page.eval_on_selector_all("#overview tr[data-server]", READ_FIGURES),
         **{name: page.locator(selector).inner_text() for name, selector in TEXTS.items()},
     }
+
+
+def save(page: Page, name: str) -> list[int]:
+    """Press a button that saves a file, and return how the file begins."""
+    with page.expect_download() as saved:
+        page.get_by_role("button", name=name, exact=True).click()
+    return [*saved.value.path().read_bytes()[:24]]
+
+
+def use_explore(page: Page, url: str, ids: Sequence[str]) -> dict[str, Any]:
+    """Choose servers, look closer, and save what is there."""
+    found = dict[str, Any]()
+    wait_for_answer(page)
+    found["ranked"] = page.eval_on_selector_all("#ranked tbody tr", READ_ROWS)
+    choose_by_keyboard(page, ids)
+    found["chosen"] = read_answer(page)
+    page.locator("#zone").select_option("UTC")
+    page.locator("#ranges input[value='7d']").check(force=True)
+    page.locator("caption", has_text="7 days").wait_for()
+    found["week"] = read_answer(page)
+    page.locator("#formatted").uncheck()
+    found["sent"] = page.locator("#response").inner_text()
+    found["saved"] = {name: save(page, name) for name in ("CSV", "SVG", "PNG")}
+    found["hacked"] = page.evaluate("globalThis.hacked ?? null")
+    found["images"] = page.locator("img, iframe, object").count()
+    address = page.url
+    page.get_by_role("button", name="Zoom in").click()
+    found["zoomed"] = read_answer(page)
+    page.reload()
+    found["again"] = read_answer(page)
+    page.goto(address.replace("range=7d", "range=90d"))
+    page.locator("caption", has_text="90 days").wait_for()
+    found["quarter"] = read_answer(page)
+    page.get_by_role("button", name=f"Remove {ids[0]}").click()
+    page.locator(f"#overview [data-server='{ids[0]}']").wait_for(state="detached")
+    found["removed"] = page.url
+    page.goto(f"{url}/")
+    wait_for_answer(page)
+    page.locator("#ranked a").first.click()
+    page.locator("#overview table").wait_for()
+    found["followed"] = page.url
+    return found
 
 
 def browse_explore(chromium: str, url: str, *ids: str) -> Any:
     """Use the page of `serve --explore`, and return what it shows."""
     notes, found = Notes(), dict[str, Any]()
     with launch(chromium) as browser:
-        with open_page(browser, f"{url}/", notes) as page:
-            choose_by_keyboard(page, ids)
-            found["chosen"] = read_answer(page)
-            page.locator("#ranges input[value='7d']").check(force=True)
-            found["week"] = read_answer(page)
-            found["hacked"] = page.evaluate("globalThis.hacked ?? null")
-            found["images"] = page.locator("img, iframe, object").count()
-            address = page.url
-            page.locator("#ranges input[value='90d']").check(force=True)
-            found["quarter"] = read_answer(page)
-            page.goto(f"{url}/#id=a&range=7d")
-            found["single"] = read_answer(page)
+        with open_page(browser, f"{url}/", notes, timezone_id="Asia/Tokyo") as page:
+            found |= use_explore(page, url, ids)
+        address = found["week"]["address"]
         found["sizes"] = {}
         for width in WIDTHS:
             for scheme in ("light", "dark"):
@@ -178,9 +213,21 @@ def browse_explore(chromium: str, url: str, *ids: str) -> Any:
                     wait_for_answer(page)
                     barriers, too_wide = find_barriers(page), is_too_wide(page)
                 found["sizes"][f"{width} {scheme}"] = [*barriers, *["too wide"] * too_wide]
+        with open_page(browser, "about:blank", notes, viewport=FOLD) as page:
+            page.add_init_script(WATCH_SHIFTS)
+            page.goto(address)
+            wait_for_answer(page)
+            found["bottom"] = page.evaluate(
+                "document.querySelector('.picture').getBoundingClientRect().bottom"
+            )
+            found["shift"] = page.evaluate("shift")
         found |= {"console": list(notes.console), "errors": list(notes.errors)}
-        with open_page(browser, f"{url}/#id=nobody&range=30d", notes) as page:
+        with open_page(browser, f"{url}/#id=nobody&id={ids[0]}&range=30d", notes) as page:
+            wait_for_answer(page, " button")
             found["unknown"] = read_answer(page)
+            page.get_by_role("button", name="Remove", exact=True).click()
+            wait_for_answer(page, ":not(:has(button))")
+            found["known"] = read_answer(page)
     found["requests"] = notes.requests
     return found
 

@@ -1,8 +1,7 @@
 'use strict';
 
-/* Choose ticks, merge steps and format changes with the scripts of the chart and of the explore page:
-   `node chart_steps.js timeline.js elements.js`. Reads a JSON object with cases on stdin, and writes
-   the results. */
+/* Choose ticks and merge steps with the script of the chart: `node chart_steps.js timeline.js`. Reads a
+   JSON object with cases on stdin, and writes the results. */
 const { readFileSync } = require('node:fs');
 
 require(process.argv[2]);
@@ -26,19 +25,10 @@ function mergeAll({ timeline, width, view }) {
 }
 
 const cases = JSON.parse(readFileSync(0, 'utf8'));
-// A data URL is a module, whatever the name of the file.
-const elements = `data:text/javascript,${encodeURIComponent(readFileSync(process.argv[3], 'utf8'))}`;
-import(elements).then(({ formatFirstLast, formatChange, explainMissingChange }) => (
-  process.stdout.write(JSON.stringify({
-    firstLast: cases.firstLast.map(([first, last]) => formatFirstLast(first, last)),
-    changes: cases.changes.map(([change, average]) => formatChange(change, average)),
-    reasons: cases.reasons.map(([window, server]) => explainMissingChange(window, server)),
-    ...findAll(),
-  }))));
-const findAll = () => ({
+process.stdout.write(JSON.stringify({
   ticks: cases.ticks.map(([high, most]) => formatTicks(chooseTicks(high, most))),
   times: cases.times.map(([zone, start, end, most]) => chooseTimeTicks(createClock(zone), start, end, most)
     .map(({ at, label }) => [at, label])),
   names: nameServers(cases.servers),
   timelines: cases.timelines.map(mergeAll),
-});
+}));

@@ -5,7 +5,7 @@
    of. A cursor is an instant. */
 globalThis.srvstatChart = (() => {
   const { createSteps, nameServers, formatInterval, formatFigures } = globalThis.srvstatTimeline;
-  const { Picture, addSample } = globalThis.srvstatPicture;
+  const { Picture } = globalThis.srvstatPicture;
 
   const FEWEST_STEPS = 6;
   const FEWEST_PANELS = 4;
@@ -26,18 +26,26 @@ globalThis.srvstatChart = (() => {
 
   /* Replace the content of `container`, unless that fails.
 
-     A page can have the figures in a table of its own: `legend` has its `caption`, its text of the
-     `whole` window if it has one, and in `rows`, of each server the `row`, a `button` that hides it, a
-     `part` for a note, and the `cells` of COLUMNS, of which some can be missing. The chart begins with
-     `view`, and calls `onView` with each later one, or null for all. */
-  function mount(container, timeline, { legend, view, onView } = {}) {
-    new Chart(container, legend).start(timeline, view, onView);
+     A table with a row for each server, as reports have it, becomes the legend: its names hide the
+     lines of servers, and it shows the figures at the cursor. The chart begins with `view`, and calls
+     `onView` with each later one, or null for all. */
+  function mount(container, timeline, { table, view, onView }) {
+    new Chart(container, table).start(timeline, view, onView);
   }
 
   class Chart {
-    constructor(container, legend) {
+    constructor(container, table) {
       this.container = container;
-      Object.assign(this, legend, { hasLegend: legend !== undefined });
+      this.caption = table.caption;
+      this.whole = this.caption.textContent;
+      this.rows = [...table.tBodies[0].rows].map((row) => {
+        const name = row.querySelector('.server');
+        const button = add(name.parentElement, 'button', { type: 'button', class: 'server', 'aria-pressed': true });
+        button.append(...name.childNodes);
+        name.remove();
+        const cells = COLUMNS.map((column) => row.querySelector(`[data-figure=${column}] data`));
+        return { row, button, part: add(button.parentElement, 'span', { class: 'part' }), cells };
+      });
     }
 
     start(timeline, view, onView = () => {}) {
@@ -87,25 +95,7 @@ globalThis.srvstatChart = (() => {
       });
       this.picture = new Picture(this.plot, this.steps, this.names);
       this.live = add(this.root, 'p', { class: 'chart-live', 'aria-live': 'polite' });
-      if (!this.hasLegend) this.buildTable();
       add(this.root, 'p', { class: 'chart-hint', id: hint }, HINT);
-    }
-
-    /* Build the legend, which has the figures at the cursor or, without one, of the whole view. */
-    buildTable() {
-      const table = add(this.root, 'table', { class: 'chart-figures' });
-      this.caption = add(table, 'caption');
-      const header = add(add(table, 'thead'), 'tr');
-      for (const name of ['server', ...COLUMNS]) add(header, 'th', { scope: 'col' }, name);
-      const body = add(table, 'tbody');
-      this.rows = this.names.map((name, n) => {
-        const row = add(body, 'tr', { 'data-server': this.servers[n].serverId });
-        const cell = add(add(row, 'th', { scope: 'row' }), 'div');
-        const button = add(cell, 'button', { type: 'button', 'aria-pressed': true });
-        addSample(button, n);
-        add(button, 'bdi', { title: name }, name);
-        return { row, button, part: add(cell, 'span'), cells: COLUMNS.map(() => add(row, 'td')) };
-      });
     }
 
     toggle(button, n) {
@@ -151,7 +141,7 @@ globalThis.srvstatChart = (() => {
       else this.picture.clearMarks();
       const { from, to } = bin || this.picture;
       const isAll = !bin && this.isAll();
-      this.caption.textContent = isAll && this.whole ? this.whole : label;
+      this.caption.textContent = isAll ? this.whole : label;
       this.root.dataset.from = new Date(from).toISOString();
       this.root.dataset.to = new Date(to).toISOString();
       this.rows.forEach(({ row, part, cells }, n) => {

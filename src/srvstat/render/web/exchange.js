@@ -72,6 +72,15 @@ export function formatCurl({ target, body }, key) {
   return words.join(' \\\n  ');
 }
 
+/* Return the command that gives the same answer from the snapshot. */
+export function formatCommand(ids, range) {
+  const words = ids.map((id) => (/^[\w.][\w.:-]*$/.test(id) ? id : quote(id)));
+  const end = ids.some((id) => id.startsWith('-')) ? '-- ' : '';
+  return ids.length > 1
+    ? `srvstat compare --range ${range} ${end}${words.join(' ')}`
+    : `srvstat get ${end}${words[0]}`;
+}
+
 export function describeError({ status, statusText, json }) {
   const error = json?.error;
   return error ? `${status} ${error.code}: ${error.message}` : `${status} ${statusText}`;

@@ -1,63 +1,55 @@
 /* The page of `srvstat serve --explore`. The fragment of the address is its state: a choice changes
-   the fragment, and a changed fragment loads the answers. */
+   the fragment, and a changed fragment loads the answers. Tables come from the service as HTML, in which
+   names of servers are escaped; the policy of the page forbids scripts in it. */
 
+import { create, createMessage, format } from './elements.js';
 import {
-  create, createMessage, createName, createSwatch, describe, explainMissingChange, format, formatAverage,
-  formatChange, formatFirstLast, formatWindowLength,
-} from './elements.js';
-import {
-  buildQuestion, buildRequest, describeError, describeFailure, formatCurl, formatRequest,
-  formatResponse, send,
+  buildQuestion, buildRequest, describeError, describeFailure, formatCommand, formatCurl,
+  formatRequest, formatResponse, send,
 } from './exchange.js';
 import { mountSearch } from './search.js';
 
-const RANGES = ['24h', '7d', '30d', '90d', '1y'];
 const DEFAULT_RANGE = '30d';
+const OWN_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone ?? 'UTC';
 const MAX_SERVERS = 5;
 const ANY_KEY = 'explore';
 const HIDDEN_KEY = '…';
 const NO_KEY = 'Enter an API key first.';
-const createFigure = (textContent) => create('td', { textContent });
-/* The columns of the comparison, from a result of the API or, once it is there, from a server of the
-   document `stats`. */
-const COLUMNS = [
-  ['Current', (result) => createFigure(format(result.currentPlayers))],
-  ['Average', (result) => createFigure(formatAverage(result.averagePlayers))],
-  ['Change', (result) => createStatistic(result.serverId, createChange)],
-  ['Median', (result) => createFigure(format(result.medianPlayers))],
-  ['Peak', (result) => createFigure(format(result.peakPlayers))],
-  ['Lowest', (result) => createFigure(format(result.lowestPlayers))],
-  ['First → last', (result) => createStatistic(result.serverId, createFirstLast)],
-  ['Observations', (result) => createFigure(format(result.sampleCount))],
-];
+const DOWNLOADS = { csv: ['csv', 'text/csv'], svg: ['picture', 'image/svg+xml'], png: ['picture'] };
+/* What helps after an error, by its status; the seconds are those of Retry-After. */
+const ADVICE = {
+  401: () => 'Enter another API key.',
+  403: () => 'Choose a shorter range, or another API key. The page needs the raw history of the range, and of the time before it.',
+  429: (seconds) => `Try again in ${seconds} seconds.`,
+};
 
 const find = (id) => document.getElementById(id);
-const [table, chart] = ['table', 'chart'].map((id) => find(id).querySelector('.content'));
-const changes = find('changes');
-const report = (text) => { find('status').textContent = text; };
+const report = (...parts) => find('status').replaceChildren(...parts);
+
+const ranges = [...document.querySelectorAll('#ranges input')];
 
 /* The service leaves it out if any key is valid. */
 const keyForm = find('key-form');
 const needsKey = keyForm !== null;
 let key = needsKey ? '' : ANY_KEY;
-/* The known hostnames by id. */
-const hostnames = new Map();
-/* The servers of the document `stats` by id, and the cells that wait for it. */
-let statistics = new Map();
-let waiting = [];
 let loading = new AbortController();
+/* The response of the API that is shown. */
+let answer = null;
 
 function readState() {
   const parameters = new URLSearchParams(location.hash.slice(1));
   const ids = [...new Set(parameters.getAll('id'))].slice(0, MAX_SERVERS);
-  const range = parameters.get('range');
-  return { ids, range: RANGES.includes(range) ? range : DEFAULT_RANGE };
+  const range = ranges.find(({ value }) => value === parameters.get('range'))?.value ?? DEFAULT_RANGE;
+  const [from, to] = ['from', 'to'].map((name) => Date.parse(parameters.get(name)));
+  return { ids, range, tz: parameters.get('tz') ?? OWN_ZONE, view: from < to ? { from, to } : null };
 }
 
-function changeState(change) {
-  const { ids, range } = { ...readState(), ...change };
-  location.hash = [...ids.map((id) => `id=${encodeURIComponent(id)}`), `range=${range}`].join('&');
+function formatState({ ids, range, tz, view }) {
+  const times = Object.entries(view ?? {}).map(([name, at]) => [name, `${new Date(at).toISOString().slice(0, 19)}Z`]);
+  return `#${new URLSearchParams([...ids.map((id) => ['id', id]), ['range', range], ['tz', tz], ...times])}`;
 }
+
+const changeState = (change) => { location.hash = formatState({ ...readState(), ...change }); };
 
 /* Choose a server, or remove it; return a note if that is not possible. */
 function toggleServer(id) {
@@ -68,185 +60,110 @@ function toggleServer(id) {
   return '';
 }
 
-/* Load the answers of the state. */
-function load() {
+/* Load what the state asks for, unless a later choice aborts it. */
+async function load() {
   loading.abort();
   loading = new AbortController();
-  const { ids, range } = readState();
-  showChoice(ids, range);
-  find('empty').hidden = ids.length > 0;
-  find('answer').hidden = ids.length === 0;
-  report('');
-  if (!ids.length) return;
-  const request = buildRequest(ids, range);
-  find('table-title').textContent = ids.length > 1 ? `Comparison, last ${range}` : 'Server';
-  find('chart-title').textContent = `Players, last ${range} (UTC)`;
-  find('request').textContent = formatRequest(request, needsKey ? HIDDEN_KEY : key);
-  find('curl').textContent = formatCurl(request, needsKey ? null : key);
+  const { signal } = loading;
+  const state = readState();
+  showChoice(state);
   if (!key) {
-    changes.replaceChildren();
-    for (const content of [table, chart]) {
-      content.replaceChildren(createMessage(NO_KEY));
-      content.removeAttribute('aria-busy');
-    }
-    find('response').textContent = '';
+    report(createMessage(NO_KEY));
     return;
   }
   report('Loading…');
-  find('response').textContent = 'Loading…';
-  [statistics, waiting] = [new Map(), []];
-  loadInto(table, request, loading.signal, showAnswer);
-  loadInto(changes, buildQuestion('stats', { id: ids, range }), loading.signal, showStatistics);
-  loadInto(chart, buildQuestion('timeline', { id: ids, range }), loading.signal, showTimeline);
-}
-
-/* Send a request and show its response, unless a later choice has aborted it. */
-async function loadInto(content, request, signal, show) {
-  content.setAttribute('aria-busy', 'true');
+  document.body.setAttribute('aria-busy', 'true');
+  const ask = (name, parameters) => send(buildQuestion(name, { ...parameters, range: state.range, tz: state.tz }), key, signal);
   try {
-    const response = await send(request, key, signal);
-    if (signal.aborted) return;
-    show(response);
+    await (state.ids.length ? loadAnswer : loadRanking)(state, ask, signal);
   } catch (error) {
     if (signal.aborted) return;
-    const message = describeFailure(error, key);
-    content.replaceChildren(createMessage(message));
-    if (content === table) {
-      report(message);
-      find('response').textContent = '';
-    }
+    reportError(describeFailure(error, key), ['Try again', load]);
   }
-  content.removeAttribute('aria-busy');
+  document.body.removeAttribute('aria-busy');
 }
 
-function showAnswer(response) {
-  find('response').textContent = formatResponse(response);
-  report(response.ok ? 'Loaded.' : describeError(response));
-  table.replaceChildren(
-    response.ok ? createTable(response.json.data) : createMessage(describeError(response)));
-}
-
-function showTimeline(response) {
-  if (!response.ok) {
-    const isForbidden = response.status === 403;
-    const note = isForbidden ? 'A chart needs the range and its raw history in the plan.' : '';
-    chart.replaceChildren(createMessage(describeError(response), note));
+/* Load the servers with the greatest averages; then the total of all. */
+async function loadRanking({ range }, ask) {
+  const ranking = await ask('ranking', {});
+  show('ranking');
+  find('ranking-title').textContent = `Servers by average, last ${range}`;
+  if (!ranking.ok) {
+    find('ranked').replaceChildren();
+    explainError(ranking);
     return;
   }
-  const timeline = response.json;
-  showSource(timeline);
-  rememberNames(timeline.servers.map(({ serverId, hostname }) => [serverId, hostname]));
-  const container = create('div', {}, createMessage('The chart can’t be drawn.'));
-  chart.replaceChildren(container);
-  globalThis.srvstatChart.mount(container, timeline);
+  find('ranked').innerHTML = ranking.json.html;
+  showSource(ranking.json);
+  report('Loaded.');
+  const network = await ask('network', {});
+  find('network').innerHTML = network.ok ? network.text : '';
 }
 
-function createTable(data) {
-  const built = Array.isArray(data) ? createComparison(data) : createDetail(data);
-  const scroll = create('div', { className: 'scroll', tabIndex: 0 }, built);
-  scroll.setAttribute('role', 'region');
-  scroll.setAttribute('aria-label', 'Figures');
-  return scroll;
+/* Load the answer of the API, and the table and the chart of the same servers. */
+async function loadAnswer({ ids, range, view }, ask, signal) {
+  const request = buildRequest(ids, range);
+  const [response, overview] = await Promise.all([send(request, key, signal), ask('overview', { id: ids })]);
+  answer = response;
+  show('answer');
+  find('request').textContent = formatRequest(request, needsKey ? HIDDEN_KEY : key);
+  find('curl').textContent = formatCurl(request, needsKey ? null : key);
+  find('command').textContent = formatCommand(ids, range);
+  showResponse();
+  find('figures').hidden = !overview.ok;
+  if (overview.ok) showOverview(overview.json, view);
+  const failed = [answer, overview].find(({ ok }) => !ok);
+  if (failed) explainError(failed, ids, overview.ok ? overview.json.timeline.servers : []);
+  else report('Loaded.');
 }
 
-function createComparison(results) {
-  const names = ['Server', ...COLUMNS.map(([name]) => name)];
-  const headings = names.map((textContent) => create('th', { scope: 'col', textContent }));
-  const rows = results.map((result, n) => create(
-    'tr', {}, create('th', { scope: 'row' }, createSwatch(n), createTitle(result.serverId)),
-    ...COLUMNS.map(([, createCell]) => createCell(result))));
-  const head = create('thead', {}, create('tr', {}, ...headings));
-  return create('table', { className: 'figures' }, head, create('tbody', {}, ...rows));
+function show(id) {
+  for (const name of ['ranking', 'answer']) find(name).hidden = name !== id;
 }
 
-function createDetail(server) {
-  const rows = Object.entries(server).map(([name, value]) => create(
-    'tr', {}, create('th', { scope: 'row', textContent: name }),
-    create('td', {}, createName(describe(value)))));
-  rows.unshift(create(
-    'tr', {}, create('th', { scope: 'row', textContent: 'change' }),
-    createStatistic(server.id, createChange)));
-  return create('table', { className: 'detail' }, create('tbody', {}, ...rows));
+function showResponse() {
+  find('response').textContent = formatResponse(answer, find('formatted').checked);
 }
 
-/* Return a cell for a figure of the document `stats`. */
-function createStatistic(id, createContent) {
-  const cell = create('td', { textContent: '–' });
-  waiting.push(() => {
-    const server = statistics.get(id);
-    if (server) cell.replaceChildren(createContent(server));
-  });
-  waiting.at(-1)();
-  return cell;
+function showOverview({ html, timeline, ...source }, view) {
+  showSource(source);
+  find('overview').innerHTML = html;
+  const onView = (next) => history.replaceState(null, '', formatState({ ...readState(), view: next }));
+  const table = find('overview').querySelector('table');
+  globalThis.srvstatChart.mount(find('chart'), timeline, { table, view, onView });
+  for (const row of table.tBodies[0].rows) {
+    const id = row.dataset.server;
+    const remove = create('button', { type: 'button', textContent: '×', className: 'remove', ariaLabel: `Remove ${id}` });
+    remove.addEventListener('click', () => {
+      toggleServer(id);
+      find('text').focus();
+    });
+    row.querySelector('th').append(remove);
+  }
 }
 
-function createChange({ change, averagePlayers }) {
-  const textContent = formatChange(change, averagePlayers);
-  const className = { '+': 'rise', '-': 'fall' }[textContent[0]] ?? '';
-  return create('span', { className, textContent });
-}
-
-const createFirstLast = ({ firstPlayers, growth }) => formatFirstLast(firstPlayers, growth.players);
-
-function showStatistics(response) {
-  if (!response.ok) {
-    const isForbidden = response.status === 403;
-    const note = isForbidden
-      ? 'A change needs the range in the plan, and the raw history of the time before.' : '';
-    changes.replaceChildren(createMessage(describeError(response), note));
+/* Say what failed, which servers are unknown, and what to do. */
+function explainError(response, ids = [], known = []) {
+  const { status, headers } = response;
+  const unknown = [400, 404].includes(status) ? ids.filter((id) => !known.some(({ serverId }) => serverId === id)) : [];
+  if (!unknown.length) {
+    reportError(`${describeError(response)}. ${ADVICE[status]?.(headers.get('retry-after')) ?? ''}`, ['Try again', load]);
     return;
   }
-  const { servers, window } = response.json;
-  statistics = new Map(servers.map((server) => [server.serverId, server]));
-  waiting.forEach((fill) => fill());
-  const notes = servers.some(({ change }) => change)
-    ? [`Change: the average against the ${formatWindowLength(window)} before. `] : [];
-  const reasons = new Map();
-  for (const server of servers.filter(({ change }) => !change)) {
-    const reason = explainMissingChange(window, server);
-    reasons.set(reason, [...(reasons.get(reason) ?? []), createName(server.hostname || server.serverId)]);
-  }
-  for (const [reason, names] of reasons) {
-    const isForSome = names.length < servers.length;
-    const whose = isForSome ? names.flatMap((name, n) => [n ? ', ' : ' for ', name]) : [];
-    notes.push('No change', ...whose, `: ${reason}. `);
-  }
-  changes.replaceChildren(create('p', { className: 'note' }, ...notes));
+  const remove = () => changeState({ ids: ids.filter((id) => !unknown.includes(id)) });
+  reportError(`${describeError(response)}. Not in this snapshot: ${unknown.join(', ')}.`, ['Remove', remove]);
 }
 
-/* Show a server by its hostname, once that is known, and its id. */
-function createTitle(id) {
-  const title = create('span', { className: 'title' });
-  title.dataset.id = id;
-  fillTitle(title);
-  return title;
+function reportError(text, [label, onclick]) {
+  const message = createMessage(text);
+  message.append(' ', create('button', { type: 'button', textContent: label, onclick }));
+  report(message);
 }
 
-function fillTitle(title) {
-  const { id } = title.dataset;
-  const hostname = hostnames.get(id)?.trim();
-  const parts = hostname && hostname !== id ? [createName(hostname), ' '] : [];
-  title.replaceChildren(...parts, create('code', {}, createName(id)));
-}
-
-function rememberNames(pairs) {
-  for (const [id, hostname] of pairs) hostnames.set(id, hostname);
-  document.querySelectorAll('.title').forEach(fillTitle);
-}
-
-function showChoice(ids, range) {
-  const chosen = find('chosen');
-  const focused = [...chosen.querySelectorAll('button')].indexOf(document.activeElement);
-  chosen.replaceChildren(...ids.map((id, n) => {
-    const remove = create('button', { type: 'button', textContent: '×', onclick: () => toggleServer(id) });
-    remove.setAttribute('aria-label', `Remove ${id}`);
-    return create('li', {}, createSwatch(n), createTitle(id), remove);
-  }));
-  if (focused >= 0) {
-    const left = chosen.querySelectorAll('button');
-    (left[Math.min(focused, left.length - 1)] || find('text')).focus();
-  }
-  for (const input of find('ranges').querySelectorAll('input')) input.checked = input.value === range;
+function showChoice({ ids, range, tz }) {
+  for (const input of ranges) input.checked = input.value === range;
+  const zones = [...new Set([OWN_ZONE, 'UTC', tz])];
+  find('zone').replaceChildren(...zones.map((value) => create('option', { value, textContent: value, selected: value === tz })));
   search.mark(ids);
 }
 
@@ -262,7 +179,6 @@ async function askForServers(text, signal) {
 
 function readServers({ matched, servers, ...source }) {
   showSource(source);
-  rememberNames(servers.map(({ id, hostname }) => [id, hostname]));
   const count = servers.length < matched ? `${servers.length} of ${format(matched)}` : matched;
   const note = matched ? `${count} found; most players first` : 'No server has all of these words';
   return { servers, note };
@@ -270,28 +186,47 @@ function readServers({ matched, servers, ...source }) {
 
 /* Show the snapshot of the latest data: the service can switch to another one. */
 function showSource({ asOf, root }) {
-  const time = asOf.slice(0, 16).replace('T', ' ');
-  find('source').textContent = `Snapshot as of ${time} UTC, root ${root.slice(0, 12)}…`;
+  find('source').textContent = `Snapshot as of ${asOf.slice(0, 16).replace('T', ' ')} UTC, root ${root.slice(0, 12)}…`;
 }
 
 /* Copying needs a secure context, which a host other than this machine is not. */
-async function copyCurl() {
+async function copy(id) {
   try {
-    await navigator.clipboard.writeText(find('curl').textContent);
+    await navigator.clipboard.writeText(find(id).textContent);
     report('Copied.');
   } catch {
-    getSelection().selectAllChildren(find('curl'));
+    getSelection().selectAllChildren(find(id));
     report('Selected; copy it with the keyboard.');
   }
 }
 
+/* Save the figures of the chart, or a picture of it. */
+async function download(ending) {
+  const { ids, range, tz } = readState();
+  const [name, type] = DOWNLOADS[ending];
+  const response = await send(buildQuestion(name, { id: ids, range, tz }), key);
+  if (!response.ok) {
+    explainError(response);
+    return;
+  }
+  const file = type ? new Blob([response.text], { type }) : await drawBitmap(response.text);
+  const href = URL.createObjectURL(file);
+  create('a', { href, download: `players-${range}.${ending}` }).click();
+  URL.revokeObjectURL(href);
+}
+
+async function drawBitmap(svg) {
+  const image = create('img', { src: `data:image/svg+xml,${encodeURIComponent(svg)}` });
+  await image.decode();
+  const [width, height] = [2 * image.width, 2 * image.height];
+  const canvas = create('canvas', { width, height });
+  canvas.getContext('2d').drawImage(image, 0, 0, width, height);
+  return new Promise((resolve) => { canvas.toBlob(resolve); });
+}
+
 const search = mountSearch(find('search'), { ask: askForServers, toggle: toggleServer, report });
 
-find('ranges').append(...RANGES.map((value) => {
-  const onchange = () => changeState({ range: value });
-  const input = create('input', { type: 'radio', name: 'range', value, onchange });
-  return create('label', {}, input, create('span', { textContent: value }));
-}));
+find('ranges').addEventListener('change', ({ target }) => changeState({ range: target.value, view: null }));
 find('curl-note').textContent = needsKey
   ? 'First, set the variable KEY to the API key.'
   : 'Without --access, the service accepts any key.';
@@ -301,7 +236,10 @@ keyForm?.addEventListener('submit', (event) => {
   search.search();
   load();
 });
-find('copy').addEventListener('click', copyCurl);
+find('zone').addEventListener('change', ({ target }) => changeState({ tz: target.value }));
+find('formatted').addEventListener('change', showResponse);
+for (const button of document.querySelectorAll('[data-copy]')) button.onclick = () => copy(button.dataset.copy);
+for (const button of document.querySelectorAll('[data-save]')) button.onclick = () => download(button.dataset.save);
 addEventListener('hashchange', load);
-search.search();
 load();
+(keyForm ? find('key') : find('text')).focus();

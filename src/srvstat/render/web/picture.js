@@ -32,12 +32,6 @@ globalThis.srvstatPicture = (() => {
   }
   const addSeries = (parent, n) => add(parent, 'g', { class: `series series-${n + 1}` });
 
-  /* A sample of the line of server `n`, for a legend. */
-  function addSample(parent, n) {
-    const svg = add(parent, 'svg', { class: 'chart-sample', viewBox: '0 0 28 10', 'aria-hidden': 'true' });
-    add(addSeries(svg, n), 'path', { class: 'line', d: 'M0 5H28' });
-  }
-
   /* Return the runs of points with one kind of joint between them; a single point is a run. */
   function splitRuns(points, joint) {
     const runs = [];
@@ -101,7 +95,7 @@ globalThis.srvstatPicture = (() => {
       const longest = Math.max(...this.names.map((name) => name.length)) * PIXELS_PER_LETTER + 30;
       const hasNames = groups[0].length > 1 && this.width >= LEAST_WIDTH_FOR_NAMES;
       this.right = this.width - (hasNames ? Math.min(longest, this.width / 4) : RIGHT);
-      const height = this.hasPanels ? PANEL : Math.max(200, Math.min(320, Math.round(this.width * 0.31)));
+      const height = this.hasPanels ? PANEL : Math.max(200, Math.min(300, Math.round(this.width * 0.31)));
       const highs = groups.map((numbers) => this.findHighest(numbers));
       const highest = Math.max(...highs);
       this.hasOwnScales = highs.some((high) => high < LEAST_SHARE * highest);
@@ -295,5 +289,5 @@ globalThis.srvstatPicture = (() => {
     }
   }
 
-  return { Picture, addSample };
+  return { Picture };
 })();

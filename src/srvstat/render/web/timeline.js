@@ -136,18 +136,6 @@ globalThis.srvstatTimeline = (() => {
     };
   }
 
-  /* Format a length of time in full: `30 days`, `9 days 7 hours`. */
-  function formatLength(milliseconds) {
-    let rest = milliseconds;
-    const words = [];
-    for (const [unit, length] of [['day', DAY], ['hour', HOUR], ['minute', MINUTE], ['second', 1000]]) {
-      const number = Math.floor(rest / length);
-      rest -= number * length;
-      if (number) words.push(`${WHOLE.format(number)} ${unit}${number === 1 ? '' : 's'}`);
-    }
-    return words.join(' ');
-  }
-
   /* Return a step in words, as render/figures.py: `a day`, `6 hours`. */
   function describeStep(step) {
     const [, count, unit] = /^(\d*)(\w+)$/.exec(step);
@@ -368,6 +356,6 @@ globalThis.srvstatTimeline = (() => {
 
   return {
     createClock, createSteps, findScale, nameServers, chooseTicks, formatTicks, chooseTimeTicks,
-    formatInterval, formatFigures, formatLength, describeStep, escapeText, removeColorCodes,
+    formatInterval, formatFigures, describeStep, escapeText, removeColorCodes,
   };
 })();
