@@ -122,17 +122,17 @@ HOSTILE = "\x1b[2J\u202e夜勤\n" + "z" * 90
 averages = st.one_of(st.none(), st.just(0.0), st.floats(0.001, 30), st.floats(0.001, 2.0**53))
 
 
-@given(st.lists(averages, min_size=1, max_size=30), st.integers(1, 5), st.booleans())
+@given(st.lists(averages, min_size=1, max_size=30), st.integers(2, 12), st.booleans())
 def test_columns_are_as_high_as_their_values(
-    values: list[float | None], panels: int, ascii_only: bool
+    values: list[float | None], most: int, ascii_only: bool
 ) -> None:
-    scale = choose_scale(max(value or 0 for value in values), panels)
+    scale = choose_scale(max(value or 0 for value in values), most)
     cells = [StepCell(1, 1, value, 1.0) for value in values]
     rows = draw_columns(cells, scale, ascii_only=ascii_only)
     marks = " .:#" if ascii_only else " ▁▂▃▄▅▆▇█"
     heights = [sum(map(marks.index, column)) for column in zip(*rows, strict=True)]
 
-    assert len(rows) == scale.height
+    assert len(rows) == scale.height <= most
     assert [height == 0 for height in heights] == [value is None for value in values]
     known = sorted((value, at) for at, value in enumerate(values) if value is not None)
     ordered = [heights[at] for _, at in known]
@@ -231,10 +231,35 @@ START = 1_700_000_000_000 // HOUR * HOUR
 
 def test_a_title_has_the_id_and_the_figures_and_a_name_that_fits() -> None:
     table = build_table(["Asia", "z" * 30], [[1, 2, 3], [1, 2, 3]])
-    shown = render_chart(table, Screen(40)).split("\n")
+    shown = render_chart(table, Screen(52)).split("\n")
 
-    assert "0  Asia  lowest 1, highest 3, last 3" in shown
-    assert "1  lowest 1, highest 3, last 3" in shown
+    assert "0  Asia  lowest 1, highest 3 on Nov 15, last 3" in shown
+    assert "1  lowest 1, highest 3 on Nov 15, last 3" in shown
+
+
+@given(st.integers(1, 5), st.integers(24, 60))
+def test_a_chart_fits_the_height_of_a_terminal(count: int, height: int) -> None:
+    table = build_table(["x"] * count, [[at * 10.0 + 1, 0, None] for at in range(count)])
+    for document in (table, build_growth(*[build_days([3.0, 5.0])] * count)):
+        shown = render_chart(document, Screen(80, height))
+
+        # The last line is that of the prompt.
+        assert shown.count("\n") < height
+        assert shown.count("└") == 1
+
+
+def test_servers_have_the_colors_of_their_rows_and_share_a_scale_unless_one_is_flat() -> None:
+    near, far = (
+        render_chart(build_table(["x", "y"], [[40, 10], [high, 0]]), Screen(80, 24, color=True))
+        for high in (20, 2)
+    )
+
+    for shown in (near, far):
+        first, second = ("38;5;32m", "38;5;166m")
+        assert shown.index(first) < shown.index(second)
+        assert shown.count(second) > 2
+    assert "the scales differ" in far
+    assert "the scales differ" not in near
 
 
 @given(st.integers(40, 150), st.integers(0, 23))
@@ -309,18 +334,17 @@ def check_text(shown: str, width: int) -> None:
 
 
 def read_areas(shown: str, count: int) -> list[list[int]]:
-    """Return the number of dots of each of the steps in each area."""
+    """Return the number of dots of each of the steps in each area, each below its title."""
     lines = shown.split("\n")
-    bottom = re.compile(r" *0(?:\.0+)? └[─┬]+")
-    axis = next(line for line in lines if bottom.fullmatch(line))
-    left, width = axis.index("└"), len(axis)
-    areas: list[list[str]] = [[]]
-    for line in lines:
-        if bottom.fullmatch(line):
-            areas.append([])
-        elif re.fullmatch(r" *[0-9][0-9,.kMGTP]* ┤.*| *│.*", line) and line[left] in "│┤":
+    bottom = next(at for at, line in enumerate(lines) if re.fullmatch(r" *0(?:\.0+)? └[─┬]+", line))
+    left, width = lines[bottom].index("└"), len(lines[bottom])
+    areas: list[list[str]] = []
+    for line in lines[:bottom]:
+        if re.fullmatch(r" *[0-9][0-9,.kMGTP]* ┤.*| *│.*", line) and line[left] in "│┤":
             areas[-1].append(line[left + 1 :].ljust(width - left - 1))
-    return [count_dots(area, count) if area else [0] * count for area in areas[:-1]]
+        else:
+            areas.append([])
+    return [count_dots(area, count) if area else [0] * count for area in areas]
 
 
 def count_dots(rows: list[str], count: int) -> list[int]:

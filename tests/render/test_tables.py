@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields as dataclass_fields
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from srvstat.documents.document import ChangePart, GrowthPart, ServerName, Windo
 from srvstat.render.charts import render_chart
 from srvstat.render.screen import UNLIMITED, Screen
 from srvstat.render.tables import render_table
-from support.documents import build_growth
+from support.documents import build_growth, build_peak_hours
 from support.terminal import run_srvstat_in_terminal
 
 identifiers = st.text("abcXYZ019-", min_size=1, max_size=40)
@@ -259,3 +260,28 @@ def test_a_pipe_has_the_natural_width_for_any_term(
 
     assert "\x1b[1m" in colored
     assert [line.rstrip() for line in SGR.sub("", colored).split("\n")] == plain.split("\n")
+
+
+def test_a_heat_map_is_blue_with_the_averages_that_fit_and_complete_without_color() -> None:
+    document = build_peak_hours([float(at) for at in range(168)])
+    wide, narrow, plain, ascii_only = (
+        render_table(document, Screen(width, 24, color=color, ascii_only=is_ascii))
+        for width, color, is_ascii in (
+            (140, True, False),
+            (80, True, False),
+            (140, False, False),
+            (140, False, True),
+        )
+    )
+
+    levels = [level for level, _ in groupby(re.findall(r"48;5;(\d+)m", wide))]
+    # Those of the map, whose averages rise, and those of the scale below it.
+    assert levels == ["17", "19", "25", "32", "74", "117", "195"] * 2
+    assert "167" in wide.split("Sun")[1]
+    assert "166 167" not in narrow
+    assert "█167" in plain
+    assert "#167" in ascii_only
+    for shown in (wide, narrow, plain, ascii_only):
+        assert max(map(cell_len, re.sub(r"\x1b\[[0-9;]*m", "", shown).split("\n"))) <= 140
+        assert "busiest Sun 23:00 to 24:00 with 167.00" in shown
+        assert shown.rpartition("Sun")[2].count("\n") <= 4

@@ -173,7 +173,8 @@ def show(
 
     As JSON, `document` needs a method `to_json` or, if it is long, `iter_json`. As a table, it must
     have a renderer in `render/tables`, and in the forms of rows be a `RowDocument`. `chart` is a
-    document that `render/charts.py` draws above the table. `screen` is given by a command that has
+    document that `render/charts.py` draws above the table, or in its place where a terminal has no
+    room for both. `screen` is given by a command that has
     fitted the chart to it.
     """
     if form is Form.JSON:
@@ -228,7 +229,11 @@ def _render_tables(
     if chart is not None:
         from srvstat.render.charts import render_chart  # noqa: PLC0415 - only charts need it
 
-        texts = chain([render_chart(chart, screen)], texts)
+        drawn = render_chart(chart, screen)
+        texts = [drawn, *texts]
+        # The blank line between them, and the prompt.
+        if screen.height and sum(one.count("\n") for one in texts) + 2 > screen.height:
+            texts = [drawn]
     for position, text in enumerate(texts):
         yield (f"\n{text}" if position else text).encode("utf-8")
 

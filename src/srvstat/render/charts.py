@@ -14,7 +14,8 @@ from rich.text import Text
 
 from srvstat.documents import analysis
 from srvstat.render import figures, text
-from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
+from srvstat.render.axes import choose_highs, choose_ticks, choose_time_ticks, format_ticks
+from srvstat.render.layout import choose_styles
 from srvstat.render.screen import UNLIMITED, Renderers, Screen
 
 _USUAL_WIDTH = 80
@@ -30,7 +31,12 @@ _LEAST_LABEL_DISTANCE = 9
 
 _HEIGHTS = {1: 10, 2: 8, 3: 6, 4: 5}
 """The usual rows of a panel, by the number of panels."""
-_LEAST_HEIGHT = 4
+_USUAL_HEIGHT = 4
+"""The usual rows of a panel, if there are more."""
+_LEAST_HEIGHT, _MOST_HEIGHT = 2, 12
+"""The rows of a panel that has as many as fit a terminal."""
+_COMMON_LINES = 5
+"""The lines below all panels: the axis and its labels, two of notes, and the prompt."""
 _FEW_ROWS = 5
 _MAX_PITCH = 7
 _MIN_PITCH_WITH_GAP = 3
@@ -40,12 +46,8 @@ _EIGHTHS, _THIRDS = " ▁▂▃▄▅▆▇█░", " .:#o"
 _OVERDRAWN = frozenset(" █#░o")
 """The characters that are not the upper end of a column."""
 _LEAST_DASH_DISTANCE = 3
-_STYLE, _AXIS_STYLE, _MARK_STYLE = "cyan", "dim", "bold yellow"
+_AXIS_STYLE, _MARK_STYLE = "dim", "bold"
 
-_MOST_SMALL = 4
-"""With more areas, each is as high as with this many."""
-_MOST_TIMES_HIGHER = 4
-"""Areas whose highest values differ by a greater factor have scales of their own."""
 _ROW_DOTS, _COLUMN_DOTS = 4, 2
 """The dots of a Braille pattern, one above the other and side by side."""
 _BLANK = 0x2800
@@ -59,8 +61,9 @@ Cells = Sequence[analysis.StepCell]
 def render_chart(document: object, screen: Screen) -> str:
     """Render a document that has a chart.
 
-    Columns have eight levels a row, where Braille dots have four. Each server has a scale of its
-    own, because the shape counts: on a common scale, a small server beside a large one is flat.
+    Columns have eight levels a row, where Braille dots have four. All panels have one horizontal
+    axis, and one scale, unless a small server would be flat beside a large one. Panels are as high
+    as all of them fit a terminal.
     """
     return _RENDERERS[type(document)](document, screen)
 
@@ -122,22 +125,29 @@ def _get_width(screen: Screen) -> int:
     return _USUAL_WIDTH if screen.width == UNLIMITED else screen.width
 
 
-def choose_scale(high: float | None, panels: int, unit: str = "") -> Scale:
-    """Return a scale from 0 to a round number of at least `high`, for one of several panels."""
-    rows = _HEIGHTS.get(panels, _LEAST_HEIGHT)
+def _choose_rows(panels: int, screen: Screen, lines: int = 1) -> int:
+    """Return the rows of each of some panels, which have `lines` of text each."""
+    if screen.height is None:
+        return _HEIGHTS.get(panels, _USUAL_HEIGHT)
+    rows = (screen.height - _COMMON_LINES) // panels - lines
+    return min(max(rows, _LEAST_HEIGHT), _MOST_HEIGHT)
+
+
+def choose_scale(high: float | None, rows: int) -> Scale:
+    """Return a scale from 0 to a round number of at least `high`, in at most so many rows."""
     if not high:
-        return _build_scale([0, 1], rows, unit)
+        return _build_scale([0, 1], rows)
     # In few rows, each can have a label, and the height of columns matters more.
     counts = range(3, rows + 2) if rows <= _FEW_ROWS else [rows // 2 + 1]
-    scales = [_build_scale(choose_ticks(0, high, count), rows, unit) for count in counts]
+    scales = [_build_scale(choose_ticks(0, high, count), rows) for count in counts]
     return max(scales, key=lambda scale: high / scale.top * scale.height)
 
 
-def _build_scale(ticks: Sequence[float], rows: int, unit: str) -> Scale:
-    """Return a scale of about `rows` rows, with a whole number of rows between two ticks."""
+def _build_scale(ticks: Sequence[float], rows: int) -> Scale:
+    """Return a scale of at most `rows` rows, with a whole number of rows between two ticks."""
     steps = len(ticks) - 1
-    each = max(round(rows / steps), 1)
-    labels = {each * at - 1: label + unit for at, label in enumerate(format_ticks(ticks))}
+    each = max(rows // steps, 1)
+    labels = {each * at - 1: label for at, label in enumerate(format_ticks(ticks))}
     return Scale(ticks[-1], each * steps, labels)
 
 
@@ -145,16 +155,17 @@ def _choose_frame(
     mergers: Sequence[Callable[[int], Cells]],
     screen: Screen,
     *,
-    unit: str = "",
+    lines: int = 1,
     has_gaps: bool = False,
     period: int = 0,
 ) -> Frame:
     """Return the frame of the widest columns that fit, for at least one server with a value.
 
     Each of `mergers` returns the columns of a server, with the given number of values in each. A
-    whole number of columns stands for `period` values.
+    whole number of columns stands for `period` values. Each panel has `lines` of text.
     """
     count = len(mergers[0](1))
+    rows = _choose_rows(len(mergers), screen, lines)
     width = _get_width(screen) - _AXIS_WIDTH
     for label_width in range(_LEAST_LABEL_WIDTH, width):
         room = width - label_width
@@ -162,7 +173,8 @@ def _choose_frame(
         while period % merged:
             merged += 1
         columns = [merge(merged) for merge in mergers]
-        scales = [choose_scale(figures.find_highest(one), len(columns), unit) for one in columns]
+        highs = choose_highs([figures.find_highest(one) for one in columns])
+        scales = [choose_scale(high, rows) for high in highs]
         if max(scale.label_width for scale in scales) <= label_width:
             break
     pitch = min(room // len(columns[0]), _MAX_PITCH)
@@ -171,28 +183,22 @@ def _choose_frame(
 
 
 def _fit_areas(screen: Screen, columns: Sequence[Cells]) -> Frame:
-    """Return the frame of areas as wide as the screen.
-
-    A common scale shows which server is larger. If the area of a server would be flat on it, each
-    has a scale of its own.
-    """
-    highs = [figures.find_highest(cells) or 0 for cells in columns]
-    least = min(filter(None, highs), default=0)
-    if least * _MOST_TIMES_HIGHER >= max(highs):
-        highs = [max(highs)] * len(highs)
-    scales = [choose_scale(high, min(len(highs), _MOST_SMALL)) for high in highs]
+    """Return the frame of areas as wide as the screen."""
+    highs = choose_highs([figures.find_highest(cells) for cells in columns])
+    rows = _choose_rows(len(columns), screen)
+    scales = [choose_scale(high, rows) for high in highs]
     label_width = max(scale.label_width for scale in scales)
     width = max(_get_width(screen) - label_width - _AXIS_WIDTH, 1)
     return Frame(label_width, width, columns, scales)
 
 
-def _build_title(panel: Panel, screen: Screen) -> Text:
+def _build_title(panel: Panel, screen: Screen, style: str) -> Text:
     """Return the line above a panel: the id, the hostname, which may be cut, and a note.
 
     The id identifies the server, so the note has room before the hostname.
     """
     width = _get_width(screen)
-    title = screen.escape(text.format_id(panel.server.server_id), "bold")
+    title = screen.escape(text.format_id(panel.server.server_id), f"bold {style}")
     name = screen.escape_name(panel.server.hostname)
     rest = f"  {panel.note}" if title.cell_len + 2 + len(panel.note) <= width else ""
     room = width - title.cell_len - 2 - len(rest)
@@ -260,7 +266,7 @@ def _draw_panel(
         ]
         for at in dashes:
             characters[at] = "─"
-        row = Text("".join(characters), _STYLE)
+        row = Text("".join(characters))
         for at, cell in enumerate(cells):
             if cell.is_partial and cell.players is not None:
                 row.stylize("dim", at * frame.pitch, (at + 1) * frame.pitch)
@@ -294,7 +300,7 @@ def _draw_area(cells: Cells, scale: Scale) -> list[Text]:
             bits.append(sum(_DOTS[at % 2][first:dots]))
         patterns = zip(bits[::2], bits[1::2], strict=True)
         characters = "".join(chr(_BLANK | left | right) for left, right in patterns)
-        line = Text(characters.replace(chr(_BLANK), " "), _STYLE)
+        line = Text(characters.replace(chr(_BLANK), " "))
         for at in range(0, len(cells), 2):
             drawn = [cells[one] for one in (at, at + 1) if bits[one]]
             if drawn and all(cell.is_partial for cell in drawn):
@@ -320,21 +326,27 @@ def _render_panels(
     axis = "".join("┬" if at in places else "─" for at in range(frame.width))
     indent = " " * (frame.label_width + _AXIS_WIDTH)
     lines: list[Text] = []
-    for panel, scale in zip(panels, frame.scales, strict=True):
-        lines.append(_build_title(panel, screen))
-        for number, row in enumerate([*panel.rows, Text(axis, _AXIS_STYLE)], 1):
+    styles = choose_styles(len(panels))
+    for panel, scale, style in zip(panels, frame.scales, styles, strict=True):
+        lines.append(_build_title(panel, screen, style))
+        for row, height in zip(panel.rows, reversed(range(len(panel.rows))), strict=True):
             row.rstrip()
-            height = len(panel.rows) - number
-            label = scale.labels.get(height, "")
-            mark = "└" if height < 0 else "┤" if label else "│"
-            edge = f"{label:>{frame.label_width}} {mark}"
-            lines.append(Text.assemble((edge, _AXIS_STYLE), row))
+            row.style = style
+            lines.append(_build_edge(scale.labels.get(height, ""), "┤", "│", frame).append(row))
         if panel.below:
             lines.append(Text.assemble(indent, (panel.below, _MARK_STYLE)))
+    lines.append(
+        _build_edge(frame.scales[-1].labels[-1], "└", "└", frame).append(axis, _AXIS_STYLE)
+    )
     lines.append(Text((indent + labels).rstrip(), _AXIS_STYLE))
     tops = {scale.top for panel, scale in zip(panels, frame.scales, strict=True) if panel.rows}
     caption = "; ".join([*notes, *(["the scales differ"] if len(tops) > 1 else [])])
     return screen.render(*lines, Text(caption, _AXIS_STYLE, overflow="fold"))
+
+
+def _build_edge(label: str, labeled: str, plain: str, frame: Frame) -> Text:
+    """Return the part of the vertical axis beside a row."""
+    return Text(f"{label:>{frame.label_width}} {labeled if label else plain}", _AXIS_STYLE)
 
 
 def _center(at: int, label: str) -> tuple[int, int, str]:
@@ -355,7 +367,8 @@ def _render_distribution(document: analysis.Distribution, screen: Screen) -> str
     """Render a histogram of the observations of each server, and below it its quartiles."""
     if all(server.median_players is None for server in document.servers):
         return _render_nothing("no observation", screen)
-    frame = _choose_frame([partial(_merge_bins, one) for one in document.servers], screen, unit="%")
+    mergers = [partial(_merge_bins, one) for one in document.servers]
+    frame = _choose_frame(mergers, screen, lines=2)
     panels = [
         Panel(server, _describe_quartiles(server), rows, _draw_quartiles(server, document, frame))
         for server, rows in zip(document.servers, _draw_rows(frame, screen), strict=True)
@@ -363,7 +376,7 @@ def _render_distribution(document: analysis.Distribution, screen: Screen) -> str
     players = text.format_count(document.bin_players * frame.merged, "player")
     unit = "time" if document.hold else "observations"
     note = (
-        f"share of {unit} by number of players, each column {players};"
+        f"percent of {unit} by number of players, each column {players};"
         " the line below is from the lowest to the peak, ━ between the quartiles, ┃ at the median"
     )
     return _render_panels(panels, frame, _iter_player_ticks(document, frame), [note], screen)
@@ -566,22 +579,32 @@ def _render_steps(table: analysis.StepTable, screen: Screen) -> str:
     panels = []
     for server, cells, scale in zip(table.servers, frame.columns, frame.scales, strict=True):
         rows = [] if _is_empty(cells) else _draw_area([cells[step] for step in steps], scale)
-        panels.append(Panel(server, _describe_cells(cells, table.query.aggregate), rows))
+        panels.append(Panel(server, _describe_cells(cells, table.query, edges), rows))
     ticks = _iter_time_ticks(edges, frame.width, ZoneInfo(table.query.zone))
     return _render_panels(panels, frame, ticks, _describe_chart(table, lines), screen)
 
 
-def _describe_cells(cells: Cells, aggregate: analysis.Aggregate) -> str:
-    """Return the figures of whole steps."""
+def _describe_cells(cells: Cells, query: analysis.HistoryQuery, edges: Sequence[int]) -> str:
+    """Return the figures of whole steps, and when the highest one began."""
     if _is_empty(cells):
         return "no observation"
     whole = figures.list_whole(cells)
-    shown = (min(whole), max(whole), whole[-1]) if whole else (None, None, None)
+    if not whole:
+        return "no whole step"
     # As short as the scale has averages.
-    format_value = partial(
-        figures.format_aggregate, aggregate="median" if aggregate == "mean" else aggregate
+    aggregate = "median" if query.aggregate == "mean" else query.aggregate
+    lowest, highest, last = (
+        figures.format_aggregate(one, aggregate) for one in (min(whole), max(whole), whole[-1])
     )
-    return "lowest {}, highest {}, last {}".format(*map(format_value, shown))
+    peak = next(
+        at
+        for at, cell in zip(edges, cells, strict=False)
+        if not cell.is_partial and cell.players == max(whole)
+    )
+    zone = ZoneInfo(query.zone)
+    day, clock = text.format_day(peak, query.window.end, zone), text.format_clock(peak, zone)[11:16]
+    when = day if clock == "00:00" else f"{day} {clock}"
+    return f"lowest {lowest}, highest {highest} on {when}, last {last}"
 
 
 def _describe_chart(table: analysis.StepTable, lines: Sequence[analysis.StepLine]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from srvstat.contract.windows import BEFORE_ALL
 from srvstat.documents import analysis
 from srvstat.documents.document import ServerName, WindowPart
 from srvstat.render import figures, layout, text
-from srvstat.render.screen import Renderers, Screen, build_fields_grid, start_table
+from srvstat.render.screen import HEAT_STYLES, Renderers, Screen, start_table
 
 _HOUR_MS = 3_600_000
 
@@ -267,7 +267,6 @@ def _is_part(step: analysis.GrowthStepPart) -> bool:
 
 _LABEL_WIDTH = 5
 _SHADES = ("·", "░", "▒", "▓", "█")
-_STYLES = ("dim", "blue", "cyan", "yellow", "red")
 
 
 def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
@@ -280,36 +279,37 @@ def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
 
 def _build_map(
     server: analysis.ServerPeakHours, document: analysis.PeakHours, screen: Screen
-) -> Iterator[RenderableType]:
+) -> Iterator[Text]:
+    """Yield the busiest and the quietest hour, the map, and its scale."""
     averages = [cell.average_players for cell in server.cells]
     known = [average for average in averages if average is not None]
     if server.busiest is None or server.quietest is None:
         shortage = figures.describe_shortage(server, document.by)
         yield Text(f"{shortage}; use a longer window", overflow="fold")
         return
+    if server.has_hours:
+        busiest, quietest = (
+            _describe_cell(server.get_cell(one)) for one in (server.busiest, server.quietest)
+        )
+        cost = ""
+        if server.restart_player_hours is not None:
+            players = text.format_average(server.restart_player_hours)
+            cost = f", where a restart costs {players} player-hours"
+        yield Text(f"busiest {busiest}; quietest {quietest}{cost}", overflow="fold")
     lowest, highest = min(known), max(known)
     low, high = map(text.format_average, (lowest, highest))
     if document.by == "week-hour":
-        yield from _draw_map(server.cells, lowest, highest, screen)
-        scale = f"{' '.join(_SHADES)} from {low} to {high}, in equal parts"
+        yield from _draw_map(averages, lowest, highest, screen)
+        scale = _draw_scale(low, high, screen)
     else:
         yield from _draw_bars(server.cells, highest, screen)
-        scale = f"from 0 to the highest average, {high}"
-    fields = [("scale", f"all averages are {low}" if lowest == highest else scale)]
-    if server.has_hours:
-        fields[:0] = [
-            ("busiest", _describe_cell(server.get_cell(server.busiest))),
-            ("quietest", _describe_cell(server.get_cell(server.quietest))),
-        ]
-    if server.restart_player_hours is not None:
-        hour = text.format_hour(server.quietest.weekday, server.quietest.hour, 3)
-        cost = text.format_average(server.restart_player_hours)
-        fields.insert(2, ("restart", f"{hour} costs {cost} player-hours"))
+        scale = Text(f"from 0 to the highest average, {high}")
+    scale = Text(f"all averages are {low}") if lowest == highest else scale
     if len(known) < len(averages):
         cells = text.format_count(len(averages), figures.HOURS[document.by].partition(" ")[0])
-        blank = f"{len(averages) - len(known)} of {cells}"
-        fields.append(("blank", f"{blank}, {figures.name_few(document)}"))
-    yield build_fields_grid(fields, screen)
+        blank = f"; blank: {len(averages) - len(known)} of {cells}, {figures.name_few(document)}"
+        scale.append(blank)
+    yield scale
 
 
 _BAR_WIDTH = 40
@@ -334,32 +334,50 @@ def _draw_bars(
 
 
 def _draw_map(
-    cells: Sequence[analysis.HourCellPart], lowest: float, highest: float, screen: Screen
+    averages: Sequence[float | None], lowest: float, highest: float, screen: Screen
 ) -> Iterator[Text]:
-    """Yield the lines of a map; none if it does not fit."""
-    width = 2 if screen.width >= _LABEL_WIDTH + 2 * 24 else 1
-    if screen.width < _LABEL_WIDTH + width * 24:
+    """Yield the lines of a map, with the rounded averages if they fit; none if it does not fit.
+
+    Cells have a color, or else a shade.
+    """
+    room = (screen.width - _LABEL_WIDTH) // 24
+    if not room:
         return
-    hours = "".join(f"{hour:02}".ljust(6) for hour in range(0, 24, 6 // width))
+    longest = len(f"{highest:,.0f}") + (1 if screen.color else 2)
+    width = min(room, longest) if room >= longest else min(room, 2)
+    hours = "".join(f"{hour:02}".ljust(3 * width) for hour in range(0, 24, 3))
+    if width == 1:
+        hours = "".join(f"{hour:02}".ljust(6) for hour in range(0, 24, 6))
     yield Text(" " * _LABEL_WIDTH + hours.rstrip(), "bold")
+    styles: Sequence[str] = HEAT_STYLES if screen.color else _SHADES
     for number, weekday in enumerate(text.WEEKDAYS):
         line = Text(weekday[:3].ljust(_LABEL_WIDTH), no_wrap=True)
-        for cell in cells[24 * number : 24 * number + 24]:
-            if cell.average_players is None:
+        for average in averages[24 * number : 24 * number + 24]:
+            if average is None:
                 line.append(" " * width)
                 continue
-            level = figures.find_level(cell.average_players, lowest, highest, len(_SHADES))
-            line.append(_SHADES[level] * width, _STYLES[level])
+            style = styles[figures.find_level(average, lowest, highest, len(styles))]
+            value = f"{average:,.0f}" if room >= longest else ""
+            if screen.color:
+                line.append(value.rjust(width - bool(value)) + " " * bool(value), style)
+            elif value:
+                line.append(f"{style}{value:>{width - 2}} ")
+            else:
+                line.append(style * width)
         yield line
 
 
+def _draw_scale(low: str, high: str, screen: Screen) -> Text:
+    """Return the colors or shades of a map, from the lowest to the highest average."""
+    if not screen.color:
+        return Text(f"{low} {' '.join(_SHADES)} {high}, in equal parts")
+    blocks = [("  ", style) for style in HEAT_STYLES]
+    return Text.assemble(f"{low} ", *blocks, f" {high}, in equal parts")
+
+
 def _describe_cell(cell: analysis.HourCellPart) -> str:
-    return (
-        f"{text.format_hour(cell.weekday, cell.hour, 3)}, average"
-        f" {text.format_average(cell.average_players)}, median"
-        f" {text.format_median(cell.median_players)} of"
-        f" {text.format_count(cell.sample_count, 'observation')}"
-    )
+    hour = text.format_hour(cell.weekday, cell.hour, 3)
+    return f"{hour} with {text.format_average(cell.average_players)}"
 
 
 _MISSING_CORRELATIONS: Mapping[analysis.MissingCorrelation, str] = {
