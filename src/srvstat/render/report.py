@@ -35,11 +35,11 @@ _SCRIPTS = (*CHART_SCRIPTS, "report.js")
 def render_report(report: analysis.Report) -> bytes:
     """Return the page of a report. Equal reports give equal bytes."""
     labels = html.Labels.choose(report.stats.servers, report.time_zone)
-    observed = [at for at, one in enumerate(report.stats.servers) if _is_observed(one)]
     style = "\n".join(map(read_asset, _STYLES))
-    scripts = [read_asset(name) for name in _SCRIPTS] if observed else []
+    is_observed = any(map(_is_observed, report.stats.servers))
+    scripts = [read_asset(name) for name in _SCRIPTS] if is_observed else []
     page = html.build("html", _build_head(report, style, scripts), lang="en")
-    page.append(_build_body(report, labels, observed, scripts))
+    page.append(_build_body(report, labels, scripts))
     return f"<!DOCTYPE html>\n{tostring(page, encoding='unicode', method='html')}\n".encode()
 
 
@@ -74,10 +74,8 @@ def _hash_source(source: str) -> str:
     return f"'sha256-{b64encode(digest).decode()}'"
 
 
-def _build_body(
-    report: analysis.Report, labels: html.Labels, observed: Sequence[int], scripts: list[str]
-) -> Element:
-    """Build the finding and a row for each server; then the pictures of those with observations."""
+def _build_body(report: analysis.Report, labels: html.Labels, scripts: list[str]) -> Element:
+    """Build the finding and a row for each server; then pictures, if anything was observed."""
     definitions = html.build_fields(_DEFINITIONS | (_HELD_DEFINITIONS if report.hold else {}))
     body = html.build(
         "body",
@@ -88,14 +86,12 @@ def _build_body(
             html.build("p", *_describe_finding(report, labels), class_="finding"),
         ),
     )
-    shown = _select(report, observed)
-    own = labels._replace(names=[labels.names[at] for at in observed])
     players = [build_servers(report.stats.servers, report.timeline)]
     sections: list[Element] = []
-    if observed:
+    if scripts:
         players.append(_build_chart(report, labels))
         sections = [
-            html.build_section(name, title, *list_parts(shown, own))
+            html.build_section(name, title, *list_parts(report, labels))
             for name, title, list_parts in _SECTIONS
         ]
     source = html.build_section("origin", "Source", *_list_origin(report, labels))
@@ -107,17 +103,6 @@ def _build_body(
         body.append(html.build_raw("script", data, type="application/json", id="timeline"))
     body.extend(html.build_raw("script", script) for script in scripts)
     return body
-
-
-def _select(report: analysis.Report, places: Sequence[int]) -> analysis.Report:
-    """Return a report about some of its servers."""
-    names = ("stats", "timeline", "peak_hours", "distribution", "growth", "integrity")
-    documents = {name: getattr(report, name) for name in names}
-    selected = {
-        name: one.model_copy(update={"servers": tuple(one.servers[at] for at in places)})
-        for name, one in documents.items()
-    }
-    return report.model_copy(update=selected)
 
 
 _LEAST_CHANGE = 0.01
