@@ -15,7 +15,7 @@ from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
 from srvstat.contract.windows import DAY_MS, DAYS, DEFAULT_RANGE
 from srvstat.documents.support import Replay, ReplayedExchange
 from srvstat.files.reading import STDIN
-from srvstat.operations.access import read_access
+from srvstat.operations.access import Access, Plan, read_access
 from srvstat.render.text import format_count, format_time
 from srvstat.support.comparing import EXACT
 from srvstat.support.replay import AtRule, ReplaySettings, read_recording
@@ -67,8 +67,10 @@ class ComparisonOptions:
             raise UsageError(f"{error.reason}; or use recorded, snapshot or search") from None
         return "recorded" if instant is None else instant
 
-    def parse_within(self) -> int:
+    def parse_within(self, rule: AtRule | int) -> int:
         """Return the duration of --within in milliseconds. Raises ParameterError."""
+        if self.within is not None and rule != "search":
+            raise ParameterError("{within} needs {at} search")
         match = _DURATION.fullmatch("2d" if self.within is None else self.within)
         if match is None:
             raise ParameterError(
@@ -120,15 +122,9 @@ def replay(
     if recordings.count(STDIN) > 1:
         raise UsageError(f"RECORDING: {STDIN}, standard input, can be given only once")
     rule = comparison.parse_at()
-    if comparison.within is not None and rule != "search":
-        raise ParameterError("{within} needs {at} search")
-    within = comparison.parse_within()
+    within = comparison.parse_within(rule)
     tolerance = comparison.parse_tolerance()
-    if plan is not None and access is None:
-        raise ParameterError("{plan} needs {access}, the file with the plan")
-    permissions = None if access is None else read_access(access)
-    customer = None if plan is None or permissions is None else permissions.get_plan(plan)
-    settings = ReplaySettings(rule, within, tolerance, customer, permissions, explain)
+    settings = ReplaySettings(rule, within, tolerance, *_read_plan(plan, access), explain)
     exchanges = chain.from_iterable(map(read_recording, recordings))
     first = list(islice(exchanges, 1))  # a missing recording is reported before the snapshot
     with options.open_chosen(snapshot) as file:
@@ -152,6 +148,14 @@ def replay(
 
     advice = render_advice(finding, shlex.join(next_step), create_screen())
     return outcome._replace(pieces=[*outcome.pieces, advice.encode("utf-8")])
+
+
+def _read_plan(plan: str | None, access: str | None) -> tuple[Plan | None, Access | None]:
+    """Return the chosen plan and the access file, if there are any. Raises ParameterError."""
+    if plan is not None and access is None:
+        raise ParameterError("{plan} needs {access}, the file with the plan")
+    permissions = None if access is None else read_access(access)
+    return None if plan is None or permissions is None else permissions.get_plan(plan), permissions
 
 
 def _advise(

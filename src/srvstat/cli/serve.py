@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from heapq import nlargest
+from importlib import import_module
 from itertools import islice
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -215,13 +217,7 @@ def serve(
         raise ParameterError("{record} -: not a file; name a new file or a recording")
     origins = pages.parse_origins(needs_keys=access is not None)
     rehearsed = rehearsal.parse()
-    try:
-        # These packages are optional, and the list of commands must work without them.
-        from srvstat.asgi import server  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"serve: the package {error.name} is missing; run pip install 'srvstat[serve]'"
-        ) from None
+    server = _load_server()
     with _listen(ctx, address, loopback_only=access is None) as listener:
         if access is not None:
             read_access(access)  # its errors come before those of the snapshot
@@ -236,16 +232,25 @@ def serve(
             log_format=_choose_log(log_format),
         )
         at = server.describe_address(listener)
-        text = _describe_service(chosen, rehearsal, at)
-        banner = [] if chosen.log_format == "json" else list(_list_steps(chosen, at))
+        text, steps = _describe_service(chosen, rehearsal, at), list(_list_steps(chosen, at))
 
         def announce() -> None:
             write(text)
-            report(*banner)
+            report(*steps)
 
         start_serving()
         server.serve(chosen, listener, announce)
     return Outcome()
+
+
+def _load_server() -> ModuleType:
+    """Return the module of the server, whose packages are optional. Raises UsageError."""
+    try:
+        return import_module("srvstat.asgi.server")
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"serve: the package {error.name} is missing; run pip install 'srvstat[serve]'"
+        ) from None
 
 
 def _choose_log(given: Literal["text", "json"] | None) -> LogFormat:
@@ -257,8 +262,8 @@ def _choose_log(given: Literal["text", "json"] | None) -> LogFormat:
 
 def _list_steps(settings: Settings, address: str) -> Iterator[str]:
     """Yield the lines that say what to try first, for a person."""
-    if not address.startswith("http"):  # browsers know no UNIX sockets
-        return
+    if settings.log_format == "json" or not address.startswith("http"):
+        return  # for a program, or at a UNIX socket, which browsers do not know
     servers: list[ServerRow] = []
     with suppress(SnapshotError), closing(open_snapshot(settings.snapshot)) as snapshot:
         read = islice(snapshot.iter_servers(), _MAX_READ)

@@ -171,7 +171,7 @@ globalThis.srvstatPicture = (() => {
       const drawn = numbers.filter((n) => this.points[n].length);
       const ends = drawn.map((n) => (this.weeks?.[n].at(-1) ?? this.points[n].at(-1)).figures.average);
       const heights = spread(ends.map((end, at) => this.findY(end, drawn[at])), this.panels[0]);
-      const most = Math.floor((this.width - this.right - 26) / PIXELS_PER_LETTER);
+      const most = Math.floor((this.width - this.right - 34) / PIXELS_PER_LETTER);
       drawn.forEach((n, at) => {
         const name = this.names[n];
         const shown = name.length > most ? `${name.slice(0, most - 1)}…` : name;
