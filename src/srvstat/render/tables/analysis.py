@@ -1,5 +1,6 @@
 """The tables of statistics, growth, the hours of the week and histories."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -220,11 +221,11 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
 
 
 def _frame(
-    document: analysis.PeakHours | analysis.Together, screen: Screen
+    document: analysis.PeakHours | analysis.Together, screen: Screen, facts: Iterable[str] = ()
 ) -> tuple[list[Text], list[Text]]:
     """Return the lines above and below a table about a window."""
     window = figures.format_title_window(document.window, ZoneInfo(document.time_zone))
-    facts = [figures.HELD] if document.hold else []
+    facts = [*([figures.HELD] if document.hold else []), *facts]
     return [layout.build_title(window)], layout.build_footer(facts, screen)
 
 
@@ -386,23 +387,30 @@ _MISSING_CORRELATIONS: Mapping[analysis.MissingCorrelation, str] = {
     "constant": "one never changes",
 }
 _BAR_HALF = 10
+_WIDTH_WITH_BARS = 80
 
 
 def render_together(document: analysis.Together, screen: Screen) -> str:
     """Render the correlation of each pair of servers, with a bar from -1 to 1."""
-    table = start_table("server", "and", "steps", "correlation", "", right=("steps", "correlation"))
+    names = ("server", "and", "steps", "correlation", *[""] * (screen.width >= _WIDTH_WITH_BARS))
+    table = start_table(*names, right=("steps", "correlation"))
+    missing: Counter[analysis.MissingCorrelation] = Counter()
     for pair in document.pairs:
-        if pair.correlation is None or pair.reason:
-            shown, drawn = text.NOTHING, _MISSING_CORRELATIONS[pair.reason or "steps"]
-        else:
-            shown = f"{pair.correlation:+z.2f}"
-            mark = "█" * round(abs(pair.correlation) * _BAR_HALF)
-            left, right = (mark, "") if pair.correlation < 0 else ("", mark)
-            drawn = f"{left:>{_BAR_HALF}}│{right}"
+        if pair.correlation is None:
+            missing[pair.reason or "steps"] += 1
+            continue
+        mark = "█" * round(abs(pair.correlation) * _BAR_HALF)
+        left, right = (mark, "") if pair.correlation < 0 else ("", mark)
         ids = map(screen.escape, pair.servers)
-        table.add_row(*ids, f"{pair.steps:,}", shown, drawn)
-    title, footer = _frame(document, screen)
-    return screen.render(*title, table, *footer)
+        bar = f"{left:>{_BAR_HALF}}│{right}"
+        cells = (*ids, f"{pair.steps:,}", f"{pair.correlation:+z.2f}", bar)
+        table.add_row(*cells[: len(names)])
+    reasons = (
+        f"no correlation of {text.format_count(count, 'pair')}: {_MISSING_CORRELATIONS[reason]}"
+        for reason, count in missing.items()
+    )
+    title, footer = _frame(document, screen, reasons)
+    return screen.render(*title, *([table] if table.row_count else []), *footer)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
