@@ -403,7 +403,8 @@ def render_together(document: analysis.Together, screen: Screen) -> str:
         left, right = (mark, "") if pair.correlation < 0 else ("", mark)
         ids = map(screen.escape, pair.servers)
         bar = f"{left:>{_BAR_HALF}}│{right}"
-        cells = (*ids, f"{pair.steps:,}", f"{pair.correlation:+z.2f}", bar)
+        shown = f"{pair.correlation:+z.2f}"
+        cells: tuple[RenderableType, ...] = (*ids, f"{pair.steps:,}", shown, bar)
         table.add_row(*cells[: len(names)])
     reasons = (
         f"no correlation of {text.format_count(count, 'pair')}: {_MISSING_CORRELATIONS[reason]}"
