@@ -3,8 +3,8 @@
 The lines between `<!-- generated: NAME -->` and `<!-- end -->` in a Markdown file are generated
 from the code. Console examples are run in a terminal of 80 columns and show its output;
 docs/pictures has the pictures that those of docs/pictures.md write. docs/man and docs/completions
-are generated from the commands. The fixtures are the files of the demo. `--check` writes nothing,
-and fails if a file is out of date.
+are generated from the commands, and the page `/docs` from openapi.json. The fixtures are the files
+of the demo. `--check` writes nothing, and fails if a file is out of date.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from typer.core import TyperGroup, TyperOption
 from typer.main import get_command
 from typer.models import Context
 
+import api_page
 import demo_data
 import manual_pages
 from srvstat.cli.app import app
@@ -76,6 +77,8 @@ def _list_other_files() -> Iterator[tuple[Path, bytes]]:
         yield ROOT / "docs" / "man" / name, page
     for name, script in manual_pages.list_completion_scripts():
         yield ROOT / "docs" / "completions" / name, script
+    docs = ROOT / "src" / "srvstat" / "render" / "web" / "docs.html"
+    yield docs, api_page.build_api_page(docs.read_text(encoding="utf-8"))
     made = {
         "servers.ndjson": demo_data.build_servers_file(),
         "observations.csv": demo_data.build_observations_file(),

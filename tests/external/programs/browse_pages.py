@@ -38,7 +38,7 @@ def look_at_docs(page: Page) -> dict[str, Any]:
         "operations": page.locator(".operation").evaluate_all(
             "all => all.map(one => [one.id, one.querySelector('h2').textContent])"
         ),
-        "schemas": page.locator(".schema h3").all_inner_texts(),
+        "schemas": page.locator(".schema h2").all_inner_texts(),
         "codes": [head.splitlines()[0] for head, _, _ in shown],
         "server": shown[0][2],
         "comparison": shown[1][2],
