@@ -11,24 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from conftest import AS_OF, DAY, Build, Cli, few_examples, server
 from srvstat.contract.time import LATEST
 from srvstat.contract.windows import DAY_MS, Window
-from srvstat.documents.analysis import (
-    Distribution,
-    GrowthDocument,
-    HistoryQuery,
-    PeakHours,
-    StepCell,
-    StepLine,
-    StepTable,
-)
+from srvstat.documents.analysis import HistoryQuery, StepCell, StepLine, StepTable
 from srvstat.documents.document import ServerName
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
-from srvstat.render.charts import choose_scale, count_values, draw_columns, render_chart
+from srvstat.render.charts import choose_scale, count_values, render_chart
 from srvstat.render.figures import join_cells
 from srvstat.render.screen import Screen
-from support.documents import build_distribution, build_growth, build_peak_hours
 
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Sao_Paulo")
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -117,112 +107,23 @@ def test_the_clock_may_change() -> None:
     assert find_labels("2018-11-06T00:00", 3, 3, sao_paulo) == "Nov 3, Nov 4, Nov 5"
 
 
-HOSTILE = "\x1b[2J\u202e夜勤\n" + "z" * 90
+@given(st.floats(0.001, 2.0**53), st.integers(2, 12))
+def test_a_scale_fits_its_rows_and_reaches_the_highest_value(high: float, rows: int) -> None:
+    scale = choose_scale(high, rows)
 
-averages = st.one_of(st.none(), st.just(0.0), st.floats(0.001, 30), st.floats(0.001, 2.0**53))
-
-
-@given(st.lists(averages, min_size=1, max_size=30), st.integers(2, 12), st.booleans())
-def test_columns_are_as_high_as_their_values(
-    values: list[float | None], most: int, ascii_only: bool
-) -> None:
-    scale = choose_scale(max(value or 0 for value in values), most)
-    cells = [StepCell(1, 1, value, 1.0) for value in values]
-    rows = draw_columns(cells, scale, ascii_only=ascii_only)
-    marks = " .:#" if ascii_only else " ▁▂▃▄▅▆▇█"
-    heights = [sum(map(marks.index, column)) for column in zip(*rows, strict=True)]
-
-    assert len(rows) == scale.height <= most
-    assert [height == 0 for height in heights] == [value is None for value in values]
-    known = sorted((value, at) for at, value in enumerate(values) if value is not None)
-    ordered = [heights[at] for _, at in known]
-    assert ordered == sorted(ordered)
-    zeros = {heights[at] for value, at in known if not value}
-    assert not zeros & {heights[at] for value, at in known if value}
-    exact = {at: (value / scale.top * scale.height * (len(marks) - 1)) for value, at in known}
-    assert all(abs(heights[at] - parts) <= 0.5 or heights[at] <= 2 for at, parts in exact.items())
+    assert scale.top >= high
+    assert scale.height <= rows
+    assert set(scale.labels) <= {*range(-1, scale.height)}
 
 
-@settings(max_examples=few_examples())
-@given(st.data(), st.integers(20, 200), st.booleans())
-def test_no_chart_is_wider_than_its_screen(
-    data: st.DataObject, width: int, ascii_only: bool
-) -> None:
-    document = data.draw(st.one_of(distributions(), growths(), weeks()))
-    shown = render_chart(document, Screen(width, ascii_only=ascii_only))
-    lines = shown.split("\n")
-
-    assert max(map(cell_len, lines)) <= width
-    # A line that does not fit would be wrapped, and go on without an axis.
-    assert all({*line} & {*"│┤"} for line in lines if {*line} & {*"▂▃▄▅▆▇█"})
-    assert not {"\x1b", "\u202e"} & set(shown)
-
-
-def test_a_column_of_several_steps_is_the_average_of_their_observations() -> None:
+def test_joined_steps_have_the_average_of_their_observations() -> None:
     steps = [(1, 10.0, 1.0), (3, 40.0, 0.5), (0, None, 0.0), (1, 0.0, 1.0), (1, 5.0, 1.0)]
     cells = [StepCell(count, 1, value, share) for count, value, share in steps]
-    shown = render_chart(build_growth(build_days([40.0, None] * 40)), Screen(30))
 
     joined = [
         (cell.observations, cell.players, cell.observed_share) for cell in join_cells(cells, 2)
     ]
     assert joined == [(4, 32.5, 0.75), (1, 0.0, 0.5), (1, 5.0, 1.0)]
-    assert "each column 4 days" in shown.replace("\n", " ")
-    assert max(sum(map(row.count, "█░")) for row in shown.split("\n")) == 20
-
-
-def test_a_chart_of_few_servers_is_above_their_table(build: Build, cli: Cli) -> None:
-    names = [f"s{number}" for number in range(6)]
-    rows = [(name, AS_OF - at * DAY // 96, at % 7) for name in names for at in range(20)]
-    path = build([server(name) for name in names], rows)
-    for command in (["stats"], ["growth", "--step=day"], ["peak-hours"]):
-        options = [*command, "-s", path]
-        chart, _, below = cli(*options, "s1", "s2", "--chart").stdout.partition(b"\n\n")
-
-        assert "┬".encode() in chart
-        assert below == cli(*options, "s1", "s2", "--table").stdout
-        assert "at most 5" in cli(*options, *names, "--chart").stderr
-    for text in ("s3", "nothing"):
-        assert cli("stats", "--all", f"--text={text}", "--chart", "-s", path).exit_code == 0
-
-
-def build_days(averages: list[float | None]) -> list[StepCell]:
-    """Return days with an observation each, or none; the first is partial."""
-    return [
-        StepCell(int(value is not None), 1, value, 0.5 if not at else float(value is not None))
-        for at, value in enumerate(averages)
-    ]
-
-
-@st.composite
-def growths(draw: st.DrawFn) -> GrowthDocument:
-    """Draw the growth of servers with equally many steps."""
-    count = draw(st.integers(1, 200))
-    values = draw(st.lists(averages, min_size=1, max_size=20))
-    columns = [(values * (count + at))[at : count + at] for at in range(draw(st.integers(1, 5)))]
-    slope = draw(st.sampled_from([None, 0.5]))
-    cells = map(build_days, columns)
-    return build_growth(*cells, server_id="a" * 60, hostname=HOSTILE, players_per_week=slope)
-
-
-@st.composite
-def weeks(draw: st.DrawFn) -> PeakHours:
-    """Draw the hours of the week of a server."""
-    values = draw(st.lists(averages, min_size=1, max_size=20)) * 168
-    return build_peak_hours(values[:168], hostname=HOSTILE)
-
-
-@st.composite
-def distributions(draw: st.DrawFn) -> Distribution:
-    """Draw the distributions of servers, with their figures at any places of the bins."""
-    first, width = draw(st.integers(0, 100)), draw(st.sampled_from([1, 20, 5 * 10**14]))
-    bins = draw(st.integers(1, 40))
-    counts = st.lists(st.integers(0, 1000), min_size=bins, max_size=bins).filter(any)
-    places = st.integers(first * width, (first + bins) * width - 1)
-    lowest, *quartiles, peak = sorted(draw(st.lists(places, min_size=5, max_size=5)))
-    figures = [lowest, *map(float, quartiles), peak]
-    columns = draw(st.lists(counts, min_size=1, max_size=5))
-    return build_distribution(columns, figures, first * width, width, hostname=HOSTILE)
 
 
 HOUR = DAY_MS // 24
@@ -240,12 +141,11 @@ def test_a_title_has_the_id_and_the_figures_and_a_name_that_fits() -> None:
 @given(st.integers(1, 5), st.integers(24, 60))
 def test_a_chart_fits_the_height_of_a_terminal(count: int, height: int) -> None:
     table = build_table(["x"] * count, [[at * 10.0 + 1, 0, None] for at in range(count)])
-    for document in (table, build_growth(*[build_days([3.0, 5.0])] * count)):
-        shown = render_chart(document, Screen(80, height))
+    shown = render_chart(table, Screen(80, height))
 
-        # The last line is that of the prompt.
-        assert shown.count("\n") < height
-        assert shown.count("└") == 1
+    # The last line is that of the prompt.
+    assert shown.count("\n") < height
+    assert shown.count("└") == 1
 
 
 def test_servers_have_the_colors_of_their_rows_and_share_a_scale_unless_one_is_flat() -> None:

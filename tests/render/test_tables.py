@@ -187,10 +187,6 @@ def keep_words(text: str) -> list[str]:
 
 SURFACES: dict[str, Callable[[tuple[StepCell, ...], Screen], list[str]]] = {
     "chart of steps": lambda cells, screen: keep_words(render_step_chart(cells, screen)),
-    "chart of growth": lambda cells, screen: [
-        line.replace("░", " ").rstrip()
-        for line in render_chart(build_growth(cells, cells), screen).split("\n")
-    ],
     "table of a comparison": lambda cells, screen: [render_compared(cells, screen)],
     "table of growth": lambda cells, screen: [render_table(build_growth(cells, cells), screen)],
 }

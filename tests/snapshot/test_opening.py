@@ -339,9 +339,7 @@ def test_a_slow_statement_is_interrupted(connection: SnapshotConnection) -> None
         "REINDEX",
     ],
 )
-def test_statements_that_write_are_denied(
-    sql: str, connection: SnapshotConnection
-) -> None:
+def test_statements_that_write_are_denied(sql: str, connection: SnapshotConnection) -> None:
     before = Path(connection.path).read_bytes()
 
     with pytest.raises(SnapshotError, match=r"damaged \(a part\)"):

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -20,9 +19,9 @@ from srvstat.analysis.history import (
     read_history,
 )
 from srvstat.analysis.parameters import Parameter, Without
-from srvstat.analysis.pictures import compute_distribution, compute_peak_hours
-from srvstat.analysis.questions import check_server_count, divide_window
-from srvstat.analysis.series import Series, Total
+from srvstat.analysis.pictures import compute_peak_hours
+from srvstat.analysis.questions import divide_window
+from srvstat.analysis.series import Total
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import FigureOptions, compute_stats, rank_servers
 from srvstat.analysis.today import compute_today
@@ -97,7 +96,7 @@ def stats(
     selected: selection.SelectedServers,
     window: questions.ComparedQuery,
     figures: FigureOptions,
-    form: FormOptions,
+    form: RowForm,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Show the statistics of servers in any window.
@@ -110,12 +109,10 @@ def stats(
     """
     chosen = form.choose()
     check_window(window)
-    selected = choose_servers(selected, most=MAX_SERVERS if form.chart else _MAX_PICKED)
+    selected = choose_servers(selected, most=_MAX_PICKED)
     with open_question(snapshot, selected, window) as question:
-        drawn = _list_drawn(question.servers) if form.chart else []
         document = compute_stats(question, figures, window, has_cells=chosen is Form.TABLE)
-        distribution = compute_distribution(question._replace(servers=drawn)) if drawn else None
-    return show(document, chosen, chart=distribution)
+    return show(document, chosen)
 
 
 def top(
@@ -162,7 +159,7 @@ def top(
 def growth(
     selected: selection.SelectedServers,
     window: questions.WindowQuery,
-    form: FormOptions,
+    form: RowForm,
     step: Annotated[
         GrowthStepName, Parameter("The length of a step: a calendar day, an ISO week or a month.")
     ] = "day",
@@ -187,7 +184,7 @@ def growth(
 def peak_hours(
     selected: Annotated[selection.SelectedServers, Without("by")],
     window: questions.WindowQuery,
-    form: FormOptions,
+    form: RowForm,
     by: Annotated[
         HourKey, Parameter("Show each hour of the week, each hour of the day, or each weekday.")
     ] = "week-hour",
@@ -207,20 +204,18 @@ def _answer(
     snapshot: str | None,
     selected: selection.SelectedServers,
     window: questions.WindowQuery,
-    form: FormOptions,
+    form: RowForm,
     compute: Callable[[selection.Question], Document],
     *,
     least: int = 1,
 ) -> Outcome:
-    """Answer a question with one document, which a chart shows too."""
+    """Answer a question with one document."""
     chosen = form.choose()
     check_window(window)
-    most = MAX_SERVERS if form.chart else _MAX_PICKED
-    selected = choose_servers(selected, least=least, most=most)
+    selected = choose_servers(selected, least=least, most=_MAX_PICKED)
     with open_question(snapshot, selected, window) as question:
-        drawn = _list_drawn(question.servers) if form.chart else question.servers
-        document = compute(question._replace(servers=drawn))
-    return show(document, chosen, chart=document if form.chart else None)
+        document = compute(question)
+    return show(document, chosen)
 
 
 @dataclass(frozen=True)
@@ -440,18 +435,6 @@ def open_question(
         if selected.sum:
             found = [Total(file, list(found))]
         yield selection.Question(file, found, interval, zone)
-
-
-def _list_drawn(found: Iterable[Series]) -> list[Series]:
-    """Return the servers of a chart; none if no server matches.
-
-    Raises UsageError if they are too many.
-    """
-    rest = iter(found)
-    drawn = list(islice(rest, MAX_SERVERS))
-    if drawn:
-        check_server_count(len(drawn) + sum(1 for _ in rest))
-    return drawn
 
 
 def check_window(query: questions.WindowQuery) -> ZoneInfo:

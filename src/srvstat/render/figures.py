@@ -70,11 +70,6 @@ def format_first_last(first: int | None, rise: int | None, arrow: str = "→") -
     return f"{shown} {_format_signed(100 * rise / first, 1)}%"
 
 
-def name_first_last(screen: Screen) -> str:
-    """Return the heading of the first and the last count."""
-    return f"first {screen.arrow} last"
-
-
 def format_change(change: ChangePart | None, average: float | None) -> tuple[str, ...]:
     """Format the change of an average in players and percent: `+12.34` and `+5.3%`.
 

@@ -89,7 +89,9 @@ def _build_body(report: analysis.Report, labels: html.Labels, scripts: list[str]
     players = [build_servers(report.stats.servers, report.timeline)]
     sections: list[Element] = []
     if scripts:
-        players.append(_build_chart(report, labels))
+        # A script makes the chart interactive.
+        draw = partial(draw_timeline, report.timeline, zone=labels.zone)
+        players.append(html.build("div", _build_drawing(draw, 320, 260), data_chart=""))
         sections = [
             html.build_section(name, title, *list_parts(report, labels))
             for name, title, list_parts in _SECTIONS
@@ -296,12 +298,6 @@ def _build_sparkline(
     ends = f"{text.format_median(lowest)} to {text.format_median(highest)}"
     title = f"averages of {figures.describe_step(step)}, from {ends}"
     return html.build("td", picture, class_="sparkline", title=title)
-
-
-def _build_chart(report: analysis.Report, labels: html.Labels) -> Element:
-    """Build the players over time, which a script makes interactive."""
-    draw = partial(draw_timeline, report.timeline, zone=labels.zone)
-    return html.build("div", _build_drawing(draw, 320, 260), data_chart="")
 
 
 _UNSAFE = re.compile(r"[^ -~]|[<>&]")

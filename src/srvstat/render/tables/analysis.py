@@ -290,7 +290,9 @@ def _build_map(
         return
     if server.has_hours:
         busiest, quietest = (
-            _describe_cell(server.get_cell(one)) for one in (server.busiest, server.quietest)
+            f"{text.format_hour(cell.weekday, cell.hour, 3)} with"
+            f" {text.format_average(cell.average_players)}"
+            for cell in map(server.get_cell, (server.busiest, server.quietest))
         )
         cost = ""
         if server.restart_player_hours is not None:
@@ -374,11 +376,6 @@ def _draw_scale(low: str, high: str, screen: Screen) -> Text:
         return Text(f"{low} {' '.join(_SHADES)} {high}, in equal parts")
     blocks = [("  ", style) for style in HEAT_STYLES]
     return Text.assemble(f"{low} ", *blocks, f" {high}, in equal parts")
-
-
-def _describe_cell(cell: analysis.HourCellPart) -> str:
-    hour = text.format_hour(cell.weekday, cell.hour, 3)
-    return f"{hour} with {text.format_average(cell.average_players)}"
 
 
 _MISSING_CORRELATIONS: Mapping[analysis.MissingCorrelation, str] = {
