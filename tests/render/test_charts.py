@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from srvstat.cli.output import Form, show
 from srvstat.contract.time import LATEST
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import HistoryQuery, StepCell, StepLine, StepTable
@@ -146,6 +147,14 @@ def test_a_chart_fits_the_height_of_a_terminal(count: int, height: int) -> None:
     # The last line is that of the prompt.
     assert shown.count("\n") < height
     assert shown.count("└") == 1
+
+
+def test_a_table_is_below_a_chart_if_the_terminal_has_room_for_both() -> None:
+    table = build_table(["x"], [[1, 2, 3]])
+    for height, has_table in ((None, True), (60, True), (16, False)):
+        shown = b"".join(show(table, Form.TABLE, chart=table, screen=Screen(80, height)).pieces)
+
+        assert (b"observations" in shown) == has_table
 
 
 def test_servers_have_the_colors_of_their_rows_and_share_a_scale_unless_one_is_flat() -> None:
