@@ -18,6 +18,7 @@ const NO_KEY = 'Enter an API key first.';
 const DOWNLOADS = { csv: ['csv', 'text/csv'], svg: ['picture', 'image/svg+xml'], png: ['picture'] };
 /* What helps after an error, by its status; the seconds are those of Retry-After. */
 const ADVICE = {
+  400: () => 'Choose another time zone.',
   401: () => 'Enter another API key.',
   403: () => 'Choose a shorter range, or another API key. The page needs the raw history of the range, and of the time before it.',
   429: (seconds) => `Try again in ${seconds} seconds.`,
@@ -113,7 +114,7 @@ async function loadAnswer({ ids, range, view }, ask, signal) {
   find('figures').hidden = !overview.ok;
   if (overview.ok) showOverview(overview.json, view);
   const failed = [answer, overview].find(({ ok }) => !ok);
-  if (failed) explainError(failed, ids, overview.ok ? overview.json.timeline.servers : []);
+  if (failed) explainError(failed, failed === answer ? ids : [], overview.ok ? overview.json.timeline.servers : []);
   else report('Loaded.');
 }
 
