@@ -342,6 +342,7 @@ def test_an_exchange_may_have_no_response_or_body(
     ("coding", "recorded"),
     [
         ("gzip", gzip.compress(ANSWER, mtime=0)),
+        ("gzip", gzip.compress(ANSWER[:5], mtime=0) + gzip.compress(ANSWER[5:], mtime=0)),
         ("x-gzip", gzip.compress(ANSWER, mtime=0)),
         ("deflate", zlib.compress(ANSWER)),
         ("deflate", zlib.compress(ANSWER, wbits=-15)),
@@ -391,6 +392,10 @@ def test_a_body_that_cannot_be_decompressed_is_unreadable(
         {"request_bodySize": 5},
         {"request_headers": [{"name": "content-length", "value": "5"}]},
         {"request_bodySize": 5, "request_postData": {"mimeType": "", "_file": "a.json"}},
+        # Playwright, with recordContent omit or attach
+        {"request_bodySize": 84, "request_postData": {"mimeType": "", "text": ""}},
+        {"request_bodySize": -1, "request_postData": {"mimeType": "", "text": ""}},
+        {},  # a body that the browser streamed
     ],
 )
 def test_a_request_whose_body_is_missing_is_unreadable(members: Any, har: Path) -> None:
@@ -398,6 +403,64 @@ def test_a_request_whose_body_is_missing_is_unreadable(members: Any, har: Path) 
 
     expected = "request.postData.text: missing; export the recording with bodies"
     assert find_reason(har, build_har(entry)) == expected
+
+
+def test_a_refused_request_may_have_no_body(har: Path) -> None:
+    entry = build_entry(HOST + COMPARE, request_method="POST", response_status=400)
+
+    assert read_one(har, build_har(entry)).body == b""
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        (
+            {"request_bodySize": 84, "request_postData": {"text": '{"servers":[{'}},
+            "request.postData.text: has 13 of 84 bytes",
+        ),
+        (
+            {
+                "request_headers": [{"name": "Content-Length", "value": "14"}],
+                "request_postData": {"text": '{"servers":[{'},
+            },
+            "request.postData.text: has 13 of 14 bytes",
+        ),
+        ({"response_content": {"size": 19, "text": ""}}, "response.content.text: has 0 of 19 b"),
+        (
+            {"response_content": {"size": 1_200, "text": '{"data":'}},
+            "response.content.text: has 8 of 1,200 bytes",
+        ),
+        (
+            {"response_content": build_content(b"{", size=19, compression=-3)},
+            "response.content.text: has 1 of 16 bytes",
+        ),
+    ],
+)
+def test_a_body_that_is_shorter_than_recorded_is_unreadable(
+    members: Any, reason: str, har: Path
+) -> None:
+    post = {"request_method": "POST", "request_postData": {"text": "{}"}}
+    found = find_reason(har, build_har(build_entry(HOST + COMPARE, **(post | members))))
+
+    assert found.startswith(reason)
+    assert found.endswith("; export the recording with whole bodies")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        # mitmproxy: the size is that of the compressed body
+        {"size": 39, "compression": -20, "text": ANSWER.decode()},
+        {"size": 39, "text": ANSWER.decode()},
+        {"size": 12, "compression": 7, "text": ANSWER.decode()},
+        build_content(gzip.compress(ANSWER, mtime=0), size=60),
+    ],
+)
+def test_the_size_of_a_compressed_body_may_be_larger(members: Any, har: Path) -> None:
+    coding = [{"name": "content-encoding", "value": "gzip"}]
+    entry = build_entry(response_headers=coding, response_content=members)
+
+    assert read_one(har, build_har(entry)).response == RecordedResponse(200, ANSWER)
 
 
 NOT_BASE64 = "response.content.encoding: not base64"

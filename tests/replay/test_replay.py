@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 import tempfile
@@ -29,7 +30,12 @@ from replay.recorded import (
     write_har,
     write_ndjson,
 )
-from srvstat.contract.errors import ApiError, RateLimitedError, ServerNotFoundError
+from srvstat.contract.errors import (
+    ApiError,
+    InvalidRequestError,
+    RateLimitedError,
+    ServerNotFoundError,
+)
 from srvstat.contract.http import Head
 from srvstat.contract.requests import build_compare_request, build_server_reference
 from srvstat.contract.responses import ErrorResponse
@@ -39,7 +45,7 @@ from srvstat.documents.support import ReplayedExchange
 from srvstat.operations import answers as operations
 from srvstat.operations.access import Access, read_access
 from srvstat.snapshot.read.file import SnapshotFile, open_file
-from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable
+from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable, keep_judged
 from srvstat.support.replay import ReplaySettings, replay
 from support.records import PLANS, format_key_table
 
@@ -250,10 +256,9 @@ def test_matches_of_many_exchanges_and_requests_to_one_host_share_a_line(
         == """\
 DIR/x.ndjson: 105 exchanges, 100 match, 2 unreadable, 3 not this API
 
-✗ line 1    can't be read: request: must be an object
-✓           100 requests  match
-\N{EN DASH}           3 requests to x.example  not this API
-✗ line 104  can't be read: request: must be an object
+✗   2 requests    can't be read: request: must be an object, from line 1 on
+✓   100 requests  match
+\N{EN DASH}   3 requests to x.example  not this API
 
 100 of 100 recorded answers match. Show where the figures come from:
   srvstat replay DIR/x.ndjson --snapshot DEMO --explain
@@ -464,6 +469,44 @@ def test_an_access_file_selects_the_plan(
     assert ("/status" in [each.pointer for each in replayed.differences]) == (
         answer not in {None, recorded}
     )
+
+
+@pytest.mark.parametrize("key", [b"REDACTED", b"***", b"<key>", b"[Filtered]", b"xxxx", b"$KEY"])
+def test_a_word_that_replaces_a_key_is_an_unknown_key(
+    key: bytes, access: Access, opened: SnapshotFile, replay_one: Replaying
+) -> None:
+    right = RecordedResponse(200, answer(opened, ["a", "b"], "30d"))
+
+    assert replay_one(replace(with_key(key), response=right), access=access).class_ == "match"
+    refused = replay_one(replace(with_key(key), response=RecordedResponse(401, b"")), access=access)
+    assert (refused.answer and refused.answer.status) == 401
+
+
+def test_the_size_of_headers_that_were_accepted_is_not_judged(
+    opened: SnapshotFile, replay_one: Replaying
+) -> None:
+    cookie = keep_judged([(b"cookie", b"c" * 16_384)])
+
+    def ask(status: int, body: bytes) -> str:
+        return replay_one(record_get("a", body, status=status, headers=cookie)).class_
+
+    assert ask(200, get_detail(opened)) == "match"
+    assert ask(400, error(InvalidRequestError)) == "match"
+
+
+@pytest.mark.parametrize("count", [b"27.5", b"-1", b'"27"', b"null"])
+def test_a_current_count_that_is_no_count_differs(
+    count: bytes, opened: SnapshotFile, replay_one: Replaying
+) -> None:
+    body = re.sub(
+        rb'"currentPlayers":[0-9]+',
+        b'"currentPlayers":' + count,
+        answer(opened, ["a", "b"], "7d"),
+        count=1,
+    )
+
+    (difference,) = replay_one(record_comparison(["a", "b"], "7d", body)).differences
+    assert (difference.pointer, difference.class_) == ("/data/0/currentPlayers", "value")
 
 
 def test_a_given_plan_replaces_that_of_the_caller(access: Access, replay_one: Replaying) -> None:

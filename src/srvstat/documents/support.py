@@ -115,10 +115,12 @@ class HarHeader(HarPart):
 
 
 class HarBody(HarPart):
-    """A body; without `text`, it was not recorded."""
+    """A body; without `text`, it was not recorded. `size` and `compression` are bytes."""
 
     text: str | None = None
     encoding: str | None = None
+    size: int | None = None
+    compression: int | None = None
 
 
 class HarTarget(HarPart):

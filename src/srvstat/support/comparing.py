@@ -130,7 +130,8 @@ def _compare_numbers(
     if is_number_equal(theirs, ours):
         yield _build_difference(pointer, recorded, recomputed, "text")
     elif not is_number_equal(theirs, ours, tolerance):
-        class_: DifferenceClass = "current" if _CURRENT.fullmatch(pointer) else "value"
+        is_current = _CURRENT.fullmatch(pointer) and theirs.isdigit()  # never 27.5 or -1
+        class_: DifferenceClass = "current" if is_current else "value"
         yield _build_difference(pointer, recorded, recomputed, class_)
 
 

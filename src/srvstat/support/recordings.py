@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from srvstat.contract import http, wire
@@ -39,9 +40,10 @@ class Exchange:
     """A request and, if it was recorded, its response. Instants are Unix milliseconds.
 
     `head` and `body` are as sent, so the head may hold a key: never print or store it. `host` comes
-    from the URL, with its port; it is "" if only a path was recorded. `is_from_service` means that
-    srvstat's service recorded the exchange: it removed the key from the head, and wrote the plan of
-    the caller, if any, to `plan`.
+    from the URL, with its port; it is "" if only a path was recorded. `requested_at` is by the
+    clock of the client, `answered_at` by that of the service: the `Date` of the response, which has
+    whole seconds. `is_from_service` means that srvstat's service recorded the exchange: it removed
+    the key from the head, and wrote the plan of the caller, if any, to `plan`.
     """
 
     place: str
@@ -49,6 +51,7 @@ class Exchange:
     body: bytes = field(repr=False)
     host: str = ""
     requested_at: int | None = None
+    answered_at: int | None = None
     response: RecordedResponse | None = None
     is_from_service: bool = False
     plan: str | None = None
@@ -92,6 +95,11 @@ def keep_judged(headers: Iterable[tuple[bytes, bytes]]) -> http.Headers:
     # Any size above the limit is judged alike.
     size = min(dropped_bytes, http.MAX_HEAD_BYTES + 1)
     return [*kept, (_FILLER, b"." * (size - len(_FILLER)))]
+
+
+def drop_filler(headers: http.Headers) -> http.Headers:
+    """Return the headers that `keep_judged` kept, without the one that replaces the others."""
+    return [header for header in headers if header[0] != _FILLER]
 
 
 def build_exchange(place: str, method: str, url: bytes, headers: http.Headers) -> Exchange:
@@ -203,7 +211,7 @@ def _decode_base64(name: str, text: str) -> bytes:
 MAX_BODY_BYTES = 4 << 20
 """No body of the API comes near; more is refused instead of decompressed."""
 
-_ZLIB_START = b"\x78"
+_ZLIB_START, _GZIP_START = b"\x78", b"\x1f\x8b"
 _ANY_HEADER, _NO_HEADER = zlib.MAX_WBITS | 32, -zlib.MAX_WBITS
 _GZIP = (b"gzip", b"x-gzip")
 
@@ -246,8 +254,26 @@ def _build_har_exchange(place: str, entry: Any) -> Exchange:
         requested_at = None if started is None else parse_instant(started)
     except InstantError as error:
         raise UnreadableError(f"startedDateTime: {error}") from None
-    body, response = _build_request_body(valid.request, headers), _build_har_response(valid)
-    return replace(exchange, body=body, requested_at=requested_at, response=response)
+    response = _build_har_response(valid)
+    return replace(
+        exchange,
+        body=_build_request_body(valid, headers),
+        requested_at=requested_at,
+        answered_at=None if response is None else _find_date(valid),
+        response=response,
+    )
+
+
+def _find_date(entry: documents.HarEntry) -> int | None:
+    """Return the instant of the `Date` of a response; None without a valid one."""
+    # Importing it takes as long as most replays read.
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415
+
+    headers = entry.response.headers if entry.response else ()
+    found = next((each.value for each in headers if each.name.lower() == "date"), "")
+    with suppress(ValueError, OverflowError):
+        return int(parsedate_to_datetime(found).timestamp()) * 1000
+    return None
 
 
 def _encode_header(header: documents.HarHeader) -> tuple[bytes, bytes]:
@@ -262,14 +288,31 @@ def _check_length(place: str, text: str) -> None:
         raise UnreadableError(f"{place}: longer than {json_stream.MAX_TEXT_BYTES:,} bytes")
 
 
-def _build_request_body(request: documents.HarRequest, headers: http.Headers) -> bytes:
-    body = _build_body("request.postData", request.post_data)
-    if body is not None:
-        return body
+_MAX_DIGITS = 15
+
+
+def _build_request_body(entry: documents.HarEntry, headers: http.Headers) -> bytes:
+    """Return the body of a request.
+
+    Raises UnreadableError if the recorder left out a part of it: the API has no answer to a
+    comparison without a body, and no other length than the declared one.
+    """
+    request = entry.request
+    body = _build_body("request.postData", request.post_data) or b""
     lengths = http.find_values(headers, b"content-length")
-    if (request.body_size or 0) > 0 or any(length.strip(b"0") for length in lengths):
+    digits = [each for each in lengths if each.isdigit() and len(each) <= _MAX_DIGITS]
+    declared = max([request.body_size or 0, *map(int, digits)])
+    status = entry.response.status if entry.response else None
+    is_answered = (request.method, status) == ("POST", HTTPStatus.OK)
+    if not body and (declared > 0 or is_answered or any(each.strip(b"0") for each in lengths)):
         raise UnreadableError("request.postData.text: missing; export the recording with bodies")
-    return b""
+    if len(body) < declared and not http.find_values(headers, b"content-encoding"):
+        raise UnreadableError(f"request.postData.text: {_describe_cut(body, declared)}")
+    return body
+
+
+def _describe_cut(body: bytes, size: int) -> str:
+    return f"has {len(body):,} of {size:,} bytes; export the recording with whole bodies"
 
 
 def _build_har_response(entry: documents.HarEntry) -> RecordedResponse | None:
@@ -278,12 +321,19 @@ def _build_har_response(entry: documents.HarEntry) -> RecordedResponse | None:
     if not response or not response.status:
         return None
     _check_status(response.status)
-    body = _build_body("response.content", response.content)
-    if body is not None and response.content and response.content.encoding:
-        headers = keep_judged(map(_encode_header, response.headers))
-        codings = http.find_values(headers, b"content-encoding")
-        body = _decompress("response.content", body, b", ".join(codings).lower())
-    return RecordedResponse(response.status, body)
+    content = response.content
+    body = _build_body("response.content", content)
+    if content is None or body is None or entry.request.method == "HEAD":
+        return RecordedResponse(response.status, body)
+    headers = keep_judged(map(_encode_header, response.headers))
+    coding = b", ".join(http.find_values(headers, b"content-encoding")).lower()
+    text = _decompress("response.content", body, coding) if content.encoding else body
+    # Some record the size of the compressed body: compressing a short text can make it longer.
+    size = (content.size or 0) + min(content.compression or 0, 0)
+    is_known = coding in (b"", b"identity") or content.compression is not None or not body
+    if text is body and is_known and len(body) < size:
+        raise UnreadableError(f"response.content.text: {_describe_cut(body, size)}")
+    return RecordedResponse(response.status, text)
 
 
 def _build_body(place: str, body: documents.HarBody | None) -> bytes | None:
@@ -321,13 +371,16 @@ def _decompress(place: str, body: bytes, coding: bytes) -> bytes:
 
 
 def _inflate(place: str, body: bytes, window_bits: int) -> bytes:
-    stream = zlib.decompressobj(window_bits)
-    try:
-        text = stream.decompress(body, MAX_BODY_BYTES + 1)
-    except zlib.error:
-        raise UnreadableError(f"{place}: damaged compressed data") from None
-    if len(text) > MAX_BODY_BYTES:
-        raise UnreadableError(f"{place}: more than {MAX_BODY_BYTES:,} bytes when decompressed")
-    if not stream.eof:
-        raise UnreadableError(f"{place}: compressed data that is cut off")
+    text, rest = b"", body
+    while rest.startswith(_GZIP_START) or rest is body:
+        stream = zlib.decompressobj(window_bits)
+        try:
+            text += stream.decompress(rest, MAX_BODY_BYTES + 1 - len(text))
+        except zlib.error:
+            raise UnreadableError(f"{place}: damaged compressed data") from None
+        if len(text) > MAX_BODY_BYTES:
+            raise UnreadableError(f"{place}: more than {MAX_BODY_BYTES:,} bytes when decompressed")
+        if not stream.eof:
+            raise UnreadableError(f"{place}: compressed data that is cut off")
+        rest = stream.unused_data  # of the next member
     return text

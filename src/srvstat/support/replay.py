@@ -25,7 +25,14 @@ from srvstat.snapshot.read.file import MissingGameError
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.support import comparing
 from srvstat.support.curl import read_curl
-from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable, read_har, read_ndjson
+from srvstat.support.recordings import (
+    Exchange,
+    RecordedResponse,
+    Unreadable,
+    drop_filler,
+    read_har,
+    read_ndjson,
+)
 
 AtRule = Literal["recorded", "snapshot", "search"]
 """How to choose the instant of an answer; also the values of `--at` besides times."""
@@ -47,6 +54,14 @@ _SECRET_PARAMETER = re.compile(
 )
 """A query parameter whose name says that its value is secret. No operation has one."""
 
+
+_PLACEHOLDER = re.compile(
+    r"(?=.)[\W_]*x*[\W_]*|<.*>|\[.*\]|\{.*\}|\$.*"
+    r"|\W*(?:(?:your|my|the|api|gateway|secret)[\W_]*)*"
+    r"(?:redacted|removed|hidden|masked|filtered|stripped|sanitized|omitted|secret|key|token)\W*",
+    re.IGNORECASE,
+)
+"""What people and programs write in place of a key, such as `***`, `<key>` and `REDACTED`."""
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 """A string in JSON."""
@@ -269,6 +284,9 @@ class _Replayer:
         Raises NotReproducibleError, SnapshotError.
         """
         head = exchange.head
+        if exchange.response and exchange.response.status != HTTPStatus.BAD_REQUEST:
+            # Whoever answered accepted the cookies and other headers, however long they are.
+            head = head._replace(headers=drop_filler(head.headers))
         request: Request | None = None
         status: int = HTTPStatus.OK.value
         reason = None
@@ -305,12 +323,14 @@ class _Replayer:
             if exchange.plan not in access.plans:
                 raise NotReproducibleError(f"the access file has no plan {exchange.plan}")
             return access.plans[exchange.plan]
-        if http.find_values(exchange.head.headers, http.KEY_NAME):
-            plan = access.find_plan(http.find_key(exchange.head.headers))
-            if plan is None:
-                raise errors.GatewayUnauthorizedError(
-                    f"{http.KEY_HEADER}: not a key of the access file"
-                )
+        keys = http.find_values(exchange.head.headers, http.KEY_NAME)
+        plan = access.find_plan(keys[0]) if len(keys) == 1 else None
+        if plan is None and not all(map(_is_placeholder, keys)):
+            http.find_key(exchange.head.headers)
+            raise errors.GatewayUnauthorizedError(
+                f"{http.KEY_HEADER}: not a key of the access file"
+            )
+        if plan is not None:
             return plan
         if exchange.response is not None and exchange.response.status == HTTPStatus.UNAUTHORIZED:
             raise errors.GatewayUnauthorizedError(f"{http.KEY_HEADER}: not recorded")
@@ -376,6 +396,10 @@ class _Replayer:
             return explain.explain_server(self.snapshot, request, at)
         except NotInBundleError:
             return None
+
+
+def _is_placeholder(value: bytes) -> bool:
+    return _PLACEHOLDER.fullmatch(value.decode("latin-1")) is not None
 
 
 def _has_hidden_key(exchange: Exchange) -> bool:

@@ -102,7 +102,7 @@ def _build_lines(
     requests = {
         name: _format_request(run[0])
         if len(run) == 1
-        else f"{format_count(len(run), 'request')}{name}"
+        else f"{format_count(len(run), 'request')}{'' if _is_unreadable(run[0]) else name}"
         for name, run in groups.items()
     }
     ours = [requests[name] for name, run in groups.items() if run[0].class_ != "foreign"]
@@ -113,6 +113,7 @@ def _build_lines(
     for name, (first, *others) in groups.items():
         request = screen.escape_cell(requests[name]).plain
         words = "match" if first.class_ == "match" and others else _describe(first)
+        words += f", from {_split(first)[1]} on" if others and _is_unreadable(first) else ""
         line = screen.escape(words)
         if request:
             line = Text(f"{request:{width}}  ").append_text(line)
@@ -128,9 +129,15 @@ def _name_group(exchange: support.ReplayedExchange, *, is_long: bool) -> str:
     if exchange.class_ == "foreign":
         host = (exchange.path or "").partition("/")[0]
         return f" to {host}" if host else " elsewhere"
+    if is_long and _is_unreadable(exchange):
+        return f": {exchange.reason}"
     notes = exchange.true_during, exchange.explanation
     is_plain = exchange.class_ == "match" and not exchange.differences and notes == (None, None)
     return "" if is_long and is_plain else exchange.place
+
+
+def _is_unreadable(exchange: support.ReplayedExchange) -> bool:
+    return exchange.class_ == "unreadable"
 
 
 def _format_request(exchange: support.ReplayedExchange) -> str:
