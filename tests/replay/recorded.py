@@ -78,11 +78,12 @@ def describe_exchange(
 
 def write_har(path: Path, lines: Iterable[Line]) -> str:
     """Write the same exchanges as a HAR file, as browsers do, and return its name."""
-    path.write_bytes(build_har(*map(_convert_line, lines)))
+    path.write_bytes(build_har(*map(convert_line, lines)))
     return str(path)
 
 
-def _convert_line(line: Line) -> dict[str, Any]:
+def convert_line(line: Line) -> dict[str, Any]:
+    """Return an exchange as an entry of a HAR file."""
     request, response = line["request"], line["response"]
     sent = [{"name": name.title(), "value": value} for name, value in request["headers"].items()]
     return build_entry(

@@ -24,6 +24,7 @@ from replay.recorded import (
     SERVER,
     build_entry,
     build_har,
+    convert_line,
     describe_exchange,
     record_comparison,
     record_get,
@@ -41,7 +42,7 @@ from srvstat.contract.requests import build_compare_request, build_server_refere
 from srvstat.contract.responses import ErrorResponse
 from srvstat.contract.time import format_instant
 from srvstat.contract.windows import DAYS, Range
-from srvstat.documents.support import ReplayedExchange
+from srvstat.documents.support import ReplayedExchange, find_nearest
 from srvstat.operations import answers as operations
 from srvstat.operations.access import Access, read_access
 from srvstat.snapshot.read.file import SnapshotFile, open_file
@@ -537,6 +538,8 @@ def test_a_key_is_hidden_before_a_value_is_cut(opened: SnapshotFile, replay_one:
 
 
 HOUR = DAY // 24
+MINUTE = HOUR // 60
+LATE = [format_instant(AS_OF + 7 * MINUTE), format_instant(AS_OF - HOUR)]
 NAMES = ("a", "b", "c")
 Row = tuple[str, int, int]
 
@@ -661,6 +664,107 @@ def test_a_search_tells_which_results_were_true(
     )
     for each, expected in ((found, [True, True]), (partly, [True, False]), (never, [False, False])):
         assert [bool(one.true_during) for one in each.servers or ()] == expected
+
+
+@pytest.mark.parametrize("error", [-7 * MINUTE, 7 * MINUTE, 700])
+def test_the_date_of_a_response_corrects_the_clock_of_a_client(
+    error: int, opened: SnapshotFile, replay_one: Replaying
+) -> None:
+    at = AS_OF - DAY + 300  # an observation was made 300 ms before
+    body = answer(opened, ["a", "b"], "24h", at)
+    exchange = record_comparison(
+        ["a", "b"], "24h", body, requested_at=at + error, answered_at=at - 300
+    )
+
+    replayed = replay_one(exchange)
+    assert (replayed.class_, replayed.requested_at) == ("match", at + error)
+    assert (replayed.clock, replayed.as_of) == (
+        ("client", at + error) if error == 700 else ("service", at - 300)
+    )
+
+
+def test_a_search_finds_what_was_true_after_a_slow_clock(
+    opened: SnapshotFile, replay_one: Replaying
+) -> None:
+    right = AS_OF - DAY
+    exchange = record_comparison(["a", "b"], "24h", answer(opened, ["a", "b"], "24h", right))
+
+    slow = replay_one(replace(exchange, requested_at=right - 7 * MINUTE), at="search")
+    assert (slow.class_, slow.as_of, slow.searched_around) == ("match", right, right - 7 * MINUTE)
+    assert find_nearest(slow.true_during or (), right - 7 * MINUTE)[1] == -7 * MINUTE
+    late = replay_one(replace(exchange, requested_at=right - 61 * MINUTE), at="search")
+    assert (late.class_, late.true_during) == ("differs", ())
+    # The service's own as-of time is no guess.
+    sure = replay_one(replace(exchange, as_of=right - 7 * MINUTE), at="search")
+    assert (sure.class_, sure.searched and sure.searched.to) == ("differs", right - 7 * MINUTE)
+    assert replay_one(exchange, at="search").searched_around is None
+
+
+def test_a_table_tells_whose_clock_it_used(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    body = lines[0]["response"]["body"].replace('"peakPlayers":', '"peakPlayers":9')
+    late = lines[0] | {"response": {"status": 200, "body": body}}
+    har = json.loads(build_har(*(convert_line(late | {"requestedAt": at}) for at in LATE)))
+    for entry, date in zip(
+        har["log"]["entries"], (["Sun, 01 Mar 2026 12:00:00 GMT"], []), strict=True
+    ):
+        entry["response"]["headers"] = [{"name": "Date", "value": each} for each in date]
+    path = tmp_path / "x.har"
+    path.write_text(json.dumps(har), encoding="utf-8")
+
+    shown = cli("replay", str(path), "--table").stdout.decode()
+    assert (
+        "12:00:00 UTC by the Date of the response; the clock of the client was 7 minutes ahead"
+        in shown
+    )
+    assert "11:00:00 UTC by the clock of the client" in shown
+    never = cli("replay", str(path), "--at", "search", "--table").stdout.decode()
+    assert "not true within 2 days before and 1 hour after the request" in " ".join(never.split())
+
+
+def test_a_record_of_another_time_is_not_comparable(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """The verdict is about what the snapshot can judge."""
+    detail = json.loads(lines[1]["response"]["body"])
+    detail["data"] |= {"hostname": "Old", "updatedAt": format_instant(AS_OF - DAY)}
+
+    def replay_detail(data: dict[str, Any], at: int, *options: str) -> tuple[int, list[Any]]:
+        line = describe_exchange(SERVER, json.dumps({"data": data}), requestedAt=format_instant(at))
+        name = write_ndjson(tmp_path / "x.ndjson", [line])
+        ran = cli("replay", name, *options)
+        found = ran.json["exchanges"][0]["differences"]
+        return ran.exit_code, sorted((one["pointer"], one["class"]) for one in found)
+
+    apart = [("/data/hostname", "notComparable"), ("/data/updatedAt", "notComparable")]
+    values = [(pointer, "value") for pointer, _ in apart]
+    assert replay_detail(detail["data"], AS_OF - DAY) == (0, apart)
+    assert replay_detail(detail["data"], AS_OF - DAY, "--at", "search") == (0, apart)
+    assert replay_detail(detail["data"], AS_OF - DAY, "--at", "snapshot") == (5, values)
+    assert replay_detail(detail["data"], AS_OF) == (5, values)
+    other = detail["data"] | {"cfxId": "x-other", "region": 7}
+    assert replay_detail(other, AS_OF - DAY) == (
+        5,
+        sorted([*apart, ("/data/cfxId", "value"), ("/data/region", "value")]),
+    )
+
+
+def test_what_a_bundle_redacted_is_not_comparable(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    bundle = str(tmp_path / "case.db")
+    arguments = ("a", "b", "--range=7d", "--redact", "-o", bundle)
+    assert cli("snapshot", "bundle", *arguments).exit_code == 0
+    name = write_ndjson(tmp_path / "x.ndjson", lines)
+
+    ran = cli("replay", name, "-s", bundle)
+    shown = cli("replay", name, "-s", bundle, "--table").stdout.decode()
+    assert (ran.exit_code, ran.json["counts"]["match"]) == (0, 2)
+    classes = {one["class"] for one in ran.json["exchanges"][1]["differences"]}
+    assert classes == {"notComparable"}
+    assert "matches, apart from what can't be compared" in shown
+    assert "not comparable: the record of another time, or redacted" in shown
 
 
 KEYS = {

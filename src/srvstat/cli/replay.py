@@ -13,7 +13,7 @@ from srvstat.cli import options
 from srvstat.cli.output import Form, Outcome, PlainForm, create_screen, report, show
 from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
 from srvstat.contract.windows import DAY_MS, DAYS, DEFAULT_RANGE
-from srvstat.documents.support import Replay, ReplayedExchange
+from srvstat.documents.support import Replay, ReplayedExchange, find_nearest
 from srvstat.files.reading import STDIN
 from srvstat.operations.access import Access, Plan, read_access
 from srvstat.render.text import format_count, format_time
@@ -47,8 +47,8 @@ class ComparisonOptions:
     within: Annotated[
         str | None,
         Parameter(
-            "How long before each request --at search begins, such as 90m, 12h or 2d"
-            " [default: 2d].",
+            "How long before each request --at search begins, such as 90m, 12h or 2d; it ends an"
+            " hour after it [default: 2d].",
             "DURATION",
         ),
     ] = None
@@ -195,8 +195,9 @@ def _advise(
 def _describe_finding(document: Replay, wrong: Sequence[ReplayedExchange]) -> str:
     count = document.counts.match + len(wrong)
     stale = sum(
-        bool(one.searched and one.true_during and one.true_during[-1].to < one.searched.to)
+        find_nearest(one.true_during, one.searched_around)[1] > 0
         for one in document.exchanges
+        if one.true_during and one.searched_around is not None
     )
     of_all = f"of {format_count(count, 'recorded answer')}"
     if not count:
@@ -227,7 +228,8 @@ def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:
             f" which ends {format_time(end)}{remedy}"
         )
     moved = sum(
-        exchange.searched is not None and exchange.searched.to < (exchange.requested_at or 0)
+        exchange.searched is not None
+        and exchange.searched.to < (exchange.answered_at or exchange.requested_at or 0)
         for exchange in document.exchanges
     )
     if moved:

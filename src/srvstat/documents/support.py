@@ -1,5 +1,6 @@
 """Recordings, and what comparing and explaining answers finds."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -261,16 +262,17 @@ class Explanation(CountsDocument):
 ExchangeClass = Literal[
     "match", "differs", "unrecorded", "foreign", "notReproducible", "unreadable"
 ]
-DifferenceClass = Literal["value", "text", "current"]
+DifferenceClass = Literal["value", "text", "current", "notComparable"]
 
 
 class Difference(Part):
     """A difference between the recorded and the recomputed answer.
 
     `pointer` is a JSON Pointer (RFC 6901) into the body; `/status` names the status. `class` is
-    `text` if both are the same JSON value in different text, and `current` for a current player
-    count, which depends on the time of the capture. `absent_in` names the side without the value,
-    which is None then.
+    `text` if both are the same JSON value in different text, `current` for a current player count,
+    which depends on the time of the capture, and `notComparable` for a field of a server's record
+    that the snapshot has of another time, or redacted. `absent_in` names the side without the
+    value, which is None then.
     """
 
     pointer: str
@@ -301,6 +303,19 @@ class Interval(Part):
     to: Instant
 
 
+def find_nearest(intervals: Sequence[Interval], at: int) -> tuple[Interval, int]:
+    """Return the interval that is nearest to an instant, and by how much it ended before it.
+
+    The distance is in milliseconds: 0 if the instant is in the interval, negative before it.
+    """
+
+    def measure(interval: Interval) -> int:
+        return max(at - interval.to, 0) or min(at - interval.from_, 0)
+
+    nearest = min(intervals, key=lambda interval: abs(measure(interval)))
+    return nearest, measure(nearest)
+
+
 class ServerIntervals(Part):
     """When the recorded result of one server was true."""
 
@@ -315,15 +330,20 @@ class ReplayedExchange(Part):
     request it is only the path, after the host if that was recorded. `request` is None for an
     invalid request, and for one that was not answered, as are `as_of` and `answer`. `reason` says
     why an exchange can't be read, reproduced or compared, or why the answer is an error.
-    `searched`, `true_during` and `servers` are None unless a search was made; they list the
-    instants tried, and when the whole answer and the result of each server were true. `explanation`
-    is None unless asked for.
+    `requested_at` is by the clock of the client, `answered_at` by that of the service, and `clock`
+    is the one that `as_of` is of, None if it is of neither. `searched`, `true_during` and `servers`
+    are None unless a search was made; they list the instants tried, and when the whole answer and
+    the result of each server were true. `searched_around` is the instant before which the search
+    began: of the request, or the end of the snapshot; None if the recording has no time.
+    `explanation` is None unless asked for.
     """
 
     place: str
     method: str | None = None
     path: str | None = None
     requested_at: Instant | None = None
+    answered_at: Instant | None = None
+    clock: Literal["client", "service"] | None = None
     as_of: Instant | None = None
     class_: ExchangeClass
     reason: str | None = None
@@ -331,6 +351,7 @@ class ReplayedExchange(Part):
     answer: Answer | None = None
     differences: tuple[Difference, ...] = ()
     searched: Interval | None = None
+    searched_around: Instant | None = None
     true_during: tuple[Interval, ...] | None = None
     servers: tuple[ServerIntervals, ...] | None = None
     explanation: Explanation | None = None

@@ -24,6 +24,9 @@ from srvstat.contract.wire import IDENTIFIER_PATTERN
 APPLICATION_ID = 0x73727673
 FORMAT_VERSION = 2
 
+REDACTED_TEXT, REDACTED_URL = REDACTIONS = ("redacted", "https://redacted.invalid/")
+"""What replaces the texts and links of servers in a redacted bundle."""
+
 MAX_ROW_BYTES = 1 << 24
 """Longest row in bytes that a reader accepts."""
 

@@ -62,6 +62,11 @@ class Exchange:
         """Whether the request is not one to the API."""
         return http.find_endpoint(self.head.path) is None
 
+    def list_times(self) -> list[int]:
+        """Return the instants that were recorded."""
+        times = (self.as_of, self.requested_at, self.answered_at)
+        return [at for at in times if at is not None]
+
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from http import HTTPStatus
 from itertools import chain
+from types import NoneType
 from typing import Any, Literal, get_args
 
 from srvstat.contract import errors, http, wire
@@ -23,6 +24,7 @@ from srvstat.operations.answers import NotInBundleError
 from srvstat.operations.redaction import HIDDEN_PART, KeyFilter
 from srvstat.snapshot.read.file import MissingGameError
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.snapshot.rows import REDACTIONS
 from srvstat.support import comparing
 from srvstat.support.curl import read_curl
 from srvstat.support.recordings import (
@@ -44,6 +46,11 @@ _MAX_FOREIGN_LENGTH = 1_000
 
 Request = ServerReference | CompareRequest
 
+Clock = Literal["client", "service"]
+
+_MOST_CLOCK_ERROR = DAY_MS // 24
+_MOST_ROUNDING = 1_500
+
 Findings = dict[str, Any]
 """Fields of a ReplayedExchange."""
 
@@ -62,6 +69,9 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 """What people and programs write in place of a key, such as `***`, `<key>` and `REDACTED`."""
+
+_UPDATED_AT = "/data/updatedAt"
+_RECORD_FIELD = re.compile(r"/data/(?!(?:id|cfxId)(?:/|\Z)).+")
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 """A string in JSON."""
@@ -104,10 +114,10 @@ class ReplaySettings:
     """How to answer and to compare.
 
     `at` is a rule, or an instant in Unix milliseconds for all exchanges. A search begins `within`
-    milliseconds before the request and ends at it. If it would begin after the end of the snapshot,
-    it ends at the recorded as_of instead, or at the end of the snapshot. `plan` overrides the
-    caller's; without it, `access` gives the plan of the caller's key. Without both, everything is
-    allowed.
+    milliseconds before the request, and ends an hour after it, because clocks differ, or at the end
+    of the snapshot. If it would begin after that, it ends at the recorded as_of instead, or at the
+    end of the snapshot. `plan` overrides the caller's; without it, `access` gives the plan of the
+    caller's key. Without both, everything is allowed.
     """
 
     at: AtRule | int = "recorded"
@@ -197,6 +207,7 @@ class _Replayer:
             method=hider.hide_method(head.method),
             path=path,
             requested_at=exchange.requested_at,
+            answered_at=exchange.answered_at,
             class_="foreign",
         )
         if is_foreign:
@@ -236,7 +247,7 @@ class _Replayer:
             self._check_reproducible(response.status)
             if exchange.head.method == "HEAD":
                 response = RecordedResponse(response.status, b"")
-        at = self._choose_instant(exchange)
+        at, clock = self._choose_instant(exchange)
         answered = self._answer(exchange, at)
         if response is None or (response.body is None and response.status == answered.status):
             part = "response" if response is None else "body of the response"
@@ -244,16 +255,19 @@ class _Replayer:
             if answered.reason is not None:
                 reason += f"; the answer is an error: {answered.reason}"
             findings: Findings = {"class_": "unrecorded", "reason": reason}
-            return findings | self._describe_answer(answered, at)
-        differences = self._compare(response, answered)
-        findings = {"reason": answered.reason}
+            return findings | {"clock": clock} | self._describe_answer(answered, at)
+        differences = self._compare(exchange, response, answered)
+        findings = {"reason": answered.reason, "clock": clock}
         if self.settings.at == "search":
-            findings |= self._search(response, answered, differences, at)
-            whole = findings["true_during"]
-            if whole and whole[-1].to != at:
-                at = whole[-1].to
+            findings["searched_around"] = at if exchange.list_times() else None
+            later = 0 if exchange.as_of is not None or clock is None else _MOST_CLOCK_ERROR
+            until = max(at, min(at + later, self.snapshot.as_of))
+            findings |= self._search(response, answered, differences, at, until)
+            if findings["true_during"]:
+                nearest, _ = documents.find_nearest(findings["true_during"], at)
+                at = min(max(at, nearest.from_), nearest.to)
                 answered = self._answer(exchange, at)
-                differences = self._compare(response, answered)
+                differences = self._compare(exchange, response, answered)
         if len(differences) == comparing.MAX_DIFFERENCES:
             count = len(differences)
             findings["reason"] = f"only the first {count:,} differences are listed"
@@ -263,20 +277,21 @@ class _Replayer:
         findings["differences"] = tuple(differences)
         return findings | self._describe_answer(answered, at)
 
-    def _choose_instant(self, exchange: Exchange) -> int:
+    def _choose_instant(self, exchange: Exchange) -> tuple[int, Clock | None]:
+        """Return the instant of an answer, and whose clock it is from if a request has a time."""
+        found: list[tuple[int | None, Clock | None]] = []
+        recorded, asked = (exchange.as_of, None), _find_request_time(exchange)
         match self.settings.at:
             case int() as at:
-                return at
-            case "snapshot":
-                return self.snapshot.as_of
-            case "search":
-                recorded = [exchange.requested_at, exchange.as_of]
-                # After the end of the data, no observation enters a window.
-                if (recorded[0] or 0) - self.settings.within > self.snapshot.as_of:
-                    recorded = [exchange.as_of]
+                return at, None
             case "recorded":
-                recorded = [exchange.as_of, exchange.requested_at]
-        return next((at for at in recorded if at is not None), self.snapshot.as_of)
+                found = [recorded, asked]
+            case "search":
+                # After the end of the data, no observation enters a window.
+                is_late = (asked[0] or 0) - self.settings.within > self.snapshot.as_of
+                found = [recorded] if is_late else [asked, recorded]
+        found.append((self.snapshot.as_of, None))
+        return next((at, clock) for at, clock in found if at is not None)
 
     def _answer(self, exchange: Exchange, at: int) -> RecomputedAnswer:
         """Answer a request as the service would, in the order of D11.
@@ -337,12 +352,23 @@ class _Replayer:
         return None
 
     def _compare(
-        self, response: RecordedResponse, answered: RecomputedAnswer
+        self, exchange: Exchange, response: RecordedResponse, answered: RecomputedAnswer
     ) -> list[documents.Difference]:
         if response.status != answered.status:
             return _compare_errors(response, answered)
         recorded, tolerance = response.body or b"", self.settings.tolerance
-        return comparing.compare_bodies(recorded, answered.body, tolerance)
+        found = comparing.compare_bodies(recorded, answered.body, tolerance)
+        if not isinstance(answered.request, ServerReference):
+            return found
+        # The record of another time has another `updatedAt`. Only its identifiers never change.
+        is_now = self.settings.at == "snapshot" or self.snapshot.as_of in exchange.list_times()
+        is_other = not is_now and any(each.pointer == _UPDATED_AT for each in found)
+        return [
+            each.model_copy(update={"class_": "notComparable"})
+            if _is_of_record(each) and (is_other or each.recomputed in REDACTIONS)
+            else each
+            for each in found
+        ]
 
     def _search(
         self,
@@ -350,13 +376,14 @@ class _Replayer:
         answered: RecomputedAnswer,
         differences: list[documents.Difference],
         at: int,
+        until: int,
     ) -> Findings:
         """Find when a response was true; only the results of a comparison change with time."""
         # Importing numpy takes longer than most replays, which read no observations.
         from srvstat.support import search  # noqa: PLC0415
 
         request = answered.request
-        searched = wanted = (max(at - self.settings.within, 0), at)
+        searched = wanted = (max(at - self.settings.within, 0), until)
         found = None
         if isinstance(request, CompareRequest) and answered.status == HTTPStatus.OK:
             searched = search.limit_search(self.snapshot, request.range, searched)
@@ -398,8 +425,24 @@ class _Replayer:
             return None
 
 
+def _find_request_time(exchange: Exchange) -> tuple[int | None, Clock]:
+    """Return when a request was made, and by whose clock."""
+    client, service = exchange.requested_at, exchange.answered_at
+    # A date has whole seconds. The clock of a client that agrees with it is more exact.
+    if service is not None and (client is None or abs(client - service) > _MOST_ROUNDING):
+        return service, "service"
+    return client, "service" if exchange.is_from_service else "client"
+
+
 def _is_placeholder(value: bytes) -> bool:
     return _PLACEHOLDER.fullmatch(value.decode("latin-1")) is not None
+
+
+def _is_of_record(difference: documents.Difference) -> bool:
+    """Return whether a difference is one of two values that a server's record can have."""
+    kinds = {type(difference.recorded), type(difference.recomputed)} - {NoneType}
+    is_value = difference.class_ == "value" and difference.absent_in is None and len(kinds) == 1
+    return is_value and bool(_RECORD_FIELD.fullmatch(difference.pointer))
 
 
 def _has_hidden_key(exchange: Exchange) -> bool:

@@ -22,6 +22,7 @@ from srvstat.render.figures import describe_silence, format_title_window
 from srvstat.render.screen import Renderers, Screen, build_fields_grid, start_table
 from srvstat.render.text import NOTHING, UTC, format_count, format_id, format_time
 
+_APART = {"current": "current counts", "notComparable": "what can't be compared"}
 _MAX_EXCHANGES = 50
 """With more exchanges, all that match share a line."""
 _MAX_ROWS = 40
@@ -62,6 +63,7 @@ def render_replay(replay: support.Replay, screen: Screen) -> str:
             place = exchange.place if len(files) > 1 else _split(exchange)[1]
             head = screen.escape_cell(f"{place}: {_format_request(exchange)}", "bold")
             head.append("" if exchange.as_of is None else f", as of {format_time(exchange.as_of)}")
+            head.append(_describe_clock(exchange))
             blocks.append([head, *(Padding(one, _INDENT, expand=False) for one in details)])
     return screen.render_blocks(*blocks)
 
@@ -152,6 +154,18 @@ def _format_minute(at: int) -> str:
     return f"{text.format_clock(at, UTC, 'minutes')} UTC"
 
 
+def _describe_clock(exchange: support.ReplayedExchange) -> str:
+    """Return whose clock an answer is as of, unless clocks agree, or it is of no request."""
+    if exchange.clock != "service" or exchange.answered_at is None:
+        return "" if exchange.clock is None else " by the clock of the client"
+    words = " by the Date of the response"
+    if exchange.requested_at is None:
+        return words
+    late = exchange.requested_at - exchange.answered_at
+    side = "ahead" if late > 0 else "behind"
+    return f"{words}; the clock of the client was {text.format_duration(abs(late))} {side}"
+
+
 def _describe(exchange: support.ReplayedExchange) -> str:
     """Return the class of an exchange in words, and what an answer is as of."""
     as_of = "" if exchange.as_of is None else f", as of {_format_minute(exchange.as_of)}"
@@ -162,8 +176,8 @@ def _describe(exchange: support.ReplayedExchange) -> str:
             words = "matches"
             if status >= HTTPStatus.BAD_REQUEST:
                 words += f" with status {status}"
-            if "current" in kinds:
-                words += ", apart from current counts"
+            if apart := [_APART[kind] for kind in _APART if kind in kinds]:
+                words += f", apart from {' and '.join(apart)}"
             elif kinds:
                 words += ", in other text"
             return words + as_of
@@ -203,11 +217,15 @@ def _build_details(exchange: support.ReplayedExchange, screen: Screen) -> Iterat
         values = _list_values(exchange.differences)
         rows = [_build_row(one, exchange, data) for one in values]
         yield from _build_differences(["server id"], rows, screen)
-        if len(values) < len(exchange.differences):
-            kinds = {one.class_ for one in exchange.differences}
-            current = "current" in kinds
-            other = "current counts, which depend on the time of the capture" if current else "text"
-            yield Text(f"not compared: {other}", "dim", overflow="fold")
+        kinds = {one.class_ for one in exchange.differences}
+        if "current" in kinds:
+            note = "not compared: current counts, which depend on the time of the capture"
+            yield Text(note, "dim", overflow="fold")
+    others = [one for one in exchange.differences if one.class_ == "notComparable"]
+    if others:
+        yield Text("not comparable: the record of another time, or redacted", overflow="fold")
+        rows = [_build_row(one, exchange, data) for one in others]
+        yield from _build_differences(["server id"], rows, screen, ("recorded", "snapshot"))
     elif exchange.class_ == "unrecorded" and data is not None:
         yield _build_answer(data, screen)
     for server in exchange.servers or () if not exchange.true_during else ():
@@ -316,24 +334,31 @@ def _describe_truth(
     exchange: support.ReplayedExchange, intervals: Sequence[support.Interval] | None
 ) -> Iterator[str]:
     """Yield when something was true, and how long before the request, if that was searched."""
-    searched = exchange.searched
+    searched, asked = exchange.searched, exchange.searched_around
     if searched is None or intervals is None:
         return
-    end = "the request" if exchange.requested_at == searched.to else format_time(searched.to)
+    is_request = asked in (exchange.requested_at, exchange.answered_at)
+    end = "the request" if is_request else format_time(asked or searched.to)
     if not intervals:
-        length = text.format_exact_duration(searched.to - searched.from_)
-        yield f"not true within {length} before {end}"
+        length = text.format_exact_duration((asked or searched.to) - searched.from_)
+        later = searched.to - (asked or searched.to)
+        after = f" and {text.format_exact_duration(later)} after" if later else ""
+        yield f"not true within {length} before{after} {end}"
         return
-    *others, last = intervals
-    when = "at" if last.from_ == last.to else "from"
-    words = f"true {when} {_format_interval(last.from_, last.to)}"
-    if last == searched:
+    nearest, distance = support.find_nearest(intervals, asked or searched.to)
+    when = "at" if nearest.from_ == nearest.to else "from"
+    words = f"true {when} {_format_interval(nearest.from_, nearest.to)}"
+    if nearest == searched:
         words += ", the whole search"
-    elif last.to < searched.to:
-        distance = searched.to - last.to
-        format_length = text.format_duration if distance >= _SECOND else text.format_exact_duration
-        words += f", {format_length(distance)} before {end}: a stale answer, not a wrong one"
-    yield f"{words}; also {format_count(len(others), 'earlier time')}" if others else words
+    elif distance and asked is not None:
+        size = abs(distance)
+        format_length = text.format_duration if size >= _SECOND else text.format_exact_duration
+        side, verdict = ("before", "a stale answer, not a wrong one")
+        if distance < 0:
+            side, verdict = ("after", "a clock was slow, or the answer is of other data")
+        words += f", {format_length(size)} {side} {end}: {verdict}"
+    others = len(intervals) - 1
+    yield f"{words}; also {format_count(others, 'other time')}" if others else words
 
 
 _MAX_SPANS = 6

@@ -22,14 +22,11 @@ from srvstat.snapshot.read.observations import (
     read_observations,
 )
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
-from srvstat.snapshot.rows import ServerRow
+from srvstat.snapshot.rows import REDACTED_TEXT, REDACTED_URL, ServerRow
 from srvstat.snapshot.write import build
 from srvstat.snapshot.write.roster import build_record
 from srvstat.sources.servers import ServerRecord, format_records
 from srvstat.sources.source import Batch, Source
-
-REDACTED_TEXT = "redacted"
-REDACTED_URL = "https://redacted.invalid/"
 
 
 def write_bundle(  # noqa: PLR0913 - each is an option of the command
