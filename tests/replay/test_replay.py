@@ -767,6 +767,46 @@ def test_what_a_bundle_redacted_is_not_comparable(
     assert "not comparable: the record of another time, or redacted" in shown
 
 
+def test_a_prefix_is_found_or_offered(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    first, second = (json.loads(json.dumps(line)) for line in lines)
+    first["request"]["path"] = f"/api{COMPARE}"
+    second["request"]["path"] = f"/v2/stats{SERVER}"
+    name = write_ndjson(tmp_path / "x.ndjson", [first, second, *lines])
+
+    def list_classes(*options: str) -> list[str]:
+        return [one["class"] for one in cli("replay", name, *options).json["exchanges"]]
+
+    assert list_classes() == ["match", "foreign", "match", "match"]
+    assert list_classes("--prefix", "v2/stats/") == ["foreign", "match", "match", "match"]
+    shown = cli("replay", name, "--table").stdout.decode()
+    assert "POST /api/gateway/v1/compare 7d  matches" in shown
+    assert "not this API; add --prefix /v2/stats" in shown
+
+
+def test_a_recording_without_a_request_of_the_api_exits_with_5(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    def replay_path(path: str, *options: str) -> tuple[int, str]:
+        line = lines[0] | {"request": lines[0]["request"] | {"path": path}}
+        name = write_ndjson(tmp_path / "x.ndjson", [line, line])
+        ran = cli("replay", name, *options)
+        return ran.exit_code, ran.stderr
+
+    error = "error: no request of this API"
+    paths = "[PREFIX]/gateway/v1/compare or [PREFIX]/gateway/v1/servers/ID"
+    assert replay_path("/collect") == (5, f"{error}\n")
+    assert replay_path("https://a.example/api/compare?key=x") == (
+        5,
+        f"{error}; the nearest is POST a.example/api/compare; a path of the API is {paths}\n",
+    )
+    assert replay_path(f"https://a.example/api{COMPARE}", "--prefix", "/v2") == (
+        5,
+        f"{error}; the nearest is POST a.example/api{COMPARE}: add --prefix /api\n",
+    )
+
+
 KEYS = {
     place: f"{place}-secret-0123456789"
     for place in ("header", "cookie", "authorization", "registered", "parameter", "foreign")

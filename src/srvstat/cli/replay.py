@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain, islice
 from typing import Annotated, get_args
@@ -27,6 +27,8 @@ _LATER_REMEDY = (
     "; use --at snapshot if the service answered from this snapshot, or --at search to find when"
     " the answers were true"
 )
+_COMPARE = "[PREFIX]/gateway/v1/compare or [PREFIX]/gateway/v1/servers/ID"
+_NEAR = re.compile(r"/gateway/|/compare\b|/servers/")
 _DURATION = re.compile(r"([0-9]{1,6})([mhd])")
 _TOLERANCE = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
@@ -101,6 +103,14 @@ def replay(
     ],
     form: PlainForm,
     comparison: ComparisonOptions,
+    prefix: Annotated[
+        str | None,
+        Parameter(
+            "What precedes /gateway/v1 in the paths, as behind a proxy [default: as in the first"
+            " request that has a prefix].",
+            "PATH",
+        ),
+    ] = None,
     plan: options.PlanOption = None,
     access: Annotated[
         options.AccessOption,
@@ -114,7 +124,8 @@ def replay(
 
     Answers each request from the snapshot, and compares the answer with the recorded response.
 
-    Exits with 5 if a value differs or a part of a recording can't be read.
+    Exits with 5 if a value differs, a part of a recording can't be read or no request is one of
+    the API.
 
     Example: srvstat replay customer.har
     """
@@ -125,17 +136,23 @@ def replay(
     within = comparison.parse_within(rule)
     tolerance = comparison.parse_tolerance()
     settings = ReplaySettings(rule, within, tolerance, *_read_plan(plan, access), explain)
+    if prefix is not None:
+        settings = replace(settings, prefix=f"/{prefix.strip('/')}".encode())
     exchanges = chain.from_iterable(map(read_recording, recordings))
     first = list(islice(exchanges, 1))  # a missing recording is reported before the snapshot
     with options.open_chosen(snapshot) as file:
         document = replay_exchanges(file, chain(first, exchanges), settings)
     _warn_of_later_instants(document, rule)
-    is_different = document.counts.differs > 0 or document.counts.unreadable > 0
+    is_foreign = 0 < document.counts.foreign == len(document.exchanges)
+    if is_foreign:
+        _report_foreign(document.exchanges)
+    is_different = is_foreign or document.counts.differs > 0 or document.counts.unreadable > 0
     outcome = show(document, chosen, exit_code=DifferenceError.exit_code if is_different else 0)
     if chosen is not Form.TABLE:
         return outcome
     given = {
         "--snapshot": snapshot,
+        "--prefix": prefix,
         "--access": access,
         "--plan": plan,
         "--tolerance": comparison.tolerance,
@@ -211,6 +228,15 @@ def _describe_finding(document: Replay, wrong: Sequence[ReplayedExchange]) -> st
         is_stale = "is stale, not wrong: something before the client kept an old answer"
         return f"{stale:,} {of_all} {is_stale if stale == 1 else is_stale.replace('is', 'are', 1)}"
     return f"{count:,} {of_all} {'matches' if count == 1 else 'match'}"
+
+
+def _report_foreign(exchanges: Sequence[ReplayedExchange]) -> None:
+    """Report that no request is one of the API, and which comes nearest."""
+    near = next((one for one in exchanges if _NEAR.search(one.path or "")), None)
+    nearest = "" if near is None else f"; the nearest is {near.method} {near.path}"
+    if near is not None:
+        nearest += f": {near.reason}" if near.reason else f"; a path of the API is {_COMPARE}"
+    report(f"error: no request of this API{nearest}")
 
 
 def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:

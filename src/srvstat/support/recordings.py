@@ -23,6 +23,8 @@ _ORIGIN = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
 _SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*:(?![^/?#]*@)", re.IGNORECASE)
 _SLASH_IN_PASSWORD = re.compile(rb"https?://[^/?#@]*:[^/?#@]*/[^?#]*@", re.IGNORECASE)
 _HOST = re.compile(rb"(?:[^/?#]*@)?([A-Za-z0-9._-]+(?::[0-9]*)?|\[[0-9A-Fa-f:.]+\](?::[0-9]*)?)")
+_PREFIXED = re.compile(rb"((?:/[A-Za-z0-9._~-]+)+)(/gateway/v1/(?:compare|servers/[^/]*))")
+"""A path of the API behind a proxy or a stand-in: the prefix, and the path."""
 _FILLER = b"x"
 """The name of the header that replaces all dropped ones, because only their size is judged."""
 
@@ -40,7 +42,8 @@ class Exchange:
     """A request and, if it was recorded, its response. Instants are Unix milliseconds.
 
     `head` and `body` are as sent, so the head may hold a key: never print or store it. `host` comes
-    from the URL, with its port; it is "" if only a path was recorded. `requested_at` is by the
+    from the URL, with its port; it is "" if only a path was recorded. `prefix` is what the path had
+    before that of the API, as behind a proxy. `requested_at` is by the
     clock of the client, `answered_at` by that of the service: the `Date` of the response, which has
     whole seconds. `is_from_service` means that srvstat's service recorded the exchange: it removed
     the key from the head, and wrote the plan of the caller, if any, to `plan`.
@@ -50,6 +53,7 @@ class Exchange:
     head: http.Head = field(repr=False)
     body: bytes = field(repr=False)
     host: str = ""
+    prefix: bytes = b""
     requested_at: int | None = None
     answered_at: int | None = None
     response: RecordedResponse | None = None
@@ -120,8 +124,10 @@ def build_exchange(place: str, method: str, url: bytes, headers: http.Headers) -
     # A part that may be a password is no host, whether it is a valid one or not.
     named = b"" if not origin or _SLASH_IN_PASSWORD.match(url) else origin[0]
     host = _HOST.fullmatch(named.partition(b"//")[2])
-    head = http.Head(method, path or b"/", query, headers)
-    return Exchange(place, head, b"", host[1].decode() if host else "")
+    prefixed = _PREFIXED.fullmatch(path)
+    prefix, path = prefixed.groups() if prefixed else (b"", path or b"/")
+    head = http.Head(method, path, query, headers)
+    return Exchange(place, head, b"", host[1].decode() if host else "", prefix)
 
 
 MAX_LINE_BYTES = 4 << 20

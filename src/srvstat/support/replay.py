@@ -117,7 +117,8 @@ class ReplaySettings:
     milliseconds before the request, and ends an hour after it, because clocks differ, or at the end
     of the snapshot. If it would begin after that, it ends at the recorded as_of instead, or at the
     end of the snapshot. `plan` overrides the caller's; without it, `access` gives the plan of the
-    caller's key. Without both, everything is allowed.
+    caller's key. Without both, everything is allowed. `prefix` precedes the paths of the API, as
+    behind a proxy; by default, it is the first one of the requests.
     """
 
     at: AtRule | int = "recorded"
@@ -126,6 +127,7 @@ class ReplaySettings:
     plan: Plan | None = None
     access: Access | None = None
     is_explained: bool = False
+    prefix: bytes | None = None
 
 
 def replay(
@@ -135,7 +137,7 @@ def replay(
 
     Raises SnapshotError, and what iterating over the exchanges raises.
     """
-    replayer = _Replayer(snapshot, settings)
+    replayer = _Replayer(snapshot, settings, settings.prefix)
     replayed = tuple(map(replayer.replay, exchanges))
     counts = Counter[str](exchange.class_ for exchange in replayed)
     not_reproducible = counts.pop("notReproducible", 0)
@@ -183,10 +185,11 @@ def _find_reader(start: bytes) -> Reader:
     return read_har if _HAR_START.match(text) else read_ndjson
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Replayer:
     snapshot: Snapshot
     settings: ReplaySettings
+    prefix: bytes | None
 
     def replay(self, exchange: Exchange | Unreadable) -> documents.ReplayedExchange:
         if isinstance(exchange, Unreadable):
@@ -197,20 +200,25 @@ class _Replayer:
         head = exchange.head
         hider = KeyHider(head.headers, self.settings.access)
         is_foreign = exchange.is_foreign or head.method == "OPTIONS"  # a preflight
-        if is_foreign:
-            path = hider.hide(exchange.host) + hider.hide_foreign_path(head.path)
-            path = path[:_MAX_FOREIGN_LENGTH]
+        if exchange.prefix and not is_foreign and self.prefix is None:
+            self.prefix = exchange.prefix
+        is_other = not is_foreign and exchange.prefix not in (b"", self.prefix)
+        path = exchange.prefix + head.path
+        if is_foreign or is_other:
+            shown = hider.hide(exchange.host) + hider.hide_foreign_path(path)
+            shown = shown[:_MAX_FOREIGN_LENGTH]
         else:
-            path = hider.hide_target(head.path + (b"?" + head.query if head.query else b""))
+            shown = hider.hide_target(path + (b"?" + head.query if head.query else b""))
         replayed = documents.ReplayedExchange(
             place=exchange.place,
             method=hider.hide_method(head.method),
-            path=path,
+            path=shown,
             requested_at=exchange.requested_at,
             answered_at=exchange.answered_at,
             class_="foreign",
+            reason=f"add --prefix {exchange.prefix.decode()}" if is_other else None,
         )
-        if is_foreign:
+        if is_foreign or is_other:
             return replayed
         try:
             findings = self._judge(exchange)

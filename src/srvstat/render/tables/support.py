@@ -190,7 +190,8 @@ def _describe(exchange: support.ReplayedExchange) -> str:
         case "unreadable":
             return f"can't be read: {exchange.reason}"
         case "foreign":
-            return "a preflight" if exchange.method == "OPTIONS" else "not this API"
+            words = "a preflight" if exchange.method == "OPTIONS" else "not this API"
+            return f"{words}; {exchange.reason}" if exchange.reason else words
 
 
 def _list_values(differences: Sequence[support.Difference]) -> list[support.Difference]:
