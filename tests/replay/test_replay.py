@@ -767,6 +767,57 @@ def test_what_a_bundle_redacted_is_not_comparable(
     assert "not comparable: the record of another time, or redacted" in shown
 
 
+@pytest.mark.parametrize("redact", [[], ["--redact"]])
+def test_a_bundle_for_a_recording_gives_its_verdict_again(
+    redact: list[str], cli: Cli, lines: list[dict[str, Any]], here: Path
+) -> None:
+    """The snapshot ends ten days after the request, so the range alone would not cover it."""
+    at = str(AS_OF - 10 * DAY)
+    body = cli("compare", "a", "cfxId:x-b", "--range", "7d", "--at", at).stdout.decode().strip()
+    right = describe_exchange(COMPARE, body, body=BODY, requestedAt=format_instant(int(at)))
+    wrong = json.loads(json.dumps(right))
+    wrong["response"]["body"] = body.replace('"peakPlayers":', '"peakPlayers":9')
+    name = write_ndjson(here / "x.ndjson", [right, wrong, lines[1]])
+
+    ran = cli("snapshot", "bundle", "--for", name, *redact, "-o", "case.db")
+    assert ran.exit_code == 0, ran.stderr
+    case = cli("snapshot", "info", "case.db").json["case"]
+    assert case == {
+        "verdict": "1 of 3 recorded answers differs",
+        "command": "srvstat replay x.ndjson --snapshot case.db",
+    }
+    again, whole = cli(*shlex.split(case["command"])[1:]), cli("replay", name)
+    assert again.exit_code == whole.exit_code == 5
+    for one, other in zip(again.json["exchanges"][:2], whole.json["exchanges"], strict=False):
+        assert (one["class"], one["differences"]) == (other["class"], other["differences"])
+    searched = cli("replay", name, "--at", "search", "-s", "case.db").json["exchanges"][0]
+    assert searched["searched"]["from"] == format_instant(int(at) - 2 * DAY)
+    shown = cli("snapshot", "info", "case.db", "--table").stdout.decode()
+    assert "1 of 3 recorded answers differs" in shown
+
+
+@pytest.mark.parametrize(
+    ("target", "exit_code", "reason"),
+    [
+        ("/collect", 6, "no request of the recording is one of the API"),
+        # A bundle can't tell that a server is unknown.
+        ("/gateway/v1/servers/unknown", 44, "no id unknown"),
+    ],
+)
+@pytest.mark.usefixtures("snapshot")
+def test_a_bundle_refuses_a_recording_that_it_cannot_cover(
+    target: str, exit_code: int, reason: str, cli: Cli, here: Path
+) -> None:
+    name = write_ndjson(here / "x.ndjson", [describe_exchange(target, "{}", status=404)])
+
+    ran = cli("snapshot", "bundle", "--for", name, "-o", "case.db")
+    assert ran.exit_code == exit_code
+    assert reason in ran.stderr
+    assert not (here / "case.db").exists()
+    mixed = cli("snapshot", "bundle", "a", "--for", name, "-o", "case.db")
+    assert (mixed.exit_code, "--for can't be combined with" in mixed.stderr) == (2, True)
+
+
 def test_a_prefix_is_found_or_offered(
     cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -34,14 +34,14 @@ def find_references(*names: str) -> list[ServerReference]:
     return [ServerReference(identifier=name, by="id") for name in names]
 
 
-def bundle(path: str, output: str, names: Sequence[str], range: Range, **options: bool) -> str:
+def bundle(path: str, output: str, names: Sequence[str], range: Range, **options: Any) -> str:
     """Write a bundle and return its path."""
     write(path, output, names, range, **options)
     return output
 
 
 def write(
-    path: str, output: str, names: Sequence[str], range: Range, **options: bool
+    path: str, output: str, names: Sequence[str], range: Range, **options: Any
 ) -> BundleSummary:
     with closing(open_file(path)) as parent:
         servers = resolve_servers(parent, find_references(*names))

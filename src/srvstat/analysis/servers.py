@@ -156,6 +156,7 @@ def describe_snapshot(
         completed=dict(sorted(completed.items())),
         sources=snapshot.sources,
         reading=snapshot.reading,
+        case=snapshot.case,
         repeated=row.repeated,
         conflicting=row.conflicting,
         rejected=row.rejected,

@@ -1,12 +1,14 @@
 """The commands that write snapshots: build, update, draft-servers, bundle and export."""
 
 import os
+import shlex
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Annotated, Literal
 
 from srvstat.analysis.parameters import Parameter, Without
@@ -24,11 +26,11 @@ from srvstat.cli.sources import (
     save_mapping,
     show_build_progress,
 )
-from srvstat.contract.errors import SnapshotError, SourceError
+from srvstat.contract.errors import ParameterError, SnapshotError, SourceError
 from srvstat.contract.requests import parse_range
 from srvstat.contract.windows import Window, find_window
 from srvstat.documents.rows import encode_rows, import_pyarrow
-from srvstat.documents.snapshot import BuildSummary, DryRun
+from srvstat.documents.snapshot import BuildSummary, BundleSummary, DryRun
 from srvstat.files.writing import check_destination, check_name, check_new_folder
 from srvstat.operations.answers import check_coverage
 from srvstat.render import summary
@@ -174,7 +176,18 @@ def draft_servers(sources: Annotated[SourceOptions, Without("servers", "save_map
 def bundle(
     named: NamedServers,
     output: Annotated[str, replace(options.OUTPUT, help="The bundle to write.", metavar="PATH")],
-    range: Annotated[str, options.RANGE, "The longest range that the bundle answers."] = "1y",
+    range: Annotated[
+        str | None, options.RANGE, "The longest range that the bundle answers [default: 1y]."
+    ] = None,
+    for_: Annotated[
+        list[str] | None,
+        Parameter(
+            "Take servers, ranges and times from a recording, and store the verdict on it"
+            " (repeatable).",
+            "RECORDING",
+            ("--for",),
+        ),
+    ] = None,
     redact: Annotated[
         bool,
         Parameter(
@@ -190,20 +203,60 @@ def bundle(
     It has the days that the range needs, and answers as the whole snapshot does. It refuses, with
     exit code 3, a window that begins earlier and a server that it lacks.
 
+    With --for, it answers the requests of a recording as of their times. `snapshot info` shows the
+    verdict, and the command that gives it again.
+
     Example: srvstat snapshot bundle srv-1 srv-2 --range 30d -o case.db
     """
     options.check_ending(output, *options.SNAPSHOT_ENDINGS)
-    named.check()
-    references, longest = named.build_references(), parse_range(range)
-    with options.open_chosen(snapshot) as parent:
-        check_coverage(parent, find_window(longest, parent.as_of))
-        servers = find_references(parent, references)
-        with allow_cleanup():
-            written = write_bundle(
-                output, parent, servers, longest, redact=redact, overwrite=overwrite
-            )
+    write = partial(write_bundle, output, redact=redact, overwrite=overwrite)
+    if for_:
+        if named.identifiers or named.by or range:
+            raise ParameterError("{for_} can't be combined with identifiers, {by} or {range}")
+        written = _bundle_case(for_, output, snapshot, write)
+    else:
+        named.check()
+        references, longest = named.build_references(), parse_range(range or "1y")
+        with options.open_chosen(snapshot) as parent:
+            check_coverage(parent, find_window(longest, parent.as_of))
+            servers = find_references(parent, references)
+            with allow_cleanup():
+                written = write(parent, servers, longest)
     report(*summary.format_bundle_summary(output, written))
     return Outcome()
+
+
+def _bundle_case(
+    recordings: Sequence[str],
+    output: str,
+    snapshot: str | None,
+    write: Callable[..., BundleSummary],
+) -> BundleSummary:
+    """Write a bundle that gives the same verdict on recordings as the whole snapshot.
+
+    Raises SourceError, SnapshotError, UnknownServerError, NotInBundleError, and what writing does.
+    """
+    # Other commands that write need none of it.
+    from srvstat.cli.replay import describe_finding  # noqa: PLC0415
+    from srvstat.support.case import find_case  # noqa: PLC0415
+    from srvstat.support.replay import ReplaySettings, read_recording, replay  # noqa: PLC0415
+
+    exchanges = [*chain.from_iterable(map(read_recording, recordings))]
+    with options.open_chosen(snapshot) as parent:
+        replayed = replay(parent, exchanges, ReplaySettings())
+        case = find_case(replayed)
+        check_coverage(parent, Window(case.starts_at, parent.as_of))
+        servers = find_references(parent, case.references)
+        names = [os.path.basename(name) for name in (*recordings, output)]
+        words = ["srvstat", "replay", *names[:-1], "--snapshot", names[-1]]
+        with allow_cleanup():
+            return write(
+                parent,
+                servers,
+                case.range,
+                starts_at=max(case.searched_from, parent.covered_from or 0),
+                case={"verdict": describe_finding(replayed), "command": shlex.join(words)},
+            )
 
 
 def export(

@@ -12,7 +12,7 @@ from srvstat.analysis.parameters import Parameter
 from srvstat.cli import options
 from srvstat.cli.output import Form, Outcome, PlainForm, create_screen, report, show
 from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
-from srvstat.contract.windows import DAY_MS, DAYS, DEFAULT_RANGE
+from srvstat.contract.windows import DAY_MS
 from srvstat.documents.support import Replay, ReplayedExchange, find_nearest
 from srvstat.files.reading import STDIN
 from srvstat.operations.access import Access, Plan, read_access
@@ -188,7 +188,7 @@ def _advise(
     count = document.counts.match + len(wrong)
     options_to_add: dict[str, str] = {}
     step = "Show where the figures come from"
-    finding = _describe_finding(document, wrong)
+    finding = describe_finding(document)
     if any(one.request and one.request.range for one in wrong) and not is_searched:
         step, options_to_add = "Find when the figures were true", {"--at": "search"}
     elif wrong and is_searched and given["--within"] is None:
@@ -197,9 +197,8 @@ def _advise(
         explained = [one.explanation for one in document.exchanges if one.explanation]
         if not explained:
             return f"{finding}.", []
-        ids = {str(server.server_id): None for one in explained for server in one.servers}
-        length = max((one.range or DEFAULT_RANGE for one in explained), key=DAYS.__getitem__)
-        bundle = ["srvstat", "snapshot", "bundle", *ids, "--range", length]
+        named = [word for name in recordings for word in ("--for", name)]
+        bundle = ["srvstat", "snapshot", "bundle", *named]
         at = [] if given["--snapshot"] is None else ["--snapshot", given["--snapshot"]]
         return f"{finding}. Pack the case for others:", [*bundle, *at, "-o", "case.db"]
     merged = {**given, **options_to_add}
@@ -209,7 +208,9 @@ def _advise(
     return f"{finding}. {step}:", ["srvstat", "replay", *recordings, *words]
 
 
-def _describe_finding(document: Replay, wrong: Sequence[ReplayedExchange]) -> str:
+def describe_finding(document: Replay) -> str:
+    """Return the verdict on a recording in a sentence, without its full stop."""
+    wrong = [one for one in document.exchanges if one.class_ == "differs"]
     count = document.counts.match + len(wrong)
     stale = sum(
         find_nearest(one.true_during, one.searched_around)[1] > 0

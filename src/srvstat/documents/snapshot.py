@@ -334,6 +334,7 @@ class SnapshotInfo(SnapshotDocument):
     `completed` those with each field that records lacked. Without observations, the first and the
     last instant are None. `parent_root` and `covered_from` are those of a bundle, and None for a
     whole snapshot. `reading` has the options that said how to read the sources, by their names.
+    `case` is None but for the bundle of a recording: the verdict, and the command that gives it.
     `shards` is None for a snapshot of one file.
     """
 
@@ -351,6 +352,7 @@ class SnapshotInfo(SnapshotDocument):
     completed: dict[str, int]
     sources: tuple[str, ...]
     reading: dict[str, Any]
+    case: dict[str, str] | None
     repeated: int
     conflicting: int
     rejected: int

@@ -159,6 +159,7 @@ def render_info(info: snapshot.SnapshotInfo, screen: Screen) -> str:
     covered_from = None if info.covered_from is None else text.format_time(info.covered_from)
     completed = text.format_completed(info.completed)
     conflicting = f"{info.conflicting:,} conflicting"
+    case = info.case
     fields: Fields = [
         ("as of", text.format_time(info.as_of)),
         ("root", info.root),
@@ -172,6 +173,8 @@ def render_info(info: snapshot.SnapshotInfo, screen: Screen) -> str:
         ("completed", screen.escape(completed) if completed else None),
         ("sources", screen.escape(", ".join(info.sources))),
         ("read with", screen.escape(_format_options(info.reading)) if info.reading else None),
+        ("verdict", screen.escape(case["verdict"]) if case else None),
+        ("shown by", screen.escape(case["command"]) if case else None),
         ("not kept", f"{info.repeated:,} repeated, {conflicting}, {info.rejected:,} rejected"),
     ]
     grid = build_fields_grid(fields, screen)

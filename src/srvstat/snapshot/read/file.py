@@ -125,6 +125,18 @@ class SnapshotBase:
     @property
     def reading(self) -> dict[str, Any]:
         """The options that said how to read the sources, by their names."""
+        return {name: value for name, value in self._decode_reading().items() if name != "case"}
+
+    @property
+    def case(self) -> dict[str, str] | None:
+        """The `verdict` on the recording that a bundle is for, and the `command` that gives it."""
+        with self.convert_decode_errors(FILE_ROW):
+            case: dict[str, str] | None = self._decode_reading().get("case")
+            if case is None:
+                return None
+            return {name: str(case[name]) for name in ("verdict", "command")}
+
+    def _decode_reading(self) -> dict[str, Any]:
         with self.convert_decode_errors(FILE_ROW):
             found: dict[str, Any] = wire.decode_text(self.file_row.reading)
             wire.encode(found)  # refuses texts that UTF-8 can't encode

@@ -1,7 +1,7 @@
 """Copy a snapshot: into a bundle, into an export, or as a source of another snapshot."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 
@@ -35,6 +35,8 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
     servers: Sequence[ServerRow],
     range: Range,
     *,
+    starts_at: int | None = None,
+    case: Mapping[str, str] | None = None,
     redact: bool = False,
     overwrite: bool = False,
 ) -> BundleSummary:
@@ -42,20 +44,23 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
 
     The bundle answers each window of the range that ends at the parent's as_of, or of a shorter
     range, as its parent does: it has all observations from the start of a UTC day on. The parent
-    must cover the range. `servers` may repeat. `redact` replaces names, descriptions and links, and
-    drops the names of the sources. The output is replaced only by a complete file.
+    must cover the range. With `starts_at`, it has all observations from the start of the UTC day of
+    that instant on instead. `servers` may repeat. `case` is stored with the options of its sources.
+    `redact` replaces names, descriptions
+    and links, and drops the names of the sources. The output is replaced only by a complete file.
 
     Raises SnapshotError, UsageError, OutputError.
     """
     if check_name("--output", output) == os.path.realpath(parent.path):
         raise UsageError(f"{output}: is the snapshot to take servers from; name another file")
     build.check_journal(output)
-    covered_from = find_window(range, parent.as_of).start // DAY_MS * DAY_MS
+    start = find_window(range, parent.as_of).start if starts_at is None else starts_at
+    covered_from = start // DAY_MS * DAY_MS
     chosen = sorted(set(servers), key=lambda server: server.id)
     window = Window.from_first(covered_from, parent.as_of)
     file_row = parent.file_row._replace(
         sources="[]" if redact else parent.file_row.sources,
-        reading=_redact_reading(parent) if redact else parent.file_row.reading,
+        reading=_encode_reading(parent, case, redact=redact),
         parent_root=parent.file_row.root,
         covered_from=covered_from,
     )
@@ -92,10 +97,13 @@ def _extend(parent: Snapshot, server: ServerRow, window: Window) -> Window:
     return window if before is None else Window.from_first(before, window.end)
 
 
-def _redact_reading(parent: Snapshot) -> str:
-    """Return only the options that change figures; others name columns and servers."""
-    kept = {name: value for name, value in parent.reading.items() if name == "hold"}
-    return wire.encode(kept).decode()
+def _encode_reading(parent: Snapshot, case: Mapping[str, str] | None, *, redact: bool) -> str:
+    """Encode the options of the parent's sources, and the case of a bundle.
+
+    A redacted bundle keeps only the options that change figures; others name columns and servers.
+    """
+    kept = {name: value for name, value in parent.reading.items() if name == "hold" or not redact}
+    return wire.encode(kept | ({"case": dict(case)} if case else {})).decode()
 
 
 def _redact(row: ServerRow) -> ServerRow:
