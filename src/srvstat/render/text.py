@@ -4,6 +4,7 @@ Strangers choose hostnames. Unescaped, a hostname could move the cursor, recolor
 clipboard, reverse a line or be invisible; Rich does not prevent this.
 """
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -286,3 +287,22 @@ def format_id(server_id: str | None) -> str:
 def format_whole(value: int | None) -> str:
     """Format a player count."""
     return NOTHING if value is None else f"{value:,}"
+
+
+_MIN_DIGITS, _MAX_DIGITS = 2, 17
+_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]+)?")
+
+
+def format_apart(values: Sequence[str]) -> list[str]:
+    """Format values in JSON with as many digits as numbers need to differ."""
+    has_fraction = any(_NUMBER.fullmatch(one) and "." in one for one in values)
+    for digits in range(_MIN_DIGITS if has_fraction else 0, _MAX_DIGITS + 1):
+        shown = [format_number(value, digits) for value in values]
+        if len({*shown}) == len(shown):
+            return shown
+    return [*values]
+
+
+def format_number(value: str, digits: int) -> str:
+    """Format JSON; anything but a number of usual size stays as it is."""
+    return f"{float(value):,.{digits}f}" if _NUMBER.fullmatch(value) else value

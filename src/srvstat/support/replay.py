@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from http import HTTPStatus
@@ -266,12 +266,13 @@ class _Replayer:
             return findings | {"clock": clock} | self._describe_answer(answered, at)
         differences = self._compare(exchange, response, answered)
         findings = {"reason": answered.reason, "clock": clock}
-        if self.settings.at == "search":
+        is_search = self.settings.at == "search"
+        if is_search or (self.settings.at == "recorded" and _can_be_dated(answered, differences)):
             findings["searched_around"] = at if exchange.list_times() else None
             later = 0 if exchange.as_of is not None or clock is None else _MOST_CLOCK_ERROR
             until = max(at, min(at + later, self.snapshot.as_of))
             findings |= self._search(response, answered, differences, at, until)
-            if findings["true_during"]:
+            if is_search and findings["true_during"]:
                 nearest, _ = documents.find_nearest(findings["true_during"], at)
                 at = min(max(at, nearest.from_), nearest.to)
                 answered = self._answer(exchange, at)
@@ -444,6 +445,13 @@ def _find_request_time(exchange: Exchange) -> tuple[int | None, Clock]:
 
 def _is_placeholder(value: bytes) -> bool:
     return _PLACEHOLDER.fullmatch(value.decode("latin-1")) is not None
+
+
+def _can_be_dated(answered: RecomputedAnswer, differences: Sequence[documents.Difference]) -> bool:
+    """Return whether the result of a comparison differs, which may have been true before."""
+    is_result = isinstance(answered.request, CompareRequest) and answered.status == HTTPStatus.OK
+    is_other = any(each.pointer in ("", "/status") for each in differences)
+    return is_result and _has_value(differences) and not is_other
 
 
 def _is_of_record(difference: documents.Difference) -> bool:

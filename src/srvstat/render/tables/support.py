@@ -1,6 +1,5 @@
 """The tables of replayed exchanges, differences, plans and explanations."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -28,8 +27,7 @@ _MAX_EXCHANGES = 50
 _MAX_ROWS = 40
 """All figures of a comparison of five servers."""
 _MAX_VALUE_WIDTH = 40
-_MIN_DIGITS, _MAX_DIGITS = 2, 17
-_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]+)?")
+_MIN_DIGITS = 2
 _SECOND = 1000
 _INDENT = (0, 0, 0, 2)
 _PREFIX = "/gateway"
@@ -71,7 +69,7 @@ def render_replay(replay: support.Replay, screen: Screen) -> str:
 def render_advice(finding: str, command: str, screen: Screen) -> str:
     """Render the last lines of a replay: a sentence, and a command to copy, which is not folded."""
     shown = f"  {screen.escape(command).plain}\n" if command else ""
-    return f"\n{screen.render(Text(finding))}{shown}"
+    return f"\n{screen.render(screen.escape(finding))}{shown}"
 
 
 def _count_classes(replay: support.Replay) -> str:
@@ -283,24 +281,12 @@ def _build_differences(
     yield from _build_rest(len(rows), "difference")
 
 
-def _format_values(difference: support.Difference) -> tuple[str, str]:
-    """Format two values with as many digits as they need to differ."""
+def _format_values(difference: support.Difference) -> list[str]:
     values = [wire.encode(one).decode() for one in (difference.recorded, difference.recomputed)]
-    if difference.absent_in is not None:
-        values[difference.absent_in == "recomputed"] = "absent"
-    else:
-        has_fraction = any(_NUMBER.fullmatch(one) and "." in one for one in values)
-        for digits in range(_MIN_DIGITS if has_fraction else 0, _MAX_DIGITS + 1):
-            shown = [_format_number(value, digits) for value in values]
-            if shown[0] != shown[1]:
-                values = shown
-                break
-    return values[0], values[1]
-
-
-def _format_number(value: str, digits: int) -> str:
-    """Format JSON; anything but a number of usual size stays as it is."""
-    return f"{float(value):,.{digits}f}" if _NUMBER.fullmatch(value) else value
+    if difference.absent_in is None:
+        return text.format_apart(values)
+    values[difference.absent_in == "recomputed"] = "absent"
+    return values
 
 
 def _build_rest(count: int, noun: str) -> list[RenderableType]:
@@ -318,7 +304,7 @@ def _build_answer(data: Any, screen: Screen) -> Table:
         if field not in {"id", "serverId", "range"}:
             values = [column[field] for column in columns]
             digits = _MIN_DIGITS if any("." in one for one in values) else 0
-            shown = (_format_number(one, digits) for one in values)
+            shown = (text.format_number(one, digits) for one in values)
             table.add_row(field, *map(screen.escape_cell, shown))
     return table
 
