@@ -37,7 +37,7 @@ COMMANDS: Mapping[str, str | Group] = {
         "analyzer",
     ),
     **dict.fromkeys(("report", "plot"), "pictures"),
-    "replay": "replay",
+    **dict.fromkeys(("replay", "when"), "replay"),
     "snapshot": Group(
         "Build, inspect, verify and compare snapshots.",
         {

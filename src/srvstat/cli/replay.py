@@ -1,4 +1,4 @@
-"""`replay`: answer recorded requests again, and compare."""
+"""`replay` answers recorded requests again and compares; `when` finds when figures were true."""
 
 import re
 import shlex
@@ -8,15 +8,18 @@ from decimal import Decimal
 from itertools import chain, islice
 from typing import Annotated, get_args
 
-from srvstat.analysis.parameters import Parameter
+from srvstat.analysis.parameters import By, Parameter
+from srvstat.analysis.selection import build_references, find_references
 from srvstat.cli import options
 from srvstat.cli.output import Form, Outcome, PlainForm, create_screen, report, show
 from srvstat.contract import wire
 from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
-from srvstat.contract.windows import DAY_MS
-from srvstat.documents.support import Replay, ReplayedExchange
+from srvstat.contract.requests import parse_range
+from srvstat.contract.windows import DAY_MS, DEFAULT_RANGE, find_window
+from srvstat.documents.support import FIGURES, Figure, Replay, ReplayedExchange
 from srvstat.files.reading import STDIN
 from srvstat.operations.access import Access, Plan, read_access
+from srvstat.operations.answers import check_coverage
 from srvstat.render.text import (
     format_apart,
     format_count,
@@ -309,3 +312,79 @@ def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:
             f" which ends {format_time(end)}; searched up to the recorded as-of time, or up to the"
             " end of the snapshot"
         )
+
+
+_WANTED = re.compile(
+    r"(?P<figure>[A-Za-z]+)=(?P<value>[+-]?[0-9]{1,15}(?:\.(?P<digits>[0-9]{1,9}))?)%?"
+    r"(?:(?:±|\+-|\+/-)(?P<tolerance>[0-9]{1,15}(?:\.[0-9]{1,9})?))?"
+)
+_ROUNDED = ("average", "percentage", "median")
+_NAMES = {"mean": "average", "avg": "average", "count": "samples", "samplecount": "samples"}
+"""Other names of figures, besides those of the API such as medianPlayers."""
+
+
+def when(
+    figures: Annotated[
+        list[str],
+        Parameter(
+            "A server, then its figures: average, median, peak, lowest, growth, percentage or"
+            " samples, such as average=15.62 or average=15.6±0.1.",
+            "IDENTIFIER|FIGURE=VALUE...",
+            is_argument=True,
+        ),
+    ],
+    form: PlainForm,
+    range: Annotated[str, options.RANGE, "The range of the figures."] = DEFAULT_RANGE,
+    by: By = None,
+    snapshot: options.SnapshotOption = None,
+) -> Outcome:
+    """Find when figures were true.
+
+    Dates the figures of a screenshot or a mail: shows the times at which the API would have given
+    all of them, or else the nearest miss. A figure may be rounded: 15.62 is true from 15.615 to
+    15.625. Exits with 5 if they were never true.
+
+    Example: srvstat when srv-1 median=113 average=15.62 --range 7d
+    """
+    chosen, length = form.choose(), parse_range(range)
+    wanted = _parse_wanted(figures)
+    # Importing numpy takes longer than reporting an error.
+    from srvstat.support import search  # noqa: PLC0415
+
+    with options.open_chosen(snapshot) as file:
+        check_coverage(file, find_window(length, file.as_of))
+        servers = find_references(file, build_references([*wanted], by))
+        document = search.find_when(file, servers, length, [*wanted.values()])
+    is_true = bool(document.true_during)
+    return show(document, chosen, exit_code=0 if is_true else DifferenceError.exit_code)
+
+
+def _parse_wanted(words: Sequence[str]) -> dict[str, list[Figure]]:
+    """Return the figures of each server. Raises UsageError."""
+    wanted: dict[str, list[Figure]] = {}
+    for word in words:
+        if "=" not in word:
+            wanted.setdefault(word, [])
+        elif not wanted:
+            raise UsageError(f"{word}: of no server; write an identifier before it")
+        else:
+            [*wanted.values()][-1].append(_parse_figure(word))
+    for name, figures in wanted.items():
+        if not figures:
+            raise UsageError(f"{name}: without a figure; write one after it, such as median=113")
+    return wanted
+
+
+def _parse_figure(word: str) -> Figure:
+    match = _WANTED.fullmatch(word)
+    given = match["figure"].lower() if match else ""
+    figure = _NAMES.get(given, given.removesuffix("players"))
+    if match is None or figure not in FIGURES:
+        raise UsageError(
+            f"{word}: not a figure; write one of {', '.join(FIGURES)} with a number, such as"
+            " average=15.62 or average=15.6±0.1"
+        )
+    # A rounded number is at most half a unit of its last digit away.
+    half = 0.5 * 10.0 ** -len(match["digits"] or "") if figure in _ROUNDED else 0.0
+    tolerance = half if match["tolerance"] is None else float(match["tolerance"])
+    return Figure(figure=figure, value=float(match["value"]), tolerance=tolerance)

@@ -388,6 +388,51 @@ class Replay(SnapshotDocument):
     counts: ReplayCounts
 
 
+FIGURES = ("samples", "average", "median", "peak", "lowest", "growth", "percentage")
+"""The names of figures that people write, in the order of Statistics with its growth."""
+
+
+class Figure(Part):
+    """A figure, such as `median`, and its value; None without an observation.
+
+    A wanted value may differ by at most `tolerance`.
+    """
+
+    figure: str
+    value: float | None
+    tolerance: float = 0.0
+
+
+class Miss(Part):
+    """The interval in which the fewest figures differed, and by the least, and what they were."""
+
+    from_: Instant
+    to: Instant
+    figures: tuple[Figure, ...]
+
+
+class DatedServer(Part):
+    """The wanted figures of a server, and when all of them were true.
+
+    `nearest` is None if they ever were.
+    """
+
+    server_id: str
+    figures: tuple[Figure, ...]
+    true_during: tuple[Interval, ...]
+    nearest: Miss | None
+
+
+class When(SnapshotDocument):
+    """The times at which figures were true: of each server, and of all servers at once."""
+
+    document: Literal["when"] = "when"
+    range: Range
+    searched: Interval
+    servers: tuple[DatedServer, ...]
+    true_during: tuple[Interval, ...]
+
+
 class ChangedServer(Part):
     """A server in both snapshots whose record or observations differ.
 

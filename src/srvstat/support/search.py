@@ -7,9 +7,10 @@ pass the window's ends.
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
+from math import inf
 from types import NoneType
 from typing import Any
 
@@ -19,7 +20,16 @@ from srvstat.contract import wire
 from srvstat.contract.requests import CompareRequest
 from srvstat.contract.stats import Growth, Statistics, compute_growth, compute_ranking_statistics
 from srvstat.contract.windows import DAY_MS, DAYS, Range, Window
-from srvstat.documents.support import Difference, Interval, ServerIntervals
+from srvstat.documents.support import (
+    FIGURES,
+    DatedServer,
+    Difference,
+    Figure,
+    Interval,
+    Miss,
+    ServerIntervals,
+    When,
+)
 from srvstat.operations.answers import resolve_servers
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -105,6 +115,26 @@ def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to sear
     figures = None if recorded is None else _read_figures(recorded)
     if figures is None:
         return []
+    found: list[Instants] = []
+    for start, end, statistics in _iter_statistics(snapshot, server, range, searched):
+        if _is_true(figures, statistics, tolerance):
+            _append(found, start, end)
+    return found
+
+
+def _append(found: list[Instants], start: int, end: int) -> None:
+    """Append an interval, or extend the last one that it continues."""
+    is_adjacent = found and found[-1][1] == start - 1
+    found.append((found.pop()[0] if is_adjacent else start, end))
+
+
+def _iter_statistics(
+    snapshot: Snapshot, server: ServerRow, range: Range, searched: Instants
+) -> Iterator[tuple[int, int, Statistics]]:
+    """Yield the intervals of as_of in which no statistic changes, ascending.
+
+    Raises SnapshotError.
+    """
     length = DAYS[range] * DAY_MS
     earliest, latest = searched
     instants, players = read_observations(snapshot, server, Window(earliest - length, latest))
@@ -112,13 +142,82 @@ def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to sear
     changes = np.concatenate(([earliest], instants, instants + length))
     starts = np.unique(changes[(changes >= earliest) & (changes <= latest)]).tolist()
     sliding = _SlidingWindow(players.tolist())
-    found: list[Instants] = []
     for start, following in pairwise([*starts, latest + 1]):
-        statistics = sliding.move(Window(start - length, start).locate(instants))
-        if _is_true(figures, statistics, tolerance):
-            is_adjacent = found and found[-1][1] == start - 1
-            found.append((found.pop()[0] if is_adjacent else start, following - 1))
-    return found
+        yield start, following - 1, sliding.move(Window(start - length, start).locate(instants))
+
+
+def find_when(
+    snapshot: Snapshot,
+    servers: Sequence[ServerRow],
+    range: Range,
+    wanted: Sequence[Sequence[Figure]],
+) -> When:
+    """Find when the wanted figures of each server were true, from its first observation on.
+
+    The snapshot must cover the window at its end.
+
+    Raises SnapshotError.
+    """
+    first = snapshot.file_row.first_observed_at
+    whole = (snapshot.as_of if first is None else min(first, snapshot.as_of), snapshot.as_of)
+    searched = limit_search(snapshot, range, whole)
+    dated = [
+        _date_figures(snapshot, server, range, figures, searched)
+        for server, figures in zip(servers, wanted, strict=True)
+    ]
+    times = [[(one.from_, one.to) for one in each.true_during] for each in dated]
+    return When(
+        as_of=snapshot.as_of,
+        root=snapshot.root,
+        range=range,
+        searched=Interval(from_=searched[0], to=searched[1]),
+        servers=tuple(dated),
+        true_during=describe_intervals(intersect(times)),
+    )
+
+
+def _date_figures(
+    snapshot: Snapshot,
+    server: ServerRow,
+    range: Range,
+    wanted: Sequence[Figure],
+    searched: Instants,
+) -> DatedServer:
+    found: list[Instants] = []
+    nearest, least = None, (len(wanted) + 1, 0.0)
+    for start, end, statistics in _iter_statistics(snapshot, server, range, searched):
+        known = dict(zip(FIGURES, (*statistics[:-1], *statistics.growth), strict=True))
+        missed = [
+            _measure(each, known[each.figure])
+            for each in wanted
+            if not _is_near(each, known[each.figure])
+        ]
+        if not missed:
+            _append(found, start, end)
+        elif (miss := (len(missed), sum(missed))) < least:
+            least = miss
+            values = tuple(Figure(figure=each.figure, value=known[each.figure]) for each in wanted)
+            nearest = Miss(from_=start, to=end, figures=values)
+    return DatedServer(
+        server_id=server.id,
+        figures=tuple(wanted),
+        true_during=describe_intervals(found),
+        nearest=None if found else nearest,
+    )
+
+
+def _is_near(wanted: Figure, value: float | None) -> bool:
+    if value is None or wanted.value is None:
+        return value is wanted.value
+    distance = abs(Decimal(repr(value)) - Decimal(repr(wanted.value)))
+    return distance <= Decimal(repr(wanted.tolerance))
+
+
+def _measure(wanted: Figure, value: float | None) -> float:
+    """Return the distance of a value, as a part of the wanted one."""
+    if value is None or wanted.value is None:
+        return inf
+    return abs(value - wanted.value) / max(abs(wanted.value), 1)
 
 
 def limit_search(snapshot: Snapshot, range: Range, searched: Instants) -> Instants:

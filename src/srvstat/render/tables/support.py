@@ -348,6 +348,38 @@ def _describe_truth(
     yield f"{words}; also {format_count(others, 'other time')}" if others else words
 
 
+_MAX_TIMES = 10
+
+
+def render_when(found: support.When, screen: Screen) -> str:
+    """Render the times at which all figures were true, the last ones first, or nearest misses."""
+    times = [_format_interval(one.from_, one.to) for one in reversed(found.true_during)]
+    verdict = "true " + format_count(len(times), "time") if times else "never true"
+    searched = _format_interval(found.searched.from_, found.searched.to)
+    title = Text(f"{verdict} over {found.range}, as of {searched}", "bold", overflow="fold")
+    more = len(times) - _MAX_TIMES
+    rest = [Text(f"and {format_count(more, 'earlier time')}; --json lists all")] if more > 0 else []
+    blocks: list[list[RenderableType]] = [[title], [*map(Text, times[:_MAX_TIMES]), *rest]]
+    for server in found.servers if not times else ():
+        if server.nearest is None:
+            blocks.append([_describe_own_times(server, screen)])
+            continue
+        table = start_table("figure", "wanted", "nearest miss", right=("wanted", "nearest miss"))
+        for wanted, value in zip(server.figures, server.nearest.figures, strict=True):
+            sides = [wire.encode(one.value).decode() for one in (wanted, value)]
+            table.add_row(wanted.figure, *text.format_apart(sides))
+        when = _format_interval(server.nearest.from_, server.nearest.to)
+        blocks.append([screen.escape(f"{server.server_id}: nearest from {when}"), table])
+    return screen.render_blocks(*blocks)
+
+
+def _describe_own_times(server: support.DatedServer, screen: Screen) -> Text:
+    last = server.true_during[-1]
+    times = format_count(len(server.true_during), "time")
+    interval = _format_interval(last.from_, last.to)
+    return screen.escape(f"{server.server_id}: true {times}, the last from {interval}")
+
+
 _MAX_SPANS = 6
 _ROOT_DIGITS = 12
 _ONE_DAY = timedelta(days=1)
@@ -667,4 +699,5 @@ RENDERERS: Renderers = {
     support.Explanation: render_explanation,
     support.Replay: render_replay,
     support.SnapshotDiff: render_snapshot_diff,
+    support.When: render_when,
 }
