@@ -57,12 +57,13 @@ def service() -> Iterator[Service]:
         yield running
 
 
-def preflight(origin: bytes, path: bytes = b"/gateway/v1/compare") -> bytes:
+def preflight(
+    origin: bytes,
+    path: bytes = b"/gateway/v1/compare",
+    names: bytes = b"content-type,x-gateway-key",
+) -> bytes:
     line = b"OPTIONS %b HTTP/1.1" % path
-    asked = (
-        b"Access-Control-Request-Method: POST",
-        b"Access-Control-Request-Headers: content-type,x-gateway-key",
-    )
+    asked = (b"Access-Control-Request-Method: POST", b"Access-Control-Request-Headers: " + names)
     return request(line, HOST, b"Origin: " + origin, *asked)
 
 
@@ -76,6 +77,7 @@ def list_cors_headers(answer: Answer) -> dict[str, str]:
     return {name: value for name, value in answer.headers.items() if "access-control" in name}
 
 
+DEFAULT_NAMES = "Accept, Cache-Control, Content-Type, Prefer, X-Gateway-Key, X-Request-Id"
 REFUSED = [
     b"http://localhost:5174",
     b"http://LOCALHOST:5173",
@@ -102,6 +104,23 @@ def test_another_origin_gets_the_answer_without_permission(origin: bytes, servic
         assert each.headers["vary"] == "Origin"
     entry, _ = wait_for_entries(service, 2)
     assert entry["reason"] == "origin: not one of --cors"
+
+
+@pytest.mark.parametrize(
+    ("names", "allowed"),
+    [
+        (b"baggage,sentry-trace,traceparent", "baggage,sentry-trace,traceparent"),
+        (b"x" * 1_001, DEFAULT_NAMES),
+        (b"a\tb", DEFAULT_NAMES),
+        (b"", DEFAULT_NAMES),
+    ],
+)
+def test_a_page_may_send_the_headers_that_it_asks_for(
+    names: bytes, allowed: str, service: Service
+) -> None:
+    """Monitoring adds its own to each request."""
+    answer = ask(service, preflight(PAGE.encode(), names=names))
+    assert answer.headers["access-control-allow-headers"] == allowed
 
 
 SENT = {

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import resource
 import signal
 import threading
@@ -155,6 +156,7 @@ def test_an_exchange_is_recorded(case: str, recorded: Recorded, cli: Cli) -> Non
     jsonschema_rs.Draft202012Validator(schema).validate(record)
     requested_at = record.pop("requestedAt")
     assert format_instant(before) <= requested_at <= format_instant(time.time_ns() // 1_000_000)
+    assert re.fullmatch("[0-9a-f]{16}", record.pop("requestId"))
     assert record == {
         "document": "recording",
         "version": 1,
@@ -267,6 +269,14 @@ def test_a_recording_matches_when_it_is_replayed(
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(build_small(tmp_path_factory.mktemp("small")))
+
+
+def test_a_recording_has_the_request_id_of_the_client(recorded: Recorded, cli: Cli) -> None:
+    record = recorded.send(get(b"a", ALL, b"X-Request-Id: ticket-4711"))
+
+    assert record["requestId"] == "ticket-4711"
+    ran = cli("replay", str(recorded.path), "--id", "ticket-4711", *recorded.options)
+    assert [one["class"] for one in ran.json["exchanges"]] == ["match"]
 
 
 def send(service: Service, times: int) -> None:

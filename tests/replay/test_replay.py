@@ -833,6 +833,31 @@ def test_a_bundle_refuses_a_recording_that_it_cannot_cover(
     assert (mixed.exit_code, "--for can't be combined with" in mixed.stderr) == (2, True)
 
 
+def test_exchanges_are_chosen_by_request_server_and_class(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    wrong = lines[0] | {"response": {"status": 404, "body": "{}"}}
+    har = json.loads(build_har(*map(convert_line, [*lines, wrong])))
+    for number, entry in enumerate(har["log"]["entries"]):
+        entry["response"]["headers"] = [{"name": "x-request-id", "value": f"id-{number}"}]
+    path = tmp_path / "x.har"
+    path.write_text(json.dumps(har), encoding="utf-8")
+
+    def choose(*options: str) -> tuple[int, list[str], int]:
+        ran = cli("replay", str(path), *options)
+        ids = [one["requestId"] for one in ran.json["exchanges"]]
+        return ran.exit_code, ids, sum(ran.json["counts"].values())
+
+    assert choose() == (5, ["id-0", "id-1", "id-2"], 3)
+    assert choose("--id", "id-1") == (0, ["id-1"], 1)
+    assert choose("--server", "x-b") == choose("--server", "cfxId:x-b") == (5, ["id-0", "id-2"], 2)
+    assert choose("--only", "differs") == (5, ["id-2"], 3)
+    assert choose("--only", "match", "--server", "a") == (5, ["id-0", "id-1"], 3)
+    for options in (["--id", "id-9"], ["--server", "c"]):
+        ran = cli("replay", str(path), *options)
+        assert (ran.exit_code, f"{options[0]}: no exchange has" in ran.stderr) == (2, True)
+
+
 def test_a_prefix_is_found_or_offered(
     cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
 ) -> None:

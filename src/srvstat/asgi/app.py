@@ -179,6 +179,7 @@ class Service:
                 as_of=generation.as_of,
                 root=generation.root,
                 requested_at=exchange.requested_at,
+                request_id=entry["id"],
                 plan=exchange.plan,
                 request=store_request(head, exchange.body, exchange.key_filter),
                 response=StoredResponse(status=response.status_code, body=answer),

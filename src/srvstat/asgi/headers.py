@@ -23,6 +23,7 @@ _ANSWER_HEADERS = (
     f" {http.REQUEST_ID_HEADER}, {REASON_HEADER}"
 )
 """The headers that a page may read, besides those that it always may, such as Content-Type."""
+_NAMES = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,1000}")
 _PERMISSION = {
     # Also methods that no path has, so that a page can read the 405.
     "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
@@ -67,6 +68,17 @@ def build_reason_header(reason: str) -> dict[str, str]:
     return {REASON_HEADER.lower(): shown}
 
 
+def _allow_asked(head: http.Head) -> dict[str, str]:
+    """Return the permission to send the headers that a browser asks for.
+
+    Monitoring adds its own headers to the requests of a page, such as `traceparent`.
+    """
+    asked = http.find_values(head.headers, b"access-control-request-headers")
+    if len(asked) != 1 or not _NAMES.fullmatch(asked[0]):
+        return {}
+    return {"access-control-allow-headers": asked[0].decode("ascii")}
+
+
 class Cors:
     """The origins whose pages may call the API, and the headers that tell a browser so.
 
@@ -101,7 +113,7 @@ class Cors:
         """
         entry["operation"] = "preflight"
         if self._find_allowed_origin(head):
-            return Response(None, 204, {**headers, **_PERMISSION})
+            return Response(None, 204, {**headers, **_PERMISSION, **_allow_asked(head)})
         entry["reason"] = "origin: not one of --cors"
         return Response(None, 204, headers)
 

@@ -16,7 +16,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import DifferenceError, ParameterError, UsageError
 from srvstat.contract.requests import parse_range
 from srvstat.contract.windows import DAY_MS, DEFAULT_RANGE, find_window
-from srvstat.documents.support import FIGURES, Figure, Replay, ReplayedExchange
+from srvstat.documents.support import FIGURES, ExchangeClass, Figure, Replay, ReplayedExchange
 from srvstat.files.reading import STDIN
 from srvstat.operations.access import Access, Plan, read_access
 from srvstat.operations.answers import check_coverage
@@ -28,7 +28,7 @@ from srvstat.render.text import (
     format_time,
 )
 from srvstat.support.comparing import EXACT
-from srvstat.support.replay import AtRule, ReplaySettings, read_recording
+from srvstat.support.replay import AtRule, ReplaySettings, count_classes, read_recording
 from srvstat.support.replay import replay as replay_exchanges
 
 _AT_RULES: tuple[AtRule, ...] = get_args(AtRule)
@@ -103,6 +103,42 @@ class ComparisonOptions:
         return Decimal(self.tolerance)
 
 
+@dataclass(frozen=True)
+class ExchangeOptions:
+    """Which exchanges are of interest."""
+
+    id: Annotated[
+        str | None, Parameter("Only the exchange whose response had this X-Request-Id.", "ID")
+    ] = None
+    server: Annotated[
+        str | None, Parameter("Only requests that name this server.", "IDENTIFIER")
+    ] = None
+    only: Annotated[
+        ExchangeClass | None, Parameter("Show only exchanges of this class; all are counted.")
+    ] = None
+
+    def select(self, document: Replay) -> Replay:
+        """Return a document with the exchanges of the given request or server.
+
+        Raises ParameterError without one.
+        """
+        if self.id is None and self.server is None:
+            return document
+        exchanges = tuple(one for one in document.exchanges if self._is_wanted(one))
+        if not exchanges:
+            field, value = ("id", self.id) if self.server is None else ("server", self.server)
+            raise ParameterError(f"{{{field}}}: no exchange has {wire.quote_value(value)}")
+        return document.model_copy(
+            update={"exchanges": exchanges, "counts": count_classes(exchanges)}
+        )
+
+    def _is_wanted(self, exchange: ReplayedExchange) -> bool:
+        names = exchange.request.servers if exchange.request else ()
+        is_of_server = any(self.server in {name, name.partition(":")[2]} for name in names)
+        is_same = self.id is None or exchange.request_id == self.id
+        return is_same and (self.server is None or is_of_server)
+
+
 def replay(
     recordings: Annotated[
         list[str],
@@ -115,6 +151,7 @@ def replay(
     ],
     form: PlainForm,
     comparison: ComparisonOptions,
+    wanted: ExchangeOptions,
     prefix: Annotated[
         str | None,
         Parameter(
@@ -153,18 +190,22 @@ def replay(
     exchanges = chain.from_iterable(map(read_recording, recordings))
     first = list(islice(exchanges, 1))  # a missing recording is reported before the snapshot
     with options.open_chosen(snapshot) as file:
-        document = replay_exchanges(file, chain(first, exchanges), settings)
+        document = wanted.select(replay_exchanges(file, chain(first, exchanges), settings))
     _warn_of_later_instants(document, rule)
     is_foreign = 0 < document.counts.foreign == len(document.exchanges)
     if is_foreign:
         _report_foreign(document.exchanges)
     is_different = is_foreign or document.counts.differs > 0 or document.counts.unreadable > 0
-    outcome = show(document, chosen, exit_code=DifferenceError.exit_code if is_different else 0)
+    kept = [one for one in document.exchanges if wanted.only in {None, one.class_}]
+    shown = document.model_copy(update={"exchanges": tuple(kept)})
+    outcome = show(shown, chosen, exit_code=DifferenceError.exit_code if is_different else 0)
     if chosen is not Form.TABLE:
         return outcome
     given = {
         "--snapshot": snapshot,
         "--prefix": prefix,
+        "--id": wanted.id,
+        "--server": wanted.server,
         "--access": access,
         "--plan": plan,
         "--tolerance": comparison.tolerance,

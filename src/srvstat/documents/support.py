@@ -68,12 +68,13 @@ class Recording(SnapshotDocument):
     """An exchange. `plan` is None if authentication failed, or without an access file.
 
     `as_of` and `root` are those of the snapshot that answered. `requested_at` is when the head of
-    the request was received.
+    the request was received, and `request_id` is its id in the log and in the response.
     """
 
     document: Literal["recording"] = "recording"
     as_of: GivenInstant
     requested_at: GivenInstant
+    request_id: str | None = None
     plan: str | None
     request: StoredRequest
     response: StoredResponse
@@ -326,7 +327,8 @@ class ServerIntervals(Part):
 class ReplayedExchange(Part):
     """A recorded exchange and its result.
 
-    `place` is its file and its line or entry. `path` is as sent, with its query; of a foreign
+    `place` is its file and its line or entry, and `request_id` the `X-Request-Id` of the response.
+    `path` is as sent, with its query; of a foreign
     request it is only the path, after the host if that was recorded. `request` is None for an
     invalid request, and for one that was not answered, as are `as_of` and `answer`. `reason` says
     why an exchange can't be read, reproduced or compared, or why the answer is an error.
@@ -340,6 +342,7 @@ class ReplayedExchange(Part):
     """
 
     place: str
+    request_id: str | None = None
     method: str | None = None
     path: str | None = None
     requested_at: Instant | None = None

@@ -60,6 +60,7 @@ class Exchange:
     is_from_service: bool = False
     plan: str | None = None
     as_of: int | None = None
+    request_id: str | None = None
 
     @property
     def is_foreign(self) -> bool:
@@ -196,6 +197,7 @@ def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:
         is_from_service=isinstance(parsed, Recording),
         plan=plan,
         as_of=parsed.as_of,
+        request_id=parsed.request_id if isinstance(parsed, Recording) else None,
     )
 
 
@@ -272,7 +274,14 @@ def _build_har_exchange(place: str, entry: Any) -> Exchange:
         requested_at=requested_at,
         answered_at=None if response is None else _find_date(valid),
         response=response,
+        request_id=_find_header(valid, http.REQUEST_ID_HEADER),
     )
+
+
+def _find_header(entry: documents.HarEntry, name: str) -> str | None:
+    """Return the first header of a response with a name."""
+    headers = entry.response.headers if entry.response else ()
+    return next((each.value for each in headers if each.name.lower() == name.lower()), None)
 
 
 def _find_date(entry: documents.HarEntry) -> int | None:
@@ -280,10 +289,8 @@ def _find_date(entry: documents.HarEntry) -> int | None:
     # Importing it takes as long as most replays read.
     from email.utils import parsedate_to_datetime  # noqa: PLC0415
 
-    headers = entry.response.headers if entry.response else ()
-    found = next((each.value for each in headers if each.name.lower() == "date"), "")
     with suppress(ValueError, OverflowError):
-        return int(parsedate_to_datetime(found).timestamp()) * 1000
+        return int(parsedate_to_datetime(_find_header(entry, "Date") or "").timestamp()) * 1000
     return None
 
 

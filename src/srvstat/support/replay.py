@@ -139,14 +139,16 @@ def replay(
     """
     replayer = _Replayer(snapshot, settings, settings.prefix)
     replayed = tuple(map(replayer.replay, exchanges))
-    counts = Counter[str](exchange.class_ for exchange in replayed)
-    not_reproducible = counts.pop("notReproducible", 0)
     return documents.Replay(
-        as_of=snapshot.as_of,
-        root=snapshot.root,
-        exchanges=replayed,
-        counts=documents.ReplayCounts(not_reproducible=not_reproducible, **counts),
+        as_of=snapshot.as_of, root=snapshot.root, exchanges=replayed, counts=count_classes(replayed)
     )
+
+
+def count_classes(exchanges: Iterable[documents.ReplayedExchange]) -> documents.ReplayCounts:
+    """Count exchanges by their class."""
+    counts = Counter[str](exchange.class_ for exchange in exchanges)
+    not_reproducible = counts.pop("notReproducible", 0)
+    return documents.ReplayCounts(not_reproducible=not_reproducible, **counts)
 
 
 _READERS: Mapping[str, Reader] = {
@@ -211,6 +213,7 @@ class _Replayer:
             shown = hider.hide_target(path + (b"?" + head.query if head.query else b""))
         replayed = documents.ReplayedExchange(
             place=exchange.place,
+            request_id=exchange.request_id and hider.hide(exchange.request_id),
             method=hider.hide_method(head.method),
             path=shown,
             requested_at=exchange.requested_at,
