@@ -9,7 +9,6 @@ from itertools import chain, islice
 from typing import Annotated, get_args
 
 from srvstat.analysis.parameters import By, Parameter
-from srvstat.analysis.selection import build_references, find_references
 from srvstat.cli import options
 from srvstat.cli.output import Form, Outcome, PlainForm, create_screen, report, show
 from srvstat.contract import wire
@@ -389,7 +388,8 @@ def when(
     """
     chosen, length = form.choose(), parse_range(range)
     wanted = _parse_wanted(figures)
-    # Importing numpy takes longer than reporting an error.
+    # These import numpy, which `replay` rarely needs.
+    from srvstat.analysis.selection import build_references, find_references  # noqa: PLC0415
     from srvstat.support import search  # noqa: PLC0415
 
     with options.open_chosen(snapshot) as file:
