@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice
 from typing import Annotated, get_args
@@ -104,8 +104,16 @@ class ComparisonOptions:
 
 @dataclass(frozen=True)
 class ExchangeOptions:
-    """Which exchanges are of interest."""
+    """Which requests are those of the API, and which exchanges are of interest."""
 
+    prefix: Annotated[
+        str | None,
+        Parameter(
+            "What precedes /gateway/v1 in the paths, as behind a proxy [default: as in the first"
+            " request that has a prefix].",
+            "PATH",
+        ),
+    ] = None
     id: Annotated[
         str | None, Parameter("Only the exchange whose response had this X-Request-Id.", "ID")
     ] = None
@@ -115,6 +123,10 @@ class ExchangeOptions:
     only: Annotated[
         ExchangeClass | None, Parameter("Show only exchanges of this class; all are counted.")
     ] = None
+
+    def encode_prefix(self) -> bytes | None:
+        """Return the prefix as in a path."""
+        return None if self.prefix is None else f"/{self.prefix.strip('/')}".encode()
 
     def select(self, document: Replay) -> Replay:
         """Return a document with the exchanges of the given request or server.
@@ -138,27 +150,21 @@ class ExchangeOptions:
         return is_same and (self.server is None or is_of_server)
 
 
+_Recordings = Annotated[
+    list[str],
+    Parameter(
+        "HAR files, files of curl commands, or NDJSON of `serve --record`; - for standard input.",
+        "RECORDING...",
+        is_argument=True,
+    ),
+]
+
+
 def replay(
-    recordings: Annotated[
-        list[str],
-        Parameter(
-            "HAR files, files of curl commands, or NDJSON of `serve --record`; - for standard"
-            " input.",
-            "RECORDING...",
-            is_argument=True,
-        ),
-    ],
+    recordings: _Recordings,
     form: PlainForm,
     comparison: ComparisonOptions,
     wanted: ExchangeOptions,
-    prefix: Annotated[
-        str | None,
-        Parameter(
-            "What precedes /gateway/v1 in the paths, as behind a proxy [default: as in the first"
-            " request that has a prefix].",
-            "PATH",
-        ),
-    ] = None,
     plan: options.PlanOption = None,
     access: Annotated[
         options.AccessOption,
@@ -171,7 +177,6 @@ def replay(
     """Replay recorded requests and compare.
 
     Answers each request from the snapshot, and compares the answer with the recorded response.
-
     Exits with 5 if a value differs, a part of a recording can't be read or no request is one of
     the API.
 
@@ -181,36 +186,28 @@ def replay(
     if recordings.count(STDIN) > 1:
         raise UsageError(f"RECORDING: {STDIN}, standard input, can be given only once")
     rule = comparison.parse_at()
-    within = comparison.parse_within(rule)
-    tolerance = comparison.parse_tolerance()
-    settings = ReplaySettings(rule, within, tolerance, *_read_plan(plan, access), explain)
-    if prefix is not None:
-        settings = replace(settings, prefix=f"/{prefix.strip('/')}".encode())
+    settings = ReplaySettings(
+        rule,
+        comparison.parse_within(rule),
+        comparison.parse_tolerance(),
+        *_read_plan(plan, access),
+        explain,
+        wanted.encode_prefix(),
+    )
     exchanges = chain.from_iterable(map(read_recording, recordings))
     first = list(islice(exchanges, 1))  # a missing recording is reported before the snapshot
     with options.open_chosen(snapshot) as file:
         document = wanted.select(replay_exchanges(file, chain(first, exchanges), settings))
     _warn_of_later_instants(document, rule)
-    is_foreign = 0 < document.counts.foreign == len(document.exchanges)
-    if is_foreign:
-        _report_foreign(document.exchanges)
+    is_foreign = _report_foreign(document.exchanges)
     is_different = is_foreign or document.counts.differs > 0 or document.counts.unreadable > 0
     kept = [one for one in document.exchanges if wanted.only in {None, one.class_}]
     shown = document.model_copy(update={"exchanges": tuple(kept)})
     outcome = show(shown, chosen, exit_code=DifferenceError.exit_code if is_different else 0)
     if chosen is not Form.TABLE:
         return outcome
-    given = {
-        "--snapshot": snapshot,
-        "--prefix": prefix,
-        "--id": wanted.id,
-        "--server": wanted.server,
-        "--access": access,
-        "--plan": plan,
-        "--tolerance": comparison.tolerance,
-        "--at": comparison.at,
-        "--within": comparison.within,
-    }
+    named = {**vars(wanted), **vars(comparison), "plan": plan, "access": access}
+    given = {f"--{name}": value for name, value in named.items()} | {"--snapshot": snapshot}
     finding, next_step = _advise(document, given, recordings, is_explained=explain)
     # Rich is imported only for a table.
     from srvstat.render.tables.support import render_advice  # noqa: PLC0415
@@ -318,13 +315,16 @@ def _cut(value: str) -> str:
     return value if len(value) <= _MOST_CHARACTERS else f"{value[:_MOST_CHARACTERS]}…"
 
 
-def _report_foreign(exchanges: Sequence[ReplayedExchange]) -> None:
-    """Report that no request is one of the API, and which comes nearest."""
+def _report_foreign(exchanges: Sequence[ReplayedExchange]) -> bool:
+    """Return whether no request is one of the API; report that, and which comes nearest."""
+    if not exchanges or any(one.class_ != "foreign" for one in exchanges):
+        return False
     near = next((one for one in exchanges if _NEAR.search(one.path or "")), None)
     nearest = "" if near is None else f"; the nearest is {near.method} {near.path}"
     if near is not None:
         nearest += f": {near.reason}" if near.reason else f"; a path of the API is {_COMPARE}"
     report(f"error: no request of this API{nearest}")
+    return True
 
 
 def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:
