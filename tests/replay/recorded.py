@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from srvstat.contract.http import Head
+from srvstat.support.recognition import read_recording
 from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable
-from srvstat.support.replay import read_recording
 
 COMPARE = "/gateway/v1/compare"
 SERVER = "/gateway/v1/servers/a"

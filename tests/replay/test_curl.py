@@ -20,8 +20,8 @@ from replay.recorded import find_reason, read_all, read_one
 from srvstat.contract.errors import SourceError
 from srvstat.contract.http import JUDGED_HEADERS
 from srvstat.support import curl
+from srvstat.support.recognition import read_recording
 from srvstat.support.recordings import Exchange, Unreadable, keep_judged
-from srvstat.support.replay import read_recording
 
 URL = "http://h/gateway/v1/servers/a"
 
@@ -61,6 +61,7 @@ def test_commands_in_a_message_are_read_and_the_rest_is_skipped(mail: Path) -> N
     assert [(found.place, *list_targets([found])) for found in read] == [
         (f"{mail}, line 3", ("GET", b"/gateway/v1/servers/a", b"by=id")),
         (f"{mail}, line 6", ("GET", b"/x", b"token=1")),
+        (f"{mail}, line 8", ("GET", b"/quoted", b"")),
         (f"{mail}, line 9", "unknown option --frobnicate"),
         (f"{mail}, line 10", "a quote is not closed"),
         (f"{mail}, line 11", ("GET", b"/gateway/v1/servers/c", b"")),
@@ -68,7 +69,11 @@ def test_commands_in_a_message_are_read_and_the_rest_is_skipped(mail: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "prompt", ["$ ", "~/dir$ ", "me@host:~$ ", "[me@host my dir]$ ", "root@host:/# ", "C:\\My dir>"]
+    "prompt",
+    [
+        *("$ ", "~/dir$ ", "me@host:~$ ", "[me@host my dir]$ ", "root@host:/# ", "me@Mac ~ % "),
+        *("C:\\My dir>", "PS C:\\My dir> ", "> ", ">> $ "),
+    ],
 )
 def test_a_command_may_follow_a_prompt(prompt: str, mail: Path) -> None:
     assert list_targets([read_one(mail, f"{prompt}curl {URL}?by=id")]) == [

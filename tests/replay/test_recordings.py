@@ -29,8 +29,8 @@ from srvstat.contract.http import MAX_HEAD_BYTES, Head, parse_get_server
 from srvstat.documents.support import Recording, StoredRequest, StoredResponse
 from srvstat.files import json_stream
 from srvstat.support.curl import read_curl
+from srvstat.support.recognition import Reader
 from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable, read_har, read_ndjson
-from srvstat.support.replay import Reader
 from test_memory import run_python_measured
 
 HAR = build_har(build_entry()).decode()
@@ -576,7 +576,7 @@ SIZE = 50 << 20
 
 READ = """
 import sys
-from srvstat.support.replay import read_recording
+from srvstat.support.recognition import read_recording
 assert sum(1 for _ in read_recording("case.har")) == int(sys.argv[1])
 """
 

@@ -27,7 +27,8 @@ from srvstat.render.text import (
     format_time,
 )
 from srvstat.support.comparing import EXACT
-from srvstat.support.replay import AtRule, ReplaySettings, count_classes, read_recording
+from srvstat.support.recognition import read_recording
+from srvstat.support.replay import AtRule, ReplaySettings, count_classes
 from srvstat.support.replay import replay as replay_exchanges
 
 _AT_RULES: tuple[AtRule, ...] = get_args(AtRule)
@@ -153,7 +154,8 @@ class ExchangeOptions:
 _Recordings = Annotated[
     list[str],
     Parameter(
-        "HAR files, files of curl commands, or NDJSON of `serve --record`; - for standard input.",
+        "What a customer sent: HAR, curl commands with or without responses, the JSON of a response"
+        " alone, or NDJSON of `serve --record`; also packed; - for standard input.",
         "RECORDING...",
         is_argument=True,
     ),

@@ -15,6 +15,7 @@ from urllib.parse import quote_plus
 from srvstat.contract import read_package_file
 from srvstat.contract.errors import SourceError
 from srvstat.contract.http import JUDGED_HEADERS, KEY_NAME, Headers, find_endpoint
+from srvstat.support.pasted import find_response
 from srvstat.support.recordings import (
     Exchange,
     Unreadable,
@@ -29,10 +30,14 @@ MAX_LINE_LENGTH = 1 << 18
 # A command is `curl` before an option, a quoted word or what looks like a URL; elsewhere, `curl` is
 # a word of prose. A prompt (`$ `, `me@host:~# `, `C:\\>`) or a command with a pipe may precede it.
 _START = re.compile(
-    r"""^[ \t]*(?:(?:[^\s'"]*\$|\[?[\w.-]+@[^\n'"$#]*[$#])[ \t]+|[A-Za-z]:\\[^\n">]*>[ \t]*)?"""
+    r"""^[ \t]*(?:(?:[^\s'"]*\$|\[?[\w.-]+@[^\n'"$#%]*[$#%])[ \t]+"""
+    r"""|(?:PS )?[A-Za-z]:\\[^\n">]*>[ \t]*)?"""
     r"""(\w[^\n]*?(?<!\|)\|&?[ \t]*)??(curl(?:\.exe)?[ \t]+(?:[-'"$\\^`(]|[^\s:/.]*[:/.]\S))""",
     re.MULTILINE,
 )
+_QUOTING = re.compile(r"^(?:>[ \t]?)+", re.MULTILINE)
+"""How mails quote lines, and how shells prompt for the rest of a command."""
+_CURLY = "\u201c\u201d\u201e\u2018\u2019"
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _NOT_READ = "files and standard input are not read; write the contents into the command"
 
@@ -134,8 +139,8 @@ def read_curl(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unread
     text = _read_text(title, chunks)
     if text.strip() and not _START.search(text):
         raise SourceError(
-            f"{title}: no curl command; the name of a HAR file must end in .har, and that of a"
-            " recording of the service in .ndjson"
+            f"{title}: no curl command, no HAR file, no recording of the service and no JSON of a"
+            " request or a response; paste the command, or export the recording as HAR"
         )
     at, line, counted = 0, 1, 0
     while start := _START.search(text, at):
@@ -149,10 +154,16 @@ def read_curl(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unread
         if reason:
             yield Unreadable(f"{title}, line {line}", reason)
             continue
+        read: list[Exchange | Unreadable] = []
         for command in commands:
             if command.words[:1] in (["curl"], ["curl.exe"]):
                 after = text.count("\n", counted, command.start)
-                yield from _read_command(f"{title}, line {line + after}", command)
+                read += _read_command(f"{title}, line {line + after}", command)
+        following = _START.search(text, at)
+        if len(read) == 1 and isinstance(read[0], Exchange):
+            response, answered_at = find_response(text[at : following and following.start()])
+            read = [replace(read[0], response=response, answered_at=answered_at)]
+        yield from read
 
 
 def _read_text(title: str, chunks: Iterator[bytes]) -> str:
@@ -161,10 +172,16 @@ def _read_text(title: str, chunks: Iterator[bytes]) -> str:
         data += chunk
         if len(data) > MAX_BYTES:
             raise SourceError(f"{title}: more than {MAX_BYTES:,} bytes of curl commands; split it")
-    return data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    text = data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    return _QUOTING.sub("", text)
 
 
 def _read_command(place: str, command: _Command) -> Iterator[Exchange | Unreadable]:
+    if any(word[0] in _CURLY for word in command.words if word):
+        yield Unreadable(
+            place, "curly quotes, as mail programs write; replace them by straight ones"
+        )
+        return
     try:
         operations = _read_operations(command.words[1:])
         requests = [each for options in operations for each in _build_requests(place, options)]

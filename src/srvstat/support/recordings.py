@@ -272,7 +272,7 @@ def _build_har_exchange(place: str, entry: Any) -> Exchange:
         exchange,
         body=_build_request_body(valid, headers),
         requested_at=requested_at,
-        answered_at=None if response is None else _find_date(valid),
+        answered_at=parse_date(_find_header(valid, "Date") or ""),
         response=response,
         request_id=_find_header(valid, http.REQUEST_ID_HEADER),
     )
@@ -284,13 +284,13 @@ def _find_header(entry: documents.HarEntry, name: str) -> str | None:
     return next((each.value for each in headers if each.name.lower() == name.lower()), None)
 
 
-def _find_date(entry: documents.HarEntry) -> int | None:
-    """Return the instant of the `Date` of a response; None without a valid one."""
+def parse_date(text: str) -> int | None:
+    """Return the instant of a `Date`, in Unix milliseconds; None if it is not valid."""
     # Importing it takes as long as most replays read.
     from email.utils import parsedate_to_datetime  # noqa: PLC0415
 
     with suppress(ValueError, OverflowError):
-        return int(parsedate_to_datetime(_find_header(entry, "Date") or "").timestamp()) * 1000
+        return int(parsedate_to_datetime(text).timestamp()) * 1000
     return None
 
 

@@ -1,13 +1,11 @@
-"""Read recordings, answer their requests again, and compare the answers with the recorded ones."""
+"""Answer recorded requests again, and compare the answers with the recorded ones."""
 
-import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from http import HTTPStatus
-from itertools import chain
 from types import NoneType
 from typing import Any, Literal, get_args
 
@@ -17,7 +15,6 @@ from srvstat.contract.responses import ErrorResponse, Response
 from srvstat.contract.windows import DAY_MS
 from srvstat.contract.wire import EncodedJson
 from srvstat.documents import support as documents
-from srvstat.files.reading import STDIN, format_title, open_input
 from srvstat.operations import answers as operations
 from srvstat.operations.access import Access, Plan
 from srvstat.operations.answers import NotInBundleError
@@ -26,15 +23,7 @@ from srvstat.snapshot.read.file import MissingGameError
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import REDACTIONS
 from srvstat.support import comparing
-from srvstat.support.curl import read_curl
-from srvstat.support.recordings import (
-    Exchange,
-    RecordedResponse,
-    Unreadable,
-    drop_filler,
-    read_har,
-    read_ndjson,
-)
+from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable, drop_filler
 
 AtRule = Literal["recorded", "snapshot", "search"]
 """How to choose the instant of an answer; also the values of `--at` besides times."""
@@ -80,16 +69,6 @@ _USER = re.compile(rb".*@", re.DOTALL)
 _REST_OF_METHOD = re.compile(r"[^A-Za-z0-9!#$%&'*+.^_`|~-].*", re.DOTALL)
 _SECRETS_OF_ADDRESS = re.compile(r"""(?<=//)[^/\s"]*@|[?#](?:\\.|[^"\\])*""")
 """The user with the password, the query and the fragment of an address in a message."""
-
-
-Reader = Callable[[str, Iterator[bytes]], Iterator[Exchange | Unreadable]]
-"""Reads the exchanges of an input, given its title for places, and its bytes in chunks."""
-
-_CHUNK_BYTES = 1 << 16
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_HAR_START = re.compile(rb'\{\s*"log"\s*:')
-_MAX_START_BYTES = 1 << 10
-"""An input that begins with more white space is not taken for JSON."""
 
 
 class NotReproducibleError(Exception):
@@ -149,42 +128,6 @@ def count_classes(exchanges: Iterable[documents.ReplayedExchange]) -> documents.
     counts = Counter[str](exchange.class_ for exchange in exchanges)
     not_reproducible = counts.pop("notReproducible", 0)
     return documents.ReplayCounts(not_reproducible=not_reproducible, **counts)
-
-
-_READERS: Mapping[str, Reader] = {
-    ".har": read_har,
-    ".ndjson": read_ndjson,
-    ".jsonl": read_ndjson,
-    ".sh": read_curl,
-    ".txt": read_curl,
-    ".curl": read_curl,
-}
-
-
-def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
-    """Read the exchanges of a HAR file, of curl commands or of NDJSON, in their order.
-
-    The extension of the name decides; without a known one, and for `-` (standard input), the
-    first characters do. One byte order mark at the start is skipped.
-
-    Raises SourceError if the input can't be read, or is a HAR file that is not complete.
-    """
-    extension = "" if name == STDIN else os.path.splitext(name)[1].lower()
-    with open_input(name) as file:
-        chunks = iter(lambda: file.read(_CHUNK_BYTES), b"")
-        start = b""
-        while len(start) < _MAX_START_BYTES and (chunk := next(chunks, b"")):
-            start += chunk
-        start = start.removeprefix(_BYTE_ORDER_MARK)
-        read = _READERS.get(extension) or _find_reader(start)
-        yield from read(format_title(name), chain([start], chunks))
-
-
-def _find_reader(start: bytes) -> Reader:
-    text = start.lstrip()
-    if not text.startswith(b"{"):
-        return read_curl
-    return read_har if _HAR_START.match(text) else read_ndjson
 
 
 @dataclass(slots=True)

@@ -1,0 +1,115 @@
+"""Find out what a recording is, by its content, and read it."""
+
+import codecs
+import gzip
+import io
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from srvstat.contract.errors import SourceError
+from srvstat.files.reading import STDIN, format_title, open_input
+from srvstat.support.curl import read_curl
+from srvstat.support.pasted import read_json
+from srvstat.support.recordings import Exchange, Unreadable, read_har, read_ndjson
+
+Reader = Callable[[str, Iterator[bytes]], Iterator[Exchange | Unreadable]]
+"""Reads the exchanges of an input, given its title for places, and its bytes in chunks."""
+
+_CHUNK_BYTES = 1 << 16
+_MAX_START_BYTES = 1 << 10
+"""An input that begins with more white space is not taken for JSON."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
+_HAR_START = re.compile(rb'\{\s*"log"\s*:')
+_JSON_START = re.compile(rb'\{\s*"(?:data|range|servers|error)"\s*:')
+_READERS: Mapping[str, Reader] = {
+    ".har": read_har,
+    ".ndjson": read_ndjson,
+    ".jsonl": read_ndjson,
+    ".sh": read_curl,
+    ".txt": read_curl,
+    ".curl": read_curl,
+}
+
+
+def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
+    """Read the exchanges of a recording, in their order; `-` is standard input.
+
+    It is a HAR file, NDJSON of the service, text with curl commands, or the JSON of a request or of
+    a response alone. The content decides; where it could be several, the extension does. It may be
+    in UTF-16 and compressed with gzip, or be an archive with such files.
+
+    Raises SourceError if the input can't be read, or is a HAR file that is not complete.
+    """
+    with open_input(name, fills_buffer=True) as file:
+        stream = io.BufferedReader(file, _CHUNK_BYTES)
+        if not stream.peek(len(_ZIP)).startswith(_ZIP):
+            yield from _read(format_title(name), "" if name == STDIN else name, stream)
+            return
+        try:
+            with zipfile.ZipFile(io.BytesIO(stream.read())) as archive:
+                for member in archive.namelist():
+                    if not member.endswith("/") and not member.startswith("__MACOSX/"):
+                        yield from _read_member(format_title(name), archive, member)
+        except zipfile.BadZipFile:
+            raise SourceError(f"{format_title(name)}: a damaged archive; send it again") from None
+
+
+def _read_member(
+    title: str, archive: zipfile.ZipFile, member: str
+) -> Iterator[Exchange | Unreadable]:
+    """Read a file of an archive, which may have other files, too."""
+    place = f"{title}/{format_title(member)}"
+    try:
+        with archive.open(member) as file:
+            yield from _read(place, member, file)
+    except SourceError as error:
+        yield Unreadable(place, error.reason.removeprefix(f"{place}: "))
+    except (RuntimeError, NotImplementedError):
+        yield Unreadable(place, "encrypted or compressed in a way that is not supported")
+
+
+def _read(title: str, name: str, stream: Any) -> Iterator[Exchange | Unreadable]:
+    chunks = _decode(title, stream)
+    start = b""
+    while len(start) < _MAX_START_BYTES and (chunk := next(chunks, b"")):
+        start += chunk
+    start = start.removeprefix(_BYTE_ORDER_MARK)
+    read = _find_reader(start.lstrip(), os.path.splitext(name)[1].lower())
+    yield from read(title, chain([start], chunks))
+
+
+def _decode(title: str, stream: Any) -> Iterator[bytes]:
+    """Return the bytes of a text in UTF-8, whatever its encoding, decompressed.
+
+    Raises SourceError.
+    """
+    if stream.peek(len(_GZIP)).startswith(_GZIP):
+        stream = gzip.GzipFile(fileobj=stream)
+    try:
+        chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
+        first = next(chunks, b"")
+        if first.startswith(_UTF_16):
+            for text in codecs.iterdecode(chain([first], chunks), "utf-16", "replace"):
+                yield text.encode()
+        else:
+            yield first
+            yield from chunks
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise SourceError(f"{title}: damaged or cut gzip data; send it again") from None
+
+
+def _find_reader(text: bytes, extension: str) -> Reader:
+    if _HAR_START.match(text):
+        return read_har
+    if _JSON_START.match(text):
+        return read_json
+    if extension == ".har" and text and not text.startswith((b"{", b"[")):
+        return read_curl
+    return _READERS.get(extension) or (read_ndjson if text.startswith(b"{") else read_curl)
