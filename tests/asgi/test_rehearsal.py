@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from asgi.small_service import COMPARED, SERVER_A, serve_small, wait_for_entries
 from srvstat.asgi import MAX_DELAY_SECONDS, RehearsalSettings
-from srvstat.asgi.rehearsal import draw_fate, find_preferred_code
+from srvstat.asgi.rehearsal import draw_fate, find_preferences
 from srvstat.asgi.server import FINISH_SECONDS
 from support.http import (
     COMPARE,
@@ -207,6 +207,27 @@ def test_each_error_of_the_contract_can_be_selected(status: int, preferring: Ser
         assert ("www-authenticate" in headers) == (status == 401)
 
 
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_request_can_prefer_an_error_of_a_gateway(status: int, preferring: Service) -> None:
+    answer = ask(preferring, get(b"a", b"Prefer: code=%d" % status))
+
+    assert (answer.status, answer.body) == (status, ERRORS["INTERNAL_ERROR"])
+    assert answer.headers["preference-applied"] == f"code={status}"
+
+
+def test_a_request_can_prefer_to_wait_or_to_be_dropped(preferring: Service) -> None:
+    started = time.monotonic()
+    waited = ask(preferring, get(b"a", b"Prefer: delay=200"))
+    failed = ask(preferring, get(b"a", b"Prefer: code=503, delay=200"))
+
+    assert time.monotonic() - started > 0.4
+    assert (waited.status, waited.headers["preference-applied"]) == (200, "delay=200")
+    assert (failed.status, failed.headers["preference-applied"]) == (503, "delay=200, code=503")
+    with Client(preferring) as client:
+        client.send(get(b"a", b"Prefer: drop"))
+        assert client.read_rest() == b""
+
+
 def test_a_request_that_prefers_success_does_not_fail_by_chance(tmp_path: Path) -> None:
     path = tmp_path / "exchanges.ndjson"
     options = ("--allow-prefer", "--fail", "100%", "--record", str(path))
@@ -225,18 +246,28 @@ def test_a_request_that_prefers_success_does_not_fail_by_chance(tmp_path: Path) 
     assert path.read_bytes().count(b"\n") == 3  # only what was not rehearsed
 
 
-NO_CODES = [b"", b"code", b"code=", b"code=4290", b"xcode=429", b'wait="1, code=429"', b'"code=429']
+NO_CODES = [
+    b"",
+    b"code",
+    b"code=",
+    b"code=429000",
+    b"drop=1",
+    b"delay",
+    b"xcode=429",
+    b'wait="1, code=429"',
+    b'"code=429',
+]
 HOSTILE_VALUES = [b'"' * 14_000, b"code" + b" " * 14_000 + b"x", b",;" * 7_000]
 
 
 @pytest.mark.parametrize("value", [b'wait=5;x="1", code="429"', b"CODE = 429 ; q=1, code=500"])
 def test_the_first_code_counts(value: bytes) -> None:
-    assert find_preferred_code([(b"prefer", value)]) == b"429"
+    assert find_preferences([(b"prefer", value)]) == {"code": 429}
 
 
 @pytest.mark.parametrize("value", [*NO_CODES, *HOSTILE_VALUES, b"code 429", b"code==429"])
 def test_nothing_else_is_a_code(value: bytes) -> None:
-    assert find_preferred_code([(b"prefer", value)]) == b""
+    assert find_preferences([(b"prefer", value)]) == {}
 
 
 def test_a_preference_needs_the_option_and_a_request_that_is_counted() -> None:

@@ -6,21 +6,41 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 
-from srvstat.asgi import RehearsalSettings
+from srvstat.asgi import MAX_DELAY_SECONDS, RehearsalSettings
 from srvstat.contract import errors
 from srvstat.contract.http import Headers, find_values
 
-_CODE = re.compile(rb'[ \t]*code[ \t]*=[ \t]*("?)([0-9]{3})\1[ \t]*(?:;.*)?', re.IGNORECASE)
-
-_ERRORS: Mapping[bytes, type[errors.ApiError]] = {
-    b"%d" % kind.http_status: kind for kind in errors.ApiError.__subclasses__()
+_PREFERENCE = re.compile(
+    rb'[ \t]*(code|delay|drop)[ \t]*(?:=[ \t]*("?)([0-9]{1,5})\2[ \t]*)?(?:;.*)?', re.IGNORECASE
+)
+_ERRORS: Mapping[int, type[errors.ApiError]] = {
+    kind.http_status: kind for kind in errors.ApiError.__subclasses__()
 }
 """The errors of the contract by the code that a request prefers.
 
 The `Retry-After` of a 429 is the shortest, so that a test of a retry is quick.
 """
+
+
+class _BadGatewayError(errors.InternalError):
+    http_status = 502
+
+
+class _UnavailableError(errors.InternalError):
+    http_status = 503
+
+
+class _GatewayTimeoutError(errors.InternalError):
+    http_status = 504
+
+
+_CODES: Mapping[int, type[errors.ApiError]] = {
+    **_ERRORS,
+    **{kind.http_status: kind for kind in errors.InternalError.__subclasses__()},
+}
 
 
 class DroppedError(Exception):
@@ -62,12 +82,21 @@ class Rehearsal:
         if delay is not None:
             entry["delay"] = round(delay * 1_000)
         if self._settings.allows_prefer:
-            code = find_preferred_code(sent)
-            if code == b"200":
+            wanted = find_preferences(sent)
+            if "delay" in wanted:
+                entry["delay"] = min(wanted["delay"], MAX_DELAY_SECONDS * 1_000)
+                headers["preference-applied"] = f"delay={entry['delay']}"
+            if "drop" in wanted:
+                entry["rehearsed"] = "drop"
+                raise DroppedError
+            code = wanted.get("code", 0)
+            if code == HTTPStatus.OK:
                 return  # a request that must not fail by chance
-            if code in _ERRORS:
-                entry["rehearsed"] = headers["preference-applied"] = f"code={code.decode()}"
-                raise _adapt_limit(_ERRORS[code]("rehearsed by Prefer"), headers)
+            if code in _CODES:
+                entry["rehearsed"] = applied = f"code={code}"
+                before = headers.get("preference-applied")
+                headers["preference-applied"] = ", ".join(filter(None, (before, applied)))
+                raise _adapt_limit(_CODES[code]("rehearsed by Prefer"), headers)
         if drops:
             entry["rehearsed"] = "drop"
             raise DroppedError
@@ -100,9 +129,12 @@ def _adapt_limit(error: errors.ApiError, headers: dict[str, str]) -> errors.ApiE
     return error
 
 
-def find_preferred_code(headers: Headers) -> bytes:
-    """Return the first `code` of the headers `Prefer` (RFC 7240); empty without one."""
+def find_preferences(headers: Headers) -> dict[str, int]:
+    """Return the first `code`, `delay` and `drop` of the headers `Prefer` (RFC 7240)."""
+    found: dict[str, int] = {}
     for preference in b",".join(find_values(headers, b"prefer")).split(b","):
-        if found := _CODE.fullmatch(preference):
-            return found[2]
-    return b""
+        match = _PREFERENCE.fullmatch(preference)
+        name = match[1].decode().lower() if match else ""
+        if match and (match[3] is None) == (name == "drop"):
+            found.setdefault(name, int(match[3] or 0))
+    return found
