@@ -55,8 +55,9 @@ def test_bodies_alone_are_read(cli: Cli, demo_snapshot: str, tmp_path: Path) -> 
     assert find_class(detail) == ["match"]
     assert find_class(BODY) == ["unrecorded"]
     assert find_class('{"error":{"code":"SERVER_NOT_FOUND","message":"x"}}') == ["unreadable"]
-    assert find_class('{"data":[7]}') == ["unreadable"]
-    with pytest.raises(SourceError, match="send the whole body"):
+    for value in ("[7]", "7", '[{"serverId":1e400}]'):
+        assert find_class(f'{{"data":{value},"range":"7d"}}') == ["unreadable"]
+    with pytest.raises(SourceError, match="send the whole text"):
         list(read_recording(str(write(path, BODY[:-1]))))
 
 
@@ -112,6 +113,55 @@ def test_an_error_below_a_command_has_the_status_of_its_code(
     without = read_one(tmp_path / "mail.txt", f"{CURL} -i\nHTTP/2 502\nserver: proxy\n\nBad")
     assert without.response
     assert (without.response.status, without.response.body) == (502, None)
+
+
+HEADERS = {"content-type": "application/json", "x-gateway-key": "k"}
+PAIRS = [{"key": name, "value": value} for name, value in HEADERS.items()]
+
+
+def test_calls_of_fetch_are_read(cli: Cli, demo_snapshot: str, tmp_path: Path) -> None:
+    options = {"headers": HEADERS, "body": BODY, "method": "POST", "mode": "cors"}
+    text = f"""See:
+
+      await fetch("https://api.example{COMPARE}", {json.dumps(options, indent=2)});
+      fetch("https://api.example/gateway/v1/servers/harbor-city")
+      fetch("https://api.example/x", broken)
+    """
+    found = replay(cli, write(tmp_path / "mail.txt", text), demo_snapshot).json["exchanges"]
+
+    assert [(one["place"].rpartition(" ")[2], one["class"]) for one in found] == [
+        ("3", "unrecorded"),
+        ("12", "unrecorded"),
+        ("13", "unreadable"),
+    ]
+    assert [one["answer"]["status"] for one in found[:2]] == [200, 200]
+
+
+def test_a_postman_collection_is_read(
+    cli: Cli, demo_snapshot: str, response: str, tmp_path: Path
+) -> None:
+    request = {
+        "method": "POST",
+        "header": PAIRS,
+        "url": {"raw": f"{{{{base}}}}{COMPARE}", "host": ["{{base}}"]},
+        "body": {"mode": "raw", "raw": BODY},
+    }
+    date = {"key": "Date", "value": "Sun, 01 Mar 2026 06:00:00 GMT"}
+    saved = {"originalRequest": request, "code": 200, "header": [date], "body": response}
+    detail = {"method": "GET", "url": "api.example/gateway/v1/servers/harbor-city", "header": []}
+    folder = {"item": [{"request": request, "response": [saved]}]}
+    collection = {"info": {}, "item": [folder, {"request": detail}, {"request": 7}]}
+    execution = {
+        "request": request | {"url": {"path": COMPARE[1:].split("/"), "host": ["api", "example"]}},
+        "response": {"code": 200, "stream": {"type": "Buffer", "data": list(response.encode())}},
+    }
+
+    def list_classes(value: Any) -> list[str]:
+        path = write(tmp_path / "case.json", json.dumps(value))
+        return [one["class"] for one in replay(cli, path, demo_snapshot).json["exchanges"]]
+
+    assert list_classes(collection) == ["match", "unrecorded", "unreadable"]
+    assert list_classes({"run": {"executions": [execution]}}) == ["differs"]
 
 
 @pytest.mark.parametrize("pack", ["gzip", "zip", "utf-16", "utf-16 in gzip"])

@@ -29,6 +29,7 @@ from srvstat.contract.http import MAX_HEAD_BYTES, Head, parse_get_server
 from srvstat.documents.support import Recording, StoredRequest, StoredResponse
 from srvstat.files import json_stream
 from srvstat.support.curl import read_curl
+from srvstat.support.pasted import read_fetch, read_json, read_postman
 from srvstat.support.recognition import Reader
 from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable, read_har, read_ndjson
 from test_memory import run_python_measured
@@ -96,9 +97,22 @@ PARTS = [
 COMMANDS = st.lists(st.sampled_from(PARTS)).map(lambda parts: f"curl -{''.join(parts)}".encode())
 
 
-@pytest.mark.parametrize("read", [read_har, read_ndjson, read_curl])
+FETCH = (
+    b'fetch("http://h/gateway/v1/compare", {"method": "POST", "headers": {"a": "b"}, "body": "{}"})'
+)
+POSTMAN = (
+    b'{"info":{},"item":[{"request":{"method":"GET","url":"http://h/gateway/v1/servers/a"},'
+    b'"response":[{"code":200,"header":[{"key":"Date","value":"x"}],"body":"{}"}]}]}'
+)
+ANSWER_ALONE = b'{"range":"7d","data":[{"serverId":"a"},{"serverId":"b"}]}'
+TEXTS = (HAR.encode(), LINE.encode(), FETCH, POSTMAN, ANSWER_ALONE)
+
+
+@pytest.mark.parametrize(
+    "read", [read_har, read_ndjson, read_curl, read_fetch, read_json, read_postman]
+)
 @given(
-    text=st.one_of(st.binary(), mutate(HAR.encode()), mutate(LINE.encode()), COMMANDS),
+    text=st.one_of(st.binary(), st.sampled_from(TEXTS).flatmap(mutate), COMMANDS),
     size=st.integers(1, 100),
 )
 def test_any_content_is_read_or_refused(read: Reader, text: bytes, size: int) -> None:

@@ -154,8 +154,9 @@ class ExchangeOptions:
 _Recordings = Annotated[
     list[str],
     Parameter(
-        "What a customer sent: HAR, curl commands with or without responses, the JSON of a response"
-        " alone, or NDJSON of `serve --record`; also packed; - for standard input.",
+        "What a customer sent: HAR, curl commands with or without responses, fetch, Postman, the"
+        " JSON of a response alone, or NDJSON of `serve --record`; also packed; - for standard"
+        " input.",
         "RECORDING...",
         is_argument=True,
     ),

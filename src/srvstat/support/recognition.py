@@ -14,7 +14,7 @@ from typing import Any
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import STDIN, format_title, open_input
 from srvstat.support.curl import read_curl
-from srvstat.support.pasted import read_json
+from srvstat.support.pasted import read_fetch, read_json, read_postman
 from srvstat.support.recordings import Exchange, Unreadable, read_har, read_ndjson
 
 Reader = Callable[[str, Iterator[bytes]], Iterator[Exchange | Unreadable]]
@@ -28,6 +28,8 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _HAR_START = re.compile(rb'\{\s*"log"\s*:')
 _JSON_START = re.compile(rb'\{\s*"(?:data|range|servers|error)"\s*:')
+_POSTMAN_START = re.compile(rb'\{\s*"(?:info|collection|run)"\s*:')
+_FETCH = re.compile(rb'(?:^|[\s=(])fetch\(\s*"')
 _READERS: Mapping[str, Reader] = {
     ".har": read_har,
     ".ndjson": read_ndjson,
@@ -41,9 +43,10 @@ _READERS: Mapping[str, Reader] = {
 def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
     """Read the exchanges of a recording, in their order; `-` is standard input.
 
-    It is a HAR file, NDJSON of the service, text with curl commands, or the JSON of a request or of
-    a response alone. The content decides; where it could be several, the extension does. It may be
-    in UTF-16 and compressed with gzip, or be an archive with such files.
+    It is a HAR file, NDJSON of the service, text with curl commands or calls of fetch, a Postman
+    collection, or the JSON of a request or of a response alone. The content decides; where it could
+    be several, the extension does. It may be in UTF-16 and compressed with gzip, or be an archive
+    with such files.
 
     Raises SourceError if the input can't be read, or is a HAR file that is not complete.
     """
@@ -110,6 +113,10 @@ def _find_reader(text: bytes, extension: str) -> Reader:
         return read_har
     if _JSON_START.match(text):
         return read_json
+    if _POSTMAN_START.match(text):
+        return read_postman
+    if _FETCH.search(text):
+        return read_fetch
     if extension == ".har" and text and not text.startswith((b"{", b"[")):
         return read_curl
     return _READERS.get(extension) or (read_ndjson if text.startswith(b"{") else read_curl)
