@@ -305,7 +305,8 @@ def _judge(one: ReplayedExchange, document: Replay) -> tuple[str, str]:
     both = (value.recorded, value.recomputed)
     sides = format_apart([wire.encode(each).decode() for each in both])
     if value.absent_in is not None:
-        sides[value.absent_in == "recomputed"] = "nothing"
+        is_ours = value.absent_in == "recomputed"
+        sides[is_ours] = "nothing" if is_ours else "missing"
     field = value.pointer.rpartition("/")[2]
     words = f"{field} " + " where the data give ".join(map(_cut, sides))
     if one.searched is None:
