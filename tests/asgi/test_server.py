@@ -23,6 +23,7 @@ from asgi.small_service import (
     build_small,
     format_access,
     serve_small,
+    wait_for_entries,
 )
 from conftest import AS_OF, Cli, csv
 from srvstat.asgi import app
@@ -189,7 +190,9 @@ def test_a_server_without_a_game_is_an_error_with_a_remedy(tmp_path: Path, cli: 
         assert client.read_answer().status == 500
         client.send(compare(TWO.replace(b"a", b"yihuan", 1)))
         assert client.read_answer().status == 200
-        (reason,) = [each["reason"] for each in service.read_log() if "reason" in each]
+        # Entries follow their answers.
+        entries = wait_for_entries(service, 2)
+        (reason,) = [each["reason"] for each in entries if "reason" in each]
         assert reason.startswith("server yihuan: its record has no game, which ")
     (tmp_path / "mail.txt").write_text("curl https://api.example/gateway/v1/servers/yihuan\n")
     replayed = cli("replay", str(tmp_path / "mail.txt"), "-s", path).json["exchanges"][0]
