@@ -77,6 +77,7 @@ VERBOSE = "> POST /x HTTP/1.1\n> Host: h\n>\n" + "".join(
     [
         "{curl}\n{body}\n",
         "$ {curl}\n{head}{body}\n$ ",
+        "$ {curl}\nHTTP/1.1 100 Continue\n\n{head}{body}\n",
         "me@Mac ~ % {curl}\n{verbose}{body}\n",
         "Hello,\n\n> PS C:\\> {curl}\n> {head}\n> {body}\n\nRegards",
         "I ran\n{curl}\nand got this, which is wrong: {body}",
@@ -110,6 +111,9 @@ def test_an_error_below_a_command_has_the_status_of_its_code(
     read = read_one(tmp_path / "mail.txt", f'{CURL}\n{{"error":{{"code":"{code}"}}}}')
     assert read.response
     assert read.response.status == status
+    odd = read_one(tmp_path / "mail.txt", f'{CURL}\n{{"error":{{"code":[]}}}}')
+    assert odd.response
+    assert odd.response.status == 500
     without = read_one(tmp_path / "mail.txt", f"{CURL} -i\nHTTP/2 502\nserver: proxy\n\nBad")
     assert without.response
     assert (without.response.status, without.response.body) == (502, None)

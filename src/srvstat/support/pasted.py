@@ -27,7 +27,7 @@ _HEAD = re.compile(
 _DATE = re.compile(r"^(?:< )?date:[ \t]*([^\n]+)", re.MULTILINE | re.IGNORECASE)
 _BODY = re.compile(r'^[^\n"{]{0,80}(\{\s*"(?:data|range|error)"\s*:)', re.MULTILINE)
 _FETCH = re.compile(r"\bfetch\(\s*(?=\")")
-_STATUS = {kind.code: kind.http_status for kind in errors.ApiError.__subclasses__()}
+_STATUS: dict[str, int] = {kind.code: kind.http_status for kind in errors.ApiError.__subclasses__()}
 
 
 def _read_bytes(title: str, chunks: Iterator[bytes]) -> bytes:
@@ -90,7 +90,8 @@ def find_response(text: str) -> tuple[RecordedResponse | None, int | None]:
 
     Without a head, the body tells the status.
     """
-    head = _HEAD.search(text)
+    heads = [*_HEAD.finditer(text)]
+    head = heads[-1] if heads else None  # after those of 100 Continue and of redirects
     body = _BODY.search(text, head.end() if head else 0)
     date = _DATE.search(head[2]) if head else None
     answered_at = parse_date(date[1].strip()) if date else None
@@ -103,7 +104,7 @@ def find_response(text: str) -> tuple[RecordedResponse | None, int | None]:
         value, end = json.JSONDecoder().raw_decode(text, start)
     status = int(head[1]) if head else 200
     if head is None and isinstance(value, dict) and isinstance(value.get("error"), dict):
-        status = _STATUS.get(value["error"].get("code"), 500)
+        status = _STATUS.get(str(value["error"].get("code")), 500)
     return RecordedResponse(status, text[start:end].strip().encode("utf-8", "replace")), answered_at
 
 
