@@ -75,7 +75,10 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "unknown path": ("/gateway/v2", {"headers": KEY}),
     "no key": (f"{SERVERS}/a", {}),
     "wrong method": (f"{SERVERS}/a", {"headers": KEY, "method": "DELETE"}),
-    "other header": (f"{SERVERS}/a", {"headers": {**KEY, "X-Other": "1"}}),
+    "monitoring": (
+        f"{SERVERS}/a",
+        {"headers": {**KEY, "sentry-trace": "1-2", "traceparent": "00-1-2-01", "baggage": "a=1"}},
+    ),
     **{f"limited {number}": (f"{SERVERS}/a", LIMITED) for number in range(4)},
     "health": ("/healthz", {}),
     "explore": ("/", {}),
