@@ -80,7 +80,7 @@ docs: $(BIN)/installed  ## Regenerate docs, the examples in them, and fixtures
 	$(BIN)/python docs/generate.py
 
 CHROMIUM ?= chromium
-screenshots: $(EXTERNAL)/installed  ## Take the screenshots of docs/pictures.md in Chromium
+screenshots: $(EXTERNAL)/installed  ## Take the screenshots of docs/how-to/draw.md in Chromium
 	$(EXTERNAL)/bin/python tests/external/programs/take_screenshots.py \
 		$$(command -v $(CHROMIUM)) $(BIN)/srvstat docs/pictures
 

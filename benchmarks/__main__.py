@@ -1,4 +1,4 @@
-"""Measure the requirements, and write docs/benchmarks.md: `python -m benchmarks`.
+"""Measure the requirements, and write docs/explanation/benchmarks.md: `python -m benchmarks`.
 
 srvstat and other tools answer the same questions about the same observations.
 """
@@ -19,7 +19,7 @@ from benchmarks.measure import FailedError, print_progress
 from benchmarks.questions import WrongAnswerError
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_PAGE = os.path.join(os.path.dirname(_HERE), "docs", "benchmarks.md")
+_PAGE = os.path.join(os.path.dirname(_HERE), "docs", "explanation", "benchmarks.md")
 
 SMALL, FULL, GROWTH = 20, 200, 5
 """Sizes of the fleets in servers; the large fleet is `GROWTH` times as large as the fleet."""

@@ -107,7 +107,7 @@ def main() -> None:
     print(
         f"{'docs scripts, benchmarks, all':32}{len(scripts):6,}{count_lines(scripts):8,}{4_000:8,}"
     )
-    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
     print(f"{'docs, words':32}{len(pages):6,}{sum(map(count_words, pages)):8,}{30_000:8,}")
 
 

@@ -2,9 +2,9 @@
 
 The lines between `<!-- generated: NAME -->` and `<!-- end -->` in a Markdown file are generated
 from the code. Console examples are run in a terminal of 80 columns and show its output;
-docs/pictures has the pictures that those of docs/pictures.md write. docs/man and docs/completions
-are generated from the commands, and the page `/docs` from openapi.json. The fixtures are the files
-of the demo. `--check` writes nothing, and fails if a file is out of date.
+docs/pictures has the pictures that those of docs/how-to/draw.md write. docs/man and
+docs/completions are generated from the commands, and the page `/docs` from openapi.json. The
+fixtures are the files of the demo. `--check` writes nothing, and fails if a file is out of date.
 """
 
 import argparse
@@ -95,8 +95,8 @@ def _list_other_files() -> Iterator[tuple[Path, bytes]]:
 
 
 def _draw_pictures() -> Iterator[tuple[Path, bytes]]:
-    """Yield the pictures that the examples of docs/pictures.md write."""
-    text = (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
+    """Yield the pictures that the examples of docs/how-to/draw.md write."""
+    text = (ROOT / "docs/how-to/draw.md").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as directory:
         snapshot = write_demo(directory)
         for words, name in _PLOT.findall(text):

@@ -46,7 +46,9 @@ def test_the_examples_print_the_shown_output(path: Path, quick_srvstat: str) -> 
 
 
 TABLE_OF_SOURCES = re.findall(
-    r"^\| .+ \| `srvstat (.+)` \|$", (ROOT / "docs" / "sources.md").read_text("utf-8"), re.MULTILINE
+    r"^\| .+ \| `srvstat (.+)` \|$",
+    (ROOT / "docs/how-to/import-data.md").read_text("utf-8"),
+    re.MULTILINE,
 )
 
 
@@ -74,7 +76,7 @@ def _demo(demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("_demo")
-@pytest.mark.parametrize("page", ["README.md", "docs/api.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/reference/api.md"])
 def test_the_python_example_runs(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -144,11 +146,11 @@ def test_a_screenshot_is_a_small_png_on_the_page_of_pictures(name: str) -> None:
 
     assert screenshot.read_bytes().startswith(b"\x89PNG\r\n")
     assert screenshot.stat().st_size < 200_000
-    assert f"](pictures/{name})" in (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
+    assert f"](../pictures/{name})" in (ROOT / "docs/how-to/draw.md").read_text(encoding="utf-8")
 
 
 def test_architecture_names_existing_files() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/dev/architecture.md").read_text(encoding="utf-8")
     package = ROOT / "src" / "srvstat"
     parts = ("snapshot/read", "snapshot/write", "support", "render")
     folders = (ROOT, package, *(package / part for part in parts))
@@ -162,7 +164,10 @@ def test_architecture_names_existing_files() -> None:
 
 def test_every_exit_code_is_documented(cli: Cli) -> None:
     codes = {0, 1, 129, 130, 141, 143} | {kind.exit_code for kind in _list_errors()}
-    tables = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/errors.md")]
+    tables = [
+        (ROOT / name).read_text(encoding="utf-8")
+        for name in ("README.md", "docs/reference/errors.md")
+    ]
 
     for text in tables:
         assert {code for code in codes if f"\n| {code} |" in text} == codes - {41, 49, 50}
@@ -192,7 +197,7 @@ def test_help_fits_80_columns_and_names_every_option(cli: Cli, command: str) -> 
 
     assert ran.exit_code == 0
     assert max(map(len, text.splitlines())) <= 80
-    reference = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    reference = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
     for option in re.findall(r"^  .*?(--[a-z-]+)", text, re.MULTILINE):
         assert option in reference
 
@@ -204,7 +209,7 @@ def test_every_decision_that_the_code_refers_to_is_documented() -> None:
         for path in files
         for number in re.findall(r"\bD([0-9]+)\b", path.read_text(encoding="utf-8"))
     }
-    text = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/explanation/decisions.md").read_text(encoding="utf-8")
     documented = [int(number) for number in re.findall(r"^\*\*D([0-9]+) ", text, re.MULTILINE)]
 
     assert len(numbers) > 10
@@ -225,7 +230,7 @@ BAD_RANGE = '# 1\n# 2\n# 3\n# 4\n[plans.starter]\noperations = []\nranges = ["8d
 
 def read_message_patterns() -> list[re.Pattern[str]]:
     """Return the messages of the table as patterns; capitals, digits and … match any text."""
-    text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
     messages = re.findall(
         r"^\| `(.+?)` \|", text.partition("| message | remedy |")[2], re.MULTILINE
     )

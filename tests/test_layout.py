@@ -1,4 +1,4 @@
-"""Check the import rules of docs/architecture.md, and where each library is imported."""
+"""Check the import rules of docs/dev/architecture.md, and where each library is imported."""
 
 import ast
 import re

@@ -233,7 +233,10 @@ def test_servers_have_the_intervals_and_the_coverage_of_their_raw_rows(
             assert servers[name][figure] == figures[figure]
 
 
-COMMANDS = {words[2]: words for words in map(read_command, read_marked_block("sources.md", "real"))}
+COMMANDS = {
+    words[2]: words
+    for words in map(read_command, read_marked_block("how-to/import-data.md", "real"))
+}
 """The arguments of each build in the documentation, by its output."""
 
 

@@ -1,4 +1,4 @@
-"""Read a snapshot as docs/snapshot.md describes it, with every check, in plain Python."""
+"""Read a snapshot as docs/reference/snapshot.md describes it, with every check, in plain Python."""
 
 import sqlite3
 from bisect import bisect_right

@@ -45,7 +45,7 @@ class SrvstatService:
         return f"{self.url}/gateway/v1"
 
     def read_log(self) -> list[dict[str, Any]]:
-        """Return the entries of the log so far, which docs/service.md describes."""
+        """Return the entries of the log so far, which docs/reference/service.md describes."""
         *lines, _ = self.log_path.read_bytes().split(b"\n")
         return [json.loads(line) for line in lines]
 

@@ -1,6 +1,6 @@
 """Run campaigns: `cd tests && python -m campaigns [NAME…] [--long]`.
 
-With --save, stores the results in docs/reliability.json, which docs/reliability.md shows.
+With --save, stores the results in docs/reliability.json, for docs/explanation/reliability.md.
 """
 
 import argparse

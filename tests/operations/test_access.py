@@ -67,7 +67,7 @@ def test_a_byte_order_mark_is_skipped_and_does_not_shift_lines(path: Path) -> No
 
 
 def test_the_example_in_the_documentation_is_valid(path: Path) -> None:
-    text = (ROOT / "docs" / "access.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/access.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     path.write_text(example)
 

@@ -326,7 +326,9 @@ def test_a_plain_reader_refuses_changed_rows(
 
 
 def test_the_page_about_the_format_stays_short() -> None:
-    assert len((ROOT / "docs" / "snapshot.md").read_text(encoding="utf-8").splitlines()) <= 150
+    assert (
+        len((ROOT / "docs/reference/snapshot.md").read_text(encoding="utf-8").splitlines()) <= 150
+    )
 
 
 MOST_PLAYERS = 2**53 - 1

@@ -57,7 +57,7 @@ _READER = """
     INSERT INTO reader.polls VALUES
         ('2026-03-01 10:00Z', 'PVP_ARENA', 12), ('2026-03-01 12:00Z', 'PVP_ARENA', 15);
 """
-"""The table of the example in docs/sources.md."""
+"""The table of the example in docs/how-to/import-data.md."""
 
 _NOON = 1772366400000
 _INSTANTS = [
@@ -111,7 +111,7 @@ def test_the_example_of_the_documentation_prints_the_shown_output(
     server.connection.execute(_READER.format(password=PASSWORD))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
-    build, history, *shown = read_marked_block("sources.md", "postgresql")
+    build, history, *shown = read_marked_block("how-to/import-data.md", "postgresql")
 
     built = cli(*read_command(build.replace(":5432/", f":{server.port}/")))
 

@@ -1,4 +1,4 @@
-"""Write the sources of docs/sources.md that are not text to the current directory."""
+"""Write the sources of docs/how-to/import-data.md that are not text to the current directory."""
 
 import sqlite3
 from contextlib import closing

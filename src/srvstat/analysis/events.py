@@ -1,4 +1,7 @@
-"""Find what was unusual in player counts: the document `events`. docs/events.md has the rules."""
+"""Find what was unusual in player counts: the document `events`.
+
+docs/explanation/events.md has the rules.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

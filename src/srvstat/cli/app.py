@@ -174,7 +174,7 @@ _USAGE_REMEDY = "srvstat --help shows the commands and their options"
 
 
 def main(arguments: list[str]) -> int:
-    """Run a command line and return its exit code (docs/errors.md has the table)."""
+    """Run a command line and return its exit code (docs/reference/errors.md has the table)."""
     try:
         outcome = _run(arguments)
         for piece in outcome.pieces:

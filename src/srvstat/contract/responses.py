@@ -19,7 +19,7 @@ GAMES: tuple[str, ...] = get_args(Game)
 # Our values are integers (D5, D6); the published schema says number, as the specification does.
 CountOrNull = Annotated[int | None, WithJsonSchema({"type": ["number", "null"]})]
 
-# Client generators fail on `"type": "null"` (docs/generated-clients.md).
+# Client generators fail on `"type": "null"` (docs/how-to/generate-a-client.md).
 AlwaysNull = Annotated[None, WithJsonSchema({"type": ["number", "null"], "const": None})]
 
 # For the published schema only: `format_instant` writes every instant, so no check is needed (D4).

@@ -1,4 +1,4 @@
-"""Take the screenshots of docs/pictures.md, with the data of the demo: `make screenshots`.
+"""Take the screenshots of docs/how-to/draw.md, with the data of the demo: `make screenshots`.
 
 Arguments: Chromium, srvstat, and the directory for the PNGs. No test compares their pixels, which
 depend on the fonts of the machine.
