@@ -6,15 +6,20 @@ BIN := .venv/bin
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
 
-# The stamp file is newer than pyproject.toml once its dependencies are installed.
-$(BIN)/installed: pyproject.toml
+# The stamp files are newer than pyproject.toml once its dependencies are installed: those of the
+# command, which are all that the demo needs, and those of the tests.
+$(BIN)/installed-srvstat: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo 'srvstat needs Python 3.11 or newer; choose one: make PYTHON=python3.12' >&2; exit 1; }
 	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(BIN)/installed: $(BIN)/installed-srvstat
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(BIN)/installed  ## Build a small snapshot and print a comparison
+demo: $(BIN)/installed-srvstat  ## Build a small snapshot and print a comparison
 	@$(BIN)/srvstat demo
 	@echo 'For srvstat on your path: . .venv/bin/activate'
 

@@ -141,6 +141,23 @@ def build_servers_file() -> bytes:
     return b"".join(_format_server(server) for server in _FLEET)
 
 
+_TABLE = (("Main Lobby", _stay_steady, 90), ("PvP Arena", _grow, 40), ("Survival", _leave_gaps, 60))
+_TABLE_HOURS = 28 * 24
+
+
+def build_table_file() -> bytes:
+    """Return four weeks of an owner's servers as a spreadsheet exports them: a column for each."""
+    lines = [";".join(("date", *(name for name, _, _ in _TABLE)))]
+    noises = [_Noise(seed) for seed in range(len(_TABLE))]
+    for hour in range(HOURS - _TABLE_HOURS, HOURS + 1):
+        at = format_instant(AS_OF - (HOURS - hour) * _HOUR_MS)
+        drawn = zip(_TABLE, noises, strict=True)
+        counts = [players_at(hour, busiest, noise) for (_, players_at, busiest), noise in drawn]
+        cells = ("" if count is None else str(count) for count in counts)
+        lines.append(";".join((at[:16].replace("T", " "), *cells)))
+    return "\n".join(lines).encode() + b"\n"
+
+
 def build_observations_file() -> bytes:
     """Return the observations of the fleet as CSV, in the order of a collector: hour by hour."""
     return b"serverId,observedAt,players\n" + b"".join(_format_observations())

@@ -88,6 +88,7 @@ def _list_other_files() -> Iterator[tuple[Path, bytes]]:
         yield ROOT / "fixtures" / name, content
     folder = ROOT / "src" / "srvstat" / "cli" / "demo_files"
     yield folder / "servers.ndjson", made["servers.ndjson"]
+    yield folder / "games.csv", demo_data.build_table_file()
     if read_demo_file("observations.csv") != made["observations.csv"]:
         # Versions of zlib compress differently.
         packed = gzip.compress(made["observations.csv"], mtime=0)

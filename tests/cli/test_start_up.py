@@ -70,7 +70,7 @@ UNUSED = {
 
 COMPARE = ("compare", "harbor-city", "old-guard", "--json")
 GET = ("get", "harbor-city", "--json")
-REPLAY = ("replay", str(ROOT / "docs" / "examples" / "support" / "mail.txt"), "--json")
+REPLAY = ("replay", str(ROOT / "src" / "srvstat" / "cli" / "demo_files" / "mail.txt"), "--json")
 INFO = ("snapshot", "info", "--json")
 VERIFY = ("snapshot", "verify", "--json")
 

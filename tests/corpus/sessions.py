@@ -171,6 +171,7 @@ def run_transcript(path: Path) -> str:
         shutil.copytree(prepare_files(), directory, dirs_exist_ok=True)
         (directory / "docs").symlink_to(ROOT / "docs")
         (directory / "tests").symlink_to(ROOT / "tests")
+        (directory / "demo_files").symlink_to(ROOT / "src" / "srvstat" / "cli" / "demo_files")
         session = _Session(directory, stack)
         blocks = []
         for line in re.findall(r"^(?:#.*\n)*\d*\$ .*\n", stored, re.MULTILINE):

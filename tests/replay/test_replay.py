@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -31,6 +30,7 @@ from replay.recorded import (
     write_har,
     write_ndjson,
 )
+from srvstat.cli.demo import read_demo_file
 from srvstat.contract.errors import (
     ApiError,
     InvalidRequestError,
@@ -271,7 +271,7 @@ def test_each_command_that_a_table_ends_with_works_and_leads_to_the_next(
     cli: Cli, demo_snapshot: str, here: Path
 ) -> None:
     recording = here / "Mira's case.har"
-    shutil.copy(ROOT / "docs" / "examples" / "support" / "customer.har", recording)
+    recording.write_bytes(read_demo_file("customer.har"))
     command, findings = ["replay", str(recording), "-s", demo_snapshot], []
     while command[0] == "replay":
         *_, finding, last = cli(*command, "--table").stdout.decode().splitlines()

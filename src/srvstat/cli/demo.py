@@ -25,10 +25,17 @@ from srvstat.sources.registry import load_reader, load_record_reader
 from srvstat.sources.source import Source
 
 AS_OF = parse_instant("2026-03-01T12:00Z")
-_FILES = ("servers.ndjson", "observations.csv", "access.toml")
+_FILES = (
+    "servers.ndjson",
+    "observations.csv",
+    "access.toml",
+    "games.csv",
+    "mail.txt",
+    "customer.har",
+)
 
 _DirectoryArgument = Annotated[
-    str, Parameter("The directory for the four files of the demo.", "DIRECTORY", is_argument=True)
+    str, Parameter("The directory for the files of the demo.", "DIRECTORY", is_argument=True)
 ]
 
 
@@ -52,19 +59,21 @@ def demo(directory: _DirectoryArgument = "srvstat-demo") -> Outcome:
     with closing(open_snapshot(path)) as snapshot:
         comparison = describe_comparison(snapshot, request)
     table = show(comparison, Form.TABLE)
-    access = os.path.join(directory, "access.toml")
+    named = {"access": "access.toml", "games": "games.csv", "recording": "customer.har"}
+    paths = {key: shlex.quote(os.path.join(directory, name)) for key, name in named.items()}
     text = Template(read_demo_file("next.txt").decode()).substitute(
-        snapshot=shlex.quote(path), access=shlex.quote(access)
+        paths, snapshot=shlex.quote(path)
     )
     return Outcome([*table.pieces, text.encode("utf-8", "backslashreplace")])
 
 
 def read_demo_file(name: str) -> bytes:
-    """Return a file of the demo: servers.ndjson, observations.csv, access.toml or next.txt.
+    """Return a file of the demo.
 
-    docs/demo_data.py makes the servers and their observations.
+    docs/demo_data.py makes the servers and their observations. The mail and the recording belong to
+    the tutorial for support; `games.csv` is a table as owners of servers have it.
     """
-    if name.endswith(".csv"):
+    if name == "observations.csv":
         return gzip.decompress(read_package_file(f"cli/demo_files/{name}.gz"))
     return read_package_file(f"cli/demo_files/{name}")
 
@@ -82,10 +91,9 @@ def write_demo(directory: str) -> str:
     """
     with convert_write_errors(directory):
         os.makedirs(directory, exist_ok=True)
-    servers, observations, access, snapshot = (
-        os.path.join(directory, name) for name in (*_FILES, "snapshot.db")
-    )
-    contents = dict(zip((servers, observations, access), map(read_demo_file, _FILES), strict=True))
+    snapshot = os.path.join(directory, "snapshot.db")
+    contents = {os.path.join(directory, name): read_demo_file(name) for name in _FILES}
+    servers, observations, *_ = contents
     written = [path for path, content in contents.items() if not _is_present(path, content)]
     has_snapshot = os.path.lexists(snapshot)
     if has_snapshot:
