@@ -12,7 +12,7 @@ WINNERS = 20
 
 _HOUR_MS = DAY_MS // 24
 _QUARTER_MS = _HOUR_MS // 4
-# What srvstat counts as observed: docs/how-to/ask-questions.md.
+# What srvstat counts as observed: docs/explanation/numbers.md.
 _LEAST_COVERAGE = 0.8
 _WHOLE_SHARE = 0.9
 _MIN_DAYS = 3
