@@ -263,7 +263,7 @@ def serve_pages(directory: Path) -> Iterator[str]:
 
 def read_documented_options(origin: str) -> list[str]:
     """Return the options of the command that the documentation starts with, for another origin."""
-    *_, line = read_marked_block("reference/service.md", "get-started")
+    *_, line = read_marked_block("tutorials/client.md", "get-started")
     serve_word, _, _, *options = read_command(line.replace("http://localhost:5173", origin))
     assert serve_word == "serve"
     return options
@@ -284,7 +284,7 @@ def read(tmp_path_factory: pytest.TempPathFactory, demo_snapshot: str) -> Any:
         serve(demo_snapshot, "--cors", "*") as public,
         serve(demo_snapshot, *read_documented_options(page)) as documented,
     ):
-        example = "\n".join(read_marked_block("reference/service.md", "index.html"))
+        example = "\n".join(read_marked_block("tutorials/client.md", "index.html"))
         (pages / "index.html").write_text(example.replace("http://127.0.0.1:8000", documented.url))
         pairs = [(page, service), (other, service), (page, closed), (other, public)]
         found = browse(
@@ -355,7 +355,7 @@ def test_every_page_reads_a_service_that_allows_every_origin(read: Any) -> None:
 
 
 def test_the_page_of_the_documentation_shows_the_documented_comparison(read: Any) -> None:
-    shown = "\n".join(read_marked_block("reference/service.md", "page"))
+    shown = "\n".join(read_marked_block("tutorials/client.md", "page"))
 
     assert read["allowed origin"]["text"].split() == shown.split()
 
