@@ -76,7 +76,7 @@ def _demo(demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("_demo")
-@pytest.mark.parametrize("page", ["README.md", "docs/reference/api.md"])
+@pytest.mark.parametrize("page", ["docs/tutorials/data-engineer.md", "docs/reference/api.md"])
 def test_the_python_example_runs(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -140,6 +140,59 @@ def list_anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+QUESTIONS = {
+    # a support engineer
+    "What does the API return for this request?": "tutorials/support#2-repeat-the-request",
+    "What do I ask the customer for?": "tutorials/support#3-ask-for-a-recording",
+    "When was the recorded response right?": "tutorials/support#5-find-when-it-was-right",
+    "Which recordings can I replay?": "reference/recordings#formats",
+    "Why can't a 429 be reproduced?": "reference/recordings#what-cant-be-reproduced",
+    # an owner of servers
+    "How do my counts become a snapshot?": "tutorials/owner#2-build-a-snapshot",
+    "When should I restart?": "tutorials/owner#4-choose-the-time-of-a-restart",
+    "How do I post a picture?": "tutorials/owner#5-post-a-picture",
+    "Who mails me when a server is down?": "tutorials/owner#7-let-cron-watch",
+    "What does change mean?": "explanation/numbers",
+    # a developer of a client
+    "How do I run the API on my machine?": "tutorials/client#1-start-the-api",
+    "How does my page survive failures?": "tutorials/client#4-survive-failures",
+    "How do I test my client?": "how-to/test-a-client",
+    "Why is my request invalid?": "how-to/fix-a-failing-request",
+    # a data engineer
+    "How do I compute every server?": "tutorials/data-engineer#2-compute-every-server",
+    "How do I query a snapshot with SQL?": "tutorials/data-engineer#4-query-it-with-sql",
+    "Is today's snapshot complete and unchanged?": (
+        "tutorials/data-engineer#6-update-and-verify-each-day"
+    ),
+    "How do I use it from Python?": "reference/python",
+    # an operator of the service
+    "How do I start it at boot?": "how-to/deploy#systemd",
+    "How do I give a customer a key?": "reference/access#adding-a-key",
+    "What does each option of serve do?": "reference/service#configuration",
+    "What does exit code 3 mean?": "reference/errors#exit-codes",
+    # a contributor
+    "Where is the code of a command?": "dev/architecture",
+    "Why does it behave like this?": "explanation/decisions",
+    "How is a promise tested?": "explanation/reliability#promises",
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_reader_finds_the_answer_in_two_clicks(question: str) -> None:
+    page, _, heading = QUESTIONS[question].partition("#")
+
+    assert f"]({page}.md)" in read_prose(ROOT / "docs" / "README.md")
+    assert not heading or heading in list_anchors(ROOT / "docs" / f"{page}.md")
+
+
+def test_the_index_links_each_page() -> None:
+    index = ROOT / "docs" / "README.md"
+
+    linked = {index.parent / name for name in re.findall(r"\]\(([^)]+)\)", read_prose(index))}
+
+    assert linked >= {path for path in MARKDOWN if path.parent != ROOT and path != index}
+
+
 @pytest.mark.parametrize("name", ["report.png", "explore.png"])
 def test_a_screenshot_is_a_small_png_on_the_page_of_pictures(name: str) -> None:
     screenshot = ROOT / "docs" / "pictures" / name
@@ -164,13 +217,9 @@ def test_architecture_names_existing_files() -> None:
 
 def test_every_exit_code_is_documented(cli: Cli) -> None:
     codes = {0, 1, 129, 130, 141, 143} | {kind.exit_code for kind in _list_errors()}
-    tables = [
-        (ROOT / name).read_text(encoding="utf-8")
-        for name in ("README.md", "docs/reference/errors.md")
-    ]
+    table = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
 
-    for text in tables:
-        assert {code for code in codes if f"\n| {code} |" in text} == codes - {41, 49, 50}
+    assert {code for code in codes if f"\n| {code} |" in table} == codes - {41, 49, 50}
     help_text = cli("--help").stdout.decode()
     assert all(str(code) in help_text for code in (2, 3, 4, 5, 6, 40, 43, 44, 130))
 
