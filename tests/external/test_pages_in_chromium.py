@@ -269,6 +269,10 @@ def read_documented_options(origin: str) -> list[str]:
     return options
 
 
+FAILURES = ("--fail", "60%", "--seed", "3")
+"""The first request fails, so the page repeats it."""
+
+
 @pytest.fixture(scope="module")
 def read(tmp_path_factory: pytest.TempPathFactory, demo_snapshot: str) -> Any:
     """Return what pages see: one of an allowed origin, one of another, and one of any origin."""
@@ -282,7 +286,7 @@ def read(tmp_path_factory: pytest.TempPathFactory, demo_snapshot: str) -> Any:
         serve_small(*options, "--cors", "http://example.org", "--cors", page) as service,
         serve_small(*options) as closed,
         serve(demo_snapshot, "--cors", "*") as public,
-        serve(demo_snapshot, *read_documented_options(page)) as documented,
+        serve(demo_snapshot, *read_documented_options(page), *FAILURES) as documented,
     ):
         example = "\n".join(read_marked_block("tutorials/client.md", "index.html"))
         (pages / "index.html").write_text(example.replace("http://127.0.0.1:8000", documented.url))

@@ -97,7 +97,7 @@ def browse_other_origins(chromium: str, *addresses: str) -> Any:
         for page_url, service_url in pairs:
             notes = Notes()
             with open_page(browser, page_url, notes) as page:
-                page.wait_for_load_state("networkidle")
+                page.locator("td, p:not(:empty)").first.wait_for()
                 answers = {
                     name: page.evaluate(CALL, [service_url + path, options])
                     for name, (path, options) in CALLS.items()
