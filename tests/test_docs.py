@@ -152,7 +152,7 @@ QUESTIONS = {
     "When should I restart?": "tutorials/owner#4-choose-the-time-of-a-restart",
     "How do I post a picture?": "tutorials/owner#5-post-a-picture",
     "Who mails me when a server is down?": "tutorials/owner#7-let-cron-watch",
-    "What does change mean?": "explanation/numbers",
+    "What does change mean?": "explanation/numbers#change-against-growth",
     # a developer of a client
     "How do I run the API on my machine?": "tutorials/client#1-start-the-api",
     "How does my page survive failures?": "tutorials/client#4-survive-failures",
