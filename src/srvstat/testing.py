@@ -14,9 +14,12 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
@@ -38,6 +41,7 @@ class SrvstatService:
 
     url: str
     log_path: Path
+    _rules: list[str] = field(default_factory=list, repr=False)
 
     @property
     def api(self) -> str:
@@ -63,6 +67,64 @@ class SrvstatService:
                 return found[-1]
             time.sleep(0.01)
         raise LookupError(f"{self.log_path}: no entry with the id {request_id}")
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Return the last 1,000 requests: their log entries, each with what was sent, without keys.
+
+        `docs/service.md` describes an entry. Its `request` has the method, path, headers and body.
+        """
+        found: list[dict[str, Any]] = self._control("GET", "requests")["requests"]
+        return found
+
+    def reset(self) -> None:
+        """Forget the requests, and begin again with rules, random numbers and a passing time."""
+        self._control("POST", "reset")
+
+    @contextmanager
+    def fail(
+        self,
+        operation: str | None = None,
+        answers: Sequence[str | int] = ("500",),
+        *,
+        server: str | None = None,
+        key: str | None = None,
+        repeat: bool = False,
+    ) -> Iterator[None]:
+        """Give these answers, one after another, to requests within the block, then usual ones.
+
+        An answer is `ok`, a status, `drop`, `cut`, `reset` or `delay=200`. The requests are those
+        of an operation such as `compareServers`, about a server, by the identifier that they have,
+        and with a key; by default all. `repeat` begins again after the last answer. An inner block
+        comes first; each block begins all rules again.
+
+        Raises ValueError.
+        """
+        digest = None if key is None else sha256(key.encode()).hexdigest()
+        given = {"operation": operation, "server": server, "sha256": digest, "repeat": repeat}
+        lines = [
+            f"{name} = {json.dumps(value, ensure_ascii=False)}\n"
+            for name, value in {**given, "answers": [*map(str, answers)]}.items()
+            if value is not None
+        ]
+        before = [*self._rules]
+        try:
+            self._use_rules(["[[rules]]\n" + "".join(lines), *before])
+            yield
+        finally:
+            self._use_rules(before)
+
+    def _use_rules(self, rules: list[str]) -> None:
+        self._rules[:] = rules
+        self._control("PUT", "faults", "".join(rules).encode())
+
+    def _control(self, method: str, name: str, body: bytes | None = None) -> Any:
+        asked = Request(f"{self.url}/__srvstat/{name}", body, method=method)  # noqa: S310 - http
+        try:
+            with build_opener(ProxyHandler({})).open(asked) as answer:
+                return json.loads(answer.read() or b"null")
+        except HTTPError as error:
+            reason = self.find_entry(error.headers["X-Request-Id"])["reason"]
+            raise ValueError(f"srvstat serve: {reason}") from None
 
 
 @pytest.fixture(scope="session")
@@ -114,7 +176,9 @@ def serve_snapshot(snapshot: str | Path, *options: str, log_path: Path) -> Itera
     with (
         log_path.open("wb") as log,
         subprocess.Popen(  # noqa: S603 - srvstat itself
-            _build_command("serve", "--snapshot", str(snapshot), "--port", "0", *options),
+            _build_command(
+                "serve", "--snapshot", str(snapshot), "--port", "0", "--control", *options
+            ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,

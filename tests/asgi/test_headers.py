@@ -330,7 +330,7 @@ def test_every_answer_to_a_caller_with_a_limit_says_what_remains(tmp_path: Path)
     assert not any("ratelimit" in name for answer in others for name in answer.headers)
 
 
-def test_a_rehearsed_error_has_headers_that_agree_with_it(tmp_path: Path) -> None:
+def test_a_simulated_error_has_headers_that_agree_with_it(tmp_path: Path) -> None:
     access = tmp_path / "access.toml"
     access.write_text(TWELVE + format_access({"a": "twelve"}), encoding="utf-8")
     with serve(build_small(tmp_path), "--allow-prefer", "--access", str(access)) as service:

@@ -104,9 +104,9 @@ def test_an_answer_finished_too_late_is_an_internal_error_and_remembered(
 ) -> None:
     service, compute, computed = InProcess(build_small(tmp_path)), operations.compute_results, []
 
-    def compute_slowly(*asked: Any) -> Any:
+    def compute_slowly(*asked: Any, **at: Any) -> Any:
         computed.append(release.wait())
-        return compute(*asked)
+        return compute(*asked, **at)
 
     monkeypatch.setattr(operations, "compute_results", compute_slowly)
 
@@ -163,9 +163,9 @@ def test_equal_waiting_questions_are_computed_once(
     computed: list[int] = []
     compute = operations.compute_results
 
-    def count(*asked: Any) -> Any:
+    def count(*asked: Any, **at: Any) -> Any:
         computed.append(1)
-        return compute(*asked)
+        return compute(*asked, **at)
 
     monkeypatch.setattr(operations, "compute_results", count)
 

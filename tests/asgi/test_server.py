@@ -26,7 +26,7 @@ from asgi.small_service import (
     wait_for_entries,
 )
 from conftest import AS_OF, Cli, csv
-from srvstat.asgi import app
+from srvstat.asgi import log
 from srvstat.asgi.server import STOP_SECONDS, Server, inherit_listener, open_listener
 from srvstat.cli.serve import take_inherited_descriptor
 from srvstat.contract.errors import UsageError
@@ -366,7 +366,7 @@ def test_an_unfinished_head_is_closed_without_an_answer(tmp_path: Path) -> None:
 def test_a_late_body_gets_a_400_and_closes_the_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(log, "BODY_SECONDS", 0.2)
 
     (answer,) = Connections(tmp_path).ask((compare(TWO)[:-1], b""))
 

@@ -7,10 +7,6 @@ command line without them works.
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-MAX_DELAY_SECONDS = 15
-"""The longest rehearsed delay: less than the deadline of an answer, which would close the
-connection."""
-
 LogFormat = Literal["json", "text", "color"]
 """`color` is text with a color for each class of status."""
 
@@ -18,8 +14,8 @@ EVERY_ORIGIN = "*"
 """In place of an origin: pages of every origin may call the API."""
 
 
-class RehearsalSettings(NamedTuple):
-    """Which failures are rehearsed; all are off by default."""
+class SimulationSettings(NamedTuple):
+    """Which failures are simulated, and the time; all are off by default."""
 
     delay: tuple[float, float] | None = None
     """The shortest and the longest delay, in seconds, at most MAX_DELAY_SECONDS."""
@@ -30,6 +26,13 @@ class RehearsalSettings(NamedTuple):
     seed: int = 1
     allows_prefer: bool = False
     """Whether a request may select its answer by `Prefer: code=429`."""
+    rules: str | None = None
+    """Path of a file of rules."""
+    control: bool = False
+    """Whether a client on this machine can read the requests and replace the rules."""
+    at: tuple[int, float] | None = None
+    """The instant that answers speak for, in Unix milliseconds, instead of the end of the snapshot,
+    and how much faster than real time it moves on; at 0 it stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class Settings:
     """Whether there is an explore page."""
     cors: tuple[str, ...] = ()
     """Origins whose pages may call the API, as browsers send them, or EVERY_ORIGIN."""
-    rehearsal: RehearsalSettings = field(default_factory=RehearsalSettings)
+    simulation: SimulationSettings = field(default_factory=SimulationSettings)
     explains_errors: bool = False
     """Whether answers have the reason of an error."""
     log_format: LogFormat = "json"

@@ -10,9 +10,8 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -20,23 +19,22 @@ from starlette.types import Receive, Scope, Send
 
 from srvstat.asgi import Settings
 from srvstat.asgi.auth import Authenticator
+from srvstat.asgi.control import Control
+from srvstat.asgi.faults import Faults
 from srvstat.asgi.headers import Cors, build_error_response, build_headers, build_reason_header
-from srvstat.asgi.log import Log, Recorder, hide_keys, store_request
+from srvstat.asgi.log import Exchange, Log, Recorder, hide_keys, store_request
 from srvstat.asgi.pages import ApiDocs
-from srvstat.asgi.rehearsal import DroppedError, Rehearsal
-from srvstat.asgi.snapshots import Generation, ServedSnapshot, Work
+from srvstat.asgi.snapshots import ServedSnapshot, Work
 from srvstat.contract import errors, http, requests
 from srvstat.contract.responses import HealthResponse, UnavailableResponse, encode_comparison
 from srvstat.contract.time import format_instant
 from srvstat.documents.support import Recording, StoredResponse
+from srvstat.operations.faults import BREAKS, Call
 from srvstat.operations.redaction import HIDDEN, KeyFilter
 from srvstat.snapshot.read.verify import SpotCheck
 
 if TYPE_CHECKING:
     from srvstat.asgi.explore import Explorer
-
-BODY_SECONDS = 5.0
-"""From the end of a request's head to the end of its body."""
 
 READY_SECONDS = 2.0
 """Seconds from the start of a check until the service counts as not ready."""
@@ -57,25 +55,6 @@ _OPERATIONS: Mapping[bytes, str] = {
 """What the log calls the operational paths."""
 
 
-@dataclass
-class Exchange:
-    """A request, and what has been found out about it so far."""
-
-    requested_at: int
-    """In Unix milliseconds."""
-    head: http.Head
-    key_filter: KeyFilter
-    entry: dict[str, Any]
-    """The entry in the log; `rehearsed` if the answer is a rehearsed failure, not the API's."""
-    headers: dict[str, str]
-    """The headers of the answer so far."""
-    plan: str | None = None
-    body: bytes = b""
-    """Empty until it is read completely."""
-    generation: Generation | None = None
-    """The one that answers; None until it is selected."""
-
-
 class Service:
     """The ASGI application. Create it before the event loop starts.
 
@@ -84,12 +63,18 @@ class Service:
 
     def __init__(self, settings: Settings, log: Log) -> None:
         self.log = log
+        self.faults = Faults(settings.simulation)
         self.authenticator = Authenticator(settings.access, log)
-        self.snapshot = ServedSnapshot(settings.snapshot, log)
+        self.snapshot = ServedSnapshot(settings.snapshot, log, settings.simulation.at)
         self.operational = OperationalPaths(self.snapshot)
         # They answer paths outside the contract and the order of D11 (D21): the first that has one.
         docs = ApiDocs(self.snapshot, self.authenticator, has_explore=settings.explore)
-        self.sites: list[OperationalPaths | ApiDocs | Explorer] = [self.operational, docs]
+        self.control = Control(self.faults, self.snapshot) if settings.simulation.control else None
+        self.sites: list[Control | OperationalPaths | ApiDocs | Explorer] = [
+            *filter(None, [self.control]),
+            self.operational,
+            docs,
+        ]
         if settings.explore:
             # The page needs the analyzer, which the API does not.
             from srvstat.asgi import explore  # noqa: PLC0415
@@ -101,10 +86,9 @@ class Service:
             self.snapshot.close()
             raise
         self.cors = Cors(settings.cors) if settings.cors else None
-        self.rehearsal = Rehearsal(settings.rehearsal)
         self.explains_errors = settings.explains_errors
-        self.drop: Callable[[Scope], None] = lambda _: None
-        """Closes the connection of a request; the server sets it."""
+        self.disconnect: Callable[[Scope, str], None] = lambda *_: None
+        """Breaks the connection of a request, as a fault says; the server sets it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, log it, and record it."""
@@ -113,28 +97,27 @@ class Service:
         exchange = self._begin(request)
         entry = exchange.entry
         try:
-            response = await self._respond(request, exchange)
-            await self.rehearsal.hold(entry, started)
+            response = await self._respond(exchange)
         except ClientDisconnect:
             entry["reason"] = "the client closed the connection"
-        except DroppedError:
-            await self.rehearsal.hold(entry, started)
-            self.drop(scope)
-            # If the application returned earlier, uvicorn would answer with a 500.
-            while (await receive())["type"] != "http.disconnect":
-                pass
+            self._note(exchange)
         else:
-            if self.operational.is_stopping:
-                response.headers["connection"] = "close"
-            await response(scope, receive, send)
-            self._record(exchange, response)
+            self._note(exchange, response)
+            await self.faults.hold(entry, started)
+            if entry.get("simulated") in BREAKS:
+                await self._break(exchange, response, send)
+            else:
+                if self.operational.is_stopping:
+                    response.headers["connection"] = "close"
+                await response(scope, receive, send)
+                self._record(exchange, response)
         entry["ms"] = round((time.perf_counter() - started) * 1000, 3)
         self.log.add(entry)
 
     def begin_stop(self) -> None:
         """Close connections after their next answer, send delayed answers, and be not ready."""
         self.operational.stop()
-        self.rehearsal.stop()
+        self.faults.stop()
 
     def close(self) -> None:
         """Write what remains of the recording and the log."""
@@ -163,21 +146,45 @@ class Service:
             "method": request.method if request.method in _METHODS else "other",
         }
         now = time.time_ns() // 1_000_000
-        return Exchange(now, head, key_filter, entry, build_headers(request_id))
+        headers = build_headers(request_id)
+        current = self.snapshot.current
+        as_of = self.snapshot.find_time(current)
+        return Exchange(request, now, head, key_filter, entry, headers, as_of, current.root)
+
+    def _note(self, exchange: Exchange, response: Response | None = None) -> None:
+        """Note a request in the journal, and its answer, if it gets one, in the log entry."""
+        entry, head = exchange.entry, exchange.head
+        if response and entry.get("simulated") not in {"drop", "reset"}:
+            size = 0 if head.method == "HEAD" else len(response.body)
+            size = size // 2 if entry.get("simulated") == "cut" else size
+            entry |= {"status": response.status_code, "bytes": size}
+        if self.control and entry.get("operation") != "control":
+            self.control.add(exchange)
+
+    async def _break(self, exchange: Exchange, response: Response, send: Send) -> None:
+        """Break the connection, after half of the body if it is cut."""
+        request, fault = exchange.request, exchange.entry["simulated"]
+        if fault == "cut":
+            start = {"status": response.status_code, "headers": response.raw_headers}
+            await send({"type": "http.response.start", **start})
+            half = bytes(response.body[: len(response.body) // 2])
+            await send({"type": "http.response.body", "body": half, "more_body": True})
+        self.disconnect(request.scope, fault)
+        # If the application returned earlier, uvicorn would answer with a 500.
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
 
     def _record(self, exchange: Exchange, response: Response) -> None:
-        """Note an answer in the log entry and in the recording."""
+        """Add an answer to the recording."""
         entry, head = exchange.entry, exchange.head
-        body = b"" if head.method == "HEAD" else bytes(response.body)
-        entry |= {"status": response.status_code, "bytes": len(body)}
-        if not self.recorder or "rehearsed" in entry or entry.get("operation") not in _RECORDED:
+        if not self.recorder or "simulated" in entry or entry.get("operation") not in _RECORDED:
             return
-        generation = exchange.generation or self.snapshot.current
+        body = bytes(response.body)
         answer = None if head.method == "HEAD" else hide_keys(body, exchange.key_filter)
         self.recorder.add(
             Recording(
-                as_of=generation.as_of,
-                root=generation.root,
+                as_of=exchange.as_of,
+                root=exchange.root,
                 requested_at=exchange.requested_at,
                 request_id=entry["id"],
                 plan=exchange.plan,
@@ -186,8 +193,8 @@ class Service:
             )
         )
 
-    async def _respond(self, request: Request, exchange: Exchange) -> Response:
-        """Return the response to a request. Raises ClientDisconnect, DroppedError."""
+    async def _respond(self, exchange: Exchange) -> Response:
+        """Return the response to a request. Raises ClientDisconnect."""
         head, entry, headers = exchange.head, exchange.entry, exchange.headers
         if http.has_ambiguous_length(head.headers):
             headers["connection"] = "close"  # RFC 9112, section 6.1; also after an error
@@ -199,17 +206,17 @@ class Service:
         try:
             if site:
                 headers |= site.headers
-                response = await site.answer(head, entry, headers)
+                response = await site.answer(exchange)
                 if "reason" in entry:
                     response.headers.update(self._note_reason(exchange, entry["reason"]))
                 return response
-            body = await self._answer(request, exchange)
+            body = await self._answer(exchange)
             return Response(body, headers=headers, media_type=http.JSON_TYPE)
         except errors.ApiError as error:
             answered = error
         except errors.SnapshotError as error:
             answered = errors.InternalError(error.reason)
-        except (ClientDisconnect, DroppedError):
+        except ClientDisconnect:
             raise
         except Exception as error:  # noqa: BLE001 - a bug; no client may see a traceback
             place = traceback.extract_tb(error.__traceback__)[-1]
@@ -224,34 +231,35 @@ class Service:
         exchange.entry["reason"] = redacted = exchange.key_filter.redact(reason)
         return build_reason_header(redacted) if self.explains_errors else {}
 
-    async def _answer(self, request: Request, exchange: Exchange) -> bytes:
-        head, entry, headers = exchange.head, exchange.entry, exchange.headers
+    async def _answer(self, exchange: Exchange) -> bytes:
+        head, entry = exchange.head, exchange.entry
         endpoint = http.find_endpoint(head.path)
         if endpoint:
             entry["operation"] = endpoint.operation
-        caller = await self.authenticator.authenticate(head.headers)
-        entry["caller"] = caller.name
-        exchange.plan = caller.plan.name if caller.plan else None
-        self.authenticator.count_request(caller, headers)
-        if endpoint:
-            self.rehearsal.rehearse(head.headers, entry, headers)
+        caller = await self.authenticator.admit(exchange)
         endpoint = http.check_method(head.method, endpoint)
         question: requests.ServerReference | requests.CompareRequest
+        asked: tuple[requests.ServerReference, ...]
         if endpoint.operation == "getServer":
             question = http.parse_get_server(head, endpoint.identifier)
-            entry["servers"] = _format_references((question,), exchange.key_filter)
+            asked = (question,)
         else:
             http.check_compare_head(head)
-            exchange.body = await _read_body(request, headers)
+            await exchange.read_body()
             question = requests.parse_compare_request(exchange.body)
-            entry["servers"] = _format_references(question.servers, exchange.key_filter)
-            entry["range"] = question.range
+            asked, entry["range"] = question.servers, question.range
+        entry["servers"] = _format_references(asked, exchange.key_filter)
+        call = Call(endpoint.operation, asked, caller.digest, exchange.plan)
+        self.faults.simulate(call, exchange)
         if caller.plan:
             caller.plan.check_request(question)
-        exchange.generation = generation = await self.snapshot.get_generation()
+        generation = await self.snapshot.get_generation()
+        exchange.as_of, exchange.root = self.snapshot.find_time(generation), generation.root
+        if exchange.as_of != generation.as_of:
+            entry["asOf"] = format_instant(exchange.as_of)
         if isinstance(question, requests.ServerReference):
             return await self.snapshot.answer_get_server(generation, question)
-        results = await self.snapshot.answer_comparison(generation, question)
+        results = await self.snapshot.answer_comparison(generation, question, exchange.as_of)
         return encode_comparison(question.range, results)
 
 
@@ -268,24 +276,6 @@ def _format_references(
         f"{each.by}:{HIDDEN if key_filter.has_key(each.identifier) else each.identifier}"
         for each in references
     ]
-
-
-async def _read_body(request: Request, headers: dict[str, str]) -> bytes:
-    """Read the body of a request; stop at the first chunk that exceeds the limit.
-
-    Raises InvalidRequestError for a late body, ClientDisconnect if the connection was closed.
-    """
-    body = b""
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > requests.MAX_BODY_BYTES:
-                    break
-    except TimeoutError:
-        headers["connection"] = "close"
-        raise errors.InvalidRequestError(f"body: not complete within {BODY_SECONDS:g} s") from None
-    return body
 
 
 class OperationalPaths:
@@ -313,10 +303,9 @@ class OperationalPaths:
         """Return whether a path, as sent, is one of them."""
         return http.strip_origin(path) in _OPERATIONS
 
-    async def answer(
-        self, head: http.Head, entry: dict[str, Any], headers: dict[str, str]
-    ) -> Response:
+    async def answer(self, exchange: Exchange) -> Response:
         """Return the answer; add to its log entry. Raises WrongMethodError."""
+        head, entry, headers = exchange.head, exchange.entry, exchange.headers
         operation = entry["operation"] = _OPERATIONS[http.strip_origin(head.path)]
         http.check_allowed(head.method, http.GET_METHODS)
         if operation == "getOpenApi":
@@ -325,7 +314,8 @@ class OperationalPaths:
             entry["reason"] = problem
             return Response(UnavailableResponse().to_json(), 503, headers, http.JSON_TYPE)
         generation = await self._snapshot.get_generation()
-        health = HealthResponse(as_of=format_instant(generation.as_of), root=generation.root)
+        as_of = format_instant(self._snapshot.find_time(generation))
+        health = HealthResponse(as_of=as_of, root=generation.root)
         return Response(health.to_json(), headers=headers, media_type=http.JSON_TYPE)
 
     def stop(self) -> None:

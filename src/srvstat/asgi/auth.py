@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from srvstat.asgi.log import Log
+from srvstat.asgi.log import Exchange, Log
 from srvstat.asgi.reload import ReloadedFile
 from srvstat.contract.errors import GatewayUnauthorizedError, RateLimitedError
-from srvstat.contract.http import KEY_HEADER, Headers, find_key
+from srvstat.contract.http import KEY_HEADER, find_key
 from srvstat.operations.access import Access, Plan, read_access
 
 MINUTE = 60
@@ -124,31 +124,28 @@ class Authenticator:
         """Whether every key is valid, because there is no access file."""
         return self._file is None
 
-    async def authenticate(self, headers: Headers) -> Caller:
-        """Return the owner of the key of a request.
+    async def admit(self, exchange: Exchange) -> Caller:
+        """Return the owner of the key of a request, and count the request.
 
-        Raises GatewayUnauthorizedError.
+        Adds to the log entry, and to the headers of the answer if the caller's plan has a limit.
+
+        Raises GatewayUnauthorizedError, RateLimitedError.
         """
-        key = find_key(headers)
+        key = find_key(exchange.head.headers)
         if self._file:
             await self._file.refresh(partial(read_access, self._file.path), self._use)
         plan = self._access.find_plan(key) if self._access else None
         if self._access and plan is None:
             raise GatewayUnauthorizedError(f"{KEY_HEADER}: not a key of the access file")
-        return Caller(hashlib.sha256(key).hexdigest(), plan)
-
-    def count_request(self, caller: Caller, headers: dict[str, str]) -> None:
-        """Count a request if the caller's plan has a limit, and add it to the answer's headers.
-
-        Raises RateLimitedError.
-        """
-        plan = caller.plan
-        if plan is None or (limit := plan.requests_per_minute) is None:
-            return
-        quota = self._limiter.count(caller.digest, limit)
-        headers |= format_quota(plan.name, limit, quota)
-        if not quota.is_accepted:
-            raise RateLimitedError(f"more than {limit:,} requests a minute", quota.seconds)
+        caller = Caller(hashlib.sha256(key).hexdigest(), plan)
+        exchange.entry["caller"] = caller.name
+        exchange.plan = plan.name if plan else None
+        if plan and (limit := plan.requests_per_minute) is not None:
+            quota = self._limiter.count(caller.digest, limit)
+            exchange.headers |= format_quota(plan.name, limit, quota)
+            if not quota.is_accepted:
+                raise RateLimitedError(f"more than {limit:,} requests a minute", quota.seconds)
+        return caller
 
     def is_registered(self, key: bytes) -> bool:
         """Return whether the access file has a key."""

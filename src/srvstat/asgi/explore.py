@@ -6,7 +6,7 @@ Its paths are `/` and all that begin with `/explore/`. All other paths are the c
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 from xml.etree.ElementTree import Element, tostring
 from zoneinfo import ZoneInfo
@@ -20,8 +20,10 @@ from srvstat.analysis.series import Total
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats, rank_servers
 from srvstat.asgi.auth import Authenticator
+from srvstat.asgi.headers import check_host
+from srvstat.asgi.log import Exchange
 from srvstat.asgi.pages import KEY_FORM, PAGE_HEADERS, read_page
-from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
+from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.contract import http, requests, wire
 from srvstat.contract.errors import InvalidRequestError, UsageError
 from srvstat.contract.time import format_instant
@@ -39,12 +41,6 @@ from srvstat.render.text import format_zoned_time
 from srvstat.snapshot.read.snapshot import Snapshot
 
 _PAGE_PATH = b"/"
-
-_HOST = re.compile(
-    r"(?:localhost|127(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}|\[::1\])(?::\d{1,5})?",
-    re.IGNORECASE | re.ASCII,
-)
-"""This machine as browsers write it, and a port."""
 
 MOST_STEPS = 3_000
 """Steps of a chart: about two for each pixel of a wide screen."""
@@ -287,9 +283,7 @@ class Explorer:
         """Return whether a path, as sent, belongs to the page."""
         return path == _PAGE_PATH or path.startswith(b"/explore/")
 
-    async def answer(
-        self, head: http.Head, entry: dict[str, Any], headers: dict[str, str]
-    ) -> Response:
+    async def answer(self, exchange: Exchange) -> Response:
         """Return the answer; add to its headers and its log entry.
 
         The files need no key. The data need one, even where every key is valid: a page of another
@@ -297,8 +291,9 @@ class Explorer:
 
         Raises ApiError, SnapshotError.
         """
+        head, entry, headers = exchange.head, exchange.entry, exchange.headers
         if self._authenticator.is_open:
-            _check_host(head.headers)
+            check_host(head.headers)
         if file := self._files.get(head.path):
             entry["operation"] = "explore" if head.path == _PAGE_PATH else "exploreAsset"
             http.check_allowed(head.method, http.GET_METHODS)
@@ -307,26 +302,7 @@ class Explorer:
             raise http.UnknownPathError("path: not a path of the explore page")
         entry["operation"], parse, media_type = _DATA[head.path]
         http.check_allowed(head.method, http.GET_METHODS)
-        caller = await self._authenticator.authenticate(head.headers)
-        entry["caller"] = caller.name
-        self._authenticator.count_request(caller, headers)
+        caller = await self._authenticator.admit(exchange)
         answer = parse(head.query)
-        generation = await self._snapshot.get_generation()
-        async with enforce_deadline():
-            body = await self._snapshot.ask(
-                generation, lambda snapshot: answer(snapshot, caller.plan), Work.EXPLORE
-            )
+        body = await self._snapshot.explore(lambda snapshot: answer(snapshot, caller.plan))
         return Response(body, headers=headers, media_type=media_type)
-
-
-def _check_host(headers: http.Headers) -> None:
-    """Check that a request names this machine as its host.
-
-    The page of a name that its owner points to 127.0.0.1 (DNS rebinding) has another host. Any port
-    will do, because a tunnel may have another one.
-
-    Raises InvalidRequestError.
-    """
-    hosts = [value.decode("latin-1") for value in http.find_values(headers, b"host")]
-    if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
-        raise InvalidRequestError("host: not this machine; use localhost")

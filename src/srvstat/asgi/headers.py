@@ -8,7 +8,12 @@ from starlette.responses import Response
 
 from srvstat.asgi import EVERY_ORIGIN
 from srvstat.contract import http
-from srvstat.contract.errors import ApiError, GatewayUnauthorizedError, RateLimitedError
+from srvstat.contract.errors import (
+    ApiError,
+    GatewayUnauthorizedError,
+    InvalidRequestError,
+    RateLimitedError,
+)
 from srvstat.contract.responses import ErrorResponse
 
 REASON_HEADER = "X-Srvstat-Reason"
@@ -17,6 +22,12 @@ _MAX_REASON = 500
 """Characters of a reason in a header. Paths in reasons can be longer than proxies accept."""
 _CUT = "..."
 _NOT_PRINTABLE = re.compile(r"[^ -~]")
+
+_HOST = re.compile(
+    r"(?:localhost|127(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}|\[::1\])(?::\d{1,5})?",
+    re.IGNORECASE | re.ASCII,
+)
+"""This machine as browsers write it, and a port."""
 
 _ANSWER_HEADERS = (
     "Allow, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate,"
@@ -32,6 +43,19 @@ _PERMISSION = {
     ),
     "access-control-max-age": "600",  # the seconds that a browser may remember this
 }
+
+
+def check_host(headers: http.Headers) -> None:
+    """Check that a request names this machine as its host.
+
+    The page of a name that its owner points to 127.0.0.1 (DNS rebinding) has another host. Any port
+    will do, because a tunnel may have another one.
+
+    Raises InvalidRequestError.
+    """
+    hosts = [value.decode("latin-1") for value in http.find_values(headers, b"host")]
+    if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
+        raise InvalidRequestError("host: not this machine; use localhost")
 
 
 def build_headers(request_id: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 Threads write both, so that a slow disk or reader never delays an answer.
 """
 
+import asyncio
 import base64
 import fcntl
 import json
@@ -15,13 +16,17 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from logging.handlers import QueueHandler, QueueListener
 from queue import Queue
 from typing import Any
 
+from starlette.requests import Request
+
 from srvstat.asgi import LogFormat
-from srvstat.contract.errors import OutputError, UsageError
+from srvstat.contract.errors import InvalidRequestError, OutputError, UsageError
 from srvstat.contract.http import JUDGED_HEADERS, KEY_NAME, Head, find_values
+from srvstat.contract.requests import MAX_BODY_BYTES
 from srvstat.contract.time import format_instant
 from srvstat.documents.support import Recording, StoredRequest
 from srvstat.files.paths import convert_write_errors
@@ -36,9 +41,52 @@ _SECONDS_TO_CLOSE = 1
 _SECONDS_TO_RECORD = 5
 
 _STORED_HEADERS = JUDGED_HEADERS - {KEY_NAME}
+_SECRET_HEADERS = {KEY_NAME, b"authorization", b"cookie", b"proxy-authorization"}
 _USER = re.compile(rb"^(https?://)[^/?#]*@", re.IGNORECASE)
 """The start of an absolute URL with a user and a password."""
 _FIRST_BYTES = b'{"document":"recording",'
+
+
+BODY_SECONDS = 5.0
+"""From the end of a request's head to the end of its body."""
+
+
+@dataclass
+class Exchange:
+    """A request, and what has been found out about it so far."""
+
+    request: Request
+    requested_at: int
+    """In Unix milliseconds."""
+    head: Head
+    key_filter: KeyFilter
+    entry: dict[str, Any]
+    """The entry in the log; `simulated` if the answer is a simulated failure, not the API's."""
+    headers: dict[str, str]
+    """The headers of the answer so far."""
+    as_of: int
+    """The instant for which the snapshot answers."""
+    root: str
+    plan: str | None = None
+    body: bytes = b""
+    """Empty until it is read completely."""
+
+    async def read_body(self) -> None:
+        """Read the body; stop at the first chunk that exceeds the limit.
+
+        Raises InvalidRequestError for a late body, ClientDisconnect if the connection was closed.
+        """
+        body = b""
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                async for chunk in self.request.stream():
+                    body += chunk
+                    if len(body) > MAX_BODY_BYTES:
+                        break
+        except TimeoutError:
+            self.headers["connection"] = "close"
+            raise InvalidRequestError(f"body: not complete within {BODY_SECONDS:g} s") from None
+        self.body = body
 
 
 class Log:
@@ -238,10 +286,13 @@ def _lock_recording(path: str, descriptor: int) -> None:
         return
 
 
-def store_request(head: Head, body: bytes, key_filter: KeyFilter) -> StoredRequest:
+def store_request(
+    head: Head, body: bytes, key_filter: KeyFilter, *, has_all_headers: bool = False
+) -> StoredRequest:
     """Return a request for a recording, without keys.
 
-    Of the headers, only those that an answer depends on are stored; repeated ones are joined.
+    Of the headers, only those that an answer depends on are stored, or all without secrets;
+    repeated ones are joined.
     """
     target = head.path + b"?" + head.query if head.query else head.path
     hidden = key_filter.hide(body)
@@ -256,7 +307,7 @@ def store_request(head: Head, body: bytes, key_filter: KeyFilter) -> StoredReque
         headers={
             name.decode("ascii"): hide_keys(b", ".join(find_values(head.headers, name)), key_filter)
             for name, _ in head.headers
-            if name in _STORED_HEADERS
+            if name in _STORED_HEADERS or (has_all_headers and name not in _SECRET_HEADERS)
         },
         body=text,
         body_base64=encoded,

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from heapq import nlargest
 from itertools import islice
 from types import MappingProxyType
-from typing import Any
 from urllib.parse import urljoin
 from xml.etree import ElementTree as ET
 
 from starlette.responses import Response
 
 from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.snapshots import ServedSnapshot, Work, enforce_deadline
+from srvstat.asgi.log import Exchange
+from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.contract import http, wire
 from srvstat.render.web import read_asset
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -125,13 +125,12 @@ class ApiDocs:
         path = http.strip_origin(path)
         return path in {_ROOT_PATH, _DOCS_PATH.encode()} or path.startswith(b"/docs/")
 
-    async def answer(
-        self, head: http.Head, entry: dict[str, Any], headers: dict[str, str]
-    ) -> Response:
+    async def answer(self, exchange: Exchange) -> Response:
         """Return the answer; add to its headers and its log entry.
 
         Raises ApiError, SnapshotError.
         """
+        head, entry, headers = exchange.head, exchange.entry, exchange.headers
         path = http.strip_origin(head.path)
         named = {_ROOT_PATH: "redirectToDocs", _DOCS_PATH.encode(): "getDocs"}
         entry["operation"] = named.get(path, "getDocsAsset")
@@ -143,10 +142,6 @@ class ApiDocs:
             return file.respond(head, headers)
         if path != _SERVERS_PATH:
             raise http.UnknownPathError("path: not a file of the page")
-        caller = await self._authenticator.authenticate(head.headers)
-        entry["caller"] = caller.name
-        self._authenticator.count_request(caller, headers)
-        generation = await self._snapshot.get_generation()
-        async with enforce_deadline():
-            body = await self._snapshot.ask(generation, _list_ids, Work.EXPLORE)
+        await self._authenticator.admit(exchange)
+        body = await self._snapshot.explore(_list_ids)
         return Response(body, headers=headers, media_type=http.JSON_TYPE)

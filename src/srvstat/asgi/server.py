@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -36,6 +37,8 @@ _STEPS_TO_OPEN = 3
 _WAITING_CONNECTIONS = 2_048
 """Connections that can wait to be accepted, also while the service restarts."""
 _OPEN_FILES = 10_240
+_NO_LINGER = struct.pack("ii", 1, 0)
+"""The option with which closing a TCP connection resets it."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _REACHABLE = "reachable from other machines, which needs keys; use {access} FILE"
 
@@ -89,7 +92,7 @@ class Server(uvicorn.Server):
             )
         )
         self._service = service
-        service.drop = self._drop
+        service.disconnect = self._disconnect
         self._on_ready = on_ready
         self._waiting: dict[object, object] = {}
         self._handlers = {number: signal.getsignal(number) for number in _SIGNALS}
@@ -111,10 +114,14 @@ class Server(uvicorn.Server):
                 connection.transport.abort()
         self._waiting = waiting
 
-    def _drop(self, scope: Scope) -> None:
+    def _disconnect(self, scope: Scope, fault: str) -> None:
+        """Close the connection of a request, after what was sent; a `reset` discards that."""
         for connection in self.server_state.connections:
             if isinstance(connection, H11Protocol) and connection.scope is scope:
-                connection.transport.abort()
+                if fault == "reset":
+                    sock = connection.transport.get_extra_info("socket")
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+                connection.transport.close()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

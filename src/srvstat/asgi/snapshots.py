@@ -1,6 +1,7 @@
 """Answer from the snapshot at a path, and switch to a new one while the service runs."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from srvstat.asgi.reload import ReloadedFile
 from srvstat.contract.errors import InternalError, SnapshotError
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.time import format_instant
-from srvstat.contract.windows import Range
+from srvstat.contract.windows import Window, find_window
 from srvstat.contract.wire import EncodedJson, encode, encode_once
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read.snapshot import Snapshot, identify_snapshot, open_snapshot
@@ -109,8 +110,10 @@ class ServedSnapshot:
     Raises SnapshotError if the first file can't be used.
     """
 
-    def __init__(self, path: str, log: Log) -> None:
+    def __init__(self, path: str, log: Log, at: tuple[int, float] | None = None) -> None:
         self._log = log
+        self._at = at
+        self.restart_clock()
         self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="srvstat-reader")
         # An asyncio.Semaphore serves in the order of waiting.
         free, comparing, exploring = map(
@@ -132,6 +135,20 @@ class ServedSnapshot:
     def close(self) -> None:
         """Close the files of a service that does not start."""
         self.current.close()
+
+    def restart_clock(self) -> None:
+        """Let the time of answers begin again, if it moves on."""
+        self._started = time.monotonic()
+
+    def find_time(self, generation: Generation) -> int:
+        """Return the instant that answers speak for now (D3), in Unix milliseconds.
+
+        A time that moves on does so in whole seconds, so that the answers within one are cached.
+        """
+        if self._at is None:
+            return generation.as_of
+        start, speed = self._at
+        return start + int((time.monotonic() - self._started) * speed) * 1_000
 
     async def get_generation(self) -> Generation:
         """Return the generation of the file at the path, or the previous one if that is rejected.
@@ -176,6 +193,15 @@ class ServedSnapshot:
         answer.add_done_callback(finish)
         return await asyncio.shield(answer)
 
+    async def explore(self, question: Callable[[Snapshot], bytes]) -> bytes:
+        """Return the answer to a question of a page.
+
+        Raises what the function raises, and InternalError at the deadline.
+        """
+        generation = await self.get_generation()
+        async with enforce_deadline():
+            return await self.ask(generation, question, Work.EXPLORE)
+
     async def answer_get_server(self, generation: Generation, reference: ServerReference) -> bytes:
         """Return the answer of Get Server, and remember it.
 
@@ -189,22 +215,24 @@ class ServedSnapshot:
         return encode(answer)
 
     async def answer_comparison(
-        self, generation: Generation, request: CompareRequest
+        self, generation: Generation, request: CompareRequest, at: int
     ) -> list[EncodedJson]:
-        """Return the results of a comparison, and remember them.
+        """Return the results of a comparison as of an instant, and remember them.
 
         Raises ServerNotFoundError, SnapshotError, InternalError at the deadline.
         """
 
         def compute(file: Snapshot, missing: Sequence[ServerReference]) -> list[EncodedJson]:
-            return [one.encode_once() for one in operations.compute_results(file, request, missing)]
+            results = operations.compute_results(file, request, missing, at=at)
+            return [one.encode_once() for one in results]
 
-        return await self._answer(generation, request.range, request.servers, compute, Work.COMPARE)
+        window = find_window(request.range, at)
+        return await self._answer(generation, window, request.servers, compute, Work.COMPARE)
 
     async def _answer(
         self,
         generation: Generation,
-        range: Range | None,
+        window: Window | None,
         references: Sequence[ServerReference],
         compute: Callable[[Snapshot, Sequence[ServerReference]], list[EncodedJson]],
         work: Work,
@@ -212,7 +240,7 @@ class ServedSnapshot:
         """Return the answer about each server, and compute those that are not known."""
 
         def find_known() -> dict[ServerReference, EncodedJson]:
-            found = {one: generation.answers.find((range, one)) for one in references}
+            found = {one: generation.answers.find((window, one)) for one in references}
             return {one: answer for one, answer in found.items() if answer}
 
         def complete(file: Snapshot) -> list[EncodedJson]:
@@ -225,7 +253,7 @@ class ServedSnapshot:
 
         def remember(answers: list[EncodedJson]) -> None:
             for one, answer in zip(references, answers, strict=True):
-                generation.answers.keep((range, one), answer)
+                generation.answers.keep((window, one), answer)
 
         known = find_known()
         if len(known) == len(references):

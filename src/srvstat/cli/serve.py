@@ -16,8 +16,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from srvstat.analysis.parameters import Parameter
-from srvstat.asgi import EVERY_ORIGIN, MAX_DELAY_SECONDS, LogFormat, RehearsalSettings, Settings
-from srvstat.cli.options import ACCESS, PLAN, AccessOption, SnapshotOption, find_snapshot
+from srvstat.asgi import EVERY_ORIGIN, LogFormat, Settings, SimulationSettings
+from srvstat.cli.options import (
+    ACCESS,
+    PLAN,
+    AccessOption,
+    AtOption,
+    SnapshotOption,
+    find_snapshot,
+    parse_instant_option,
+)
 from srvstat.cli.output import (
     STDERR,
     Outcome,
@@ -32,11 +40,13 @@ from srvstat.cli.process import allow_cleanup, start_serving
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, ParameterError, SnapshotError, UsageError
 from srvstat.contract.http import read_openapi
+from srvstat.contract.time import format_instant
 from srvstat.contract.wire import MAX_SAFE_INTEGER, quote_value
 from srvstat.documents import load_documents
 from srvstat.documents.document import remove_color_codes
 from srvstat.documents.support import AccessCheck, PlanPermissions
 from srvstat.operations.access import add_key, generate_key, read_access
+from srvstat.operations.faults import MAX_DELAY_SECONDS
 from srvstat.render.text import escape_text
 from srvstat.snapshot.read.file import MissingGameError
 from srvstat.snapshot.read.snapshot import open_snapshot
@@ -61,6 +71,8 @@ _ORIGIN = re.compile(
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _EXAMPLE = "http://localhost:5173"
 _DEFAULT_SEED = 1
+_MAX_SPEED = 86_400
+"""A day each second."""
 
 _TIME = "([0-9]{1,6}(?:[.][0-9]{1,3})?)(ms|s)"
 _DELAY = re.compile(rf"{_TIME}(?:[.][.]{_TIME})?")
@@ -70,8 +82,8 @@ _FIRST_DESCRIPTOR = 3
 
 
 @dataclass(frozen=True)
-class RehearsalOptions:
-    """Failures to rehearse, as a user gives them."""
+class SimulationOptions:
+    """Failures to simulate, as a user gives them."""
 
     delay: Annotated[
         str | None,
@@ -101,20 +113,52 @@ class RehearsalOptions:
     allow_prefer: Annotated[
         bool, Parameter("Let a request choose its error with a header such as Prefer: code=429.")
     ] = False
+    faults: Annotated[
+        str | None,
+        Parameter(
+            "Answer requests as this TOML file says, such as two of Compare Servers with a 503.",
+            "FILE",
+        ),
+    ] = None
+    control: Annotated[
+        bool,
+        Parameter(
+            "Let tests on this machine read the requests and replace the rules of --faults, at"
+            " /__srvstat/."
+        ),
+    ] = False
+    at: AtOption = None
+    speed: Annotated[
+        int | None,
+        Parameter(
+            "Let the time of --at pass, so many times as fast as real time [default: it stays].",
+            "N",
+            least=1,
+            most=_MAX_SPEED,
+        ),
+    ] = None
 
-    def parse(self) -> RehearsalSettings:
+    def parse(self, *, explore: bool) -> SimulationSettings:
         """Return the settings.
 
-        Raises ParameterError.
+        Raises UsageError.
         """
+        if self.at is None and self.speed is not None:
+            raise ParameterError("{speed}: no time to pass; add {at} TIME")
+        if self.at is not None and explore:
+            raise ParameterError("{at} can't be combined with {explore}, which shows all data")
+        at = parse_instant_option("--at", self.at)
         if self.seed is not None and (self.delay, self.fail, self.drop) == (None, None, None):
             raise ParameterError("{seed}: nothing to draw; add {delay}, {fail} or {drop}")
-        return RehearsalSettings(
+        return SimulationSettings(
             delay=None if self.delay is None else _parse_delay(self.delay),
             fail=_parse_share("fail", self.fail),
             drop=_parse_share("drop", self.drop),
             seed=_DEFAULT_SEED if self.seed is None else self.seed,
             allows_prefer=self.allow_prefer,
+            rules=self.faults,
+            control=self.control,
+            at=None if at is None else (at, self.speed or 0),
         )
 
     def describe(self) -> str:
@@ -125,6 +169,8 @@ class RehearsalOptions:
             parts.append(f"--seed {_DEFAULT_SEED if self.seed is None else self.seed}")
         if self.allow_prefer:
             parts.append("--allow-prefer")
+        if self.faults is not None:
+            parts.append(f"--faults {escape_text(self.faults)}")
         return " ".join(parts)
 
 
@@ -201,7 +247,7 @@ def serve(
         Literal["text", "json"] | None,
         Parameter("Log short lines, the default on a terminal, or one JSON object a line."),
     ] = None,
-    rehearsal: RehearsalOptions,
+    simulation: SimulationOptions,
 ) -> Outcome:
     """Serve the API over HTTP.
 
@@ -216,7 +262,7 @@ def serve(
     if record == "-":
         raise ParameterError("{record} -: not a file; name a new file or a recording")
     origins = pages.parse_origins(needs_keys=access is not None)
-    rehearsed = rehearsal.parse()
+    simulated = simulation.parse(explore=pages.explore)
     server = _load_server()
     with _listen(ctx, address, loopback_only=access is None) as listener:
         if access is not None:
@@ -228,11 +274,11 @@ def serve(
             pages.explore,
             origins,
             explains_errors=explain_errors,
-            rehearsal=rehearsed,
+            simulation=simulated,
             log_format=_choose_log(log_format),
         )
-        at = server.describe_address(listener)
-        text, steps = _describe_service(chosen, rehearsal, at), list(_list_steps(chosen, at))
+        url = server.describe_address(listener)
+        text, steps = _describe_service(chosen, simulation, url), list(_list_steps(chosen, url))
 
         def announce() -> None:
             write(text)
@@ -304,7 +350,7 @@ def _listen(ctx: typer.Context, address: AddressOptions, *, loopback_only: bool)
     return server.inherit_listener(descriptor, loopback_only=loopback_only)
 
 
-def _describe_service(settings: Settings, rehearsal: RehearsalOptions, address: str) -> bytes:
+def _describe_service(settings: Settings, simulation: SimulationOptions, address: str) -> bytes:
     lines = [f"serving {escape_text(settings.snapshot)} at {escape_text(address)}"]
     if settings.explore and address.startswith("http") and settings.log_format == "json":
         lines.append(f"explore page at {escape_text(address)}/")
@@ -320,8 +366,14 @@ def _describe_service(settings: Settings, rehearsal: RehearsalOptions, address: 
         lines.append("any web page that is open in a browser on this machine can call the API")
     elif settings.cors:
         lines.append(f"web pages of {', '.join(settings.cors)} can call the API")
-    if rehearsed := rehearsal.describe():
-        lines.append(f"rehearses failures, not for production: {rehearsed}")
+    if settings.simulation.at:
+        start, speed = settings.simulation.at
+        passes = f", and {speed:,} times as fast as real time" if speed else ""
+        lines.append(f"answers as of {format_instant(start)}{passes}")
+    if settings.simulation.control:
+        lines.append("any program on this machine can read requests and choose answers")
+    if simulated := simulation.describe():
+        lines.append(f"simulates failures, not for production: {simulated}")
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 

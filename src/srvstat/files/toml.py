@@ -3,10 +3,11 @@
 import re
 import tomllib
 from bisect import bisect_left
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
-from srvstat.contract.models import Location
+from srvstat.contract.errors import SourceError
+from srvstat.contract.models import InvalidValueError, Location
 
 # Strings and comments are single tokens: brackets and line ends in them have no meaning.
 _TOKEN = re.compile(
@@ -22,6 +23,11 @@ _SYNTAX_ERROR = re.compile(
     r"(?P<problem>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)",
     re.DOTALL,
 )
+
+# Masked in errors: it may be a key, written by mistake where its digest belongs.
+_MAYBE_KEY = re.compile(r"[A-Za-z0-9_+/=-]{31,}")
+
+_T = TypeVar("_T")
 
 
 class TomlError(ValueError):
@@ -49,6 +55,36 @@ def read_toml(text: str) -> dict[str, Any]:
         raise TomlError(text.count("\n") + 1, f"not TOML at its end: {found['problem']}")
     problem = f"not TOML at column {found['column']}: {found['problem']}"
     raise TomlError(int(found["line"]), problem)
+
+
+def parse_toml(title: str, content: bytes, build: Callable[[dict[str, Any]], _T]) -> _T:
+    """Parse a file, and return what a function builds from its values.
+
+    The function may raise InvalidValueError. Text that may be a key is hidden in errors.
+
+    Raises SourceError, with the line and the location of the problem.
+    """
+    try:
+        # Skips one byte order mark, as all our readers of files do.
+        text = content.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SourceError(f"{title}, line {line}: not UTF-8") from None
+    try:
+        return _build(text, build)
+    except TomlError as error:
+        line, reason = error.line, str(error)
+    except RecursionError:  # shallow enough to parse, too deep to validate
+        line, reason = 1, "nested too deeply"
+    raise SourceError(f"{title}, line {line}: {_MAYBE_KEY.sub('…', reason)}")
+
+
+def _build(text: str, build: Callable[[dict[str, Any]], _T]) -> _T:
+    """Build a value. Raises TomlError, and RecursionError, also by finding a line."""
+    try:
+        return build(read_toml(text))
+    except InvalidValueError as error:
+        raise TomlError(find_line(text, error.location), error.reason) from None
 
 
 def find_line(text: str, location: Location) -> int:

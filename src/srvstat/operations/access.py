@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from srvstat.contract import models, wire
 from srvstat.contract.errors import (
@@ -22,15 +22,13 @@ from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.time import format_instant
 from srvstat.contract.windows import DAY_MS, Range, Window, find_window
 from srvstat.files.paths import convert_errors
-from srvstat.files.toml import TomlError, find_line, read_toml
+from srvstat.files.toml import parse_toml
 
 Operation = Literal["get-server", "compare-servers"]
 
 MAX_ACCESS_BYTES = 4 << 20
 
 _PLAN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-# Masked in errors: it may be a key, written by mistake where its digest belongs.
-_MAYBE_KEY = re.compile(r"[A-Za-z0-9_+/=-]{31,}")
 _MESSAGES = {"dict_type": "must be a table", "model_type": "must be a table"}
 _ACCESS_REMEDY = "see docs/access.md, or run `srvstat demo` to write one"
 
@@ -241,30 +239,11 @@ def _read_content(path: str, descriptor: int) -> bytes:
 
 
 def _parse_content(path: str, content: bytes) -> Access:
-    try:
-        # Skips one byte order mark, as all our readers of files do.
-        text = content.decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise SourceError(f"{path}, line {line}: not UTF-8") from None
-    try:
-        return _parse_text(text)
-    except TomlError as error:
-        line, reason = error.line, str(error)
-    except RecursionError:  # shallow enough to parse, too deep to validate
-        line, reason = 1, "nested too deeply"
-    raise SourceError(f"{path}, line {line}: {_MAYBE_KEY.sub('…', reason)}")
+    return parse_toml(path, content, _parse_tables)
 
 
-def _parse_text(text: str) -> Access:
-    """Parse the text of an access file.
-
-    Raises TomlError, RecursionError (also when it finds the line of an invalid value).
-    """
-    try:
-        return _build_access(models.validate(_AccessFile, read_toml(text), _MESSAGES))
-    except models.InvalidValueError as error:
-        raise TomlError(find_line(text, error.location), error.reason) from None
+def _parse_tables(values: dict[str, Any]) -> Access:
+    return _build_access(models.validate(_AccessFile, values, _MESSAGES))
 
 
 def _build_access(file: _AccessFile) -> Access:

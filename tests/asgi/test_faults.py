@@ -1,4 +1,4 @@
-"""`serve` rehearses failures: delays, errors and drops, by chance or as a request prefers."""
+"""`serve` simulates failures, by chance, by the rules of a file, or as a request prefers."""
 
 import random
 import signal
@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asgi.small_service import COMPARED, SERVER_A, serve_small, wait_for_entries
-from srvstat.asgi import MAX_DELAY_SECONDS, RehearsalSettings
-from srvstat.asgi.rehearsal import draw_fate, find_preferences
+from srvstat.asgi import SimulationSettings
+from srvstat.asgi.faults import draw_fault
 from srvstat.asgi.server import FINISH_SECONDS
+from srvstat.operations.faults import MAX_DELAY_SECONDS, Fault, parse_preferences
 from support.http import (
     COMPARE,
     ERRORS,
@@ -36,11 +37,11 @@ from support.process import Service
 
 pytestmark = pytest.mark.slow
 
-COUNTED = [get(b"a"), get(b"a", line=b"HEAD %b HTTP/1.1"), compare(TWO), get(b"zz"), get(b"_")]
+COUNTED = [get(b"a"), get(b"a", line=b"HEAD %b HTTP/1.1"), compare(TWO), get(b"zz"), get(b"b")]
 UNHARMED = get(b"a", b"Prefer: code=200")
 """It counts as well."""
-NOT_COUNTED = [HEALTH, request(A, HOST), get(b"a/b")]
-"""Health, no key, an unknown path."""
+NOT_COUNTED = [HEALTH, request(A, HOST), get(b"a/b"), get(b"_")]
+"""Health, no key, an unknown path, an invalid identifier."""
 
 SHARES = st.floats(0, 1)
 
@@ -82,18 +83,21 @@ def test_the_seed_decides_what_happens_to_each_counted_request(seed: int | None)
 
     with serve_small(*options) as service:
         found = []
-        for sent, other in zip([*COUNTED, UNHARMED] * 6, NOT_COUNTED * 12, strict=True):
+        for sent, other in zip([*COUNTED, UNHARMED] * 6, NOT_COUNTED * 9, strict=True):
             found.append(send(service, sent))
             assert send(service, other) == "real"
         entries = wait_for_entries(service, 72)
 
     assert found == expected
     counted = [entry for entry in entries if "delay" in entry]
-    assert [entry.get("rehearsed", "real") for entry in counted] == expected
+    named = {"fail": "code=500"}
+    assert [entry.get("simulated", "real") for entry in counted] == [
+        named.get(outcome, outcome) for outcome in expected
+    ]
     assert [entry["delay"] for entry in counted] == [
         round(10 * for_delay) for for_delay, _, _ in draw_numbers(drawn_from, 36)
     ]
-    assert all("status" in entry for entry in entries if entry.get("rehearsed") != "drop")
+    assert all("status" in entry for entry in entries if entry.get("simulated") != "drop")
 
 
 @given(numbers=st.tuples(SHARES, SHARES, SHARES), one=st.tuples(SHARES, SHARES), more=SHARES)
@@ -101,16 +105,17 @@ def test_a_greater_share_keeps_all_failures_and_no_option_affects_another(
     numbers: tuple[float, float, float], one: tuple[float, float], more: float
 ) -> None:
     fail, drop = one
-    settings = RehearsalSettings((1, 3), fail, drop)
-    delay, fails, drops = draw_fate(iter(numbers).__next__, settings)
-    greater = draw_fate(iter(numbers).__next__, settings._replace(fail=max(fail, more)))
+    settings = SimulationSettings((1, 3), fail, drop)
+    drawn = draw_fault(iter(numbers).__next__, settings)
+    greater = draw_fault(iter(numbers).__next__, settings._replace(fail=max(fail, more)))
     rest = iter(numbers)
-    alone = draw_fate(rest.__next__, RehearsalSettings(fail=fail))
+    alone = draw_fault(rest.__next__, SimulationSettings(fail=fail))
 
-    assert greater in ((delay, fails, drops), (delay, True, drops))
-    assert delay is not None
-    assert 1 <= delay <= 3
-    assert alone == (None, fails, False)
+    assert greater in (drawn, drawn._replace(outcome="code=500"))
+    assert drawn.delay is not None
+    assert 1_000 <= drawn.delay <= 3_000
+    assert alone in (Fault(), Fault("code=500"))
+    assert drawn.outcome in {alone.outcome, "drop"}
     assert list(rest) == []
 
 
@@ -201,21 +206,27 @@ def test_each_error_of_the_contract_can_be_selected(status: int, preferring: Ser
     for answer in answers:
         headers = answer.headers
         assert headers["preference-applied"] == f"code={status}"
-        assert headers["x-srvstat-reason"] == "rehearsed by Prefer"
+        assert headers["x-srvstat-reason"] == "simulated by Prefer"
         assert headers["content-length"] == str(len(body))
         assert headers.get("retry-after") == ("1" if status == 429 else None)
         assert ("www-authenticate" in headers) == (status == 401)
 
 
-@pytest.mark.parametrize("status", [502, 503, 504])
-def test_a_request_can_prefer_an_error_of_a_gateway(status: int, preferring: Service) -> None:
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(408, "INVALID_REQUEST"), (499, "INVALID_REQUEST")]
+    + [(status, "INTERNAL_ERROR") for status in (501, 502, 503, 504, 599)],
+)
+def test_a_request_can_prefer_an_error_that_the_contract_lacks(
+    status: int, code: str, preferring: Service
+) -> None:
     answer = ask(preferring, get(b"a", b"Prefer: code=%d" % status))
 
-    assert (answer.status, answer.body) == (status, ERRORS["INTERNAL_ERROR"])
+    assert (answer.status, answer.body) == (status, ERRORS[code])
     assert answer.headers["preference-applied"] == f"code={status}"
 
 
-def test_a_request_can_prefer_to_wait_or_to_be_dropped(preferring: Service) -> None:
+def test_a_request_can_prefer_to_wait(preferring: Service) -> None:
     started = time.monotonic()
     waited = ask(preferring, get(b"a", b"Prefer: delay=200"))
     failed = ask(preferring, get(b"a", b"Prefer: code=503, delay=200"))
@@ -223,9 +234,35 @@ def test_a_request_can_prefer_to_wait_or_to_be_dropped(preferring: Service) -> N
     assert time.monotonic() - started > 0.4
     assert (waited.status, waited.headers["preference-applied"]) == (200, "delay=200")
     assert (failed.status, failed.headers["preference-applied"]) == (503, "delay=200, code=503")
+
+
+def test_a_request_can_prefer_a_broken_connection(preferring: Service) -> None:
+    started = count_entries(preferring)
     with Client(preferring) as client:
         client.send(get(b"a", b"Prefer: drop"))
         assert client.read_rest() == b""
+    with Client(preferring) as client:
+        client.send(get(b"a", b"Prefer: cut"))
+        head, _, body = client.read_rest().partition(b"\r\n\r\n")
+    assert b"content-length: %d\r\n" % len(SERVER_A) in head
+    assert b"preference-applied: cut\r\n" in head
+    assert body == SERVER_A[: len(SERVER_A) // 2]
+    with Client(preferring) as client:
+        client.send(get(b"a", b"Prefer: reset"))
+        with pytest.raises(ConnectionResetError):
+            client.socket.recv(1)
+
+    dropped, cut, reset = wait_for_entries(preferring, 3, after=started)
+    assert [one["simulated"] for one in (dropped, cut, reset)] == ["drop", "cut", "reset"]
+    assert (cut["status"], cut["bytes"]) == (200, len(SERVER_A) // 2)
+    assert {"status", "bytes"}.isdisjoint(dropped | reset)
+
+
+def count_entries(service: Service) -> int:
+    """Return the number of log entries once the last request has one."""
+    send_request(service, HEALTH)
+    time.sleep(0.05)
+    return len(service.read_log())
 
 
 def test_a_request_that_prefers_success_does_not_fail_by_chance(tmp_path: Path) -> None:
@@ -243,31 +280,31 @@ def test_a_request_that_prefers_success_does_not_fail_by_chance(tmp_path: Path) 
     assert (failed.status, limited.status) == (500, 429)
     assert (found.body, compared.body, missing.status) == (SERVER_A, COMPARED, 404)
     assert "preference-applied" not in found.headers
-    assert path.read_bytes().count(b"\n") == 3  # only what was not rehearsed
+    assert path.read_bytes().count(b"\n") == 3  # only what was not simulated
 
 
 NO_CODES = [
-    b"",
-    b"code",
-    b"code=",
-    b"code=429000",
-    b"drop=1",
-    b"delay",
-    b"xcode=429",
-    b'wait="1, code=429"',
-    b'"code=429',
+    "",
+    "code",
+    "code=",
+    "code=429000",
+    "drop=1",
+    "delay",
+    "xcode=429",
+    'wait="1, code=429"',
+    '"code=429',
 ]
-HOSTILE_VALUES = [b'"' * 14_000, b"code" + b" " * 14_000 + b"x", b",;" * 7_000]
+HOSTILE_VALUES = ['"' * 14_000, "code" + " " * 14_000 + "x", ",;" * 7_000]
 
 
-@pytest.mark.parametrize("value", [b'wait=5;x="1", code="429"', b"CODE = 429 ; q=1, code=500"])
-def test_the_first_code_counts(value: bytes) -> None:
-    assert find_preferences([(b"prefer", value)]) == {"code": 429}
+@pytest.mark.parametrize("value", ['wait=5;x="1", code="429"', "CODE = 429 ; q=1, code=500"])
+def test_the_first_code_counts(value: str) -> None:
+    assert parse_preferences(value) == Fault("code=429")
 
 
-@pytest.mark.parametrize("value", [*NO_CODES, *HOSTILE_VALUES, b"code 429", b"code==429"])
-def test_nothing_else_is_a_code(value: bytes) -> None:
-    assert find_preferences([(b"prefer", value)]) == {}
+@pytest.mark.parametrize("value", [*NO_CODES, *HOSTILE_VALUES, "code 429", "code==429"])
+def test_nothing_else_is_a_code(value: str) -> None:
+    assert parse_preferences(value) == Fault()
 
 
 def test_a_preference_needs_the_option_and_a_request_that_is_counted() -> None:

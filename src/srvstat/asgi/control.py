@@ -1,0 +1,87 @@
+"""Control the service from a test: read what a client sent, and choose the answers it gets."""
+
+import ipaddress
+from collections import deque
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from starlette.responses import Response
+
+from srvstat.asgi.faults import Faults
+from srvstat.asgi.headers import check_host
+from srvstat.asgi.log import Exchange, store_request
+from srvstat.asgi.snapshots import ServedSnapshot
+from srvstat.contract import http, wire
+from srvstat.contract.errors import InvalidRequestError, SourceError
+from srvstat.contract.requests import check_body_size
+from srvstat.contract.time import format_instant
+from srvstat.operations.faults import parse_rules
+
+_MAX_REQUESTS = 1_000
+_METHODS: Mapping[bytes, str] = MappingProxyType(
+    {
+        b"/__srvstat/requests": http.GET_METHODS,
+        b"/__srvstat/reset": "POST",
+        b"/__srvstat/faults": "PUT",
+    }
+)
+
+
+class Control:
+    """The paths below `/__srvstat/`, for clients on this machine, and the journal of requests."""
+
+    headers: Mapping[str, str] = MappingProxyType({})
+    allows_cors = False
+
+    def __init__(self, faults: Faults, snapshot: ServedSnapshot) -> None:
+        self._faults = faults
+        self._snapshot = snapshot
+        self._journal: deque[dict[str, Any]] = deque(maxlen=_MAX_REQUESTS)
+
+    def has_path(self, path: bytes) -> bool:
+        """Return whether a path, as sent, is below `/__srvstat/`."""
+        return http.strip_origin(path).startswith(b"/__srvstat/")
+
+    def add(self, exchange: Exchange) -> None:
+        """Add a request without keys, and its log entry, to the journal."""
+        request = store_request(
+            exchange.head, exchange.body, exchange.key_filter, has_all_headers=True
+        )
+        time = format_instant(exchange.requested_at)
+        self._journal.append({"time": time, **exchange.entry, "request": request.model_dump()})
+
+    async def answer(self, exchange: Exchange) -> Response:
+        """Return the answer; add to its log entry.
+
+        A page of another origin can read no answer, because there is no CORS, and a page of another
+        name that resolves to this machine (DNS rebinding) is refused by its `Host`.
+
+        Raises InvalidRequestError.
+        """
+        head, entry, headers = exchange.head, exchange.entry, exchange.headers
+        path, client = http.strip_origin(head.path), exchange.request.client
+        if client and not ipaddress.ip_address(client.host).is_loopback:
+            raise http.UnknownPathError("path: only for clients on the machine of the service")
+        check_host(head.headers)
+        if path not in _METHODS:
+            raise http.UnknownPathError(
+                f"path: not one of {', '.join(map(bytes.decode, _METHODS))}"
+            )
+        entry["operation"] = "control"
+        http.check_allowed(head.method, _METHODS[path])
+        if path.endswith(b"requests"):
+            body = wire.encode({"requests": [*self._journal]})
+            return Response(body, 200, headers, http.JSON_TYPE)
+        if path.endswith(b"faults"):
+            await exchange.read_body()
+            check_body_size(len(exchange.body))
+            try:
+                self._faults.use(parse_rules("rules", exchange.body))
+            except SourceError as error:
+                raise InvalidRequestError(error.reason) from None
+        else:
+            self._faults.reset()
+            self._snapshot.restart_clock()
+            self._journal.clear()
+        return Response(None, 204, headers)

@@ -1,0 +1,139 @@
+"""Simulate failures: delays, errors and broken connections, by chance, by rule or by preference."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from srvstat.asgi import SimulationSettings
+from srvstat.asgi.log import Exchange
+from srvstat.contract import errors
+from srvstat.contract.http import find_values
+from srvstat.operations.faults import (
+    BREAKS,
+    SUCCESS,
+    Call,
+    Fault,
+    Rule,
+    parse_preferences,
+    read_rules,
+)
+
+_ERRORS: Mapping[int, type[errors.ApiError]] = {
+    kind.http_status: kind for kind in errors.ApiError.__subclasses__()
+}
+
+
+def draw_fault(draw: Callable[[], float], settings: SimulationSettings) -> Fault:
+    """Draw what happens to the next request.
+
+    The random numbers are at least 0 and less than 1.
+
+    Each request takes three numbers, so that no setting changes what another one draws. What fails
+    at 5 % also fails at 6 %.
+    """
+    for_delay, for_fail, for_drop = draw(), draw(), draw()
+    delay = None
+    if settings.delay:
+        shortest, longest = settings.delay
+        delay = round((shortest + (longest - shortest) * for_delay) * 1_000)
+    fails, drops = for_fail < settings.fail, for_drop < settings.drop
+    return Fault("drop" if drops else "code=500" if fails else None, delay)
+
+
+class Faults:
+    """Decide what happens to each valid request to an operation of the contract.
+
+    Raises SourceError for the file of rules.
+    """
+
+    def __init__(self, settings: SimulationSettings) -> None:
+        self._settings = settings
+        self._stopping = asyncio.Event()
+        self.use(read_rules(settings.rules) if settings.rules else ())
+
+    def use(self, rules: tuple[Rule, ...]) -> None:
+        """Replace the rules, and begin again."""
+        self._rules = rules
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again with the first answer of each rule, and with the first random number."""
+        self._draw = random.Random(self._settings.seed).random  # noqa: S311 - must be reproducible
+        self._taken = [0] * len(self._rules)
+
+    def simulate(self, call: Call, exchange: Exchange) -> None:
+        """Choose what happens to a request; note it in its log entry and in the answer's headers.
+
+        Raises ApiError for a simulated error. The entry has `simulated` if the connection breaks.
+        """
+        entry, headers = exchange.entry, exchange.headers
+        prefer = b",".join(find_values(exchange.head.headers, b"prefer")).decode("latin-1")
+        preferred = parse_preferences(prefer) if self._settings.allows_prefer else Fault()
+        found = {
+            "Prefer": preferred,
+            "a rule": self._take_answer(call),
+            "--fail": draw_fault(self._draw, self._settings),
+        }
+        delays = [fault.delay for fault in found.values() if fault.delay is not None]
+        if delays:
+            entry["delay"] = delays[0]
+        outcomes = [(fault.outcome, source) for source, fault in found.items() if fault.outcome]
+        outcome, source = outcomes[0] if outcomes else (SUCCESS, "")
+        if outcome != SUCCESS:
+            entry["simulated"] = outcome
+        applied = [] if preferred.delay is None else [f"delay={preferred.delay}"]
+        if preferred.outcome and outcome != SUCCESS:
+            applied.append(outcome)
+        if applied:
+            headers["preference-applied"] = ", ".join(applied)
+        if outcome not in {SUCCESS, *BREAKS}:
+            code = int(outcome.removeprefix("code="))
+            raise _adapt_limit(_build_error(code, f"simulated by {source}"), headers)
+
+    def _take_answer(self, call: Call) -> Fault:
+        """Return the next answer of the first rule about a request that is not used up."""
+        for at, rule in enumerate(self._rules):
+            taken = self._taken[at]
+            is_left = rule.repeat or taken < len(rule.answers)
+            if is_left and rule.includes(call):
+                self._taken[at] += 1
+                return rule.answers[taken % len(rule.answers)]
+        return Fault()
+
+    async def hold(self, entry: Mapping[str, Any], started: float) -> None:
+        """Wait until the answer may be sent, or the service stops.
+
+        `started` is when the request began, as `time.perf_counter` returns it.
+        """
+        seconds = started + entry.get("delay", 0) / 1_000 - time.perf_counter()
+        if seconds > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), seconds)
+
+    def stop(self) -> None:
+        """Let all answers be sent at once from now on."""
+        self._stopping.set()
+
+
+def _build_error(status: int, reason: str) -> errors.ApiError:
+    """Return the error with a status; the contract has no own one for most of them (D12).
+
+    The `Retry-After` of a 429 is the shortest, so that a test of a retry is quick.
+    """
+    rest = errors.InternalError if status >= errors.InternalError.http_status else None
+    kind = _ERRORS.get(status) or rest or errors.InvalidRequestError
+    error: errors.ApiError = type(kind.__name__, (kind,), {"http_status": status})(reason)
+    return error
+
+
+def _adapt_limit(error: errors.ApiError, headers: dict[str, str]) -> errors.ApiError:
+    """Return an error, after changing headers of the plan's limit that contradict it."""
+    plan, limit, _ = headers.get("ratelimit", "").partition(";")
+    if limit and isinstance(error, errors.RateLimitedError):
+        headers["ratelimit"] = f"{plan};r=0;t={error.retry_after}"
+    elif limit and isinstance(error, errors.GatewayUnauthorizedError):
+        del headers["ratelimit"], headers["ratelimit-policy"]
+    return error

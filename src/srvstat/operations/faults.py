@@ -1,0 +1,125 @@
+"""Read which answers requests get instead of their own, from `Prefer` and from files of rules."""
+
+import re
+from collections.abc import Collection
+from functools import partial
+from typing import Annotated, NamedTuple
+
+from pydantic import Field, PlainValidator
+
+from srvstat.contract import models
+from srvstat.contract.errors import SourceError
+from srvstat.contract.http import OperationId
+from srvstat.contract.requests import ServerReference
+from srvstat.contract.wire import quote_value
+from srvstat.files.reading import open_input
+from srvstat.files.toml import parse_toml
+
+MAX_DELAY_SECONDS = 15
+"""The longest simulated delay: less than the deadline of an answer, which would close the
+connection."""
+
+BREAKS = frozenset({"drop", "cut", "reset"})
+"""The outcomes that break the connection."""
+
+SUCCESS = "code=200"
+_CODES = {200, *range(400, 600)}
+_WORD = re.compile(
+    r'[ \t]*(code|delay|drop|cut|reset)[ \t]*(?:=[ \t]*("?)([0-9]{1,5})\2[ \t]*)?(?:;.*)?',
+    re.IGNORECASE,
+)
+_MAX_BYTES = 1 << 20
+_MESSAGES = {"bool_type": "must be true or false", "too_short": "empty"}
+
+
+class Fault(NamedTuple):
+    """What happens to a request; None leaves it open."""
+
+    outcome: str | None = None
+    """One of BREAKS, or such as `code=503`; `code=200` is an answer as usual."""
+    delay: int | None = None
+    """In milliseconds."""
+
+
+def parse_preferences(text: str) -> Fault:
+    """Return what the value of a header `Prefer` selects (RFC 7240); the first of each counts."""
+    outcomes, delays = [], []
+    for part in text.split(","):
+        name, _, digits = match.groups() if (match := _WORD.fullmatch(part)) else ("", "", None)
+        number = None if digits is None else int(digits)
+        if name.lower() in BREAKS and number is None:
+            outcomes.append(name.lower())
+        elif name.lower() == "code" and number in _CODES:
+            outcomes.append(f"code={number}")
+        elif name.lower() == "delay" and number is not None:
+            delays.append(min(number, MAX_DELAY_SECONDS * 1_000))
+    return Fault(next(iter(outcomes), None), next(iter(delays), None))
+
+
+def _parse_answer(given: object) -> Fault:
+    """Parse an answer of a rule: `ok`, `503`, `drop`, `delay=200` or `503, delay=200`."""
+    words = str(given).replace(" ", "").split(",")
+    known = [
+        SUCCESS if word == "ok" else f"code={word}" if word.isdecimal() else word for word in words
+    ]
+    fault = parse_preferences(",".join(known))
+    if ";" in str(given) or sum(part is not None for part in fault) < len(words):
+        raise ValueError(
+            f": {quote_value(given)} is not an answer; write ok, a status from 400 to 599, drop,"
+            " cut, reset or delay=200, or a delay with one of the others"
+        )
+    return fault
+
+
+class Call(NamedTuple):
+    """A valid request to an operation."""
+
+    operation: OperationId
+    servers: Collection[ServerReference]
+    key: str
+    """The SHA-256 of its key."""
+    plan: str | None
+
+
+class Rule(models.ContractModel):
+    """The answers to the requests that have all of the given properties, one after another.
+
+    `server` is an identifier as a request has it.
+    """
+
+    operation: OperationId | None = None
+    server: str | None = None
+    plan: str | None = None
+    sha256: models.Sha256 | None = None
+    answers: Annotated[
+        models.Members[Annotated[Fault, PlainValidator(_parse_answer)]], Field(min_length=1)
+    ]
+    repeat: bool = False
+
+    def includes(self, call: Call) -> bool:
+        """Return whether the rule is about a request."""
+        return (
+            self.operation in (None, call.operation)
+            and self.server in {None, *(one.identifier for one in call.servers)}
+            and self.plan in (None, call.plan)
+            and self.sha256 in (None, call.key)
+        )
+
+
+class _RulesFile(models.ContractModel):
+    rules: models.Members[Rule] = ()
+
+
+def parse_rules(title: str, content: bytes) -> tuple[Rule, ...]:
+    """Parse the rules of a file. Raises SourceError, with the line of the problem."""
+    build = partial(models.validate, _RulesFile, messages=_MESSAGES)
+    return parse_toml(title, content, build).rules
+
+
+def read_rules(path: str) -> tuple[Rule, ...]:
+    """Read the rules of a file. Raises SourceError."""
+    with open_input(path) as file:
+        content = file.read(_MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
+        raise SourceError(f"{path}: more than {_MAX_BYTES:,} bytes; name a file of rules")
+    return parse_rules(path, content)
