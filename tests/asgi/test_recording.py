@@ -87,7 +87,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     path = directory / "exchanges.ndjson"
     snapshot = build_small(directory)
     options = ("--access", str(access))
-    with serve(snapshot, *options, "--record", str(path)) as service:
+    with serve(snapshot, *options, "--control", "--record", str(path)) as service:
         yield Recorded(service, path, (*options, "--snapshot", str(snapshot)))
 
 
@@ -187,6 +187,8 @@ PLACES = (
     lambda key: ask_for("servers/a", ALL, b"Cookie: " + key.encode()),
     lambda key: ask_for("servers/a", ALL, b"X-Request-Id: " + key.encode()),
     lambda key: ask_for("servers/a", ALL, b"Content-Type: text/" + key.encode()),
+    lambda key: ask_for("servers/a", ALL, b"Proxy-Authorization: " + key.encode()),
+    lambda key: ask_for("servers/a", ALL, b"traceparent: 00-" + key.encode()),
     lambda key: ask_for("servers/a", ALL, method=key),
     lambda key: request(b"GET http://u:%b@x/gateway/v1/servers/a HTTP/1.1" % key.encode(), HOST),
     lambda key: ask_to_compare(TWO.replace(b'"a"', json.dumps(key).encode()), ALL),
@@ -209,7 +211,13 @@ def test_no_key_is_recorded(
 
     record = recorded.send(sent)
 
-    assert key not in unquote(json.dumps(record))
+    journal = send_request(
+        recorded.service, b"GET /__srvstat/requests HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    )
+    noted = journal.json["requests"][-1]
+    assert noted["id"] == record["requestId"]
+    assert key not in unquote(json.dumps([record, noted]))
+    assert key.encode() not in b64decode(noted["request"]["bodyBase64"] or "")
     assert key.encode() not in b64decode(record["request"]["bodyBase64"] or "")
     assert record["request"]["path"].startswith(("/gateway/v1/", "http://…@x/gateway/v1/"))
 
