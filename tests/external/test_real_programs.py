@@ -263,8 +263,17 @@ ranges = ["30d"]
 requests_per_minute = 2
 """
 
-SEED = "377"
-"""With it, the first request fails, and the first comparison is dropped."""
+RULES = """
+[[rules]]
+operation = "getServer"
+server = "busy"
+answers = ["500"]
+
+[[rules]]
+operation = "compareServers"
+answers = ["cut", "reset", "ok"]
+"""
+SIMULATED = ["code=500", None, None, "cut", "reset", None]
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
@@ -370,16 +379,17 @@ def test_an_example_prints_exact_figures_and_errors(
 
 @pytest.mark.parametrize("language", EXAMPLES)
 def test_an_example_repeats_requests_that_fail(
-    language: str, prepare: PrepareExample, snapshot: Path
+    language: str, prepare: PrepareExample, snapshot: Path, tmp_path: Path
 ) -> None:
     command = prepare(language)
-    with serve(snapshot, "--fail", "30%", "--drop", "30%", "--seed", SEED) as service:
+    rules = tmp_path / "faults.toml"
+    rules.write_text(RULES, encoding="utf-8")
+    with serve(snapshot, "--faults", str(rules)) as service:
         process = start(command, service.url, "busy", "cfxId:x-silent")
 
         assert process.communicate() == (TABLE, "")
         service.stop()  # the log is complete
-        rehearsed = [entry.get("rehearsed") for entry in service.read_log()[:5]]
-    assert rehearsed == ["fail", None, None, "drop", None]
+        assert [entry.get("simulated") for entry in service.read_log()[:-1]] == SIMULATED
 
 
 def test_the_examples_wait_after_a_rate_limit(

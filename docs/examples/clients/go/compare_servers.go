@@ -65,6 +65,8 @@ func ask[Answer any](execute func() (Answer, *http.Response, error)) Answer {
 			return answer
 		}
 		isRepeated := response == nil || response.StatusCode == 429 || response.StatusCode == 500
+		// The connection broke within the body.
+		isRepeated = isRepeated || response.StatusCode == 200
 		if attempt == attempts || !isRepeated {
 			fail("error: " + describe(response, err))
 		}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compare_servers import ApiError, Client, main
-from srvstat.testing import SrvstatService, serve_snapshot
+from srvstat.testing import SrvstatService
 
 # In a project with several files of tests, this line and the fixtures belong in conftest.py.
 pytest_plugins = ["srvstat.testing"]
@@ -106,17 +106,37 @@ def test_client_waits_after_a_rate_limit(srvstat_service: SrvstatService, access
     assert all(0 < seconds <= 60 for seconds in waited)
 
 
-def test_client_repeats_a_request_that_fails(srvstat_snapshot: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("answers", [["500", "429", "ok"], ["drop", "reset"], ["cut", "500"]])
+def test_client_repeats_a_request_that_fails_twice(
+    answers: list[str], srvstat_service: SrvstatService, access: Path
+) -> None:
     waited: list[float] = []
-    # With this seed, the first request fails, and the second one does not.
-    options = ("--fail", "50%", "--seed", "7")
+    key = create_key(access, "studio")
+    srvstat_service.reset()
     with (
-        serve_snapshot(srvstat_snapshot, *options, log_path=tmp_path / "log.ndjson") as service,
-        Client(service.url, "any", sleep=waited.append) as client,
+        Client(srvstat_service.url, key, sleep=waited.append) as client,
+        srvstat_service.fail("getServer", answers, server="harbor-city", key=key),
     ):
         assert client.get_server("harbor-city")["id"] == "harbor-city"
+        assert client.get_server("night-shift")["id"] == "night-shift"
 
-    assert waited == [1]
+    assert len(waited) == 2
+    sent = [one["request"]["path"] for one in srvstat_service.requests()]
+    assert sent == ["/gateway/v1/servers/harbor-city?by=id"] * 3 + [
+        "/gateway/v1/servers/night-shift?by=id"
+    ]
+
+
+def test_client_gives_up_after_three_failures(
+    srvstat_service: SrvstatService, access: Path
+) -> None:
+    key = create_key(access, "studio")
+    with (
+        Client(srvstat_service.url, key, sleep=lambda _: None) as client,
+        srvstat_service.fail("compareServers", ["500", "500", "500"]),
+        pytest.raises(ApiError, match="500 INTERNAL_ERROR"),
+    ):
+        client.compare("harbor-city", "night-shift")
 
 
 def test_the_program_prints_a_table(

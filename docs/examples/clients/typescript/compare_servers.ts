@@ -30,6 +30,7 @@ async function fetchRepeatedly(request: Request): Promise<Response> {
     try {
       const signal = AbortSignal.timeout(TIMEOUT_MS);
       const response = await fetch(request.clone(), { signal });
+      await response.clone().arrayBuffer(); // fails if the connection breaks within the body
       if (attempt === ATTEMPTS || !REPEATED.includes(response.status)) return response;
       seconds = Number(response.headers.get("Retry-After") ?? attempt);
     } catch (error) {
