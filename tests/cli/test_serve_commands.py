@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, Cli, srvstat
-from srvstat.asgi import RehearsalSettings
+from srvstat.asgi import SimulationSettings
 from srvstat.cli.app import COMMANDS
-from srvstat.cli.serve import RehearsalOptions
+from srvstat.cli.serve import SimulationOptions
 from srvstat.operations.access import read_access
 from support.records import PLANS, format_key_table
 
@@ -80,13 +80,15 @@ def test_other_commands_ignore_the_variables_of_serve(
 
 
 def test_options_are_described_as_they_are_written() -> None:
-    everything = RehearsalOptions("50ms..2s", "5%", "0.5%", 7, allow_prefer=True)
+    everything = SimulationOptions("50ms..2s", "5%", "0.5%", 7, allow_prefer=True)
 
     assert everything.describe() == "--delay 50ms..2s --fail 5% --drop 0.5% --seed 7 --allow-prefer"
-    assert RehearsalOptions(fail="5%").describe() == "--fail 5% --seed 1"
-    assert RehearsalOptions().describe() == ""
-    assert everything.parse() == RehearsalSettings((0.05, 2.0), 0.05, 0.005, 7, allows_prefer=True)
-    assert RehearsalOptions("0s", "0%").parse() == RehearsalSettings(seed=1)
+    assert SimulationOptions(fail="5%").describe() == "--fail 5% --seed 1"
+    assert SimulationOptions().describe() == ""
+    assert everything.parse(explore=False) == SimulationSettings(
+        (0.05, 2.0), 0.05, 0.005, 7, allows_prefer=True
+    )
+    assert SimulationOptions("0s", "0%").parse(explore=False) == SimulationSettings(seed=1)
 
 
 @pytest.mark.parametrize(

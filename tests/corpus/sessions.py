@@ -34,7 +34,7 @@ from rich.cells import cell_len
 from conftest import ROOT
 from corpus.fleets import prepare_files
 from srvstat import __version__
-from srvstat.asgi import RehearsalSettings, Settings
+from srvstat.asgi import Settings, SimulationSettings
 from srvstat.asgi.app import Service as App
 from srvstat.asgi.log import Log
 from srvstat.cli.app import main
@@ -64,7 +64,7 @@ class Service:
             options.record,
             options.explore,
             tuple(options.cors),
-            RehearsalSettings(
+            SimulationSettings(
                 fail=options.fail, drop=options.drop, allows_prefer=options.allow_prefer
             ),
             options.explain_errors,
