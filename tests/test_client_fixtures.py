@@ -41,10 +41,14 @@ def test_the_service_runs_until_the_end_of_the_tests(written_tests: Path) -> Non
     (written_tests / "starlette.py").write_text("raise ImportError('not the one of the service')")
     done = run_pytest(written_tests, SRVSTAT_SNAPSHOT="missing.db", SRVSTAT_ACCESS="missing.toml")
 
-    assert "3 passed" in done.stdout, done.stdout
+    assert "4 passed" in done.stdout, done.stdout
     (log,) = written_tests.glob("temporary/srvstat-service0/log.ndjson")
     *requests, last = map(json.loads, log.read_text(encoding="ascii").splitlines())
-    assert [one["status"] for one in requests] == [200, 400]
+    assert [one.get("status") for one in requests] == [
+        *(200, 400, 204, 204),
+        *(503, None, 200),
+        *(204, 200),
+    ]
     assert last["event"] == "stopped"
 
 
@@ -56,5 +60,5 @@ def test_without_the_extra_the_tests_fail_with_the_remedy(written_tests: Path) -
 
     remedy = "the package uvicorn is missing; run pip install 'srvstat[serve]'"
     assert f"srvstat serve: error: serve: {remedy}" in done.stdout
-    assert "1 failed, 2 errors" in done.stdout
+    assert "1 failed, 3 errors" in done.stdout
     assert "Traceback" not in done.stdout

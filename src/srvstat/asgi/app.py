@@ -70,11 +70,9 @@ class Service:
         # They answer paths outside the contract and the order of D11 (D21): the first that has one.
         docs = ApiDocs(self.snapshot, self.authenticator, has_explore=settings.explore)
         self.control = Control(self.faults, self.snapshot) if settings.simulation.control else None
-        self.sites: list[Control | OperationalPaths | ApiDocs | Explorer] = [
-            *filter(None, [self.control]),
-            self.operational,
-            docs,
-        ]
+        self.sites: list[Control | OperationalPaths | ApiDocs | Explorer] = [self.operational, docs]
+        if self.control:
+            self.sites.append(self.control)
         if settings.explore:
             # The page needs the analyzer, which the API does not.
             from srvstat.asgi import explore  # noqa: PLC0415

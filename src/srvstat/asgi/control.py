@@ -19,13 +19,11 @@ from srvstat.contract.time import format_instant
 from srvstat.operations.faults import parse_rules
 
 _MAX_REQUESTS = 1_000
-_METHODS: Mapping[bytes, str] = MappingProxyType(
-    {
-        b"/__srvstat/requests": http.GET_METHODS,
-        b"/__srvstat/reset": "POST",
-        b"/__srvstat/faults": "PUT",
-    }
-)
+_METHODS: Mapping[bytes, str] = {
+    b"/__srvstat/requests": http.GET_METHODS,
+    b"/__srvstat/reset": "POST",
+    b"/__srvstat/faults": "PUT",
+}
 
 
 class Control:

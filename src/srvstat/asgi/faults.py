@@ -11,22 +11,14 @@ from srvstat.asgi import SimulationSettings
 from srvstat.asgi.log import Exchange
 from srvstat.contract import errors
 from srvstat.contract.http import find_values
-from srvstat.operations.faults import (
-    BREAKS,
-    SUCCESS,
-    Call,
-    Fault,
-    Rule,
-    parse_preferences,
-    read_rules,
-)
+from srvstat.operations import faults
 
 _ERRORS: Mapping[int, type[errors.ApiError]] = {
     kind.http_status: kind for kind in errors.ApiError.__subclasses__()
 }
 
 
-def draw_fault(draw: Callable[[], float], settings: SimulationSettings) -> Fault:
+def draw_fault(draw: Callable[[], float], settings: SimulationSettings) -> faults.Fault:
     """Draw what happens to the next request.
 
     The random numbers are at least 0 and less than 1.
@@ -40,7 +32,7 @@ def draw_fault(draw: Callable[[], float], settings: SimulationSettings) -> Fault
         shortest, longest = settings.delay
         delay = round((shortest + (longest - shortest) * for_delay) * 1_000)
     fails, drops = for_fail < settings.fail, for_drop < settings.drop
-    return Fault("drop" if drops else "code=500" if fails else None, delay)
+    return faults.Fault("drop" if drops else "code=500" if fails else None, delay)
 
 
 class Faults:
@@ -52,9 +44,9 @@ class Faults:
     def __init__(self, settings: SimulationSettings) -> None:
         self._settings = settings
         self._stopping = asyncio.Event()
-        self.use(read_rules(settings.rules) if settings.rules else ())
+        self.use(faults.read_rules(settings.rules) if settings.rules else ())
 
-    def use(self, rules: tuple[Rule, ...]) -> None:
+    def use(self, rules: tuple[faults.Rule, ...]) -> None:
         """Replace the rules, and begin again."""
         self._rules = rules
         self.reset()
@@ -64,14 +56,16 @@ class Faults:
         self._draw = random.Random(self._settings.seed).random  # noqa: S311 - must be reproducible
         self._taken = [0] * len(self._rules)
 
-    def simulate(self, call: Call, exchange: Exchange) -> None:
+    def simulate(self, call: faults.Call, exchange: Exchange) -> None:
         """Choose what happens to a request; note it in its log entry and in the answer's headers.
 
         Raises ApiError for a simulated error. The entry has `simulated` if the connection breaks.
         """
         entry, headers = exchange.entry, exchange.headers
-        prefer = b",".join(find_values(exchange.head.headers, b"prefer")).decode("latin-1")
-        preferred = parse_preferences(prefer) if self._settings.allows_prefer else Fault()
+        values = (
+            find_values(exchange.head.headers, b"prefer") if self._settings.allows_prefer else []
+        )
+        preferred = faults.parse_preferences(b",".join(values).decode("latin-1"))
         found = {
             "Prefer": preferred,
             "a rule": self._take_answer(call),
@@ -81,19 +75,19 @@ class Faults:
         if delays:
             entry["delay"] = delays[0]
         outcomes = [(fault.outcome, source) for source, fault in found.items() if fault.outcome]
-        outcome, source = outcomes[0] if outcomes else (SUCCESS, "")
-        if outcome != SUCCESS:
+        outcome, source = outcomes[0] if outcomes else (faults.SUCCESS, "")
+        if outcome != faults.SUCCESS:
             entry["simulated"] = outcome
         applied = [] if preferred.delay is None else [f"delay={preferred.delay}"]
-        if preferred.outcome and outcome != SUCCESS:
+        if preferred.outcome and outcome != faults.SUCCESS:
             applied.append(outcome)
         if applied:
             headers["preference-applied"] = ", ".join(applied)
-        if outcome not in {SUCCESS, *BREAKS}:
+        if outcome not in {faults.SUCCESS, *faults.BREAKS}:
             code = int(outcome.removeprefix("code="))
             raise _adapt_limit(_build_error(code, f"simulated by {source}"), headers)
 
-    def _take_answer(self, call: Call) -> Fault:
+    def _take_answer(self, call: faults.Call) -> faults.Fault:
         """Return the next answer of the first rule about a request that is not used up."""
         for at, rule in enumerate(self._rules):
             taken = self._taken[at]
@@ -101,7 +95,7 @@ class Faults:
             if is_left and rule.includes(call):
                 self._taken[at] += 1
                 return rule.answers[taken % len(rule.answers)]
-        return Fault()
+        return faults.Fault()
 
     async def hold(self, entry: Mapping[str, Any], started: float) -> None:
         """Wait until the answer may be sent, or the service stops.

@@ -7,13 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from srvstat.asgi import EVERY_ORIGIN
-from srvstat.contract import http
-from srvstat.contract.errors import (
-    ApiError,
-    GatewayUnauthorizedError,
-    InvalidRequestError,
-    RateLimitedError,
-)
+from srvstat.contract import errors, http
 from srvstat.contract.responses import ErrorResponse
 
 REASON_HEADER = "X-Srvstat-Reason"
@@ -55,7 +49,7 @@ def check_host(headers: http.Headers) -> None:
     """
     hosts = [value.decode("latin-1") for value in http.find_values(headers, b"host")]
     if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
-        raise InvalidRequestError("host: not this machine; use localhost")
+        raise errors.InvalidRequestError("host: not this machine; use localhost")
 
 
 def build_headers(request_id: str) -> dict[str, str]:
@@ -63,13 +57,13 @@ def build_headers(request_id: str) -> dict[str, str]:
     return {"cache-control": http.CACHE_CONTROL, http.REQUEST_ID_HEADER.lower(): request_id}
 
 
-def build_error_response(error: ApiError, headers: dict[str, str]) -> Response:
+def build_error_response(error: errors.ApiError, headers: dict[str, str]) -> Response:
     """Return the response to a request that failed; an error can add to `headers`."""
     if isinstance(error, http.WrongMethodError):
         headers["allow"] = error.allowed
-    elif isinstance(error, GatewayUnauthorizedError):
+    elif isinstance(error, errors.GatewayUnauthorizedError):
         headers["www-authenticate"] = http.KEY_CHALLENGE
-    elif isinstance(error, RateLimitedError):
+    elif isinstance(error, errors.RateLimitedError):
         headers["retry-after"] = str(error.retry_after)
     body = ErrorResponse.from_error(error).to_json()
     return Response(body, error.http_status, headers, http.JSON_TYPE)

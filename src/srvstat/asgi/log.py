@@ -12,7 +12,6 @@ import os
 import re
 import stat
 import threading
-import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -31,7 +30,7 @@ from srvstat.contract.time import format_instant
 from srvstat.documents.support import Recording, StoredRequest
 from srvstat.files.paths import convert_write_errors
 from srvstat.operations.redaction import KeyFilter
-from srvstat.render.text import escape_non_ascii, escape_text
+from srvstat.render.log import format_log_entry
 
 _MAX_LINES = 50_000
 """Lines that wait for a slow reader; further ones are lost."""
@@ -96,10 +95,7 @@ class Log:
         logging.raiseExceptions = False  # a report of a lost line would wait for the same reader
         lines: Queue[logging.LogRecord] = Queue(_MAX_LINES)
         self._queue = QueueHandler(lines)
-        is_colored = form == "color"
-        self._queue.setFormatter(
-            _JsonFormatter() if form == "json" else _LineFormatter(is_colored=is_colored)
-        )
+        self._queue.setFormatter(_Formatter(form))
         self._listener = QueueListener(lines, logging.StreamHandler())
         self._listener.start()
 
@@ -122,59 +118,17 @@ class Log:
         stop.join(_SECONDS_TO_CLOSE)
 
 
-class _JsonFormatter(logging.Formatter):
+class _Formatter(logging.Formatter):
+    def __init__(self, form: LogFormat) -> None:
+        super().__init__()
+        self._form = form
+
     def format(self, record: logging.LogRecord) -> str:
         """Encode an entry in ASCII, so that nothing sent by a client can control a terminal."""
-        time_text = format_instant(int(record.created * 1_000))
-        return json.dumps({"time": time_text, **_get_entry(record)})
-
-
-_PATHS = {
-    "getServer": "/v1/servers/",
-    "compareServers": "/v1/compare",
-    "getHealth": "/healthz",
-    "getReadiness": "/readyz",
-    "getOpenApi": "/openapi.json",
-    "getDocs": "/docs",
-    "redirectToDocs": "/",
-    "explore": "/",
-}
-"""The paths of operations. No path is logged as sent: a client can put a key there."""
-
-_COLORS = {2: 32, 3: 36, 4: 33, 5: 31}
-"""The color of a status by its first digit: green, cyan, yellow, red."""
-
-
-class _LineFormatter(logging.Formatter):
-    def __init__(self, *, is_colored: bool) -> None:
-        super().__init__()
-        self._is_colored = is_colored
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Write an entry for a person: `12:00:01 POST /v1/compare 200 1.2 ms  a, b; 7d`."""
         entry = _get_entry(record)
-        clock = time.strftime("%H:%M:%S", time.localtime(record.created))
-        if event := entry.get("event"):
-            fields = ", ".join(f"{name} {entry[name]}" for name in entry if name != "event")
-            return _escape(f"{clock} {event}  {fields}".rstrip())
-        operation = entry.get("operation", "another path")
-        path = _PATHS.get(operation, operation)
-        details = ", ".join(each.partition(":")[2] for each in entry.get("servers", ()))
-        if operation == "getServer":
-            path += details or "..."
-        elif "range" in entry:
-            details += f"; {entry['range']}"
-        status = entry.get("status", 0)
-        shown = f"{status or 'no answer'}"
-        if self._is_colored:
-            shown = f"\x1b[{_COLORS.get(status // 100, 0)}m{shown}\x1b[0m"
-        line = _escape(f"{clock} {entry['method']} {path}")
-        rest = entry.get("reason", "" if operation == "getServer" else details)
-        return f"{line} {shown} {entry['ms']:.1f} ms  {_escape(rest)}".rstrip()
-
-
-def _escape(text: str) -> str:
-    return escape_non_ascii(escape_text(text))
+        if self._form == "json":
+            return json.dumps({"time": format_instant(int(record.created * 1_000)), **entry})
+        return format_log_entry(entry, record.created, is_colored=self._form == "color")
 
 
 def _get_entry(record: logging.LogRecord) -> Mapping[str, Any]:

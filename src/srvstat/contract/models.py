@@ -1,10 +1,10 @@
 """Validate external data with strict, frozen models, and describe the first problem in one line."""
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from srvstat.contract import wire
 
@@ -56,6 +56,7 @@ def find_duplicate(members: tuple[Hashable, ...]) -> tuple[int, int] | None:
 # A strict tuple would reject the list that a parser returns; the members stay strict.
 Members = Annotated[tuple[_Member, ...], Field(strict=False)]
 Choices = Annotated[Members[_Member], AfterValidator(reject_duplicates)]
+NOT_EMPTY: Any = Field(min_length=1)
 WholeNumber = Annotated[int, Field(ge=0, le=wire.MAX_SAFE_INTEGER)]
 PositiveNumber = Annotated[int, Field(ge=1, le=wire.MAX_SAFE_INTEGER)]
 
@@ -68,6 +69,11 @@ def _check_sha256(text: str) -> str:
 
 
 Sha256 = Annotated[str, AfterValidator(_check_sha256)]
+
+
+def parsed_by(parse: Callable[[object], object]) -> Any:
+    """Annotate a type whose values a function parses. It raises ValueError, as `_check_sha256`."""
+    return PlainValidator(parse)
 
 
 class InvalidValueError(ValueError):

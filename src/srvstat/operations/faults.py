@@ -5,8 +5,6 @@ from collections.abc import Collection
 from functools import partial
 from typing import Annotated, NamedTuple
 
-from pydantic import Field, PlainValidator
-
 from srvstat.contract import models
 from srvstat.contract.errors import SourceError
 from srvstat.contract.http import OperationId
@@ -92,7 +90,7 @@ class Rule(models.ContractModel):
     plan: str | None = None
     sha256: models.Sha256 | None = None
     answers: Annotated[
-        models.Members[Annotated[Fault, PlainValidator(_parse_answer)]], Field(min_length=1)
+        models.Members[Annotated[Fault, models.parsed_by(_parse_answer)]], models.NOT_EMPTY
     ]
     repeat: bool = False
 
