@@ -144,18 +144,17 @@ class Service:
             "method": request.method if request.method in _METHODS else "other",
         }
         now = time.time_ns() // 1_000_000
-        headers = build_headers(request_id)
-        current = self.snapshot.current
+        headers, current = build_headers(request_id), self.snapshot.current
         as_of = self.snapshot.find_time(current)
         return Exchange(request, now, head, key_filter, entry, headers, as_of, current.root)
 
     def _note(self, exchange: Exchange, response: Response | None = None) -> None:
         """Note a request in the journal, and its answer, if it gets one, in the log entry."""
         entry, head = exchange.entry, exchange.head
-        if response and entry.get("simulated") not in {"drop", "reset"}:
-            size = 0 if head.method == "HEAD" else len(response.body)
-            size = size // 2 if entry.get("simulated") == "cut" else size
-            entry |= {"status": response.status_code, "bytes": size}
+        fault = entry.get("simulated")
+        if response and fault not in {"drop", "reset"}:
+            sent = 0 if head.method == "HEAD" else len(response.body)
+            entry |= {"status": response.status_code, "bytes": sent // (1 + (fault == "cut"))}
         if self.control and entry.get("operation") != "control":
             self.control.add(exchange)
 

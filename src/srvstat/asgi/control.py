@@ -33,8 +33,7 @@ class Control:
     allows_cors = False
 
     def __init__(self, faults: Faults, snapshot: ServedSnapshot) -> None:
-        self._faults = faults
-        self._snapshot = snapshot
+        self._faults, self._snapshot = faults, snapshot
         self._journal: deque[dict[str, Any]] = deque(maxlen=_MAX_REQUESTS)
 
     def has_path(self, path: bytes) -> bool:
@@ -46,8 +45,8 @@ class Control:
         request = store_request(
             exchange.head, exchange.body, exchange.key_filter, has_all_headers=True
         )
-        time = format_instant(exchange.requested_at)
-        self._journal.append({"time": time, **exchange.entry, "request": request.model_dump()})
+        entry = {"time": format_instant(exchange.requested_at), **exchange.entry}
+        self._journal.append({**entry, "request": request.model_dump()})
 
     async def answer(self, exchange: Exchange) -> Response:
         """Return the answer; add to its log entry.
@@ -69,8 +68,9 @@ class Control:
         entry["operation"] = "control"
         http.check_allowed(head.method, _METHODS[path])
         if path.endswith(b"requests"):
-            body = wire.encode({"requests": [*self._journal]})
-            return Response(body, 200, headers, http.JSON_TYPE)
+            return Response(
+                wire.encode({"requests": [*self._journal]}), 200, headers, http.JSON_TYPE
+            )
         if path.endswith(b"faults"):
             await exchange.read_body()
             check_body_size(len(exchange.body))
