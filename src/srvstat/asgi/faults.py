@@ -78,10 +78,10 @@ class Faults:
         outcome, source = outcomes[0] if outcomes else (faults.SUCCESS, "")
         if outcome != faults.SUCCESS:
             entry["simulated"] = outcome
-        delay = preferred.delay is not None and f"delay={preferred.delay}"
-        applied = preferred.outcome != faults.SUCCESS and preferred.outcome
-        if delay or applied:
-            headers["preference-applied"] = ", ".join(filter(None, (delay, applied)))
+        applied = [] if preferred.delay is None else [f"delay={preferred.delay}"]
+        applied += [outcome] if preferred.outcome and outcome != faults.SUCCESS else []
+        if applied:
+            headers["preference-applied"] = ", ".join(applied)
         if outcome not in {faults.SUCCESS, *faults.BREAKS}:
             code = int(outcome.removeprefix("code="))
             raise _adapt_limit(_build_error(code, f"simulated by {source}"), headers)
