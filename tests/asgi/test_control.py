@@ -407,12 +407,14 @@ def test_a_time_that_makes_no_sense_is_refused(
 def test_the_service_says_what_it_simulates(tmp_path: Path) -> None:
     rules = tmp_path / "faults.toml"
     rules.write_text("")
-    options = ("--at", "2026-01-01T00:00Z", "--speed", "60", "--control", "--faults", str(rules))
+    options = ("--at", "2027-01-01T00:00Z", "--speed", "60", "--control", "--faults", str(rules))
     with serve(build_small(tmp_path), *options) as service:
         assert service.process.stdout
-        _, *text = [service.process.stdout.readline().decode().rstrip() for _ in range(4)]
+        text = [service.process.stdout.readline().decode().rstrip() for _ in range(5)]
         assert text == [
-            "answers as of 2026-01-01T00:00:00.000Z, and 60 times as fast as real time",
+            "without --access, any key is valid, and only this machine can connect",
+            f"the time of --at is later than the snapshot, which ends {format_instant(AS_OF)}",
+            "answers as of 2027-01-01T00:00:00.000Z, and 60 times as fast as real time",
             "any program on this machine can read requests and choose answers",
             f"simulates failures, not for production: --faults {rules}",
         ]

@@ -71,8 +71,7 @@ class Service:
         docs = ApiDocs(self.snapshot, self.authenticator, has_explore=settings.explore)
         self.control = Control(self.faults, self.snapshot) if settings.simulation.control else None
         self.sites: list[Control | OperationalPaths | ApiDocs | Explorer] = [self.operational, docs]
-        if self.control:
-            self.sites.append(self.control)
+        self.sites += [self.control] if self.control else []
         if settings.explore:
             # The page needs the analyzer, which the API does not.
             from srvstat.asgi import explore  # noqa: PLC0415

@@ -42,9 +42,8 @@ class Control:
 
     def add(self, exchange: Exchange) -> None:
         """Add a request without keys, and its log entry, to the journal."""
-        request = store_request(
-            exchange.head, exchange.body, exchange.key_filter, has_all_headers=True
-        )
+        head, body, keys = exchange.head, exchange.body, exchange.key_filter
+        request = store_request(head, body, keys, has_all_headers=True)
         entry = {"time": format_instant(exchange.requested_at), **exchange.entry}
         self._journal.append({**entry, "request": request.model_dump()})
 

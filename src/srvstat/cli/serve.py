@@ -362,6 +362,9 @@ def _describe_service(settings: Settings, simulation: SimulationOptions, address
         if server_id := next(filter(None, lacking), None):
             reason = escape_text(MissingGameError(settings.snapshot, server_id).reason)
             lines.append(f"Get Server is an error for servers without a game: {reason}")
+        if settings.simulation.at and settings.simulation.at[0] > snapshot.as_of:
+            end = format_instant(snapshot.as_of)
+            lines.append(f"the time of --at is later than the snapshot, which ends {end}")
     if EVERY_ORIGIN in settings.cors:
         lines.append("any web page that is open in a browser on this machine can call the API")
     elif settings.cors:
