@@ -418,3 +418,18 @@ def test_the_service_says_what_it_simulates(tmp_path: Path) -> None:
             "any program on this machine can read requests and choose answers",
             f"simulates failures, not for production: --faults {rules}",
         ]
+
+
+def test_a_service_can_have_other_fields_than_its_snapshot() -> None:
+    wanted = SERVER_A.replace(b'"offline":false', b'"offline":true')
+    wanted = wanted.replace(b'"current":6', b'"current":2').replace(
+        b'"region":""', b'"region":"EU"'
+    )
+    changes = ("--set", "a.offline=true", "--set", "a.players.current=2", "--set", "a.region=EU")
+
+    with serve_small(*changes) as service:
+        response = httpx.get(
+            f"{service.url}/gateway/v1/servers/a", headers={"X-Gateway-Key": "any"}
+        )
+
+        assert response.content == wanted

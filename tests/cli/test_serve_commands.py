@@ -120,6 +120,24 @@ def test_a_malformed_value_is_refused_before_anything_else(
     assert reason in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("change", "code", "reason"),
+    [
+        ("harbor-city.offline=maybe", 2, "error: --set: offline: must be true or false"),
+        ("harbor-city.slots=4", 2, 'error: --set: "slots" is not a field of the record'),
+        ("harbor-city", 2, 'error: --set: "harbor-city" is not ID.FIELD=VALUE, such as '),
+        ("nobody.offline=true", 44, "error: SERVER_NOT_FOUND: Server not found"),
+    ],
+)
+def test_a_field_that_can_not_be_served_is_refused(
+    cli: Cli, demo_snapshot: str, change: str, code: int, reason: str
+) -> None:
+    ran = cli("serve", "--snapshot", demo_snapshot, "--port", "0", "--set", change)
+
+    assert (ran.exit_code, ran.stdout) == (code, b"")
+    assert ran.stderr.startswith(reason)
+
+
 STARTER = ["--plan", "starter", "--access", "access.toml"]
 
 

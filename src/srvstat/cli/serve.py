@@ -3,15 +3,17 @@
 import hashlib
 import os
 import re
+import shutil
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from heapq import nlargest
 from importlib import import_module
 from itertools import islice
+from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -38,18 +40,29 @@ from srvstat.cli.output import (
 )
 from srvstat.cli.process import allow_cleanup, start_serving
 from srvstat.contract import wire
-from srvstat.contract.errors import OutputError, ParameterError, SnapshotError, UsageError
+from srvstat.contract.errors import (
+    OutputError,
+    ParameterError,
+    SnapshotError,
+    SourceError,
+    UsageError,
+)
 from srvstat.contract.http import read_openapi
+from srvstat.contract.requests import ServerReference
 from srvstat.contract.time import format_instant
 from srvstat.contract.wire import MAX_SAFE_INTEGER, quote_value
 from srvstat.documents import load_documents
 from srvstat.documents.document import remove_color_codes
 from srvstat.documents.support import AccessCheck, PlanPermissions
+from srvstat.files.paths import convert_write_errors
+from srvstat.files.writing import write_atomically
 from srvstat.operations.access import add_key, generate_key, read_access
+from srvstat.operations.answers import get_server
 from srvstat.operations.faults import MAX_DELAY_SECONDS
 from srvstat.render.text import escape_text
 from srvstat.snapshot.read.file import MissingGameError
 from srvstat.snapshot.read.snapshot import open_snapshot
+from srvstat.sources.source import Source
 
 if TYPE_CHECKING:
     import socket
@@ -137,6 +150,13 @@ class SimulationOptions:
             most=_MAX_SPEED,
         ),
     ] = None
+    set: Annotated[
+        list[str] | None,
+        Parameter(
+            "Serve another value of a field of Get Server, such as harbor-city.offline=true.",
+            "ID.FIELD=VALUE",
+        ),
+    ] = None
 
     def parse(self, *, explore: bool) -> SimulationSettings:
         """Return the settings.
@@ -219,6 +239,51 @@ class PageOptions:
         return origins
 
 
+_CHANGE = re.compile(r"([A-Za-z0-9-]{1,128})\.(players\.)?(\w+)=(.*)", re.DOTALL)
+
+
+@contextmanager
+def _change_servers(path: str, changes: Sequence[str]) -> Iterator[str]:
+    """Yield a snapshot whose servers have the fields of --set: an updated copy, if there are any.
+
+    Raises UsageError, ServerNotFoundError, SnapshotError, OutputError.
+    """
+    if not changes:
+        yield path
+        return
+    # Most services need neither; numpy takes longer to import than they take to start.
+    from srvstat.snapshot.write.intake import Inputs  # noqa: PLC0415
+    from srvstat.snapshot.write.update import update  # noqa: PLC0415
+
+    records: dict[str, Any] = {}
+    with closing(open_snapshot(path)) as snapshot:
+        for change in changes:
+            match = _CHANGE.fullmatch(change)
+            if match is None:
+                problem = "{set}: {value} is not ID.FIELD=VALUE, such as harbor-city.offline=true"
+                raise ParameterError(problem, value=quote_value(change))
+            name, is_nested, field, value = match.groups()
+            found = get_server(snapshot, ServerReference(identifier=name, by="id"))
+            record = records.setdefault(name, wire.decode(found.to_json())["data"])
+            try:
+                decoded = wire.decode(value.encode("utf-8", "replace"))
+            except wire.JsonError:
+                decoded = value
+            (record["players"] if is_nested else record)[field] = decoded
+    with TemporaryDirectory() as directory:
+        copy, changed = (os.path.join(directory, name) for name in ("snapshot.db", "set.ndjson"))
+        with convert_write_errors(copy):
+            shutil.copyfile(path, copy)
+        lines = [wire.encode(record) + b"\n" for record in records.values()]
+        write_atomically(changed, b"".join(lines), overwrite=False)
+        try:
+            update(copy, Inputs(Source(changed, "ndjson"), ()))
+        except SourceError as error:
+            reason = error.reason.rpartition(f"{changed}, line ")[2].partition(": ")[2]
+            raise ParameterError("{set}: {problem}", problem=reason) from None
+        yield copy
+
+
 RecordOption = Annotated[
     str | None,
     Parameter(
@@ -264,11 +329,12 @@ def serve(
     origins = pages.parse_origins(needs_keys=access is not None)
     simulated = simulation.parse(explore=pages.explore)
     server = _load_server()
-    with _listen(ctx, address, loopback_only=access is None) as listener:
+    with ExitStack() as stack:
+        listener = stack.enter_context(_listen(ctx, address, loopback_only=access is None))
         if access is not None:
             read_access(access)  # its errors come before those of the snapshot
         chosen = Settings(
-            find_snapshot(snapshot),
+            stack.enter_context(_change_servers(find_snapshot(snapshot), simulation.set or ())),
             access,
             record,
             pages.explore,
@@ -279,6 +345,9 @@ def serve(
         )
         url = server.describe_address(listener)
         text, steps = _describe_service(chosen, simulation, url), list(_list_steps(chosen, url))
+        if simulation.set:
+            copied = f"a copy of {find_snapshot(snapshot)} with {', '.join(simulation.set)}"
+            text += escape_text(copied).encode() + b"\n"
 
         def announce() -> None:
             write(text)
