@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from replay.recorded import find_reason, read_all, read_one
 from srvstat.contract.errors import SourceError
 from srvstat.contract.http import JUDGED_HEADERS
-from srvstat.support import curl
+from srvstat.support import pasted
 from srvstat.support.recognition import read_recording
 from srvstat.support.recordings import Exchange, Unreadable, keep_judged
 
@@ -128,7 +128,7 @@ def quote_cmd(word: str) -> str:
 def test_quoted_words_are_read(quote: Callable[[str], str], end: str, word: str) -> None:
     text = f"curl --data-raw {quote(word)} {end}\n {URL} | jq\ncurl http://h/next"
 
-    first, following = curl.read_curl("mail", iter([text.encode()]))
+    first, following = pasted.read_text("mail", iter([text.encode()]))
 
     assert isinstance(first, Exchange)
     assert first.body == word.encode()
@@ -183,45 +183,42 @@ def test_carets_of_windows_are_read(command: str, mail: Path) -> None:
     assert read.body == b'{"a":"x%41& y"}'
 
 
-VARIABLE = "a shell variable or substitution; replace it by its value"
+VARIABLE = "a variable or substitution; replace it by its value"
 POWERSHELL = "a backtick, as PowerShell continues a line; copy the command for bash"
 PARENTHESIS = "a parenthesis outside quotes; quote it, or write its value"
 NOT_READ = "files and standard input are not read; write the contents into the command"
 PIPE = f"a pipe or <: {NOT_READ}"
-GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
 
 
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
         ("curl -X POST `\n  http://h/", POWERSHELL),
-        ("curl -Uri http://h/ -Method POST", "options of PowerShell's curl; use those of curl.exe"),
-        ("curl -F a=b http://h/", "--form: not supported"),
+        ("curl -F a=b http://h/", "unknown option -F"),
         ("curl -sé http://h/", "unknown option -…"),
         ("curl -s-k http://h/", "unknown option -…"),
         ("curl --data='{}' http://h/", "unknown option --data"),
         ("curl --url=http://h/", "unknown option --url"),
         ("curl http://h/ -d", "-d: without its argument"),
         ("curl --max-time 5 -X POST", "no URL"),
-        ('curl -X "$M" http://h/', f"--request: {VARIABLE}"),
-        ('curl "$BASE/compare"', f"--url: {VARIABLE}"),
-        ("curl http://h/ -H Content-Type:$T", f"--header: {VARIABLE}"),
+        ('curl -X "$M" http://h/', f"request: {VARIABLE}"),
+        ('curl "$BASE/compare"', f"url: {VARIABLE}"),
+        ("curl http://h/ -H Content-Type:$T", f"header: {VARIABLE}"),
         # A line with percent signs is not for cmd.exe if it has a dollar sign or a backtick.
-        (f'curl {URL} -H "X-D: $(date +%Y%m%d)" -d "$(cat secret.txt)"', f"--data: {VARIABLE}"),
-        ('curl http://h/gateway/v1/servers/`cat f` -o "%Y%"', f"--url: {VARIABLE}"),
-        (f'curl {URL} -H "%CT%"', f"--header: {VARIABLE}"),
-        (f"curl {URL}/%DATE%", f"--url: {VARIABLE}"),
-        (f'PS C:\\> type "secret.txt" | curl {URL}?a=%ID% -o x', f"--url: {VARIABLE}"),
+        (f'curl {URL} -H "X-D: $(date +%Y%m%d)" -d "$(cat secret.txt)"', f"data: {VARIABLE}"),
+        ('curl http://h/gateway/v1/servers/`cat f` -o "%Y%"', f"url: {VARIABLE}"),
+        (f'curl {URL} -H "%CT%"', f"header: {VARIABLE}"),
+        (f"curl {URL}/%DATE%", f"url: {VARIABLE}"),
+        (f'PS C:\\> type "secret.txt" | curl {URL}?a=%ID% -o x', f"url: {VARIABLE}"),
         (f"cat secret.txt | curl {URL} -d x", PIPE),
         (f"Get-Content secret.txt | curl.exe {URL} -d x", PIPE),
         (f"$ cat secret.txt |& curl {URL} -d x | jq .", PIPE),
         ("curl -d \"$(cat 'a')$((1))\" http://h/", "a substitution $(…); replace it by its value"),
         ('curl -d "${A" http://h/', "a substitution ${…}; replace it by its value"),
         ("curl -d {a,b} http://h/", "braces outside quotes; quote the data"),
-        ("curl http://h/[1-3]", GLOB),
-        ("curl 'http://h/ a'", "--url: a space or a control character, which curl refuses"),
+        ("curl 'http://h/ a'", "url: a space or a control character; encode it"),
         ("curl -d $'a\\0' http://h/", "a NUL character"),
-        ("curl -d 'a\0' http://h/", "a NUL character"),
+        ("curl -d 'a\0' http://h/", "a NUL character, or not UTF-8"),
         ('curl -d "a', "a quote is not closed"),
         ("curl -d $'a", "a quote is not closed"),
         ('curl ^"http://h/^" -d ^"a', "a quote is not closed"),
@@ -294,7 +291,7 @@ def test_a_command_with_a_variable_or_the_clipboard_is_unreadable(
 ) -> None:
     monkeypatch.setenv("ID", "secret")
 
-    assert find_reason(mail, command.format(word)) == f"--{option}: {VARIABLE}"
+    assert find_reason(mail, command.format(word)) == f"{option}: {VARIABLE}"
 
 
 @pytest.mark.parametrize(
@@ -333,7 +330,7 @@ def test_only_a_pipe_before_a_command_is_its_input(mail: Path) -> None:
 def test_a_command_that_is_not_utf8_is_unreadable(mail: Path) -> None:
     text = b"Gr\xfc\xdfe\ncurl http://h/a\ncurl 'http://h/\xfc'\ncurl http://h/b\n"
 
-    expected = [("GET", b"/a", b""), "not UTF-8", ("GET", b"/b", b"")]
+    expected = [("GET", b"/a", b""), "a NUL character, or not UTF-8", ("GET", b"/b", b"")]
     assert list_targets(read_all(mail, text)) == expected
 
 
@@ -354,15 +351,14 @@ def test_no_reason_quotes_what_was_sent(mail: Path) -> None:
         "curl --X-Gateway-Key:secret http://h/",
         "curl --secret=x -H 'X-Gateway-Key: secret' --bad='secret' http://h/",
         "curl -H 'Content-Type: $secret' -d \"secret $A\" http://h/",
-        "curl 'http://h/{a}?key=secret'",
     ):
         assert "secret" not in find_reason(mail, command.replace("--secret=x", ""))
 
 
 def test_a_file_that_is_too_large_is_refused(mail: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curl, "MAX_BYTES", 10)
+    monkeypatch.setattr(pasted, "MAX_BYTES", 10)
 
-    with pytest.raises(SourceError, match=r"more than 10 bytes of curl commands; split it$"):
+    with pytest.raises(SourceError, match=r"more than 10 bytes; split it$"):
         read_all(mail, "curl http://h/")
 
 
@@ -376,8 +372,7 @@ COMMANDS = [
     f"curl {GET}",
     f"curl -sS '{GET}?by=cfxId#there'",
     f"curl -I {GET}?",
-    f"curl {GET}/../%62?by=%69d",
-    f"curl --path-as-is {GET}/../b",
+    f"curl --path-as-is {GET}/../%62?by=%69d",
     f"curl -G -d by=id -d x=1 {GET}",
     f"curl -G --data-urlencode 'by=c d' '{GET}?a=1'",
     f"curl -d '' {COMPARE}",
@@ -392,20 +387,17 @@ COMMANDS = [
     f"curl {COMPARE} --json '[]' -H 'content-type: text/plain'",
     f"curl {COMPARE} -d a --data-urlencode 'q=x y/é' --data-urlencode '=a&b' --data-urlencode c",
     f"curl {COMPARE} -H 'Content-Type:' -d x",
-    f"curl {COMPARE} -H 'Content-Type;' -H 'X-Gateway-Key;' -d x",
-    f"curl {COMPARE} -H 'Transfer-Encoding: chunked' {JSON} -d x",
     f"curl {COMPARE} {JSON} --data-raw $'{{\\n\\t\\\"a\\\": \\'\\u00e9\\xc3\\xa9\\101\\''",
     f"""curl {COMPARE} \\
       -H "X-Gateway-Key: a\\$b\\`c\\\\d" \\
       {JSON}    --data "{{\\"a\\": 'b'}}" # the end""",
     f"curl {GET} ; curl {GET}?2 && curl {GET}?3 | cat > /dev/null 2>&1",
-    f"curl {GET}?1 {GET}?2 --next -d x {COMPARE}",
+    f"curl {GET}?1 {GET}?2",
     f"curl -g '{GET}?x=[1]{{2}}'",
-    f"curl '{GET}?x=\\[1\\]'",
     f"curl --http1.1 -L -u me:secret -b a=b -A me -e r --max-time 5 --compressed {GET}",
     f"curl -XPOST -- {COMPARE}",
     f"curl {GET}?1 --url {GET}?2 -s {GET}?3 -- {GET}?4",
-    f"curl {COMPARE} --data-raw -- -d --next --data-raw --x=1 -- {COMPARE}",
+    f"curl {COMPARE} --data-raw -- -d --data --data-raw --x=1 -- {COMPARE}",
     f"curl {COMPARE} --data-raw a\rb",
     f"curl {GET} && \\curl {GET}?2",
     *(
@@ -514,14 +506,11 @@ def test_curl_sends_the_requests_that_are_read(
     "command",
     [
         "curl -H 'Accept: x'",
-        "curl -I -d x URL/",
         "curl -d",
         "curl --frobnicate URL/",
         "curl --data=x URL/",
         "curl --url=URL/",
         "curl 'URL/a b'",
-        "curl 'URL/{a'",
-        "curl 'URL/[x'",
     ],
 )
 def test_what_curl_refuses_is_unreadable(command: str, server: Any, run_curl: RunCurl) -> None:

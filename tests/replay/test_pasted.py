@@ -2,16 +2,32 @@
 
 import gzip
 import json
+import re
+import shlex
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conftest import Cli
-from replay.recorded import COMPARE, describe_exchange, find_reason, read_one, write_har
+from replay.recorded import (
+    COMPARE,
+    build_entry,
+    build_har,
+    describe_exchange,
+    find_reason,
+    read_all,
+    read_one,
+    write_har,
+)
 from srvstat.contract.errors import SourceError
+from srvstat.contract.http import JUDGED_HEADERS
+from srvstat.support.pasted import read_text
 from srvstat.support.recognition import read_recording
+from srvstat.support.recordings import Exchange, Unreadable, read_har
 
 AT = "2026-03-01T06:00:00Z"
 IDS = ("harbor-city", "night-shift")
@@ -141,6 +157,224 @@ def test_calls_of_fetch_are_read(cli: Cli, demo_snapshot: str, tmp_path: Path) -
     assert [one["answer"]["status"] for one in found[:2]] == [200, 200]
 
 
+URL = f"https://api.example{COMPARE}"
+CHROME = r"""
+$session = New-Object Microsoft.PowerShell.Commands.WebRequestSession
+$session.UserAgent = "Mozilla/5.0"
+Invoke-WebRequest -UseBasicParsing -Uri "https://api.example/gateway/v1/compare" `
+-Method "POST" `
+-WebSession $session `
+-Headers @{
+"method"="POST"
+  "x-gateway-key"="a`$b`"c"
+} `
+-ContentType "application/json" `
+-Body ([System.Text.Encoding]::UTF8.GetBytes("{`"`":`"$([char]233)$([char]55357)$([char]56832)`"}"))
+"""
+CURLCONVERTER = """
+import requests
+
+headers = {
+    'X-Gateway-Key': 'k',
+    # 'Accept': '*/*',
+}
+
+json_data = {
+    'range': '7d',
+}
+
+response = requests.post('https://api.example/gateway/v1/compare', headers=headers, json=json_data)
+"""
+SCRIPT = """
+>>> BASE = "https://api.example"
+>>> payload = dict_of_another_kind
+>>> payload = {"range": "7d",
+...            "servers": []}
+>>> print(httpx.request("POST", f"{BASE}/gateway/v1/compare", content=json.dumps(payload).encode(),
+...       headers={"Content-Type": "application/json", "X-Gateway-Key": os.environ["KEY"]}).json())
+"""
+TYPED = """
+const r = await fetch(base + '/gateway/v1/compare', {
+  method: 'post', headers: {'Content-Type': 'application/json'},
+  body: JSON.stringify({range: '7d', exact: true, none: null}),
+});
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "method", "target", "body"),
+    [
+        (CHROME, "POST", COMPARE, '{"":"\u00e9\U0001f600"}'),
+        ("PS C:\\> irm http://h/a?by=id", "GET", "/a?by=id", ""),
+        ("> PS /home> $r = (iwr -UseBasicParsing 'h/a').Content", "GET", "/a", ""),
+        ("curl -Uri http://h/a -Method Put -Body 'it''s' | ConvertTo-Json", "PUT", "/a", "it's"),
+        ("irm h/a -Body @{ by='id'; x = 1 }", "GET", "/a?by=id&x=1", ""),
+        ("irm h/a -Method Post -Body @{by='id'}", "POST", "/a", "by=id"),
+        ('irm "$base/gateway/v1/servers/a"', "GET", "/gateway/v1/servers/a", ""),
+        (CURLCONVERTER, "POST", COMPARE, '{"range": "7d"}'),
+        (SCRIPT, "POST", COMPARE, '{"range": "7d", "servers": []}'),
+        (TYPED, "post", COMPARE, '{"range": "7d", "exact": true, "none": null}'),
+        ("requests.get('http://h/a?x=1', params={'by': 'id'})", "GET", "/a?x=1&by=id", ""),
+        ("requests.get('http://h/a', 'by=id')", "GET", "/a?by=id", ""),
+        ("session.post('http://h/a', {'by': 'c d'})", "POST", "/a", "by=c+d"),
+        ("requests.put(url='http://h/a', data='x')", "PUT", "/a", "x"),
+        ("a = 'http://h/'\nclient.delete(a + 'b')\na = 'no'", "DELETE", "/b", ""),
+    ],
+)  # fmt: skip
+def test_commands_and_calls_are_read(
+    text: str, method: str, target: str, body: str, tmp_path: Path
+) -> None:
+    read = read_one(tmp_path / "mail.txt", text)
+
+    query = b"?" + read.head.query if read.head.query else b""
+    assert (read.head.method, (read.head.path + query).decode()) == (method, target)
+    assert read.body.decode() == body
+
+
+NOT_WHOLE = "not a whole call with its values; write them into it, or copy it as cURL"
+EXPRESSION = "an expression, or a quote that is not closed; write the values as text"
+FILES = "-InFile, -Form: files and standard input are not read; write the contents into the command"
+UNKNOWN = "a variable or substitution; replace it by its value"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("requests.get(url)", f"requests.get: url: {UNKNOWN}"),
+        ("requests.get('http://h/', headers=h)", f"requests.get: headers: {UNKNOWN}"),
+        ("requests.post('http://h/', json={'a': [b]})", f"requests.post: data-raw: {UNKNOWN}"),
+        ("requests.post('http://h/', json={**b})", f"requests.post: data-raw: {UNKNOWN}"),
+        ("requests.post('http://h/', data={'a': b()})", f"requests.post: data-raw: {UNKNOWN}"),
+        ("requests.get('http://h/', params={'a': b})", f"requests.get: url: {UNKNOWN}"),
+        ("fetch(`http://h/`)", f"fetch: {NOT_WHOLE}"),
+        ("requests.get('http://h/", f"requests.get: {NOT_WHOLE}"),
+        ("requests.get('http://h/', data=7)", f"requests.get: {NOT_WHOLE}"),
+        ("requests.get(" + "(" * 300, f"requests.get: {NOT_WHOLE}"),
+        ("requests.get('" + "a" * 300_000, f"requests.get: {NOT_WHOLE}"),
+        ("a = b + b\nb = a\nb = a + a\n" + "b = b + b\n" * 9_000 + "requests.get(b)",
+         f"requests.get: {NOT_WHOLE}"),
+        ("requests.post('http://h/', **more)",
+         "requests.post: options in a variable or a file; write them into the call"),
+        ("requests.post('http://h/', files={})",
+         "requests.post: options in a variable or a file; write them into the call"),
+        ("irm http://h/ -Body (Get-Clipboard)", EXPRESSION),
+        ("irm http://h/ -Body 'a", EXPRESSION),
+        ("irm http://h/ -InFile secret.txt", FILES),
+        ("irm http://h/ -Headers $h", f"headers: {UNKNOWN}"),
+        ("irm http://h/ -Method Post -Body $b", f"data-raw: {UNKNOWN}"),
+        ('irm http://h/ -Method Post -Body "$(gc id)"', f"data-raw: {UNKNOWN}"),
+    ],
+)  # fmt: skip
+def test_what_is_no_text_is_unreadable(text: str, reason: str, tmp_path: Path) -> None:
+    assert find_reason(tmp_path / "mail.txt", text) == reason
+
+
+def quote_powershell(text: str) -> str:
+    """Quote a text as Chrome does."""
+    escaped = re.sub(r'[`$"]', r"`\g<0>", text)
+    units = escaped.encode("utf-16-le")
+    pairs = (units[at : at + 2] for at in range(0, len(units), 2))
+    codes = (int.from_bytes(pair, "little") for pair in pairs)
+    return f'"{"".join(chr(one) if 32 <= one < 127 else f"$([char]{one})" for one in codes)}"'
+
+
+NAMES = st.text(
+    st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=" "), min_size=1
+)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(value=st.dictionaries(TEXTS, VALUES, max_size=3), key=NAMES)
+def test_every_spelling_of_a_request_gives_the_same_exchange(
+    value: dict[str, Any], key: str
+) -> None:
+    """As the HAR file of the same request."""
+    body = json.dumps(value, ensure_ascii=False)
+    headers = {"Content-Type": "application/json", "X-Gateway-Key": key}
+    options = {"method": "POST", "headers": headers, "body": body}
+    shell = " ".join(f"-H {shlex.quote(f'{name}: {text}')}" for name, text in headers.items())
+    table = "; ".join(
+        f"{quote_powershell(name)}={quote_powershell(headers[name])}" for name in headers
+    )
+    spellings = [
+        f"curl {URL} {shell} --data-raw {shlex.quote(body)}",
+        f"irm -Uri '{URL}' -Method POST -Headers @{{ {table} }} -Body {quote_powershell(body)}",
+        f"iwr {URL} `\n-Method Post -Headers @{{\n{table}}} -Body {quote_powershell(body)}",
+        f"h = {headers!r}\nrequests.post({URL!r}, headers=h, data={body!r}.encode())",
+        f"httpx.request('POST', {URL!r}, content={body!r}, headers={headers!r})",
+        f"await fetch({json.dumps(URL)}, {json.dumps(options, indent=2)});",
+        f"await fetch({json.dumps(URL)}, {json.dumps(options, ensure_ascii=False)});",
+    ]
+    pairs = [{"name": name, "value": text} for name, text in headers.items()]
+    sent = {"request_method": "POST", "request_headers": pairs, "request_postData": {"text": body}}
+    har = build_har(build_entry(URL, **sent))
+
+    (expected,) = map(describe, read_har("case", iter([har])))
+    for text in spellings:
+        (read,) = map(describe, read_text("case", iter([text.encode()])))
+        assert read == expected, text
+
+
+def describe(read: Exchange | Unreadable) -> Any:
+    assert isinstance(read, Exchange), read
+    head = read.head
+    judged = {name: text for name, text in head.headers if name in JUDGED_HEADERS}
+    judged.pop(b"content-length", None)
+    return head.method, head.path, head.query, judged, read.body, read.host
+
+
+def test_commands_of_all_kinds_are_read_in_their_order_with_their_responses(tmp_path: Path) -> None:
+    answer = '{"range": "7d", "data": []}'
+    calls = [
+        "irm http://h/1",
+        'fetch("http://h/2")',
+        "$ curl http://h/3",
+        "print(requests.get('http://h/4').json())",
+        "PS C:\\> iwr http://h/5",
+    ]
+    text = "\n\n".join(f"Then\n{call}\nwhich said\n{answer}" for call in calls)
+
+    read = [each for each in read_all(tmp_path / "mail.txt", text) if isinstance(each, Exchange)]
+
+    assert [each.head.path for each in read] == [b"/1", b"/2", b"/3", b"/4", b"/5"]
+    assert [each.response and each.response.body for each in read] == [answer.encode()] * 5
+
+
+def test_a_line_of_the_log_is_the_request_that_it_describes(
+    cli: Cli, demo_snapshot: str, tmp_path: Path
+) -> None:
+    def write_entry(**fields: Any) -> str:
+        return json.dumps({"time": AT, "id": "a1", "remote": "", "method": "GET", **fields})
+
+    names = ["id:harbor-city", "id:night-shift"]
+    compared = {"servers": names, "range": "7d", "status": 200}
+    lines = [
+        write_entry(operation="compareServers", **compared),
+        write_entry(operation="getServer", servers=["cfxId:fa9t5w"], status=200),
+        write_entry(operation="getServer", status=400),
+        write_entry(operation="getHealth", status=200),
+        json.dumps({"time": AT, "event": "stopped"}),
+        write_entry(status="x"),
+    ]
+    path = tmp_path / "case.txt"
+    for text in ("\n".join(lines), "\n".join(f"> journal: {line}" for line in lines)):
+        found = replay(cli, write(path, text), demo_snapshot).json["exchanges"]
+        assert [(one["path"], one["class"]) for one in found[:4]] == [
+            (COMPARE, "unrecorded"),
+            ("/gateway/v1/servers/fa9t5w?by=cfxId", "unrecorded"),
+            ("/gateway/v1/servers/?by=id", "unrecorded"),
+            ("/getHealth", "foreign"),
+        ]
+        assert found[4]["reason"] == "status: must be an integer"
+        assert (found[0]["requestId"], found[0]["answeredAt"]) == ("a1", "2026-03-01T06:00:00.000Z")
+        assert found[0]["request"] == {"servers": names, "range": "7d"}
+
+
 def test_a_postman_collection_is_read(
     cli: Cli, demo_snapshot: str, response: str, tmp_path: Path
 ) -> None:
@@ -195,7 +429,7 @@ def test_what_cannot_be_unpacked_is_reported(tmp_path: Path) -> None:
     for content, reason in (
         (packed[:-9], "damaged or cut gzip data; send it again"),
         (b"PK\x03\x04" + bytes(50), "a damaged archive; send it again"),
-        (b"hello", "no curl command, no HAR file"),
+        (b"hello", "no command, no call, no recording and no JSON"),
     ):
         path.write_bytes(content)
         with pytest.raises(SourceError, match=reason):

@@ -154,9 +154,9 @@ class ExchangeOptions:
 _Recordings = Annotated[
     list[str],
     Parameter(
-        "What a customer sent: HAR, curl commands with or without responses, fetch, Postman, the"
-        " JSON of a response alone, or NDJSON of `serve --record`; also packed; - for standard"
-        " input.",
+        "What a customer sent: HAR; curl, PowerShell, fetch or Python with or without responses;"
+        " Postman, the JSON of a response alone, the log or a recording of `serve`; also packed; -"
+        " for standard input.",
         "RECORDING...",
         is_argument=True,
     ),

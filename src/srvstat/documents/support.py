@@ -103,6 +103,18 @@ class PlainExchange(Part):
     requested_at: GivenInstant | None = None
 
 
+class LogEntry(Part):
+    """A line of the service's log, whose other fields do not matter to an answer."""
+
+    model_config = ConfigDict(extra="ignore")
+    time: GivenInstant
+    id: str | None = None
+    operation: str = "unknown"
+    servers: list[str] = Field(default_factory=list)
+    range: str | None = None
+    status: int
+
+
 class HarPart(Part):
     """A part of an entry of a HAR file, which may have other members, too."""
 

@@ -1,4 +1,4 @@
-"""Read what people paste and export: JSON alone or below a command, fetch calls, and Postman."""
+"""Read what people paste and export: commands and calls in a text, JSON alone, and Postman."""
 
 import json
 import re
@@ -10,33 +10,110 @@ from typing import Any
 
 from srvstat.contract import errors, http, wire
 from srvstat.contract.errors import SourceError
-from srvstat.support.recordings import (
-    Exchange,
-    RecordedResponse,
-    Unreadable,
-    build_exchange,
-    keep_judged,
-    parse_date,
-)
+from srvstat.support import calls, commands, recordings
+from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable
 
-_MAX_BYTES = 16 << 20
-_TYPE = [(b"content-type", http.JSON_TYPE.encode())]
+MAX_BYTES = 16 << 20
+
+# A command is `curl` before an option, a quoted word or what looks like a URL; elsewhere, `curl` is
+# a word of prose. A prompt (`$ `, `me@host:~# `, `C:\\>`) or a command with a pipe may precede it.
+_START = re.compile(
+    rf"""^[ \t]*(?:(?:[^\s'"]*\$|\[?[\w.-]+@[^\n'"$#%]*[$#%])[ \t]+
+        |(?:PS[ ][^\n">]*|[A-Za-z]:\\[^\n">]*)>[ \t]*)?
+    (?:(?P<piped>\w[^\n]*?(?<!\|)\|&?[ \t]*)??(?:\$\w+[ \t]*=[ \t]*)?\(?
+        (?:(?P<powershell>{calls.POWERSHELL})
+        |(?P<command>curl(?:\.exe)?[ \t]+(?=[-'"$\\^`(]|[^\s:/.]*[:/.]\S))))
+    | (?<!def[ ])(?<!function[ ])\b(?P<call>(?:fetch|(?:requests|httpx|session|client)
+        \.(?:get|post|put|patch|delete|head|options|request))[ \t]*\()
+    | ^[^\n{{]{{0,100}}(?P<entry>\{{"(?:time|document)":[^\n]*)""",
+    re.MULTILINE | re.VERBOSE,
+)
+_QUOTING = re.compile(r"^(?:>[ \t]?|\.{3}[ \t])+", re.MULTILINE)
+"""How mails quote lines, and how shells and Python prompt for the rest of a command."""
+_NOT_TEXT = re.compile("[\0\udc80-\udcff]")
+_NEAR = {
+    r"(?m)^type: \w+\.insomnia|^https? .*[:=]": "HTTPie and Insomnia are not read; copy as cURL",
+    r'"[A-Z]+ \S+ HTTP/[^"\n]*" [1-5]': "a log has no bodies; run srvstat replay RECORDING --id ID",
+    r"\b(?:curl|irm|Invoke-\w+|requests|httpx)\b": "a command or a call needs its URL",
+}
+"""What a text without exchanges may be, and what to send instead."""
 _HEAD = re.compile(
     r"^(?:< )?HTTP/[0-9.]+ ([1-5][0-9]{2})\b[^\n]*\n((?:[^\n{][^\n]*\n)*)", re.MULTILINE
 )
 _DATE = re.compile(r"^(?:< )?date:[ \t]*([^\n]+)", re.MULTILINE | re.IGNORECASE)
 _BODY = re.compile(r'^[^\n"{]{0,80}(\{\s*"(?:data|range|error)"\s*:)', re.MULTILINE)
-_FETCH = re.compile(r"\bfetch\(\s*(?=\")")
 _STATUS: dict[str, int] = {kind.code: kind.http_status for kind in errors.ApiError.__subclasses__()}
+
+
+def read_text(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
+    """Read commands, calls and lines of logs in their order; other lines are skipped.
+
+    A response below a command or a call belongs to it.
+
+    Raises SourceError for text without any.
+    """
+    text = _read_bytes(title, chunks).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    text = _QUOTING.sub("", text)
+    following = _START.search(text)
+    if text.strip() and not following:
+        near = [reason for pattern, reason in _NEAR.items() if re.search(pattern, text)]
+        raise SourceError(
+            f"{title}: {'; '.join(near) or 'no command, no call, no recording and no JSON'};"
+            " paste the command, or export the recording as HAR"
+        )
+    scope, line, counted = calls.Scope(text), 1, 0
+    while start := following:
+        found = start.start(start.lastgroup or "")
+        line, counted = line + text.count("\n", counted, found), found
+        place, kind = f"{title}, line {line}", start.lastgroup
+        if kind == "command":
+            has_input = bool(start["piped"])
+            read, at = commands.read_line(title, line, text, found, has_input=has_input)
+        elif kind == "powershell":
+            read, at = calls.read_powershell(place, text, found)
+        elif kind == "call":
+            read, at = calls.read_call(place, text, found, scope)
+        else:
+            entry = start[0][found - start.start() :].encode("utf-8", "surrogateescape")
+            one, at = recordings.read_line(place, entry), start.end()
+            read = [one] if one else []
+        following = _START.search(text, at)
+        if _NOT_TEXT.search(text, found, at):
+            read = [Unreadable(place, "a NUL character, or not UTF-8")]
+        if len(read) == 1 and isinstance(read[0], Exchange) and read[0].response is None:
+            response, answered_at = find_response(text[at : following and following.start()])
+            read = [replace(read[0], response=response, answered_at=answered_at)]
+        yield from read
+
+
+def find_response(text: str) -> tuple[RecordedResponse | None, int | None]:
+    """Find the response below a command, with its head if curl printed one, and its date.
+
+    Without a head, the body tells the status.
+    """
+    head = [None, *_HEAD.finditer(text)][-1]  # after those of 100 Continue and of redirects
+    body = _BODY.search(text, head.end() if head else 0)
+    date = _DATE.search(head[2]) if head else None
+    answered_at = recordings.parse_date(date[1].strip()) if date else None
+    if body is None:
+        return (RecordedResponse(int(head[1]), None) if head else None), answered_at
+    start, end = body.start(1), len(text)
+    value: Any = None
+    with suppress(ValueError, RecursionError):  # it is compared as it is
+        value, end = json.JSONDecoder().raw_decode(text, start)
+    status = int(head[1]) if head else 200
+    if head is None and isinstance(value, dict) and isinstance(value.get("error"), dict):
+        status = _STATUS.get(str(value["error"].get("code")), 500)
+    return RecordedResponse(status, text[start:end].strip().encode("utf-8", "replace")), answered_at
 
 
 def _read_bytes(title: str, chunks: Iterator[bytes]) -> bytes:
     body = bytearray()
     for chunk in chunks:
         body += chunk
-        if len(body) > _MAX_BYTES:
-            raise SourceError(f"{title}: more than {_MAX_BYTES:,} bytes; split it")
-    return bytes(body).strip()
+        if len(body) > MAX_BYTES:
+            raise SourceError(f"{title}: more than {MAX_BYTES:,} bytes; split it")
+    return bytes(body)
 
 
 def _decode(title: str, text: bytes) -> dict[str, Any]:
@@ -44,9 +121,7 @@ def _decode(title: str, text: bytes) -> dict[str, Any]:
         value = wire.decode(text)
     except wire.JsonError as error:
         raise SourceError(f"{title}: {error}; send the whole text") from None
-    if not isinstance(value, dict):
-        raise SourceError(f"{title}: not a JSON object; send the whole text")
-    return value
+    return value if isinstance(value, dict) else {}
 
 
 def read_json(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
@@ -56,10 +131,10 @@ def read_json(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unread
 
     Raises SourceError.
     """
-    text = _read_bytes(title, chunks)
+    text = _read_bytes(title, chunks).strip()
     value = _decode(title, text)
     if "servers" in value:
-        yield replace(build_exchange(title, "POST", http.COMPARE_PATH.encode(), _TYPE), body=text)
+        yield replace(recordings.build_comparison(title, [], None), body=text)
         return
     exchange = None
     with suppress(UnicodeEncodeError):
@@ -75,62 +150,12 @@ def _infer_request(title: str, value: dict[str, Any]) -> Exchange | None:
     data = value.get("data")
     if isinstance(data, dict) and isinstance(data.get("id"), str):
         path = http.SERVERS_PATH + data["id"]
-        return build_exchange(title, "GET", path.encode("utf-8", "replace"), [])
+        return recordings.build_exchange(title, "GET", path.encode("utf-8", "replace"), [])
     names = [one.get("serverId") for one in _list_objects(value, "data")]
     length = value.get("range")
     if not names or not all(isinstance(each, str) for each in (*names, length)):
         return None
-    servers = [{"identifier": name, "by": "id"} for name in names]
-    body = wire.encode({"servers": servers, "range": length})
-    return replace(build_exchange(title, "POST", http.COMPARE_PATH.encode(), _TYPE), body=body)
-
-
-def find_response(text: str) -> tuple[RecordedResponse | None, int | None]:
-    """Find the response below a command, with its head if curl printed one, and its date.
-
-    Without a head, the body tells the status.
-    """
-    heads = [*_HEAD.finditer(text)]
-    head = heads[-1] if heads else None  # after those of 100 Continue and of redirects
-    body = _BODY.search(text, head.end() if head else 0)
-    date = _DATE.search(head[2]) if head else None
-    answered_at = parse_date(date[1].strip()) if date else None
-    if body is None:
-        return (RecordedResponse(int(head[1]), None) if head else None), answered_at
-    start = body.start(1)
-    end = len(text)
-    value: Any = None
-    with suppress(ValueError, RecursionError):  # it is compared as it is
-        value, end = json.JSONDecoder().raw_decode(text, start)
-    status = int(head[1]) if head else 200
-    if head is None and isinstance(value, dict) and isinstance(value.get("error"), dict):
-        status = _STATUS.get(str(value["error"].get("code")), 500)
-    return RecordedResponse(status, text[start:end].strip().encode("utf-8", "replace")), answered_at
-
-
-def read_fetch(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
-    """Read calls of `fetch` as browsers copy them: a URL and an object, both in JSON.
-
-    Raises SourceError.
-    """
-    text = _read_bytes(title, chunks).decode("utf-8", "replace")
-    decode = json.JSONDecoder().raw_decode
-    for call in _FETCH.finditer(text):
-        place = f"{title}, line {text.count(chr(10), 0, call.start()) + 1}"
-        try:
-            url, end = decode(text, call.end())
-            options: dict[str, Any] = {}
-            if comma := re.compile(r"\s*,\s*").match(text, end):
-                options, _ = decode(text, comma.end())
-            headers = options.get("headers") or {}
-            sent = {"method": "GET", **options, "header": _list_pairs(headers), "url": url}
-            yield _build_request(place, sent, options.get("body"))
-        except (ValueError, AttributeError, TypeError, RecursionError):
-            yield Unreadable(place, "not a call of fetch with JSON; copy it as fetch, or as cURL")
-
-
-def _list_pairs(headers: dict[str, str]) -> list[dict[str, str]]:
-    return [{"key": name, "value": value} for name, value in headers.items()]
+    return recordings.build_comparison(title, [("id", str(name)) for name in names], length)
 
 
 def read_postman(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
@@ -140,7 +165,9 @@ def read_postman(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unr
     """
     value = _decode(title, _read_bytes(title, chunks))
     run = value.get("run")
-    found = [*_iter_run(run)] if isinstance(run, dict) else [*_iter_items(value)]
+    executions = _list_objects(run, "executions") if isinstance(run, dict) else ()
+    found: list[tuple[Any, Any]] = [(one.get("request"), one.get("response")) for one in executions]
+    found += _iter_items(value)
     for number, (request, response) in enumerate(found, 1):
         place = f"{title}, request {number}"
         try:
@@ -164,33 +191,22 @@ def _iter_items(value: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
         waiting += reversed(_list_objects(item, "item"))
 
 
-def _iter_run(run: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    for each in _list_objects(run, "executions"):
-        yield each.get("request"), each.get("response")
-
-
 def _list_objects(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
     found = value.get(name)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 def _build_request(place: str, request: dict[str, Any], body: str | None) -> Exchange:
-    url = request["url"]
+    url, headers = request["url"], request.get("header") or ()
     if isinstance(url, dict):
-        path = "/".join(url.get("path") or ())
-        raw = url.get("raw") or f"{'.'.join(url.get('host') or ())}/{path}"
-        query = "&".join(f"{one['key']}={one['value']}" for one in url.get("query") or ())
-        url = raw if url.get("raw") or not query else f"{raw}?{query}"
-    method = str(request["method"])
-    method.encode()  # it is shown; everything else is encoded below
-    # A variable such as {{baseUrl}}, or a host without a scheme, precedes the path.
-    target = re.sub(r"^(?!https?://)[^/]*(?=/)", "", url)
-    pairs = (
-        (one["key"].encode(), str(one["value"]).encode()) for one in request.get("header") or ()
-    )
-    headers = keep_judged(pairs)
-    exchange = build_exchange(place, method, target.encode(), headers)
-    return replace(exchange, body=(body or "").encode())
+        path = f"{'.'.join(url.get('host') or ())}/{'/'.join(url.get('path') or ())}"
+        query = [(one["key"], one["value"]) for one in url.get("query") or ()]
+        url = url.get("raw") or commands.add_query(path, query)
+    url = re.sub(r"\{\{[^{}]*\}\}", commands.VARIABLE, url)
+    pairs = [(one["key"], one["value"]) for one in headers]
+    options = commands.list_options(request["method"], url, pairs, body)
+    (exchange,) = commands.build_requests(place, options)
+    return exchange
 
 
 def _add_response(exchange: Exchange, response: dict[str, Any]) -> Exchange:
@@ -202,6 +218,6 @@ def _add_response(exchange: Exchange, response: dict[str, Any]) -> Exchange:
     return replace(
         exchange,
         response=RecordedResponse(HTTPStatus(response["code"]).value, stored),
-        answered_at=parse_date(headers.get("date", "")),
+        answered_at=recordings.parse_date(headers.get("date", "")),
         request_id=headers.get("x-request-id"),
     )

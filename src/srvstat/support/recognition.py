@@ -3,7 +3,6 @@
 import codecs
 import gzip
 import io
-import os
 import re
 import zipfile
 import zlib
@@ -13,8 +12,7 @@ from typing import Any
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import STDIN, format_title, open_input
-from srvstat.support.curl import read_curl
-from srvstat.support.pasted import read_fetch, read_json, read_postman
+from srvstat.support.pasted import read_json, read_postman, read_text
 from srvstat.support.recordings import Exchange, Unreadable, read_har, read_ndjson
 
 Reader = Callable[[str, Iterator[bytes]], Iterator[Exchange | Unreadable]]
@@ -26,18 +24,14 @@ _MAX_START_BYTES = 1 << 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
-_HAR_START = re.compile(rb'\{\s*"log"\s*:')
-_JSON_START = re.compile(rb'\{\s*"(?:data|range|servers|error)"\s*:')
-_POSTMAN_START = re.compile(rb'\{\s*"(?:info|collection|run)"\s*:')
-_FETCH = re.compile(rb'(?:^|[\s=(])fetch\(\s*"')
-_READERS: Mapping[str, Reader] = {
-    ".har": read_har,
-    ".ndjson": read_ndjson,
-    ".jsonl": read_ndjson,
-    ".sh": read_curl,
-    ".txt": read_curl,
-    ".curl": read_curl,
+_STARTS: Mapping[str, Reader] = {
+    r'\{\s*"log"\s*:': read_har,
+    r'\{\s*"(?:data|range|servers|error)"\s*:': read_json,
+    r'\{\s*"(?:info|collection|run)"\s*:': read_postman,
+    r"\{": read_ndjson,
+    "": read_text,
 }
+"""How the text of each kind begins, the most exact ones first."""
 
 
 def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
@@ -84,7 +78,7 @@ def _read(title: str, name: str, stream: Any) -> Iterator[Exchange | Unreadable]
     while len(start) < _MAX_START_BYTES and (chunk := next(chunks, b"")):
         start += chunk
     start = start.removeprefix(_BYTE_ORDER_MARK)
-    read = _find_reader(start.lstrip(), os.path.splitext(name)[1].lower())
+    read = _find_reader(start.lstrip(), name.lower())
     yield from read(title, chain([start], chunks))
 
 
@@ -108,15 +102,7 @@ def _decode(title: str, stream: Any) -> Iterator[bytes]:
         raise SourceError(f"{title}: damaged or cut gzip data; send it again") from None
 
 
-def _find_reader(text: bytes, extension: str) -> Reader:
-    if _HAR_START.match(text):
+def _find_reader(text: bytes, name: str) -> Reader:
+    if name.endswith(".har") and text[:1] in (b"", b"{", b"["):
         return read_har
-    if _JSON_START.match(text):
-        return read_json
-    if _POSTMAN_START.match(text):
-        return read_postman
-    if _FETCH.search(text):
-        return read_fetch
-    if extension == ".har" and text and not text.startswith((b"{", b"[")):
-        return read_curl
-    return _READERS.get(extension) or (read_ndjson if text.startswith(b"{") else read_curl)
+    return next(read for start, read in _STARTS.items() if re.match(start.encode(), text))

@@ -143,28 +143,26 @@ def read_ndjson(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unre
     for number, line in enumerate(split_lines(chunks, MAX_LINE_BYTES), 1):
         if not line.strip():
             continue
-        place = f"{title}, line {number}"
-        try:
-            yield _parse_exchange(place, line)
-        except UnreadableError as error:
-            yield Unreadable(place, str(error))
+        if read := read_line(f"{title}, line {number}", line):
+            yield read
 
 
-def _parse_exchange(place: str, line: bytes) -> Exchange:
+def read_line(place: str, line: bytes) -> Exchange | Unreadable | None:
+    """Read a line of a recording, or of the service's log; None for an event."""
     if len(line) > MAX_LINE_BYTES:
-        raise UnreadableError(f"longer than {MAX_LINE_BYTES:,} bytes")
+        return Unreadable(place, f"longer than {MAX_LINE_BYTES:,} bytes")
     try:
         value = wire.decode(line)
         if not isinstance(value, dict):
-            raise UnreadableError("must be an object")
+            return Unreadable(place, "must be an object")
+        if "time" in value:
+            return None if "event" in value else _build_logged(place, value)
         model: type[Recording | PlainExchange] = Recording if "document" in value else PlainExchange
         return _build_exchange(place, _validate(model, value))
-    except wire.JsonError as error:
-        raise UnreadableError(str(error)) from None
-    except RecursionError:  # shallow enough to parse, too deep to validate
-        raise UnreadableError("nested too deeply") from None
-    except UnicodeEncodeError:
-        raise UnreadableError("not Unicode text (a lone surrogate)") from None
+    except (RecursionError, UnicodeEncodeError):  # shallow enough to parse, too deep to validate
+        return Unreadable(place, "nested too deeply, or not Unicode text (a lone surrogate)")
+    except (UnreadableError, wire.JsonError) as error:
+        return Unreadable(place, str(error))
 
 
 def _validate(model: type[_Model], value: Any) -> _Model:
@@ -201,6 +199,34 @@ def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:
     )
 
 
+def build_comparison(place: str, servers: Iterable[tuple[str, str]], range: Any) -> Exchange:
+    """Build the exchange of a comparison of servers, each a namespace and an identifier."""
+    named = [{"identifier": name, "by": by} for by, name in servers]
+    kind = [(b"content-type", http.JSON_TYPE.encode())]
+    exchange = build_exchange(place, "POST", http.COMPARE_PATH.encode(), kind)
+    return replace(exchange, body=wire.encode({"servers": named, "range": range}))
+
+
+def _build_logged(place: str, entry: dict[str, Any]) -> Exchange:
+    """Build the exchange that a line of the log describes: no body, and the time of the answer."""
+    logged = _validate(documents.LogEntry, entry)
+    servers = [(by, name) for by, _, name in (one.partition(":") for one in logged.servers)]
+    by, name = servers[0] if servers else ("id", "")
+    is_detail = logged.operation == "getServer"
+    path = f"{http.SERVERS_PATH}{name}?by={by}" if is_detail else f"/{logged.operation}"
+    exchange = build_exchange(place, "GET", path.encode(), ())
+    if logged.operation == "compareServers":
+        exchange = build_comparison(place, servers, logged.range)
+    _check_status(logged.status)
+    return replace(
+        exchange,
+        answered_at=logged.time,
+        response=RecordedResponse(logged.status, None),
+        is_from_service=True,
+        request_id=logged.id,
+    )
+
+
 def _check_status(status: int) -> None:
     if status not in range(100, 600):
         raise UnreadableError("response.status: must be from 100 to 599")
@@ -224,9 +250,8 @@ def _decode_base64(name: str, text: str) -> bytes:
 MAX_BODY_BYTES = 4 << 20
 """No body of the API comes near; more is refused instead of decompressed."""
 
-_ZLIB_START, _GZIP_START = b"\x78", b"\x1f\x8b"
-_ANY_HEADER, _NO_HEADER = zlib.MAX_WBITS | 32, -zlib.MAX_WBITS
-_GZIP = (b"gzip", b"x-gzip")
+_GZIP_START, _ANY_HEADER = b"\x1f\x8b", zlib.MAX_WBITS | 32
+_CODINGS = (b"gzip", b"x-gzip", b"deflate")
 
 
 def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
@@ -378,20 +403,18 @@ def _decompress(place: str, body: bytes, coding: bytes) -> bytes:
     with suppress(UnicodeDecodeError):
         body.decode()
         return body
-    if coding in _GZIP:
-        return _inflate(place, body, _ANY_HEADER)
-    if coding == b"deflate":
-        return _inflate(place, body, _ANY_HEADER if body.startswith(_ZLIB_START) else _NO_HEADER)
+    if coding in _CODINGS:
+        return _inflate(place, body)
     name = coding.decode("latin-1") if coding.isalnum() else "an unknown coding"
     raise UnreadableError(
         f"{place}: compressed with {name[:20]}; export it again with decompressed bodies"
     )
 
 
-def _inflate(place: str, body: bytes, window_bits: int) -> bytes:
+def _inflate(place: str, body: bytes) -> bytes:
     text, rest = b"", body
     while rest.startswith(_GZIP_START) or rest is body:
-        stream = zlib.decompressobj(window_bits)
+        stream = zlib.decompressobj(_ANY_HEADER)
         try:
             text += stream.decompress(rest, MAX_BODY_BYTES + 1 - len(text))
         except zlib.error:

@@ -20,16 +20,7 @@ from srvstat.contract import wire
 from srvstat.contract.requests import CompareRequest
 from srvstat.contract.stats import Growth, Statistics, compute_growth, compute_ranking_statistics
 from srvstat.contract.windows import DAY_MS, DAYS, Range, Window
-from srvstat.documents.support import (
-    FIGURES,
-    DatedServer,
-    Difference,
-    Figure,
-    Interval,
-    Miss,
-    ServerIntervals,
-    When,
-)
+from srvstat.documents import support as documents
 from srvstat.operations.answers import resolve_servers
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -56,7 +47,7 @@ def find_true_times(
     results: Sequence[Result],
     searched: Instants,
     tolerance: Decimal,
-) -> tuple[tuple[Interval, ...], tuple[ServerIntervals, ...]]:
+) -> tuple[tuple[documents.Interval, ...], tuple[documents.ServerIntervals, ...]]:
     """Find when the recorded results were true within `searched`: all of them, and each.
 
     `results` has one result for each server of the request, as `read_results` returns them.
@@ -69,17 +60,19 @@ def find_true_times(
         for server, result in zip(servers, results, strict=True)
     ]
     return describe_intervals(intersect(found)), tuple(
-        ServerIntervals(server_id=server.id, true_during=describe_intervals(intervals))
+        documents.ServerIntervals(server_id=server.id, true_during=describe_intervals(intervals))
         for server, intervals in zip(servers, found, strict=True)
     )
 
 
-def describe_intervals(intervals: Iterable[Instants]) -> tuple[Interval, ...]:
+def describe_intervals(intervals: Iterable[Instants]) -> tuple[documents.Interval, ...]:
     """Return intervals as parts of the document."""
-    return tuple(Interval(from_=start, to=end) for start, end in intervals)
+    return tuple(documents.Interval(from_=start, to=end) for start, end in intervals)
 
 
-def read_results(body: bytes, differences: Sequence[Difference], count: int) -> list[Result]:
+def read_results(
+    body: bytes, differences: Sequence[documents.Difference], count: int
+) -> list[Result]:
     """Return the recorded results of `count` servers; None for one that was never true.
 
     `differences` compare the body with our answer at any instant: only figures change with it.
@@ -150,8 +143,8 @@ def find_when(
     snapshot: Snapshot,
     servers: Sequence[ServerRow],
     range: Range,
-    wanted: Sequence[Sequence[Figure]],
-) -> When:
+    wanted: Sequence[Sequence[documents.Figure]],
+) -> documents.When:
     """Find when the wanted figures of each server were true, from its first observation on.
 
     The snapshot must cover the window at its end.
@@ -166,11 +159,11 @@ def find_when(
         for server, figures in zip(servers, wanted, strict=True)
     ]
     times = [[(one.from_, one.to) for one in each.true_during] for each in dated]
-    return When(
+    return documents.When(
         as_of=snapshot.as_of,
         root=snapshot.root,
         range=range,
-        searched=Interval(from_=searched[0], to=searched[1]),
+        searched=documents.Interval(from_=searched[0], to=searched[1]),
         servers=tuple(dated),
         true_during=describe_intervals(intersect(times)),
     )
@@ -180,13 +173,13 @@ def _date_figures(
     snapshot: Snapshot,
     server: ServerRow,
     range: Range,
-    wanted: Sequence[Figure],
+    wanted: Sequence[documents.Figure],
     searched: Instants,
-) -> DatedServer:
+) -> documents.DatedServer:
     found: list[Instants] = []
     nearest, least = None, (len(wanted) + 1, 0.0)
     for start, end, statistics in _iter_statistics(snapshot, server, range, searched):
-        known = dict(zip(FIGURES, (*statistics[:-1], *statistics.growth), strict=True))
+        known = dict(zip(documents.FIGURES, (*statistics[:-1], *statistics.growth), strict=True))
         missed = [
             _measure(each, known[each.figure])
             for each in wanted
@@ -196,9 +189,11 @@ def _date_figures(
             _append(found, start, end)
         elif (miss := (len(missed), sum(missed))) < least:
             least = miss
-            values = tuple(Figure(figure=each.figure, value=known[each.figure]) for each in wanted)
-            nearest = Miss(from_=start, to=end, figures=values)
-    return DatedServer(
+            values = tuple(
+                documents.Figure(figure=each.figure, value=known[each.figure]) for each in wanted
+            )
+            nearest = documents.Miss(from_=start, to=end, figures=values)
+    return documents.DatedServer(
         server_id=server.id,
         figures=tuple(wanted),
         true_during=describe_intervals(found),
@@ -206,14 +201,14 @@ def _date_figures(
     )
 
 
-def _is_near(wanted: Figure, value: float | None) -> bool:
+def _is_near(wanted: documents.Figure, value: float | None) -> bool:
     if value is None or wanted.value is None:
         return value is wanted.value
     distance = abs(Decimal(repr(value)) - Decimal(repr(wanted.value)))
     return distance <= Decimal(repr(wanted.tolerance))
 
 
-def _measure(wanted: Figure, value: float | None) -> float:
+def _measure(wanted: documents.Figure, value: float | None) -> float:
     """Return the distance of a value, as a part of the wanted one."""
     if value is None or wanted.value is None:
         return inf
