@@ -1,4 +1,4 @@
-"""Run the tests in docs/reference/service.md, which use the fixtures of srvstat.testing."""
+"""Run the tests in docs/how-to/test-a-client.md, which use the fixtures of srvstat.testing."""
 
 import json
 import os
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def written_tests(tmp_path: Path) -> Path:
     """Write the files of the page to a directory, and return it."""
-    text = (ROOT / "docs/reference/service.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/how-to/test-a-client.md").read_text(encoding="utf-8")
     found = re.findall(r"<!-- example: (\w+\.py) -->\n```python\n(.*?)```", text, re.DOTALL)
     for name, code in found:
         (tmp_path / name).write_text(code, encoding="utf-8")
