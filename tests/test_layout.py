@@ -46,6 +46,7 @@ HOMES = {
     "duckdb": {"fleet", "sources"},
     "fontpkg_noto_sans": {"render"},
     "ijson": {"files"},
+    "mitmproxy": {"support"},
     "numpy": {
         "analysis",
         "contract",
@@ -70,6 +71,7 @@ HOMES = {
     "typer": {"cli"},
     "zstandard": {"sources"},
     "uvicorn": {"asgi"},
+    "yaml": {"support"},
 }
 """The only parts that import a library."""
 

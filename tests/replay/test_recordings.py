@@ -28,6 +28,7 @@ from srvstat.contract.errors import InvalidRequestError, SourceError
 from srvstat.contract.http import MAX_HEAD_BYTES, Head, parse_get_server
 from srvstat.documents.support import Recording, StoredRequest, StoredResponse
 from srvstat.files import json_stream
+from srvstat.support.cassettes import read_cassette
 from srvstat.support.pasted import read_json, read_postman, read_text
 from srvstat.support.recognition import Reader
 from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable, read_har, read_ndjson
@@ -133,10 +134,20 @@ ENTRY = (
     b'{"time":"2026-03-01T06:00:00Z","id":"a","operation":"compareServers","servers":["id:a"],'
     b'"range":"7d","status":200}'
 )
-TEXTS = (HAR.encode(), LINE.encode(), FETCH, POSTMAN, ANSWER_ALONE, POWERSHELL, PYTHON, ENTRY)
+CASSETTE = (
+    b'interactions: [{"request":{"method":"GET","uri":"http://h/gateway/v1/servers/a","body":"",'
+    b'"headers":{"a":["b"]}},"response":{"status":{"code":200},"headers":{"Content-Length":["2"]},'
+    b'"body":{"string":"{}"}},"recorded_at":"x"}]'
+)
+TEXTS = (
+    *(HAR.encode(), LINE.encode(), FETCH, POSTMAN, ANSWER_ALONE),
+    *(POWERSHELL, PYTHON, ENTRY, CASSETTE),
+)
 
 
-@pytest.mark.parametrize("read", [read_har, read_ndjson, read_text, read_json, read_postman])
+@pytest.mark.parametrize(
+    "read", [read_har, read_ndjson, read_text, read_json, read_postman, read_cassette]
+)
 @given(
     text=st.one_of(st.binary(), st.sampled_from(TEXTS).flatmap(mutate), COMMANDS),
     size=st.integers(1, 100),

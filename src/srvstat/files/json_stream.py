@@ -130,7 +130,7 @@ def _find_end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
 def iter_items(chunks: Iterable[bytes], path: str) -> Iterator[Any]:
     """Yield the items of the one array at a path, such as `log.entries`, then read to the end.
 
-    Members whose names begin with `_` are left out.
+    Members whose names begin with `_` are left out, except for `_file` of Playwright.
 
     Raises MissingArrayError, and what `parse_events` does.
     """
@@ -140,7 +140,7 @@ def iter_items(chunks: Iterable[bytes], path: str) -> Iterator[Any]:
         if prefix == path:
             arrays += event == "start_array"
         # Recordings of WebSockets, in `_webSocketMessages`, can be very large.
-        elif arrays and prefix.startswith(item) and "._" not in prefix:
+        elif arrays and prefix.startswith(item) and "._" not in prefix.removesuffix("._file"):
             builder.event(event, value)
             if prefix == item and event not in _BEGINNINGS:
                 yield builder.value

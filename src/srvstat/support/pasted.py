@@ -52,7 +52,7 @@ def read_text(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unread
 
     Raises SourceError for text without any.
     """
-    text = _read_bytes(title, chunks).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    text = read_bytes(title, chunks).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
     text = _QUOTING.sub("", text)
     following = _START.search(text)
     if text.strip() and not following:
@@ -107,7 +107,8 @@ def find_response(text: str) -> tuple[RecordedResponse | None, int | None]:
     return RecordedResponse(status, text[start:end].strip().encode("utf-8", "replace")), answered_at
 
 
-def _read_bytes(title: str, chunks: Iterator[bytes]) -> bytes:
+def read_bytes(title: str, chunks: Iterator[bytes]) -> bytes:
+    """Return all bytes of an input. Raises SourceError if there are too many."""
     body = bytearray()
     for chunk in chunks:
         body += chunk
@@ -131,7 +132,7 @@ def read_json(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unread
 
     Raises SourceError.
     """
-    text = _read_bytes(title, chunks).strip()
+    text = read_bytes(title, chunks).strip()
     value = _decode(title, text)
     if "servers" in value:
         yield replace(recordings.build_comparison(title, [], None), body=text)
@@ -151,7 +152,7 @@ def _infer_request(title: str, value: dict[str, Any]) -> Exchange | None:
     if isinstance(data, dict) and isinstance(data.get("id"), str):
         path = http.SERVERS_PATH + data["id"]
         return recordings.build_exchange(title, "GET", path.encode("utf-8", "replace"), [])
-    names = [one.get("serverId") for one in _list_objects(value, "data")]
+    names = [one.get("serverId") for one in list_objects(value, "data")]
     length = value.get("range")
     if not names or not all(isinstance(each, str) for each in (*names, length)):
         return None
@@ -163,9 +164,9 @@ def read_postman(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unr
 
     Raises SourceError.
     """
-    value = _decode(title, _read_bytes(title, chunks))
+    value = _decode(title, read_bytes(title, chunks))
     run = value.get("run")
-    executions = _list_objects(run, "executions") if isinstance(run, dict) else ()
+    executions = list_objects(run, "executions") if isinstance(run, dict) else ()
     found: list[tuple[Any, Any]] = [(one.get("request"), one.get("response")) for one in executions]
     found += _iter_items(value)
     for number, (request, response) in enumerate(found, 1):
@@ -183,15 +184,16 @@ def _iter_items(value: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     waiting = [value]
     while waiting:
         item = waiting.pop()
-        saved = _list_objects(item, "response")
+        saved = list_objects(item, "response")
         for response in saved:
             yield response.get("originalRequest") or item.get("request"), response
         if "request" in item and not saved:
             yield item["request"], None
-        waiting += reversed(_list_objects(item, "item"))
+        waiting += reversed(list_objects(item, "item"))
 
 
-def _list_objects(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
+def list_objects(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the objects of a member that is a list; [] if it is none."""
     found = value.get(name)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 

@@ -3,17 +3,20 @@
 import codecs
 import gzip
 import io
+import posixpath
 import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import STDIN, format_title, open_input
+from srvstat.support.cassettes import read_cassette, read_flows
 from srvstat.support.pasted import read_json, read_postman, read_text
-from srvstat.support.recordings import Exchange, Unreadable, read_har, read_ndjson
+from srvstat.support.recordings import MAX_BODY_BYTES, Exchange, Unreadable, read_har, read_ndjson
 
 Reader = Callable[[str, Iterator[bytes]], Iterator[Exchange | Unreadable]]
 """Reads the exchanges of an input, given its title for places, and its bytes in chunks."""
@@ -28,19 +31,27 @@ _STARTS: Mapping[str, Reader] = {
     r'\{\s*"log"\s*:': read_har,
     r'\{\s*"(?:data|range|servers|error)"\s*:': read_json,
     r'\{\s*"(?:info|collection|run)"\s*:': read_postman,
+    r"(?:---\s+)?(?:http_)?interactions:\s": read_cassette,
+    r'\{\s*"(?:version|(?:http_)?interactions)"\s*:': read_cassette,
+    r"[0-9]+:[0-9]+:\w+[;,]": read_flows,
     r"\{": read_ndjson,
     "": read_text,
 }
-"""How the text of each kind begins, the most exact ones first."""
+"""How the text of each kind begins, the most exact ones first.
+
+Flows are a dictionary as a tnetstring: its length, and its first key with its length.
+"""
+_IGNORED = re.compile(r"__MACOSX/.*|(?:.*/)?(?:[0-9a-f]{40}\.\w+)?", re.DOTALL)
+"""Members of archives: of macOS, folders, and the bodies that Playwright attaches to a HAR file."""
 
 
 def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
     """Read the exchanges of a recording, in their order; `-` is standard input.
 
-    It is a HAR file, NDJSON of the service, text with curl commands or calls of fetch, a Postman
-    collection, or the JSON of a request or of a response alone. The content decides; where it could
-    be several, the extension does. It may be in UTF-16 and compressed with gzip, or be an archive
-    with such files.
+    It is a HAR file, NDJSON of the service, text with commands or calls, a Postman collection, a
+    cassette of VCR, flows of mitmproxy, or the JSON of a request or of a response alone. The
+    content decides; where it could be several, the extension does. It may be in UTF-16 and
+    compressed with gzip, or be an archive with such files.
 
     Raises SourceError if the input can't be read, or is a HAR file that is not complete.
     """
@@ -52,7 +63,7 @@ def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
         try:
             with zipfile.ZipFile(io.BytesIO(stream.read())) as archive:
                 for member in archive.namelist():
-                    if not member.endswith("/") and not member.startswith("__MACOSX/"):
+                    if not _IGNORED.fullmatch(member):
                         yield from _read_member(format_title(name), archive, member)
         except zipfile.BadZipFile:
             raise SourceError(f"{format_title(name)}: a damaged archive; send it again") from None
@@ -63,22 +74,30 @@ def _read_member(
 ) -> Iterator[Exchange | Unreadable]:
     """Read a file of an archive, which may have other files, too."""
     place = f"{title}/{format_title(member)}"
+
+    def read_file(name: str) -> bytes:
+        with archive.open(posixpath.join(posixpath.dirname(member), name)) as file:
+            return file.read(MAX_BODY_BYTES + 1)
+
     try:
         with archive.open(member) as file:
-            yield from _read(place, member, file)
+            yield from _read(place, member, file, read_file)
     except SourceError as error:
         yield Unreadable(place, error.reason.removeprefix(f"{place}: "))
     except (RuntimeError, NotImplementedError):
         yield Unreadable(place, "encrypted or compressed in a way that is not supported")
 
 
-def _read(title: str, name: str, stream: Any) -> Iterator[Exchange | Unreadable]:
+def _read(
+    title: str, name: str, stream: Any, read_file: Callable[[str], bytes] | None = None
+) -> Iterator[Exchange | Unreadable]:
     chunks = _decode(title, stream)
     start = b""
     while len(start) < _MAX_START_BYTES and (chunk := next(chunks, b"")):
         start += chunk
     start = start.removeprefix(_BYTE_ORDER_MARK)
     read = _find_reader(start.lstrip(), name.lower())
+    read = partial(read_har, read_file=read_file) if read is read_har else read
     yield from read(title, chain([start], chunks))
 
 

@@ -3,7 +3,7 @@
 import base64
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
@@ -254,19 +254,21 @@ _GZIP_START, _ANY_HEADER = b"\x1f\x8b", zlib.MAX_WBITS | 32
 _CODINGS = (b"gzip", b"x-gzip", b"deflate")
 
 
-def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
+def read_har(
+    title: str, chunks: Iterator[bytes], read_file: Callable[[str], bytes] | None = None
+) -> Iterator[Exchange | Unreadable]:
     """Read the entries of a HAR file in their order.
+
+    `read_file` reads the bodies that Playwright attaches as files of an archive.
 
     Raises SourceError if it is not a HAR file, or not complete.
     """
     count = 0
     try:
         for count, entry in enumerate(json_stream.iter_items(chunks, "log.entries"), 1):
-            place = f"{title}, entry {count}"
-            try:
-                yield _build_har_exchange(place, entry)
-            except UnreadableError as error:
-                yield Unreadable(place, str(error))
+            if read_file:
+                _embed_files(entry, read_file)
+            yield read_har_entry(f"{title}, entry {count}", entry)
     except json_stream.CutOffError:
         problem = f"cut off after entry {count}; export it again"
     except json_stream.NotJsonError:
@@ -276,6 +278,22 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
     else:
         return
     raise SourceError(f"{title}: {problem}")
+
+
+def _embed_files(entry: Any, read_file: Callable[[str], bytes]) -> None:
+    for outer, inner in (("request", "postData"), ("response", "content")):
+        with suppress(LookupError, TypeError):  # without a file, or not valid
+            body = entry[outer][inner]
+            text = base64.b64encode(read_file(body["_file"])).decode()
+            body.update(text=text, encoding="base64")
+
+
+def read_har_entry(place: str, entry: Any) -> Exchange | Unreadable:
+    """Read an entry of a HAR file, or a part of another recording in that form."""
+    try:
+        return _build_har_exchange(place, entry)
+    except UnreadableError as error:
+        return Unreadable(place, str(error))
 
 
 def _build_har_exchange(place: str, entry: Any) -> Exchange:
