@@ -5,6 +5,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -13,7 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -38,6 +39,7 @@ HOUR = DAY // 24
 ALTERED = AS_OF - 3 * DAY
 """The time of the observation that is altered: within 7d, not within 24h."""
 SECONDS = 60
+MODULES = INSTALLED.parent / "node_modules"
 
 
 class Request(NamedTuple):
@@ -90,28 +92,38 @@ class Recorded(NamedTuple):
     """A service that records, and the files of a test."""
 
     service: Service
+    snapshots: Path
     directory: Path
 
-    def replay(self, recording: Path, *options: str, snapshot: str = "original") -> Any:
+    def replay(
+        self, recording: Path, *options: str, snapshot: str = "original", exit_code: int = 0
+    ) -> Any:
         """Replay a recording, and return the document."""
         access = str(self.directory / "access.toml")
-        path = str(self.directory / snapshot / "snapshot.db")
+        path = str(self.snapshots / snapshot / "snapshot.db")
         arguments = ("--snapshot", path, "--access", access, "--json", *options)
         ran = srvstat("replay", str(recording), *arguments)
-        assert ran.exit_code == (5 if snapshot == "altered" else 0), ran.stderr
+        assert ran.exit_code == exit_code, ran.stderr
         assert b"key-of-" not in ran.stdout
         return ran.json
 
 
+@pytest.fixture(scope="module")
+def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the snapshots `original` and `altered`, and return their directory."""
+    directory = tmp_path_factory.mktemp("snapshots")
+    build(directory / "original", ALTERED // HOUR % 24)
+    build(directory / "altered", 500)
+    return directory
+
+
 @pytest.fixture
-def recorded(tmp_path: Path) -> Iterator[Recorded]:
+def recorded(snapshots: Path, tmp_path: Path) -> Iterator[Recorded]:
     keys = {"key-of-all": "all", "key-of-short": "short"}
     (tmp_path / "access.toml").write_text(format_access(keys))
-    original = build(tmp_path / "original", ALTERED // HOUR % 24)
-    build(tmp_path / "altered", 500)
     options = ("--access", str(tmp_path / "access.toml"), "--record", str(tmp_path / "own.ndjson"))
-    with serve(original, *options) as service:
-        yield Recorded(service, tmp_path)
+    with serve(snapshots / "original" / "snapshot.db", *options) as service:
+        yield Recorded(service, snapshots, tmp_path)
         assert service.stop() == 0
 
 
@@ -127,7 +139,7 @@ def check_replay(recorded: Recorded, recording: Path, *options: str) -> None:
         ("match", request.path) for request in REQUESTS
     ]
     assert not any(each["differences"] for each in exchanges)
-    altered = list_exchanges(recorded.replay(recording, *options, snapshot="altered"))
+    altered = list_exchanges(recorded.replay(recording, *options, snapshot="altered", exit_code=5))
     differences = {
         number: {each["pointer"]: (each["recorded"], each["recomputed"]) for each in differing}
         for number, exchange in enumerate(altered)
@@ -143,17 +155,18 @@ def check_replay(recorded: Recorded, recording: Path, *options: str) -> None:
 
 
 @contextmanager
-def run_proxy(directory: Path) -> Iterator[int]:
-    """Run mitmproxy on a free port; it writes proxy.har when the block ends."""
+def run_proxy(directory: Path) -> Iterator[str]:
+    """Run mitmproxy on a free port; it writes proxy.har and flows when the block ends."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
     command = [str(INSTALLED / "mitmdump"), "--quiet", f"--listen-port={port}"]
+    command += ["--save-stream-file", f"{directory}/flows"]
     for option in (f"hardump={directory}/proxy.har", f"confdir={directory}/mitmproxy"):
         command += ["--set", option]
     with subprocess.Popen(command) as process:
         try:
             wait_for_port(port)
-            yield port
+            yield f"http://127.0.0.1:{port}"
             process.send_signal(signal.SIGTERM)
             assert process.wait(SECONDS) == 0
         finally:
@@ -172,38 +185,166 @@ def wait_for_port(port: int) -> None:
             return
 
 
-def send_with_curl(service: Service, request: Request, *options: str) -> None:
+def build_curl(service: Service, request: Request) -> list[str]:
+    options = ["-X", request.method, "-H", f"X-Gateway-Key: {request.key}"]
     if request.body is not None:
-        options = (*options, "-H", "Content-Type: application/json", "-d", request.body)
-    key = f"X-Gateway-Key: {request.key}"
-    url = f"{service.url}{request.path}"
-    command = ["curl", "-sS", "-X", request.method, "-H", key, *options, url]
-    subprocess.run(command, check=True, capture_output=True, timeout=SECONDS)
+        options += ["-H", "Content-Type: application/json", "-d", request.body]
+    return ["curl", "-sSi", *options, f"{service.url}{request.path}"]
 
 
-def test_curl_through_mitmproxy(recorded: Recorded) -> None:
-    require("curl", INSTALLED / "mitmdump")
-    with run_proxy(recorded.directory) as port:
-        for request in REQUESTS:
-            options = ("--noproxy", "", "--proxy", f"http://127.0.0.1:{port}")
-            send_with_curl(recorded.service, request, *options)
+def format_powershell(service: Service, request: Request) -> str:
+    """Return the text of Chromium's "Copy as PowerShell", which a program can't choose."""
 
-    check_replay(recorded, recorded.directory / "proxy.har", "--at", "snapshot")
-    check_replay(recorded, recorded.directory / "own.ndjson")
+    def quote(text: str) -> str:
+        return '"' + re.sub(r'[`$"]', r"`\g<0>", text) + '"'
+
+    options = [f"Invoke-WebRequest -UseBasicParsing -Uri {quote(service.url + request.path)}"]
+    if request.method != "GET":
+        options.append(f"-Method {quote(request.method)}")
+    options.append("-WebSession $session")
+    options.append(f'-Headers @{{\n"X-Gateway-Key"={quote(request.key)}\n}}')
+    if request.body is not None:
+        options += [f"-ContentType {quote('application/json')}", f"-Body {quote(request.body)}"]
+    session = "$session = New-Object Microsoft.PowerShell.Commands.WebRequestSession\n"
+    return session + " `\n".join(options)
 
 
-def test_chromium_through_playwright(recorded: Recorded) -> None:
+def record_terminal(shell: str, recorded: Recorded) -> Path:
+    """Run curl in bash, and record what a terminal shows: each command, and its output.
+
+    For PowerShell, which the test can't install, its own commands replace those of curl.
+    """
+    require("curl", "bash")
+    text = ""
+    for request in REQUESTS:
+        line = shlex.join(build_curl(recorded.service, request))
+        shown = f"$ {line}" if shell == "bash" else format_powershell(recorded.service, request)
+        text += f"{shown}\n{run('bash', '-c', line)}\n"
+    path = recorded.directory / "terminal.txt"
+    path.write_text(text)
+    return path
+
+
+def run_python_client(recorded: Recorded, client: str, kind: str, target: str | Path) -> None:
+    program = (INSTALLED / "python", PROGRAMS / "python_recorders.py")
+    run(*program, client, recorded.service.url, json.dumps(REQUESTS), kind, target)
+
+
+def record_with_mitmproxy(client: str, name: str, recorded: Recorded) -> Path:
+    """Send requests through mitmproxy, and return one of its files."""
+    mitmdump = INSTALLED / "mitmdump"
+    require("curl", mitmdump)
+    with run_proxy(recorded.directory) as proxy:
+        if client == "curl":
+            for request in REQUESTS:
+                run(*build_curl(recorded.service, request), "--noproxy", "", "--proxy", proxy)
+        else:
+            run_python_client(recorded, client, "proxy", proxy)
+    if name == "customer.har":  # as the error about flows says
+        run(mitmdump, "-nr", "flows", "--set", f"hardump={name}", cwd=recorded.directory)
+    return recorded.directory / name
+
+
+def record_flows(recorded: Recorded) -> Path:
+    """Record flows, and let srvstat import mitmproxy, whose packages conflict with its own."""
+    path = record_with_mitmproxy("httpx", "flows", recorded)
+    program = "import mitmproxy; print(mitmproxy.__path__[0])"
+    folder = os.path.dirname(run(INSTALLED / "python", "-c", program).strip())
+    start = recorded.directory / "sitecustomize.py"
+    start.write_text(f"import sys; sys.path.append({folder!r})")
+    return path
+
+
+def record_with_vcr(client: str, name: str, recorded: Recorded) -> Path:
+    require(INSTALLED / "mitmdump")  # installed with VCR.py, which is no program
+    path = recorded.directory / name
+    run_python_client(recorded, client, "cassette", path)
+    return path
+
+
+def find_chromium() -> str:
     chromium = shutil.which("chromium") or "chromium"
-    require(chromium, INSTALLED / "playwright")
+    require(chromium)
+    return chromium
+
+
+def record_with_playwright(content: str, name: str, recorded: Recorded) -> Path:
+    require(INSTALLED / "playwright")
+    path = recorded.directory / name
+    program = (INSTALLED / "python", PROGRAMS / "recordings.py", "requests", find_chromium())
+    run(*program, recorded.service.url, path, json.dumps(REQUESTS), content)
+    return path
+
+
+def record_with_puppeteer(recorded: Recorded) -> Path:
+    require("node", MODULES / ".bin" / "newman")  # puppeteer-har comes with it, and is no program
     path = recorded.directory / "page.har"
-    program = PROGRAMS / "recordings.py"
-    arguments = (chromium, recorded.service.url, path, json.dumps(REQUESTS))
-    subprocess.run(
-        (INSTALLED / "python", program, "requests", *arguments), check=True, timeout=3 * SECONDS
-    )
+    # A module finds packages beside itself only.
+    program = Path(shutil.copy(PROGRAMS / "record_with_puppeteer.mjs", recorded.directory))
+    (recorded.directory / "node_modules").symlink_to(MODULES)
+    run("node", program, find_chromium(), recorded.service.url, path, json.dumps(REQUESTS))
+    return path
+
+
+def record_with_newman(recorded: Recorded) -> Path:
+    newman = MODULES / ".bin" / "newman"
+    require("node", newman)
+    items = []
+    for method, target, key, body in REQUESTS:
+        headers = {"X-Gateway-Key": key, **({"Content-Type": "application/json"} if body else {})}
+        request = {
+            "method": method,
+            "url": f"{{{{base}}}}{target}",
+            "header": [{"key": name, "value": value} for name, value in headers.items()],
+            "body": {"mode": "raw", "raw": body or ""},
+        }
+        items.append({"name": target, "request": request})
+    schema = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
+    collection = recorded.directory / "collection.json"
+    collection.write_text(json.dumps({"info": {"name": "a", "schema": schema}, "item": items}))
+    path = recorded.directory / "run.json"
+    options = ("--reporters", "json", "--reporter-json-export", path)
+    run(newman, "run", collection, "--env-var", f"base={recorded.service.url}", *options)
+    return path
+
+
+RECORDERS: dict[str, Callable[[Recorded], Path]] = {
+    "curl in bash": partial(record_terminal, "bash"),
+    "PowerShell": partial(record_terminal, "PowerShell"),
+    "curl through mitmproxy": partial(record_with_mitmproxy, "curl", "proxy.har"),
+    "requests in converted flows": partial(record_with_mitmproxy, "requests", "customer.har"),
+    "httpx in flows of mitmproxy": record_flows,
+    "requests with VCR.py": partial(record_with_vcr, "requests", "cassette.yaml"),
+    "httpx with VCR.py": partial(record_with_vcr, "httpx", "cassette.json"),
+    "Playwright": partial(record_with_playwright, "embed", "page.har"),
+    "Playwright, attached bodies": partial(record_with_playwright, "attach", "page.zip"),
+    "puppeteer-har": record_with_puppeteer,
+    "newman": record_with_newman,
+}
+
+
+@pytest.mark.parametrize("name", RECORDERS)
+def test_a_recording_matches_until_an_observation_is_altered(
+    name: str, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(recorded.directory))  # see record_flows
+    path = RECORDERS[name](recorded)
 
     check_replay(recorded, path, "--at", "snapshot")
     check_replay(recorded, recorded.directory / "own.ndjson")
+
+
+def test_a_recording_without_bodies_is_not_judged(recorded: Recorded) -> None:
+    path = record_with_playwright("omit", "page.har", recorded)
+
+    replayed = recorded.replay(path, "--at", "snapshot", exit_code=5)
+    expected = {
+        "unrecorded": "the body of the response was not recorded",
+        "unreadable": "request.postData.text: missing; export the recording with bodies",
+    }
+    for request, found in zip(REQUESTS, list_exchanges(replayed), strict=True):
+        assert found["class"] == ("unrecorded" if request.body is None else "unreadable")
+        assert found["reason"].startswith(expected[found["class"]])
 
 
 DOCUMENT = ROOT / "src" / "srvstat" / "contract" / "openapi.json"
@@ -247,7 +388,7 @@ EXPECTED = {
 
 EXAMPLES: dict[str, tuple[str | Path, ...]] = {
     "python": (),
-    "typescript": ("node", "npm", INSTALLED.parent / "node_modules" / ".bin" / "tsc"),
+    "typescript": ("node", "npm", MODULES / ".bin" / "tsc"),
     "go": ("go", "java", INSTALLED / "openapi-generator-cli"),
 }
 """The folders of docs/examples/clients, and the programs that each needs."""
@@ -276,7 +417,7 @@ answers = ["cut", "reset", "ok"]
 SIMULATED = ["code=500", None, None, "cut", "reset", None]
 
 
-def run(*command: str | Path, cwd: Path, **environment: str) -> str:
+def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
     """Run a program, check that it succeeds and return its standard output."""
     done = subprocess.run(
         command,
@@ -337,7 +478,7 @@ def prepare(tmp_path_factory: pytest.TempPathFactory) -> PrepareExample:
         require(*EXAMPLES[language])
         directory = tmp_path_factory.mktemp("examples") / language
         shutil.copytree(ROOT / "docs" / "examples" / "clients" / language, directory)
-        (directory / "node_modules").symlink_to(INSTALLED.parent / "node_modules")
+        (directory / "node_modules").symlink_to(MODULES)
         *steps, last = read_marked_block("examples/README.md", language)
         # `make external` has installed all of it.
         steps = [step for step in steps if not step.startswith(("pip ", "npm install"))]

@@ -47,10 +47,13 @@ def record(
     context.close()  # writes the file
 
 
-def record_requests(chromium: str, url: str, path: str, requests: str) -> None:
-    """Send requests, given as JSON, from a page of the service, and write the HAR file."""
+def record_requests(chromium: str, url: str, path: str, requests: str, content: str) -> None:
+    """Send requests, given as JSON, from a page of the service, and write the HAR file.
+
+    `content` says what happens to bodies: embed, attach or omit.
+    """
     with launch(chromium) as browser:
-        record(browser, url, path, json.loads(requests))
+        record(browser, url, path, json.loads(requests), record_har_content=content)
 
 
 URL = "http://127.0.0.1:8000"
