@@ -107,7 +107,7 @@ def _draw_pictures() -> Iterator[tuple[Path, bytes]]:
 
 
 def _format_commands() -> str:
-    """Return the reference of all commands, generated from their help."""
+    """Return the reference of all commands, generated from their options."""
     command = [sys.executable, "-m", "typer", "srvstat.cli.app", "utils", "docs"]
     printed = subprocess.run(
         [*command, "--name", "srvstat"], capture_output=True, text=True, check=True

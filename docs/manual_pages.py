@@ -7,7 +7,7 @@ argparse. The macros are those of man(7), which every formatter knows.
 import re
 import textwrap
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ import typer
 from typer.main import get_command
 
 import srvstat
-from srvstat.cli.app import app
+from srvstat.cli.app import app, group_parameters
 from srvstat.cli.options import completion
 
 ROOT = Path(__file__).parent.parent
@@ -52,13 +52,14 @@ def list_manual_pages(exit_codes: Mapping[int, str]) -> Iterator[tuple[str, byte
     date = _read_date()
     for words, command in commands:
         sections = _list_sections(words, command)
-        if len(words) == 1:
-            sections |= {
-                "ENVIRONMENT": _format_environment(commands),
-                "EXIT STATUS": _format_list(
-                    (_bold(code), _as_sentence(meaning)) for code, meaning in exit_codes.items()
-                ),
-            }
+        sections |= {
+            "ENVIRONMENT": _format_environment(
+                commands if hasattr(command, "commands") else [(words, command)]
+            ),
+            "EXIT STATUS": _format_list(
+                (_bold(code), _as_sentence(meaning)) for code, meaning in exit_codes.items()
+            ),
+        }
         sections["SEE ALSO"] = _format_references(words)
         name = "-".join(words)
         title = f'.TH {name.upper()} 1 {date} "srvstat {srvstat.__version__}" "srvstat manual"\n'
@@ -78,16 +79,16 @@ def _list_sections(words: tuple[str, ...], command: Any) -> dict[str, str]:
     summary, *paragraphs = command.help.split("\n\n")
     examples = [text for text in paragraphs if text.startswith("Example: ")]
     texts = [text for text in (summary, *paragraphs) if text not in examples]
-    records = [each.get_help_record(context) for each in command.get_params(context)]
-    options = [record for record in records if record[0].startswith("-")]
+    groups = group_parameters(command, context)
     return {
         "NAME": f"{_escape('-'.join(words))} \\- {_escape(_start_small(summary).rstrip('.'))}\n",
         "SYNOPSIS": f".B {_escape(' '.join(words))}\n"
         + "".join(f"{_emphasize(piece)}\n" for piece in command.collect_usage_pieces(context)),
         "DESCRIPTION": ".PP\n".join(map(_format_paragraph, texts)),
         "COMMANDS": _format_commands(words, command),
-        "ARGUMENTS": _format_parameters(record for record in records if record not in options),
-        "OPTIONS": _format_parameters(options),
+        "ARGUMENTS": _format_parameters(groups.pop("Arguments", ())),
+        "OPTIONS": _format_parameters(groups.pop("Options"))
+        + "".join(f".SS {name}\n{_format_parameters(group)}" for name, group in groups.items()),
         "EXAMPLES": "".join(map(_format_example, examples)),
     }
 
@@ -101,15 +102,13 @@ def _format_commands(words: tuple[str, ...], command: Any) -> str:
 
 
 def _format_parameters(records: Iterable[tuple[str, str]]) -> str:
-    return _format_list(
-        # An argument's type, such as <list[str]>, says less than its text.
-        (_emphasize(re.sub(" <.*>$", "", names)), text)
-        for names, text in records
-    )
+    return _format_list((_emphasize(names), text) for names, text in records)
 
 
-def _format_environment(commands: Iterable[tuple[tuple[str, ...], Any]]) -> str:
+def _format_environment(commands: Sequence[tuple[tuple[str, ...], Any]]) -> str:
     variables = dict(ENVIRONMENT)
+    if not any(each.name == "snapshot" for _, command in commands for each in command.params):
+        del variables["SRVSTAT_SNAPSHOT"]
     for words, command in commands:
         for parameter in command.params:
             if name := getattr(parameter, "envvar", None):

@@ -15,18 +15,22 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import srvstat
 from conftest import AS_OF, ROOT, Build, Cli, server
 from generate import find_drift
-from srvstat.cli.app import COMMANDS, Group
+from srvstat.cli.app import COMMANDS, Group, app
+from srvstat.cli.app import PAGES as APP_PAGES
 from srvstat.cli.demo import read_demo_file
 from srvstat.contract.errors import SrvstatError
 
 pytestmark = pytest.mark.slow
 
+PAGES = ROOT / "docs" / "man"
 MARKDOWN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
@@ -239,16 +243,37 @@ def list_commands() -> Iterator[str]:
             yield from (f"{name} {command}" for command in entry.commands)
 
 
-@pytest.mark.parametrize("command", list(list_commands()))
-def test_help_fits_80_columns_and_names_every_option(cli: Cli, command: str) -> None:
-    ran = cli(*command.split(), "--help")
-    text = ran.stdout.decode()
+@pytest.mark.parametrize("name", list(list_commands()))
+def test_help_manual_page_and_reference_have_every_option_of_a_command(
+    cli: Cli, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command: Any = get_command(app)
+    for word in name.split():
+        command = command.get_command(None, word)
+    shown = [each for each in command.params if not getattr(each, "hidden", False)]
+    options = {one for each in shown for one in (*each.opts, *each.secondary_opts)}
+    heading = f"# `srvstat {name}`" if name else "# Commands"
+    pages = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
+    reference = pages.partition(f"{heading}\n")[2].partition("\n#")[0]
+    manual = (PAGES / f"{'-'.join(['srvstat', *name.split()])}.1").read_text(encoding="ascii")
+    for columns in (60, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        ran = cli(*name.split(), "--help")
+        text = ran.stdout.decode()
 
-    assert ran.exit_code == 0
-    assert max(map(len, text.splitlines())) <= 80
-    reference = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
-    for option in re.findall(r"^  .*?(--[a-z-]+)", text, re.MULTILINE):
-        assert option in reference
+        assert ran.exit_code == 0
+        assert max(map(len, text.splitlines())) <= min(columns, 90)
+        for page in (text, reference, re.sub(r"\\f[BIR]|\\(?=-)", "", manual)):
+            named = set(re.findall(r"(?<![\w-])--?[a-zA-Z][a-z-]*", page))
+            assert {one for one in options if one.startswith("-")} <= named
+        assert name in {"", "snapshot", "access"} or "Manual: man srvstat-" in text
+    assert "\n.SH ENVIRONMENT\n" in manual
+    assert "\n.SH EXIT STATUS\n" in manual
+
+
+@pytest.mark.parametrize("page", APP_PAGES.values())
+def test_the_page_that_help_names_exists(page: str) -> None:
+    assert [*(ROOT / "docs").rglob(f"{page}.md")]
 
 
 def test_every_decision_that_the_code_refers_to_is_documented() -> None:
@@ -371,9 +396,6 @@ def test_the_tests_of_the_examples_pass(tmp_path: Path, quick_srvstat: str) -> N
 
     assert done.returncode == 0, done.stdout
     assert "12 passed" in done.stdout
-
-
-PAGES = ROOT / "docs" / "man"
 
 
 def test_each_command_has_a_page_and_nothing_else_has() -> None:

@@ -370,7 +370,7 @@ DATA = {
     "Minetrack": RealData(
         "minetrack/database_copy_1-8-2021.sql",
         split_pings,
-        ["--from", "minetrack"],
+        ["--source", "minetrack"],
         ending=".sql",
         servers="minetrack/servers.json",
     ),

@@ -102,7 +102,7 @@ def test_events_follow_from_the_rows_of_servers(case: Case) -> None:
     observed = [(name, at, n) for name, rows in fleet.items() for at, n in rows]
     zone = ZoneInfo(case.zone)
     with tempfile.TemporaryDirectory() as directory:
-        options = ("--as-of", format_naively(end))
+        options = ("--at", format_naively(end))
         path = build_in(Path(directory), map(server, fleet), observed, *options)
         with srvstat.open_snapshot(path) as snapshot:
             asked: Any = {"range": f"{LENGTH_DAYS}d", "tz": case.zone, "longer": case.longer}
@@ -161,7 +161,7 @@ def build_hours(build: Build, counts: dict[int, int | None], *options: str) -> s
     """Build a snapshot of a server with 20 players each hour for 90 days, except some hours ago."""
     hours = {ago: counts.get(ago, 20) for ago in range(90 * 24)}
     rows = [("a", AS_OF - ago * HOUR, n) for ago, n in hours.items() if n is not None]
-    return build([server("a")], rows, "--as-of", format_naively(AS_OF), *options)
+    return build([server("a")], rows, "--at", format_naively(AS_OF), *options)
 
 
 def test_an_ongoing_gap_ends_with_the_snapshot(build: Build, cli: Cli) -> None:
@@ -684,7 +684,7 @@ def test_the_page_of_a_bundle_leaves_out_what_it_does_not_cover(
 @pytest.mark.parametrize(
     ("rows", "options"),
     [
-        ([], ("--as-of=2026-03-01T12:00Z", "--allow-empty")),
+        ([], ("--at=2026-03-01T12:00Z", "--allow-empty")),
         ([("a", AS_OF - HOUR, 0), ("a", AS_OF, 3)], ()),
     ],
 )
@@ -743,7 +743,7 @@ def test_markdown_is_a_list_for_a_chat_without_markup_from_the_snapshot(
         "- **this hour** – fewer than 2 of the 4 weeks before were observed\n"  # noqa: RUF001
         "- **yesterday** 40 at the peak, at 00:00\n"
         "- **silent** 1: b-1\n"
-        "- **changed** most, the average of 7 days against that of the 7 days before:\n"
+        "- **changed** most, the average of 7 days against the 7 days before:\n"
         "  - a -1.00 -2.4%\n"
         "- **events** no gap or time without players since 2026-02-28\n"
     )

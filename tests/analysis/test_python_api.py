@@ -121,12 +121,14 @@ DOCUMENTS: list[tuple[Ask, list[str]]] = [
         ],
     ),
     (
-        lambda snapshot: snapshot.top("a", by="peak", limit=2, range="36h", quantiles=[0.00001]),
-        ["top", "a", "--by=peak", "--limit=2", "--range=36h", "--quantile=0.00001"],
+        lambda snapshot: snapshot.top(
+            "a", rank_by="peak", limit=2, range="36h", quantiles=[0.00001]
+        ),
+        ["top", "a", "--rank-by=peak", "--limit=2", "--range=36h", "--quantile=0.00001"],
     ),
     (
-        lambda snapshot: snapshot.top(by="share", reverse=True, sum=True, around="2026-02-20"),
-        ["top", "--by=share", "--reverse", "--sum", "--around=2026-02-20"],
+        lambda snapshot: snapshot.top(rank_by="share", reverse=True, sum=True, around="2026-02-20"),
+        ["top", "--rank-by=share", "--reverse", "--sum", "--around=2026-02-20"],
     ),
     (
         lambda snapshot: snapshot.stats(
@@ -147,8 +149,8 @@ DOCUMENTS: list[tuple[Ask, list[str]]] = [
         ],
     ),
     (
-        lambda snapshot: snapshot.peak_hours(["harbor-city"], by="hour", tz="Asia/Tokyo"),
-        ["peak-hours", "harbor-city", "--by=hour", "--tz=Asia/Tokyo"],
+        lambda snapshot: snapshot.peak_hours(["harbor-city"], group_by="hour", tz="Asia/Tokyo"),
+        ["peak-hours", "harbor-city", "--group-by=hour", "--tz=Asia/Tokyo"],
     ),
     (
         lambda snapshot: snapshot.together(["harbor-city", "old-guard"], step="3h", range="60d"),
@@ -492,7 +494,11 @@ ERRORS: list[tuple[Ask, type[Exception], str]] = [
     (lambda snapshot: snapshot.stats(quantiles=[2]), ValueError, '^quantiles: "2" is not'),
     (lambda snapshot: snapshot.stats(above=-1), ValueError, "^above: -1 is less than 0$"),
     (lambda snapshot: snapshot.top(limit=0), ValueError, "^limit: 0 is less than 1$"),
-    (lambda snapshot: snapshot.top(by=WRONG), ValueError, '^by: "size" is not one of average,'),
+    (
+        lambda snapshot: snapshot.top(rank_by=WRONG),
+        ValueError,
+        '^rank_by: "size" is not one of average,',
+    ),
     (lambda snapshot: snapshot.servers(sort=WRONG), ValueError, '^sort: "size" is not one of id,'),
     (lambda snapshot: snapshot.history(step="7h"), ValueError, '^step: "7h"'),
     (lambda snapshot: snapshot.growth(step=WRONG), ValueError, '^step: "size" is not one of day,'),

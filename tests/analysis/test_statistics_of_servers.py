@@ -387,7 +387,7 @@ def test_changes_that_are_held_say_as_much_as_all_polls(polled: Polls, data: st.
             rows = polled.list_rows(only_changes=name == "changes")
             folder = Path(directory, name)
             folder.mkdir()
-            options = [f"--as-of={AS_OF}", *([] if name == "polls" else ["--hold"])]
+            options = [f"--at={AS_OF}", *([] if name == "polls" else ["--hold"])]
             path = str(build_in(folder, records, rows, *options))
             built[name] = stack.enter_context(closing(open_file(path)))
         start = data.draw(
@@ -424,7 +424,7 @@ def test_a_held_count_is_a_figure_of_windows_without_an_observation(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("changes.csv").write_text(CHANGES)
-    options = ("--hold", f"--as-of={AS_OF}")
+    options = ("--hold", f"--at={AS_OF}")
     assert cli("snapshot", "build", "whole.db", "changes.csv", *options).exit_code == 0
     wrote = cli("snapshot", "bundle", "a", "b", "--range=7d", "-o", "bundle.db", "-s", "whole.db")
     assert wrote.exit_code == 0, wrote.stderr
@@ -443,7 +443,7 @@ def test_a_held_count_is_a_figure_of_windows_without_an_observation(
         assert "each count lasts until the next one" in lines
         assert table.stderr == ""
     compared = cli("compare", "a", "b", "--range=7d", "-s", "whole.db", "--table").stdout.decode()
-    assert "the API's figures, not weighted by time" in compared
+    assert "the API's statistics, not weighted by time" in compared
     rules = cli("integrity", "a", "-s", "whole.db").json["servers"][0]["rules"]
     assert {one["reason"] for one in rules} == {
         "needs regular polls, but the snapshot holds counts",

@@ -283,7 +283,7 @@ def test_a_recording_has_the_request_id_of_the_client(recorded: Recorded, cli: C
     record = recorded.send(get(b"a", ALL, b"X-Request-Id: ticket-4711"))
 
     assert record["requestId"] == "ticket-4711"
-    ran = cli("replay", str(recorded.path), "--id", "ticket-4711", *recorded.options)
+    ran = cli("replay", str(recorded.path), "--request-id", "ticket-4711", *recorded.options)
     assert [one["class"] for one in ran.json["exchanges"]] == ["match"]
 
 

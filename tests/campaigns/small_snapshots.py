@@ -160,7 +160,7 @@ QUESTIONS: tuple[Sequence[str], ...] = (
         "--json",
         "--snapshot",
     ],
-    ["top", "--by", "growth", *_WINDOW],
+    ["top", "--rank-by", "growth", *_WINDOW],
     ["growth", "busy", "wide", "--tz=Asia/Tokyo", *_WINDOW],
     ["peak-hours", "uneven", "--tz=Asia/Tokyo", *_WINDOW],
     ["history", "daily", "uneven", *_WINDOW],

@@ -48,7 +48,7 @@ def flatten(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_row_of_statistics_has_the_values_of_the_document(cli: Cli, demo_snapshot: str) -> None:
-    asked = ["top", "-n3", "--by=growth", "-s", demo_snapshot]
+    asked = ["top", "-n3", "--rank-by=growth", "-s", demo_snapshot]
     asked += ["--quantile=.95", "--above=40", "--versus=previous"]
 
     assert read_rows(cli, *asked) == [
@@ -193,16 +193,16 @@ def test_filters_are_completed_with_values_that_need_no_quotes(
     assert complete("missing.db", "srvstat servers --region ") == []
 
 
-def test_many_identifiers_are_completed_by_what_follows(complete: Complete, build: Build) -> None:
+def test_more_than_500_identifiers_are_completed_after_more_letters(
+    complete: Complete, build: Build
+) -> None:
     names = ["a-", *(f"a-{number:03}" for number in range(600)), "B-1", "a-x"]
     path = build(map(server, names), [("B-1", AS_OF, 1)])
 
-    assert complete(path, "srvstat stats ") == ["B", "a"]
-    following = ["a-", "a-0", "a-1", "a-2", "a-3", "a-4", "a-5", "a-x"]
-    assert complete(path, "srvstat stats a") == following
+    assert complete(path, "srvstat stats ") == complete(path, "srvstat stats a") == []
     assert complete(path, "srvstat stats a-01") == [f"a-01{number}" for number in range(10)]
     assert complete(path, "srvstat integrity B") == ["B-1"]
-    assert complete(path, "srvstat history cfxId:x") == ["cfxId:x-B", "cfxId:x-a"]
+    assert complete(path, "srvstat history cfxId:x-B") == ["cfxId:x-B-1"]
 
 
 NAMES = {
@@ -277,7 +277,7 @@ COMMANDS = [
     "stats --all --quantile=0.95 --above=9 --versus=previous",
     "top --limit=2",
     "growth harbor-city old-guard --step=week",
-    "peak-hours harbor-city --by=hour",
+    "peak-hours harbor-city --group-by=hour",
     "history harbor-city old-guard --range=2d",
     "history harbor-city old-guard --step=6h --sum",
     "history harbor-city old-guard --step=6h --aggregate=rank",
@@ -466,7 +466,7 @@ def test_a_report_chooses_a_range_a_title_and_steps(cli: Cli) -> None:
         (["a b", "-o", ""], 2, "error: -o: the name is empty; name a file\n"),
         (["a b", "-o", "."], 2, "error: .: not a regular file"),
         (["a b", "-o", "new/"], 2, "error: -o new/: names a directory; name a file\n"),
-        (["old-guard", "-o", "absent/new.html"], 4, "error: absent/new.html: No such file"),
+        (["old-guard", "-o", "absent/new.html"], 4, "error: absent/new.html: no folder "),
         (["a b", "-o", "new.html"], 40, "error: INVALID_REQUEST: Invalid request\n"),
         (["old-guard", "-o", "new.html", "-s", "absent.db"], 3, "absent.db"),
     ],
@@ -671,9 +671,9 @@ def test_hours_of_a_total_leave_out_sums_in_which_a_server_is_missing(
     rows.write_text("\n".join(["serverId,observedAt,players", *lines]))
     assert cli("snapshot", "build", path, str(rows)).exit_code == 0
 
-    (total,) = cli("peak-hours", "--all", "--sum", "--by=weekday", "--range=all", "-s", path).json[
-        "servers"
-    ]
+    (total,) = cli(
+        "peak-hours", "--all", "--sum", "--group-by=weekday", "--range=all", "-s", path
+    ).json["servers"]
 
     averages = [cell["averagePlayers"] for cell in total["cells"]]
     # A count of Monday, 23:00, is three hours old at 02:00.

@@ -48,14 +48,14 @@ def test_each_publishable_server_has_a_line_in_the_order_of_ids(cli: Cli) -> Non
         A % ("7d", "5.5", "5.5", "5", "1", "20", "2"),
         B % ("7d", "7", "7", "7", "null", "null", "1"),
     ]
-    assert parse_summary(ran)["servers"] == "3 (1 not publishable, skipped)"
+    assert parse_summary(ran)["servers"] == "3 (1 not public, left out)"
     assert parse_summary(ran)["observed"] == "2 of them in the window"
     assert parse_summary(ran)["window"].startswith("after 2026-02-22 12:00:00 UTC, to 2026-03-01")
 
 
 @pytest.mark.usefixtures("here")
 def test_the_window_ends_as_of_a_given_time_and_excludes_its_start(cli: Cli) -> None:
-    ran = cli(*RESULTS, f"--as-of={AS_OF - 1}", "--range=24h")
+    ran = cli(*RESULTS, f"--at={AS_OF - 1}", "--range=24h")
 
     assert ran.exit_code == 0
     a, b = read_results("r.ndjson")
@@ -89,7 +89,7 @@ def test_parquet_has_the_same_values_as_columns(cli: Cli) -> None:
 @pytest.mark.usefixtures("here")
 def test_without_a_servers_file_each_identifier_with_an_observation_has_a_result(cli: Cli) -> None:
     rows = csv([("A b", AS_OF, 5), ("c", AS_OF, 1), ("later", AS_OF + 1, 1), ("!", AS_OF, 1)])
-    options = ["--output=r.jsonl", "--format=csv", f"--as-of={AS_OF}", "--game=game_a"]
+    options = ["--output=r.jsonl", "--input-format=csv", f"--at={AS_OF}", "--game=game_a"]
 
     ran = cli("fleet", "-", *options, stdin=rows)
 
@@ -101,7 +101,7 @@ def test_without_a_servers_file_each_identifier_with_an_observation_has_a_result
 def test_a_lone_surrogate_makes_an_identifier_malformed(cli: Cli) -> None:
     row = rb'{"serverId":"a\ud800b","observedAt":%d,"players":%d}' + b"\n"
     rows = row % (AS_OF, 5) + row.replace(rb"\ud800", b"") % (AS_OF, 6)
-    options = ["--game=game_a", "--format=ndjson", "--output=r.ndjson"]
+    options = ["--game=game_a", "--input-format=ndjson", "--output=r.ndjson"]
 
     ran = cli("fleet", "-", *options, stdin=rows)
 
@@ -136,13 +136,13 @@ def test_only_rows_that_could_be_missed_are_a_warning_when_quiet(cli: Cli) -> No
         ([*FLEET, "--output=old.ndjson"], 2, "old.ndjson: exists; --overwrite replaces it"),
         ([*FLEET, "old.ndjson", "--output=old.ndjson", "--overwrite"], 2, "is also a source"),
         ([*FLEET, "--output=./servers.ndjson", "--overwrite"], 2, "is also a source"),
-        ([*FLEET, "--output=none/r.ndjson"], 4, "none/r.ndjson: No such file or directory"),
-        ([*RESULTS, "--as-of=today"], 2, "--as-of: "),
+        ([*FLEET, "--output=none/r.ndjson"], 4, "none/r.ndjson: no folder "),
+        ([*RESULTS, "--at=today"], 2, "--at: "),
         ([*RESULTS, "--threads=1025"], 2, "should be less than or equal to 1024"),
         ([*RESULTS, "--memory=4GB"], 2, '"4GB" is not a size such as 512MiB or 4GiB'),
         ([*RESULTS, "missing.csv"], 6, "missing.csv: No such file or directory"),
         ([*RESULTS, "--hold"], 2, "--hold: results are of counts as observed"),
-        ([*RESULTS, "--as-of=5"], 6, "no observation was kept: 3 after the as-of time; give a"),
+        ([*RESULTS, "--at=5"], 6, "no observation was kept: 3 after the as-of time; give a"),
         (
             [*RESULTS, "--servers=old.ndjson"],
             6,
@@ -207,4 +207,4 @@ def test_a_terminal_shows_the_steps_and_then_the_summary(here: Path) -> None:
     assert "reading" in shown
     assert "\\u001b]0;title\\u0007 夜.csv" in shown
     assert "\x1b]0" not in shown
-    assert "wrote r.ndjson\n  servers      2 (1 not publishable, skipped)\n" in shown
+    assert "wrote r.ndjson\n  servers      2 (1 not public, left out)\n" in shown

@@ -20,10 +20,9 @@ from support.terminal import SRVSTAT, run_in_terminal, talk_in_terminal
 
 @pytest.mark.parametrize("group", ["", "snapshot", "access"])
 def test_the_list_of_commands_cuts_no_line(cli: Cli, group: str) -> None:
-    listed = cli(*group.split(), "--help").stdout.decode().partition("Commands:\n")[2]
+    listed = cli(*group.split(), "--help").stdout.decode()
 
-    assert listed
-    assert "..." not in listed
+    assert "..." not in listed.partition("\n")[2]
 
 
 def test_every_command_has_help(cli: Cli) -> None:
@@ -266,19 +265,6 @@ def test_the_script_of_each_shell_is_printed_from_any_shell(
 
     assert script.exit_code == 0
     assert mark in script.stdout.decode()
-    assert cli("--show-completion", shell).stdout == script.stdout
-
-
-def test_install_completion_refuses_a_shell(
-    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-
-    ran = cli("--install-completion", "fish")
-
-    assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert "`srvstat completion fish` prints the script" in ran.stderr
-    assert not list(tmp_path.iterdir())
 
 
 def test_bash_completes_ranges_namespaces_identifiers_and_shells(

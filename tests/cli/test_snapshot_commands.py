@@ -272,14 +272,14 @@ def test_records_alone_are_an_update(cli: Cli) -> None:
 @pytest.mark.usefixtures("base_here")
 def test_as_of_never_goes_back(cli: Cli) -> None:
     later = format_instant(LAST + DAY)
-    assert cli(*UPDATE, "--as-of", later).exit_code == 0
+    assert cli(*UPDATE, "--at", later).exit_code == 0
     Path("day.csv").write_bytes(csv([("a", LAST + 2 * STEP, 7), ("a", LAST + 2 * DAY, 7)]))
 
-    refused = cli(*UPDATE, "--as-of", format_instant(LAST))
-    same = cli(*UPDATE, "--as-of", later)
+    refused = cli(*UPDATE, "--at", format_instant(LAST))
+    same = cli(*UPDATE, "--at", later)
 
     assert refused.exit_code == 2
-    assert refused.stderr.startswith(f"error: --as-of: snapshot.db ends at {later}; give ")
+    assert refused.stderr.startswith(f"error: --at: snapshot.db ends at {later}; give ")
     assert parse_summary(same)["skipped"] == "1 (1 after the as-of time)"
     assert cli("snapshot", "info", "snapshot.db").json["asOf"] == later
     Path("day.csv").write_bytes(csv([("a", LAST + 3 * STEP, 7)]))
@@ -289,7 +289,7 @@ def test_as_of_never_goes_back(cli: Cli) -> None:
 
 @pytest.mark.usefixtures("base_here")
 def test_identifiers_of_the_snapshot_keep_their_servers(cli: Cli) -> None:
-    options = ["--ids", "slug", "--quiet"]
+    options = ["--slug-ids", "--quiet"]
     Path("first.csv").write_bytes(csv([("MAIN_LOBBY", LAST, 3), ("sky-wars", LAST, 3)]))
     Path("servers.ndjson").write_bytes(ndjson([server("main-lobby"), server("sky-wars")]))
     build = ["snapshot", "build", "own.db", "--observations", "first.csv", *options]
@@ -310,9 +310,9 @@ def test_identifiers_of_the_snapshot_keep_their_servers(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["day.csv", "--observations", "snapshot.db", "--from", "csv"], 3, "day.csv: not a snap"),
+        (["day.csv", "--observations", "snapshot.db", "--source", "csv"], 3, "day.csv: not a snap"),
         (
-            ["snapshot.db", "--from", "snapshot", "--observations", "./snapshot.db"],
+            ["snapshot.db", "--source", "snapshot", "--observations", "./snapshot.db"],
             2,
             "snapshot.db: is also a source; name another file",
         ),

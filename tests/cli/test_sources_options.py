@@ -11,7 +11,7 @@ from support.snapshots import parse_summary, read_directory, read_observations, 
 from support.terminal import PLAIN, SRVSTAT, run_in_terminal
 
 BUILD = ["snapshot", "build", "out.db", "--observations"]
-WIDE = [*BUILD, "wide.csv", "--wide", "at=date", "--ids", "slug"]
+WIDE = [*BUILD, "wide.csv", "--wide", "at=date", "--slug-ids"]
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_a_saved_mapping_builds_the_same_and_options_win_over_it(cli: Cli) -> No
 
     assert (first.exit_code, again.exit_code, other.exit_code) == (0, 0, 0)
     assert Path("map.toml").read_text() == (
-        'wide.at = "date"\ntime-zone = "UTC"\nids = "slug"\ngame = "game_b"\n'
+        'wide.at = "date"\ntime-zone = "UTC"\nslug-ids = true\ngame = "game_b"\n'
     )
     assert read_root("out.db") == read_root("again.db") != read_root("other.db")
     last = cli("snapshot", "info", "other.db", "--json").json["lastObservedAt"]
@@ -78,7 +78,7 @@ Main Lobby;05/01/2026 01:00;6;10
 Sky;05/01/2026 01:00;7;11
 """
 PROPOSED = (
-    "--columns id=name,at=when,players=avg --time-format day-first --ids slug --game game_a"
+    "--columns id=name,at=when,players=avg --time-format day-first --slug-ids --game game_a"
     " --time-zone ZONE"
 )
 
@@ -91,7 +91,7 @@ def two_counts(here: Path) -> Path:
 
 
 BUILD_TWO = [
-    *("snapshot", "build", "out.db", "two $(counts).csv", "--ids", "slug", "--game", "game_a")
+    *("snapshot", "build", "out.db", "two $(counts).csv", "--slug-ids", "--game", "game_a")
 ]
 
 

@@ -313,11 +313,7 @@ def test_a_page_reads_errors_with_their_headers(read: Any) -> None:
     answers = read["allowed origin"]["answers"]
 
     assert read_error(answers["unknown server"]) == (404, "SERVER_NOT_FOUND", "no id nobody")
-    assert read_error(answers["unknown path"]) == (
-        404,
-        "INVALID_REQUEST",
-        "path: not in the contract",
-    )
+    assert read_error(answers["unknown path"]) == (404, "INVALID_REQUEST", "path: not in the API")
     assert read_error(answers["no key"]) == (
         401,
         "GATEWAY_UNAUTHORIZED",

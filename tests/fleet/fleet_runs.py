@@ -83,7 +83,7 @@ def write_fleet(directory: Path, random: Random, *, servers: int = 200) -> Fleet
     random.shuffle(rows)
     sources = _write_sources(directory, random, rows)
     random.shuffle(sources)
-    return FleetFiles(path, sources, [f"--as-of={AS_OF}"] if has_end else [])
+    return FleetFiles(path, sources, [f"--at={AS_OF}"] if has_end else [])
 
 
 def _build_records(random: Random, count: int) -> list[dict[str, Any]]:

@@ -54,7 +54,7 @@ def build_shard(cli: Cli, files: FleetFiles, folder: Path, number: int) -> str:
     )
     path = folder / "expected.db"
     ran = cli(
-        "snapshot", "build", str(path), f"--servers={servers}", f"--as-of={manifest['asOf']}",
+        "snapshot", "build", str(path), f"--servers={servers}", f"--at={manifest['asOf']}",
         *(f"--observations={source}" for source in files.sources),
         # Other servers' identifiers may be malformed without the records that name them.
         "--allow-empty", "--overwrite", "--max-rejected=100%",
@@ -99,7 +99,7 @@ def test_a_shard_is_the_build_of_its_servers(
 def test_one_shard_of_servers_without_records_is_the_whole_snapshot(cli: Cli) -> None:
     rows = [(name, AS_OF - at, at) for name in ("MAIN LOBBY", "b") for at in range(9)]
     Path("rows.csv").write_bytes(csv([*rows, ("late", AS_OF + 1, 5)]))
-    options = ["--ids=slug", "--game=game_b", f"--as-of={AS_OF}"]
+    options = ["--slug-ids", "--game=game_b", f"--at={AS_OF}"]
 
     shards = cli(
         "fleet", "rows.csv", *options, "--snapshots=one", "--shards=1", "--output=r.ndjson"

@@ -175,7 +175,7 @@ def test_no_row_is_lost_to_wrong_statistics(spark: Any, tmp_path: Path) -> None:
     forge_statistics(path, AS_OF - 1, AS_OF + DAY)
     output = tmp_path / "results.ndjson"
 
-    assert run_job(str(path), f"--as-of={AS_OF}", "--conflicts=lowest", f"--output={output}") == 0
+    assert run_job(str(path), f"--at={AS_OF}", "--conflicts=lowest", f"--output={output}") == 0
     servers = spark.createDataFrame([("a",)], "id STRING")
     observations = spark.read.parquet(str(path))
     (row,) = compute(observations, servers, as_of=AS_OF, conflicts="lowest").collect()
@@ -211,7 +211,7 @@ def test_what_the_job_refuses_leaves_no_file(capfd: pytest.CaptureFixture[str], 
     before = sorted(os.listdir())
     for arguments, code, message in (
         ([week, "-o", "r.csv"], 2, "-o r.csv: unknown format"),
-        ([week, "-o", "week.ndjson", "--as-of=now"], 2, "--as-of: "),
+        ([week, "-o", "week.ndjson", "--at=now"], 2, "--at: "),
         (
             [week, "-o", "r.ndjson", "--max-rejected=x"],
             2,
@@ -220,7 +220,7 @@ def test_what_the_job_refuses_leaves_no_file(capfd: pytest.CaptureFixture[str], 
         ([week, "-o", "r.ndjson", "--range=8d"], 40, "INVALID_REQUEST"),
         ([week, "no.csv", "-o", "r.ndjson"], 6, "error: no.csv: Path does not exist: "),
         ([str(here / "other.csv"), "-o", "r.ndjson"], 6, "other.csv: CSV header does not conform"),
-        ([week, "-o", "r.ndjson", "--as-of=5"], 6, "no observation was kept: "),
+        ([week, "-o", "r.ndjson", "--at=5"], 6, "no observation was kept: "),
         ([week, bad, "-o", "r.ndjson"], 6, "bad.csv: 11 of 31 rows were rejected"),
     ):
         assert run_job(*arguments, "--servers=servers.ndjson") == code

@@ -230,10 +230,7 @@ def test_a_path_that_is_not_a_regular_file_is_rejected_at_once(tmp_path: Path) -
         (str(tmp_path), "a directory, not an access file"),
         (str(fifo), "a pipe, socket or device, not an access file"),
         (os.devnull, "a pipe, socket or device, not an access file"),
-        (
-            str(tmp_path / "none"),
-            "no such file; see docs/access.md, or run `srvstat demo` to write one",
-        ),
+        (str(tmp_path / "none"), "no such file; `srvstat demo` writes an example"),
         (str(fifo / "below"), "Not a directory"),
         ("a\0b", "not a file name"),
     ):

@@ -366,7 +366,7 @@ def test_long_lists_are_cut(cli: Cli, build: Build) -> None:
 
     shown = cli("snapshot", "diff", old, new, "--table").stdout.decode()
 
-    assert shown.startswith("25 servers changed, 10 added, 10 removed; 125 answers change\n")
+    assert shown.startswith("25 servers changed, 10 added, 10 removed; 125 responses change\n")
     assert "and 5 more servers; --json lists all\n" in shown
     assert "and 460 more differences; --json lists all\n" in shown
     assert "2026-02-21, 2026-02-23, and 3 more" in shown

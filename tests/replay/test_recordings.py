@@ -81,7 +81,7 @@ def test_an_empty_file_has_no_exchanges(tmp_path: Path) -> None:
         ("http POST :8000/x a=b", "HTTPie and Insomnia are not read; copy as cURL"),
         (
             '1.2.3.4 - - [1/Mar/2026:06:00:00 +0000] "POST /gateway/v1/compare HTTP/1.1" 200 9',
-            "a log has no bodies; run srvstat replay RECORDING --id ID",
+            "a log has no bodies; run srvstat replay RECORDING --request-id ID",
         ),
     ],
 )

@@ -135,10 +135,10 @@ def test_later_requests_are_warned_of(
     name = write_ndjson(tmp_path / "late.ndjson", lines)
 
     ends = "which ends 2026-03-01 12:00:00 UTC"
-    warning = f"warning: 2 answers for an instant later than the snapshot, {ends}"
+    warning = f"warning: 2 responses for a time later than the snapshot, {ends}"
     assert cli("replay", name).stderr == (
         f"{warning}; use --at snapshot if the service answered from this snapshot, or --at search"
-        " to find when the answers were true\n"
+        " to find when the responses were right\n"
     )
     assert cli("replay", name, "--at", "search").stderr == f"{warning}\n"
     assert cli("replay", name, "--at", "2027-01-01T00:00Z").stderr == f"{warning}\n"
@@ -167,7 +167,7 @@ def test_a_search_of_requests_after_the_data_ends_with_the_data(
         "warning: 2 requests more than --within later than the snapshot, which ends 2026-03-01"
         " 12:00:00 UTC; searched up to the recorded as-of time, or up to the end of the snapshot\n"
     )
-    assert "12 hours before 2026-03-01 12:00:00 UTC: a stale answer" in " ".join(shown.split())
+    assert "12 hours before 2026-03-01 12:00:00 UTC: a stale response" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ DIR/x.ndjson: 105 exchanges, 100 match, 2 unreadable, 3 not this API
 ✓   100 requests  match
 \N{EN DASH}   3 requests to x.example  not this API
 
-100 of 100 recorded answers are right. Show where the figures come from:
+100 of 100 recorded responses are right. Show where the numbers come from:
   srvstat replay DIR/x.ndjson --snapshot DEMO --explain
 """
     )
@@ -278,10 +278,10 @@ def test_each_command_that_a_table_ends_with_works_and_leads_to_the_next(
         findings.append(finding)
         assert last.startswith("  srvstat ")
         command = shlex.split(last)[1:]
-    stale = "1 of 2 recorded answers is stale by 5 hours, otherwise right"
+    stale = "1 of 2 recorded responses is stale by 5 hours, otherwise right"
 
     assert findings == [
-        f"{stale}. Show where the figures come from:",
+        f"{stale}. Show where the numbers come from:",
         f"{stale}. Pack the case for others:",
     ]
     assert cli(*command).exit_code == 0
@@ -289,8 +289,8 @@ def test_each_command_that_a_table_ends_with_works_and_leads_to_the_next(
 
 
 NEVER_RIGHT = (
-    "The recorded answer was never right within 1 hour: averagePlayers 8 where the data give 7."
-    " Show where the figures come from:"
+    "The recorded response was never right within 1 hour: averagePlayers 8 where the data give 7."
+    " Show where the numbers come from:"
 )
 
 
@@ -308,23 +308,29 @@ def test_a_table_ends_with_what_was_found(
         return shown.replace(name, "x").splitlines()[-2:]
 
     assert find(lines) == [
-        "2 of 2 recorded answers are right. Show where the figures come from:",
+        "2 of 2 recorded responses are right. Show where the numbers come from:",
         "  srvstat replay x --explain",
     ]
     assert find([stale], *search, "1h") == [
         NEVER_RIGHT,
         "  srvstat replay x --at search --within 1h --explain",
     ]
-    assert find([stale])[0].startswith("The recorded answer is stale by 12 hours, otherwise right.")
+    assert find([stale])[0].startswith(
+        "The recorded response is stale by 12 hours, otherwise right."
+    )
     slow = stale | {"requestedAt": format_instant(AS_OF - DAY - 5 * MINUTE)}
-    assert find([slow])[0].startswith("The recorded answer is right, but a clock was slow by 5 min")
+    assert find([slow])[0].startswith(
+        "The recorded response is right, but a clock was slow by 5 min"
+    )
     undated = describe_exchange(COMPARE, lines[0]["response"]["body"], body=BODY)
-    assert find([undated])[0].startswith("The recorded answer is right at the end of the snapshot.")
+    assert find([undated])[0].startswith(
+        "The recorded response is right at the end of the snapshot."
+    )
     lost = describe_exchange(SERVER, "{}", status=404)
     assert find([stale, *lines, lost], "--at", "snapshot")[0].startswith(
-        "2 of 4 recorded answers differ: averagePlayers 8 where the data give 7, and others."
+        "2 of 4 recorded responses differ: averagePlayers 8 where the data give 7, and others."
     )
-    assert find([foreign, foreign])[-1] == "No recorded answer could be compared."
+    assert find([foreign, foreign])[-1] == "No recorded response could be compared."
 
 
 OWN_KEY = b"a-customers-own-key"
@@ -404,7 +410,7 @@ def test_what_was_not_recorded_is_answered(opened: SnapshotFile, replay_one: Rep
     unknown = replay_one(replace(record_get("x", None), response=None))
 
     assert silent.class_ == unknown.class_ == "unrecorded"
-    assert unknown.reason == "the response was not recorded; the answer is an error: no id x"
+    assert unknown.reason == "the response was not recorded; the response is an error: no id x"
     assert silent.answer
     assert silent.answer.body.text.encode() == get_detail(opened)
     assert silent.reason == "the response was not recorded"
@@ -797,8 +803,8 @@ def test_a_bundle_for_a_recording_gives_its_verdict_again(
     assert ran.exit_code == 0, ran.stderr
     case = cli("snapshot", "info", "case.db").json["case"]
     assert case == {
-        "verdict": "1 of 3 recorded answers was never right within 2 days: sampleCount 90 where the"
-        " data give 0",
+        "verdict": "1 of 3 recorded responses was never right within 2 days: sampleCount 90 where"
+        " the data give 0",
         "command": "srvstat replay x.ndjson --snapshot case.db",
     }
     again, whole = cli(*shlex.split(case["command"])[1:]), cli("replay", name)
@@ -808,7 +814,7 @@ def test_a_bundle_for_a_recording_gives_its_verdict_again(
     searched = cli("replay", name, "--at", "search", "-s", "case.db").json["exchanges"][0]
     assert searched["searched"]["from"] == format_instant(int(at) - 2 * DAY)
     shown = cli("snapshot", "info", "case.db", "--table").stdout.decode()
-    assert "1 of 3 recorded answers was never right" in " ".join(shown.split())
+    assert "1 of 3 recorded responses was never right" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(
@@ -849,13 +855,13 @@ def test_exchanges_are_chosen_by_request_server_and_class(
         return ran.exit_code, ids, sum(ran.json["counts"].values())
 
     assert choose() == (5, ["id-0", "id-1", "id-2"], 3)
-    assert choose("--id", "id-1") == (0, ["id-1"], 1)
+    assert choose("--request-id", "id-1") == (0, ["id-1"], 1)
     assert choose("--server", "x-b") == choose("--server", "cfxId:x-b") == (5, ["id-0", "id-2"], 2)
     assert choose("--only", "differs") == (5, ["id-2"], 3)
     assert choose("--only", "match", "--server", "a") == (5, ["id-0", "id-1"], 3)
-    for options in (["--id", "id-9"], ["--server", "c"]):
+    for options in (["--request-id", "id-9"], ["--server", "c"]):
         ran = cli("replay", str(path), *options)
-        assert (ran.exit_code, f"{options[0]}: no exchange has" in ran.stderr) == (2, True)
+        assert (ran.exit_code, f"{options[0]}: no request has" in ran.stderr) == (2, True)
 
 
 def test_a_prefix_is_found_or_offered(

@@ -149,10 +149,10 @@ def test_a_rounded_figure_has_half_a_unit_of_its_last_digit(
 @pytest.mark.parametrize(
     ("words", "exit_code", "reason"),
     [
-        (["median=3"], 2, "median=3: of no server; write an identifier before it"),
-        (["a"], 2, "a: without a figure; write one after it, such as median=113"),
-        (["a", "uptime=3"], 2, "uptime=3: not a figure; write one of samples, average, median"),
-        (["a", "median=x"], 2, "median=x: not a figure"),
+        (["median=3"], 2, "median=3: no server; write an identifier before it"),
+        (["a"], 2, "a: no number; write one after it, such as median=113"),
+        (["a", "uptime=3"], 2, "uptime=3: unknown; write one of samples, average, median"),
+        (["a", "median=x"], 2, "median=x: unknown"),
         (["unknown", "median=3"], 44, "no id unknown"),
         (["a", "median=3", "--range", "8d"], 40, "range"),
     ],

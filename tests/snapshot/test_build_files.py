@@ -260,8 +260,8 @@ REFUSALS = [
         "twice.ndjson, line 2: cfxId: the same as in line 1",
     ),
     (["--observations", "week.csv", "--format", "xml"], 2, None),
-    (["--observations", "week.csv", "--as-of", "2026-03-01"], 2, None),
-    (["--observations", "week.csv", "--as-of", "now"], 2, None),
+    (["--observations", "week.csv", "--at", "2026-03-01"], 2, None),
+    (["--observations", "week.csv", "--at", "now"], 2, None),
     (["--observations", "week.csv", "--rejects", "gone/x"], 4, "gone/x: No such file or directory"),
     (["--observations", "week.csv", "--rejects", "directory"], 2, None),
     (["--observations", "week.csv", "--rejects", "out.db"], 2, None),
@@ -459,10 +459,8 @@ def test_observations_may_come_from_standard_input(cli: Cli) -> None:
     command = [*COMMAND, "--observations", "-"]
 
     refused = cli(*command, stdin=rows)
-    assert (refused.exit_code, refused.stderr) == (
-        2,
-        "error: standard input: unknown format; add --format csv or ndjson, or --from KIND\n",
-    )
+    reason = "unknown format; add --input-format csv or ndjson, or --source KIND"
+    assert (refused.exit_code, refused.stderr) == (2, f"error: standard input: {reason}\n")
 
     odd = csv([("a", AS_OF, 5), ("a", AS_OF, "x")])
     ran = cli(*command, "--format", "csv", "--rejects", "rejects.ndjson", stdin=odd)

@@ -31,7 +31,7 @@ from support.snapshots import (
 pytestmark = pytest.mark.usefixtures("here")
 
 
-FALLBACKS = "2 current counts, taken from the last observation (0 without one)"
+FALLBACKS = "2 current counts, filled in from the last observation (0 without one)"
 ALL_KINDS = f"""\
 serverId,observedAt,players
 a,{AS_OF},1
@@ -53,7 +53,7 @@ a,2026-03-01T12:00Z,2
 def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) -> None:
     Path("week.csv").write_text(ALL_KINDS)
 
-    ran = cli(*WEEK, "--as-of", str(AS_OF), "--rejects", "rejects.ndjson")
+    ran = cli(*WEEK, "--at", str(AS_OF), "--rejects", "rejects.ndjson")
 
     summary = parse_summary(ran)
     assert (ran.exit_code, ran.stdout) == (0, b"")
@@ -62,12 +62,12 @@ def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) ->
     assert read
     assert int(read[2].replace(",", "")) == round(12 / float(read[1]))
     assert summary == {
-        "servers": "2 (1 not publishable, skipped)",
+        "servers": "2 (1 not public, left out)",
         "kept": "2",
         "repeated": "2",
         "conflicting": "2",
         "rejected": "3",
-        "skipped": "3 (1 after the as-of time, 1 not in the servers file, 1 not publishable)",
+        "skipped": "3 (1 after the as-of time, 1 not in the servers file, 1 not public)",
         "span": "2026-02-28 12:00:00 UTC to 2026-03-01 12:00:00 UTC",
         "as of": "2026-03-01 12:00:00 UTC",
         "fallbacks": FALLBACKS,
@@ -75,7 +75,7 @@ def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) ->
     assert read_observations("out.db") == [("a", AS_OF, 1), ("b", AS_OF - DAY, 3)]
     assert (
         "first rejected or conflicting row: week.csv, line 4: players: an earlier row of this"
-        " server and instant has 1\n" in ran.stderr
+        " server and time has 1\n" in ran.stderr
     )
 
 
@@ -108,14 +108,14 @@ def test_strict_accepts_repeated_and_skipped_rows(cli: Cli) -> None:
     rows = [("a", AS_OF, 1), ("a", AS_OF, 1), ("unknown", AS_OF, 1), ("a", AS_OF + 1, 1)]
     Path("week.csv").write_bytes(csv(rows))
 
-    assert cli(*WEEK, "--strict", "--as-of", str(AS_OF)).exit_code == 0
+    assert cli(*WEEK, "--strict", "--at", str(AS_OF)).exit_code == 0
 
 
 def test_servers_that_are_not_publishable_leave_no_trace(cli: Cli) -> None:
     rows = [("a", AS_OF, 5), ("a", AS_OF - 1, 4)]
     hidden = [("hidden", AS_OF + at, at % 2) for at in range(100)]
     Path("week.csv").write_bytes(csv([*rows, *hidden, *hidden]))
-    assert parse_summary(cli(*WEEK))["skipped"] == "200 (200 not publishable)"
+    assert parse_summary(cli(*WEEK))["skipped"] == "200 (200 not public)"
     with_hidden = Path("out.db").read_bytes()
 
     Path("week.csv").write_bytes(csv(rows))
@@ -143,7 +143,7 @@ def test_observations_after_as_of_are_skipped_before_defaults_are_derived(
     rows = [("a", AS_OF - DAY, 1), ("a", AS_OF + DAY, 9), ("a", AS_OF, 2), ("b", AS_OF + 1, 9)]
     Path("week.csv").write_bytes(csv(rows))
 
-    ran = cli(*WEEK, "--as-of", as_of)
+    ran = cli(*WEEK, "--at", as_of)
 
     assert parse_summary(ran)["skipped"] == "2 (2 after the as-of time)"
     info = cli("snapshot", "info", "out.db").json
@@ -167,12 +167,12 @@ NOTHING_KEPT = [
 def test_a_snapshot_without_observations_needs_allow_empty_and_as_of(data: bytes, cli: Cli) -> None:
     Path("week.csv").write_bytes(data)
 
-    for options in ([], ["--as-of", str(AS_OF)], ["--allow-empty"]):
+    for options in ([], ["--at", str(AS_OF)], ["--allow-empty"]):
         refused = cli(*WEEK, *options)
         assert (refused.exit_code, Path("out.db").exists()) == (6, False)
         assert refused.stderr.startswith("error: no observation was kept: ")
 
-    assert cli(*WEEK, "--allow-empty", "--as-of", str(AS_OF)).exit_code == 0
+    assert cli(*WEEK, "--allow-empty", "--at", str(AS_OF)).exit_code == 0
     info = cli("snapshot", "info", "out.db").json
     assert (info["observations"], info["firstObservedAt"], info["lastObservedAt"]) == (
         0,
@@ -233,7 +233,7 @@ def test_the_fields_of_a_record_are_returned_unchanged(cli: Cli) -> None:
 BUILD = ["snapshot", "build", "out.db", "--overwrite", "--observations", "week.csv"]
 NEW = [*BUILD, "--game", "game_a"]
 LISTED = [*BUILD, "--servers", "servers.ndjson"]
-SLUGS = ["--ids", "slug"]
+SLUGS = ["--slug-ids"]
 
 
 def write(rows: list[tuple[str, int | str, int | str]], records: list[Any] = []) -> None:  # noqa: B006 - never changed
@@ -245,7 +245,7 @@ def test_without_records_each_identifier_becomes_a_server(cli: Cli) -> None:
     rows: list[tuple[str, int | str, int | str]] = [("b", 5, 2), ("a", 5, 1), ("b", 6, 3)]
     write([*rows, ("late", AS_OF, 1), ("", 5, 1)])
 
-    ran = cli(*NEW, "--as-of", "6")
+    ran = cli(*NEW, "--at", "6")
 
     assert ran.exit_code == 0
     summary = parse_summary(ran)
@@ -305,7 +305,7 @@ def test_each_name_is_a_server_with_an_id_whatever_the_order(
     for _ in range(2):
         drawn = random.sample(sorted(names), len(names))
         write([*[(name, 5, 5) for name in drawn], ("a", 5, 5), ("late a", AS_OF, 5)])
-        assert main([*NEW, *options, "--quiet", "--as-of=6"]) == 0
+        assert main([*NEW, *options, "--quiet", "--at=6"]) == 0
         roots.add(read_root("out.db"))
 
     assert len(roots) == 1
@@ -374,7 +374,7 @@ def test_rows_are_those_of_a_record_by_its_source_id_its_id_or_a_slug(cli: Cli) 
     ran = cli(*LISTED, "--rejects", "rejects.ndjson")
 
     assert sorted(read_observations("out.db")) == found
-    assert parse_summary(ran)["skipped"] == "3 (2 not in the servers file, 1 not publishable)"
+    assert parse_summary(ran)["skipped"] == "3 (2 not in the servers file, 1 not public)"
     assert [reject["text"] for reject in read_rejects()] == [
         format_row("not listed", AS_OF, 5),
         format_row("C_D", AS_OF, 7),
@@ -383,10 +383,10 @@ def test_rows_are_those_of_a_record_by_its_source_id_its_id_or_a_slug(cli: Cli) 
     ran = cli(*LISTED, *SLUGS)
 
     assert sorted(read_observations("out.db")) == [*found, ("c-d", AS_OF, 7)]
-    assert parse_summary(ran)["skipped"] == "4 (2 not in the servers file, 2 not publishable)"
+    assert parse_summary(ran)["skipped"] == "4 (2 not in the servers file, 2 not public)"
 
     write([("C_D", 5, 5), ("c d", 6, 5)], records)
-    both = 'error: --ids slug: "C_D" and "c d" both become c-d; '
+    both = 'error: --slug-ids: "C_D" and "c d" both become c-d; '
     assert cli(*LISTED, *SLUGS).stderr.startswith(both)
 
 
@@ -475,7 +475,7 @@ def test_rows_of_all_source_ids_are_those_of_one_server(cli: Cli) -> None:
 
     assert ran.exit_code == 0
     assert read_observations("out.db") == [("room", 5, 5), ("room", 6, 7), ("room", 7, 8)]
-    conflict = "players: an earlier row of this server and instant has 5"
+    conflict = "players: an earlier row of this server and time has 5"
     assert [each["reason"] for each in read_rejects()] == [conflict]
     (listed,) = cli("servers", "-s", "out.db", "--json").json["servers"]
     assert (listed["sourceId"], listed["otherSourceIds"]) == ("Room 1", ["Room 2"])
@@ -532,11 +532,11 @@ def test_a_draft_of_servers_warns_of_a_source_without_a_last_newline(cli: Cli) -
 def test_a_build_with_a_draft_equals_one_without_records(cli: Cli) -> None:
     rows = [("MAIN_LOBBY", 5, 5), ("play.example.net:30120", 6, 5), ("lobby", 7, 5)]
     Path("week.csv").write_bytes(csv(rows))
-    drafted = cli(*DRAFT, "--ids", "slug", "--observations", "week.csv")
+    drafted = cli(*DRAFT, "--slug-ids", "--observations", "week.csv")
     Path("drafted.ndjson").write_bytes(drafted.stdout)
 
     assert cli(*DRAFTED, "one.db", "--servers", "drafted.ndjson").exit_code == 0
-    assert cli(*DRAFTED, "two.db", "--ids", "slug", "--game", "game_a").exit_code == 0
+    assert cli(*DRAFTED, "two.db", "--slug-ids", "--game", "game_a").exit_code == 0
 
     assert read_root("one.db") == read_root("two.db")
 

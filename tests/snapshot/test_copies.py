@@ -85,7 +85,7 @@ def test_a_bundle_answers_as_its_parent_or_refuses(
 ) -> None:
     as_of = data.draw(st.sampled_from([max(one.instants, default=0) for one in fleet.values()]))
     rows = [row for name, one in fleet.items() for row in one.rows(name)]
-    path = build(map(server, fleet), rows, "--allow-empty", "--as-of", str(as_of))
+    path = build(map(server, fleet), rows, "--allow-empty", "--at", str(as_of))
     names = data.draw(st.lists(st.sampled_from([*fleet]), min_size=1))
     longest = data.draw(st.sampled_from([*DAYS]))
 
@@ -113,7 +113,7 @@ def test_a_bundle_answers_as_its_parent_or_refuses(
 def test_coverage_begins_at_a_midnight_and_includes_it(build: Build) -> None:
     midnight = (AS_OF - 7 * DAY) // DAY * DAY
     rows = [("a", midnight + step, step + 9) for step in (-1, 0, 1, 2, 7 * DAY)]
-    path = build([server("a")], rows, "--as-of", str(AS_OF))
+    path = build([server("a")], rows, "--at", str(AS_OF))
 
     case = bundle(path, f"{path}.case", ["a"], "7d")
 
@@ -188,7 +188,7 @@ def test_equal_content_has_an_equal_root_and_bundles_of_other_parents_do_not(bui
     rows = [("a", AS_OF, 1), ("b", AS_OF, 2)]
     first = build([server("a"), server("b")], rows)
     second = build([server("b"), server("a")], rows[::-1])
-    third = build([server("a")], rows[:1], "--as-of", str(AS_OF))
+    third = build([server("a")], rows[:1], "--at", str(AS_OF))
 
     roots = [write(path, f"{path}.case", ["a"], "7d").root for path in (first, second, third)]
 
@@ -328,7 +328,7 @@ def here(tmp_path: Path, small: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 def build_again(output: Path, snapshot: Path, *sources: str) -> str:
     """Build a snapshot as of the time of another one, and return its root."""
     with open_snapshot(str(snapshot)) as file:
-        options = [f"--as-of={file.as_of}", "--allow-empty", "--quiet"]
+        options = [f"--at={file.as_of}", "--allow-empty", "--quiet"]
     assert main(["snapshot", "build", str(output), *sources, *options]) == 0
     with open_snapshot(str(output)) as file:
         return file.root
@@ -360,7 +360,7 @@ def test_a_build_of_an_export_or_of_the_snapshot_has_the_same_root(
             root = file.root
         sources = export(snapshot, folder / "export", "--format", form)
         assert build_again(folder / "again.db", snapshot, *sources) == root
-        itself = ["--from=snapshot", f"--observations={snapshot}"]
+        itself = ["--source=snapshot", f"--observations={snapshot}"]
         assert build_again(folder / "copy.db", snapshot, *itself) == root
 
 
@@ -412,7 +412,7 @@ def test_damage_in_the_middle_leaves_no_folder(here: Path, small: str, cli: Cli)
     assert [path.name for path in here.iterdir()] == ["damaged.db"]
 
 
-BUILD = ["snapshot", "build", "new.db", "--from", "snapshot"]
+BUILD = ["snapshot", "build", "new.db", "--source", "snapshot"]
 
 
 @pytest.fixture
@@ -521,7 +521,7 @@ def test_a_snapshot_is_not_built_from_itself(sole: Path, cli: Cli) -> None:
 
     ran = cli(
         *("snapshot", "build", "snapshot.db", "--overwrite"),
-        *("--from", "snapshot", "--observations", "./snapshot.db"),
+        *("--source", "snapshot", "--observations", "./snapshot.db"),
     )
 
     assert (ran.exit_code, (sole / "snapshot.db").read_bytes()) == (2, before)

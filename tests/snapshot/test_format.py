@@ -272,7 +272,7 @@ def test_a_plain_reader_finds_all_servers_and_observations_and_the_same_statisti
 ) -> None:
     rows = [row for name, one in fleet.items() for row in one.rows(name)]
     random.Random(data.draw(st.integers(0, 99))).shuffle(rows)  # noqa: S311 - not for secrets
-    path = build(map(server, fleet), rows, "--as-of", str(LATEST))
+    path = build(map(server, fleet), rows, "--at", str(LATEST))
 
     with closing(sqlite3.connect(path)) as connection:
         assert READER.find_server(connection, "nobody") is None

@@ -176,7 +176,7 @@ FILES = st.permutations(list(FORMS)).flatmap(
 
 def write(files: Sequence[File], unended: str = "iso.csv") -> list[str]:
     """Write the sources, and return the command that builds from them."""
-    command = [*COMMAND, "--allow-empty", "--as-of", str(AS_OF + 1000), "--overwrite"]
+    command = [*COMMAND, "--allow-empty", "--at", str(AS_OF + 1000), "--overwrite"]
     for name, records in files:
         header = ["serverId,observedAt,players"] if name.endswith(".csv") else []
         texts = [*header, *(record.text.replace("\n", END[name]) for record in records)]
@@ -265,7 +265,7 @@ def test_strict_reports_a_conflict_before_a_later_refused_file(cli: Cli) -> None
     Path("wrong.csv").write_text("server,time,players\n")
     command = [*COMMAND, "--observations", "odd.csv", "--observations", "wrong.csv"]
 
-    reason = "players: an earlier row of this server and instant has 1"
+    reason = "players: an earlier row of this server and time has 1"
     assert cli(*command, "--strict").stderr == f"error: odd.csv, line 3: {reason}\n"
     assert cli(*command).stderr.startswith("error: wrong.csv")
 

@@ -39,23 +39,23 @@ def test_a_servers_file_without_publishable_servers_is_refused(
     assert (ran.exit_code, ran.stdout) == (6, b"")
     assert ran.stderr.startswith("error: servers.ndjson: no ")
     assert read_directory(here) == before
-    assert cli(*REPLACE, "--allow-empty", "--as-of", str(AS_OF)).exit_code == 0
+    assert cli(*REPLACE, "--allow-empty", "--at", str(AS_OF)).exit_code == 0
     assert cli("get", "a", "-s", "out.db").exit_code == 44
 
 
 def test_the_error_without_observations_gives_the_commonest_reasons(cli: Cli) -> None:
-    at = ["--as-of", str(AS_OF)]
+    at = ["--at", str(AS_OF)]
     skipped: list[Row] = [("unknown", AS_OF, 5), ("hidden", AS_OF, 5), ("other", AS_OF, 5)]
     no_zone: list[Row] = [("a", "2026-03-01 12:00", 5), ("b", AS_OF, "x"), *skipped]
     many = [*no_zone, *no_zone[:1] * 9, ("a", "soon", 1)]
     nothing = "there are no rows; check the names of the observation files"
-    withheld = "the servers file says that these servers are not publishable"
+    withheld = "the servers file says that these servers are not public"
     unknown = (
         '2 identifiers are not in the servers file: "unknown", "other"; add the records to'
         " servers.ndjson"
     )
     of_skipped = (
-        "2 not in the servers file (first: week.csv, line 2); 1 not publishable (first: week.csv,"
+        "2 not in the servers file (first: week.csv, line 2); 1 not public (first: week.csv,"
         f" line 3); {withheld}; {unknown}"
     )
     later = (
@@ -65,13 +65,13 @@ def test_the_error_without_observations_gives_the_commonest_reasons(cli: Cli) ->
     of_many = (
         "10 rejected, observedAt: no time zone: end it with Z or an offset such as +02:00 (first:"
         ' week.csv, line 2: "2026-03-01 12:00"); 2 not in the servers file (first:'
-        " week.csv, line 4); 1 not publishable (first: week.csv, line 5); 2 for 2 other reasons;"
+        " week.csv, line 4); 1 not public (first: week.csv, line 5); 2 for 2 other reasons;"
         f" add --time-zone UTC if the times are in UTC; {withheld}; {unknown}"
     )
     cases: list[tuple[list[Row], list[str], str]] = [
         ([], [], nothing),
         ([], at, nothing),
-        ([], ["--allow-empty"], f"{nothing}; an empty snapshot needs --as-of TIME"),
+        ([], ["--allow-empty"], f"{nothing}; an empty snapshot needs --at TIME"),
         (skipped, [], of_skipped),
         ([("a", AS_OF + 1, 5)], at, later),
         (many, [], of_many),
@@ -377,13 +377,13 @@ def test_every_row_that_is_not_kept_is_in_a_warning_after_the_summary(
     names = ["week.csv", "more.csv"]
     given = [f"--observations={name}" for name in names] if BUILD[0] in command else names
 
-    ran = cli(*command, *given, "--servers=servers.ndjson", f"--as-of={AS_OF}")
+    ran = cli(*command, *given, "--servers=servers.ndjson", f"--at={AS_OF}")
 
     *summary, not_kept, unknown = ran.stderr.splitlines()
     assert (ran.exit_code, parse_summary(ran)["conflicting"]) == (0, "1")
     assert not any(line.startswith("warning: ") for line in summary)
     assert not_kept.startswith("warning: 5 of 9 rows not kept: 1 rejected")
-    skipped = "1 conflicting, 1 after the as-of time, 1 not in the servers file, 1 not publishable"
+    skipped = "1 conflicting, 1 after the as-of time, 1 not in the servers file, 1 not public"
     assert skipped in not_kept
     assert unknown == (
         'warning: 1 identifier is not in the servers file: "new"; add the records to servers.ndjson'
@@ -445,7 +445,7 @@ def test_a_source_without_columns_names_the_malformed_value(cli: Cli) -> None:
     ]
     Path("1.json").write_text(json.dumps({"data": points}))
 
-    ran = cli(*QUIET_BUILD, "1.json", "--from=battlemetrics", "--as-of=2026-03-01T09:00Z")
+    ran = cli(*QUIET_BUILD, "1.json", "--source=battlemetrics", "--at=2026-03-01T09:00Z")
 
     assert '(first: 1.json, row 1: "5.5"); ' in ran.stderr
 

@@ -51,7 +51,7 @@ COMMANDS = (
     ["servers"],
     ["servers", "srv-1", "--limit", "3"],
     ["stats", "--all", "--quantile", "0.95", "--above", "9", "--versus", "previous"],
-    ["top", "--by", "growth", "--limit", "20"],
+    ["top", "--rank-by", "growth", "--limit", "20"],
     ["growth", *IDS[:7], "--step", "week"],
     ["peak-hours", *IDS[:7]],
     ["integrity", "--all", "--range", "7d"],
@@ -159,7 +159,7 @@ def test_shards_can_be_the_source_of_a_build_of_one_file(
     cli: Cli, whole: Path, shards: Path, tmp_path: Path
 ) -> None:
     path = str(tmp_path / "built.db")
-    ran = cli("snapshot", "build", path, "--from", "snapshot", "--observations", str(shards))
+    ran = cli("snapshot", "build", path, "--source", "snapshot", "--observations", str(shards))
 
     assert ran.exit_code == 0, ran.stderr
     assert cli("snapshot", "verify", path).json["root"] == read_root(str(whole)).hex()
@@ -219,7 +219,7 @@ def test_tables_and_differences_are_those_of_one_file(
 
 
 def test_shards_need_no_observations(cli: Cli, build: Build, tmp_path: Path) -> None:
-    path = build([server("a")], [], "--allow-empty", f"--as-of={AS_OF}")
+    path = build([server("a")], [], "--allow-empty", f"--at={AS_OF}")
     folder = write_shards(Path(path), tmp_path / "empty", 2)
 
     info, of_file = (cli("snapshot", "info", "--json", str(one)).json for one in (folder, path))

@@ -134,7 +134,7 @@ def test_answers_follow_from_the_observations(
 ) -> None:
     rows = [row for name, one in fleet.items() for row in one.rows(name)]
     random.Random(data.draw(st.integers(0, 99))).shuffle(rows)  # noqa: S311 - not for secrets
-    path = build(map(server, fleet), rows, "--allow-empty", "--as-of", str(LATEST))
+    path = build(map(server, fleet), rows, "--allow-empty", "--at", str(LATEST))
 
     with closing(open_file(path)) as snapshot:
         for window in data.draw(st.lists(windows(*fleet.values()), min_size=3, max_size=3)):

@@ -139,7 +139,7 @@ def test_an_updated_snapshot_equals_one_built_from_everything(
         folder = Path(name)
         sources = write_sources(folder, "old", old, before)
         as_of = max([at for _, at, _ in kept], default=0)
-        path = build_snapshot(folder / "u.db", *sources, f"--as-of={as_of}")
+        path = build_snapshot(folder / "u.db", *sources, f"--at={as_of}")
         updated = main(["snapshot", "update", path, *write_sources(folder, "new", new, after)])
         event(f"exit {updated}")
         if updated == NOTHING_KEPT:
@@ -149,13 +149,13 @@ def test_an_updated_snapshot_equals_one_built_from_everything(
         assert updated == 0
         sources = write_sources(folder, "all", old | new, [*kept, *after])
         with open_snapshot(path) as file:
-            built = build_snapshot(folder / "all.db", *sources, f"--as-of={file.as_of}")
+            built = build_snapshot(folder / "all.db", *sources, f"--at={file.as_of}")
         assert read_content(path) == read_content(built)
         assert main(["snapshot", "verify", path]) == 0
 
 
 GAME = ["--game", "game_a"]
-SLUGS = ["--ids", "slug"]
+SLUGS = ["--slug-ids"]
 BUILD = ["snapshot", "build", "--overwrite", "--observations", "old.csv"]
 UPDATE = ["snapshot", "update", "out.db"]
 NEW = ["--observations", "new.csv"]

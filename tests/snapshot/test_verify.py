@@ -64,7 +64,7 @@ def test_equal_content_of_different_files_has_an_equal_root(
     whole = root("--servers", "one.ndjson", "--observations", "all.csv")
     parts = ("--observations", "rest.csv", "--observations", "half.csv")
     assert root("--servers", "other.ndjson", *parts) == whole
-    later = root("--servers", "one.ndjson", "--observations", "all.csv", "--as-of", str(AS_OF + 1))
+    later = root("--servers", "one.ndjson", "--observations", "all.csv", "--at", str(AS_OF + 1))
     assert later != whole
 
 
@@ -277,5 +277,5 @@ def test_servers_that_references_do_not_lead_to_are_found(sql: str, part: str, p
 
 
 def test_a_file_without_servers_has_none_to_check(build: Build) -> None:
-    with closing(open_file(build([], [], "--allow-empty", f"--as-of={AS_OF}"))) as file:
+    with closing(open_file(build([], [], "--allow-empty", f"--at={AS_OF}"))) as file:
         assert SpotCheck().check_next(file) is None

@@ -141,7 +141,7 @@ def test_a_file_that_is_no_database_of_observations_is_refused(tmp_path: Path) -
         read_table(Source(str(path), "duckdb"))
     empty = str(tmp_path / "empty.duckdb")
     duckdb.connect(empty).close()
-    with pytest.raises(SourceError, match=r"no table observations; name one with --table"):
+    with pytest.raises(SourceError, match=r"no table observations; name one with --input-table"):
         read_table(Source(empty, "duckdb"))
 
 
@@ -153,7 +153,7 @@ def test_a_query_needs_a_database(cli: Cli, tmp_path: Path) -> None:
     assert (
         "--query: week.csv is not a database; leave it out, and name the file" in with_file.stderr
     )
-    other_kind = cli(*build, "--from=postgresql")
+    other_kind = cli(*build, "--source=postgresql")
     assert other_kind.exit_code == 2
     assert "FILE: missing; name a source of the kind postgresql" in other_kind.stderr
 
@@ -190,7 +190,7 @@ VIEWS = {
 POLLS = f"CREATE TABLE polls AS SELECT 'a' AS serverId, {ROW}"
 MACRO = "CREATE MACRO secret() AS TABLE SELECT * FROM read_text('{folder}/secret.txt')"
 
-OPTIONS = ["--game", "game_a", "--ids", "slug"]
+OPTIONS = ["--game", "game_a", "--slug-ids"]
 BUILD = ["snapshot", "build", "out.db", "--rejects", "r.ndjson", *OPTIONS]
 UPDATE = ["snapshot", "update", "old.db", "--rejects", "r.ndjson", *OPTIONS]
 FLEET = ["fleet", "-o", "out.ndjson", *OPTIONS]

@@ -280,7 +280,7 @@ ANY_NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_si
 COLUMN_NAMES = st.lists(ANY_NAMES, min_size=3, max_size=3, unique=True)
 OPTIONS = st.builds(
     MappingOptions,
-    from_=st.sampled_from([None, "csv"]),
+    source=st.sampled_from([None, "csv"]),
     columns=st.builds(
         lambda names, keys: {
             key: name for key, name in zip(COLUMNS, names, strict=True) if key in keys
@@ -290,7 +290,7 @@ OPTIONS = st.builds(
     ),
     time_zone=st.sampled_from([None, "UTC", "Europe/Berlin"]),
     time_unit=st.sampled_from([None, "s", "ms"]),
-    ids=st.sampled_from([None, "slug"]),
+    slug_ids=st.sampled_from([None, True]),
     game=st.sampled_from([None, "game_b"]),
 )
 WIDE_OPTIONS = st.builds(
@@ -357,7 +357,7 @@ def test_the_first_options_win() -> None:
 
 
 def test_options_without_a_mapping_are_strict() -> None:
-    assert MappingOptions(from_="csv", ids="slug", game="game_a").build_mapping() is STRICT
+    assert MappingOptions(source="csv", slug_ids=True, game="game_a").build_mapping() is STRICT
     assert not MappingOptions(columns={"id": "serverId"}).build_mapping().is_strict
 
 
@@ -377,7 +377,7 @@ def test_options_without_a_mapping_are_strict() -> None:
         ('encoding = "x"', 'line 1: encoding: "x" is not an encoding, such as cp1252'),
         ("round = 1", "line 1: round: must be true or false"),
         ("game = []", "line 1: game: [] is not one of game_a, game_b"),
-        ('ids = "slug"\nzone = "UTC"', "line 2: zone: unknown; the options are from, columns,"),
+        ('ids = "slug"\nzone = "UTC"', "line 2: zone: unknown; the options are source, columns,"),
         ("ids = slug", "line 1: not TOML at column 7: Invalid value"),
         ("\xff", "not UTF-8"),
         ("#" * 70_000, "longer than 65,536 bytes"),

@@ -420,7 +420,7 @@ def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
         ("pyarrow", "parquet", ["x.parquet"]),
         ("duckdb", "duckdb", ["x.duckdb"]),
         ("psycopg", "postgresql", ["postgresql://host/db"]),
-        ("python_calamine", "sheets", [__file__, "--from=xlsx"]),
+        ("python_calamine", "sheets", [__file__, "--source=xlsx"]),
     ],
 )
 def test_a_missing_library_is_named_with_its_command(

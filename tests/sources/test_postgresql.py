@@ -256,7 +256,9 @@ def test_a_password_is_in_no_message(url: str, server: Server, cli: Cli, tmp_pat
         assert "://" in ran.stderr
         assert not [secret for secret in SECRETS if secret in ran.stderr], ran.stderr
     other = f"--observations=host=127.0.0.1 password='{PASSWORD}'"
-    ran = cli("snapshot", "build", f"{tmp_path}/s.db", "--game=game_a", "--from=postgresql", other)
+    ran = cli(
+        "snapshot", "build", f"{tmp_path}/s.db", "--game=game_a", "--source=postgresql", other
+    )
     assert "needs a URL; use postgresql://" in ran.stderr
     assert not [secret for secret in SECRETS if secret in ran.stderr], ran.stderr
     assert os.listdir(tmp_path) == []

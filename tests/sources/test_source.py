@@ -133,7 +133,7 @@ def test_a_file_is_recognized_by_its_content(
 def test_what_is_read_once_needs_a_format(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for name in ("-", str(tmp_path / "fifo")):
-        with pytest.raises(UsageError, match="unknown format; add --format"):
+        with pytest.raises(UsageError, match="unknown format; add --input-format"):
             Source.from_name(name, None)
         assert [Source.from_name(name, each).kind for each in ("csv", "ndjson")] == [
             "csv",
@@ -602,7 +602,7 @@ def test_a_sheet_of_a_workbook_is_read(tmp_path: Path) -> None:
     assert list(sample.table.places) == [5, 6, 7]
 
     write_workbook(path, One=SHEET, Two=SHEET)
-    with pytest.raises(UsageError, match='name one of its sheets with --table: "One", "Two"'):
+    with pytest.raises(UsageError, match='name one of its sheets with --input-table: "One", "Two"'):
         read_counts(path, **options)
     assert len(read_counts(path, table="Two", **options)) == 5
 
@@ -650,7 +650,7 @@ def test_the_finest_averages_of_a_dump_of_rrdtool_are_read(tmp_path: Path) -> No
     assert read_counts(path, **options) == [("lobby", 0, 41), ("lobby", 5, 42), ("süd", 5, 0)]
     assert read_counts(path, table="MAX/300", **options) == [("lobby", 5, 9), ("süd", 5, 9)]
     assert read_counts(path, table="AVERAGE/3600", rounds=True, **options) == [("lobby", 0, 51)]
-    with pytest.raises(UsageError, match="--table: MAX/300, AVERAGE/3600, AVERAGE/300"):
+    with pytest.raises(UsageError, match="--input-table: MAX/300, AVERAGE/3600, AVERAGE/300"):
         read_counts(path, table="LAST/60", **options)
     for cut in (len(DUMP) - 10, DUMP.index("<rra>"), 60):
         path.write_text(DUMP[:cut])

@@ -190,12 +190,16 @@ DECLARED = POLLS.replace("server_id", "s INTEGER REFERENCES servers")
     [
         ([COUNTS], ["server", "at", "n"], {}),
         ([COUNTS, "CREATE INDEX i ON counts (server, at, n)"], ["server", "at", "n"], {}),
-        ([COUNTS, NAMES], ["server", "at", "n"], {"table": "counts"}),
+        ([COUNTS, NAMES], ["server", "at", "n"], {"input-table": "counts"}),
         ([COUNTS, VIEW], ["server", "at", "n"], {}),
         ([POLLS], ["server_id", "at", "n"], {}),
-        ([POLLS, NAMES], ["server_id", "at", "n", "servers.name"], {"table": "polls"}),
-        ([DECLARED, NAMES], ["s", "at", "n", "servers.name"], {"table": "polls"}),
-        ([POLLS, NAMES.replace(" PRIMARY KEY", "")], ["server_id", "at", "n"], {"table": "polls"}),
+        ([POLLS, NAMES], ["server_id", "at", "n", "servers.name"], {"input-table": "polls"}),
+        ([DECLARED, NAMES], ["s", "at", "n", "servers.name"], {"input-table": "polls"}),
+        (
+            [POLLS, NAMES.replace(" PRIMARY KEY", "")],
+            ["server_id", "at", "n"],
+            {"input-table": "polls"},
+        ),
     ],
 )
 def test_the_only_table_with_times_and_counts_is_found(
@@ -239,12 +243,17 @@ def test_a_name_in_another_table_is_a_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "mapping", "query", "reason"),
     [
-        ("CREATE VIEW v AS SELECT 1", LONG, None, 'the tables are "v"; choose one with --table'),
+        (
+            "CREATE VIEW v AS SELECT 1",
+            LONG,
+            None,
+            'the tables are "v"; choose one with --input-table',
+        ),
         (
             COUNTS + COPY,
             LONG,
             None,
-            'the tables with times and counts are "counts", "more"; choose one with --table',
+            'the tables with times and counts are "counts", "more"; choose one with --input-table',
         ),
         (COUNTS, replace(LONG, table="x"), None, 'no table "x"; the tables are "counts"'),
         (COUNTS, replace(LONG, players="x"), None, 'no column "x"; the columns are "server", '),
@@ -283,7 +292,15 @@ def build(directory: Path, cli: Cli, servers: str, rows: Sequence[Sequence[Any]]
     (directory / "servers.json").write_text(servers)
     path = write_database(directory / "database.sql", rows)
     return cli(
-        *("snapshot", "build", str(directory / "s.db"), "--from", "minetrack", "--game", "game_a"),
+        *(
+            "snapshot",
+            "build",
+            str(directory / "s.db"),
+            "--source",
+            "minetrack",
+            "--game",
+            "game_a",
+        ),
         *("--observations", str(path), "--servers", str(directory / "servers.json")),
     )
 
@@ -482,12 +499,12 @@ def test_a_warning_of_prometheus_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_a_mapping_names_a_label_only(mapping: ColumnMapping, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--from prometheus: takes --columns id=LABEL, --id and"):
+    with pytest.raises(UsageError, match="--source prometheus: takes --columns id=LABEL, --id and"):
         read_rows(tmp_path / "a.json", "prometheus", mapping)
 
 
 NO_POINTS = 'no columns "attributes.timestamp", "attributes.value"; the columns are '
-NO_SERIES = "must be an answer of Prometheus to query_range or query, "
+NO_SERIES = "must be a response of Prometheus to query_range or query, "
 TWO = {"job": "a", "instance": "b"}
 REFUSALS: dict[str, list[tuple[bytes | None, str]]] = {
     "minetrack": [
@@ -512,7 +529,7 @@ REFUSALS: dict[str, list[tuple[bytes | None, str]]] = {
         ),
         (
             build_answer(build_series({"server": "a"}), build_series(TWO)),
-            "series 2: no label server; its labels are instance, job; --columns id=LABEL names",
+            "series 2: no label server; its labels are instance, job; name the label",
         ),
         (
             build_answer(build_series({"__name__": "up"})),

@@ -77,7 +77,7 @@ def read_rejects(path: str = "rejects.ndjson") -> list[dict[str, Any]]:
 
 def expect_conflict(name: str, line: int, first: int, row: tuple[str, int, int]) -> dict[str, Any]:
     """Return the reject of a row whose players differ from those of an earlier row."""
-    reason = f"players: an earlier row of this server and instant has {first}"
+    reason = f"players: an earlier row of this server and time has {first}"
     return {"file": name, "line": line, "reason": reason, "text": format_row(*row)}
 
 
@@ -202,7 +202,7 @@ def _build_shard(snapshot: SnapshotFile, servers: Sequence[ServerRow], path: Pat
     ]
     observations.write_bytes(csv(rows))
     sources = [f"--servers={records}", f"--observations={observations}", "--allow-empty"]
-    as_of = f"--as-of={snapshot.as_of}"
+    as_of = f"--at={snapshot.as_of}"
     assert main(["snapshot", "build", str(path), *sources, as_of, "--quiet"]) == 0
     records.unlink()
     observations.unlink()

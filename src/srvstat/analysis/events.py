@@ -60,13 +60,13 @@ class EventOptions:
 
     since: Annotated[
         str | None,
-        Parameter("Only events that end in this last part of the window, such as 24h.", "LENGTH"),
+        Parameter("Only events that end in the last part of the window, such as 24h.", "LENGTH"),
     ] = None
     kinds: Annotated[
         list[str] | None,
         Parameter(
-            "Only events of this kind (repeatable).",
-            "|".join(EVENT_KINDS),
+            f"Only events of this kind: {', '.join(EVENT_KINDS)}; repeat it for more.",
+            "KIND",
             ("--kind",),
             completes=EVENT_KINDS,
         ),
@@ -74,7 +74,8 @@ class EventOptions:
     longer: Annotated[
         str | None,
         Parameter(
-            "Only gaps and times without players that are longer [default: 2h and 30 minutes].",
+            "Only gaps and times without players longer than this [default: 2h for gaps, 30 minutes"
+            " for times without players].",
             "LENGTH",
         ),
     ] = None

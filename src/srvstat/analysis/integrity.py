@@ -228,7 +228,7 @@ def check_jitter(series: Series) -> _Finding:
     """Correlate successive differences, but not to or from counts of 0, nor over gaps."""
     series.list_positive(_MIN_PAIRS)
     if series.double_interval > 2 * _MAX_MINUTES * 60_000:
-        raise _NotEvaluatedError(f"needs a usual interval of at most {_MAX_MINUTES} minutes")
+        raise _NotEvaluatedError(f"needs a polling interval of at most {_MAX_MINUTES} minutes")
     players = series.observations.players
     is_positive = players > 0
     is_near = 4 * series.distances <= 3 * series.double_interval

@@ -23,9 +23,10 @@ Completion = Literal["identifier", "plan", "games", "regions", "tags"]
 class Parameter:
     """How a parameter is written and described.
 
-    `metavar` stands for its value, by default its choices. `names` are the names of its option,
-    by default the name of the field. `completes` are values for a shell, or where it finds them.
-    A number is at least `least` and at most `most`. An argument has no option.
+    `metavar` replaces its value in help; by default, its choices do. `names` are the names of its
+    option, by default the name of the field; help shows only the first long one, and the others
+    are accepted until 2.0. `completes` are values for a shell, or where it finds them. A number is
+    at least `least` and at most `most`. An argument has no option. Help omits a hidden one.
     """
 
     help: str
@@ -35,6 +36,7 @@ class Parameter:
     least: int | None = None
     most: int | None = None
     is_argument: bool = False
+    is_hidden: bool = False
 
 
 class Without:
@@ -74,13 +76,16 @@ def check_text(name: str, value: str | None) -> None:
 
 
 IDENTIFIER = Parameter(
-    "Servers: ID, name, id:ID or cfxId:ID.", "IDENTIFIER", completes="identifier", is_argument=True
+    "Servers: an id, a name, id:ID or cfxId:ID.",
+    "IDENTIFIER",
+    completes="identifier",
+    is_argument=True,
 )
 By = Annotated[
     str | None,
     Parameter(
-        "The namespace of identifiers without a prefix"
-        f" ({' or '.join(f'{name}:' for name in NAMESPACES)}) [default: {NAMESPACES[0]}].",
+        "The namespace of identifiers without a prefix such as"
+        f" {NAMESPACES[1]}: [default: {NAMESPACES[0]}].",
         "|".join(NAMESPACES),
         completes=NAMESPACES,
     ),
@@ -92,11 +97,13 @@ By = Annotated[
 class MarkOption:
     """The marks of pictures over time, as a user gives them; `questions.parse_marks` reads them."""
 
+    panel = "Picture"
+
     mark: Annotated[
         list[str] | None,
         Parameter(
-            "Draw a labeled line at a day or a time on the clock of --tz, such as"
-            ' 2026-03-01="Update 5" (repeatable).',
+            'Draw a labeled line at a date or a time, such as 2026-02-14="Update 5"; repeat it for'
+            " more.",
             "TIME=LABEL",
         ),
     ] = None

@@ -78,22 +78,23 @@ class WindowQuery:
     Without any of them, the window is the last `default` of the snapshot.
     """
 
+    panel = "Window"
     default: ClassVar[str] = DEFAULT_RANGE
 
     range: Annotated[
         str | None,
         Parameter(
-            "The length of the window: hours, days, weeks, months of 30 days, years of 365 days, or"
-            " all [default: 30d; 90d for events, integrity and report].",
-            "Nh|Nd|Nw|Nmo|Ny|all",
+            "The length of the window, such as 12h, 7d, 2w, 6mo or 1y, or all. A month has 30 days,"
+            " a year 365 [default: 30d; 90d for events, integrity and report].",
+            "LENGTH|all",
             completes=(*DAYS, "all"),
         ),
     ] = None
     start: Annotated[
         str | None,
         Parameter(
-            "The start of the window, exclusive: a date such as 2026-01-31, an instant such as"
-            " 2026-01-31T12:00Z, or Unix milliseconds.",
+            "The start of the window, exclusive: a date such as 2026-02-01, a time such as"
+            " 2026-02-01T12:00Z, or Unix milliseconds.",
             "TIME",
             ("--from",),
         ),
@@ -101,9 +102,10 @@ class WindowQuery:
     end: Annotated[
         str | None,
         Parameter(
-            "The end of the window, inclusive [default: the end of the snapshot].",
+            "The end of the window, inclusive; --at means the same [default: the end of the"
+            " snapshot].",
             "TIME",
-            ("--to",),
+            ("--to", "--at"),
         ),
     ] = None
     tz: Annotated[
@@ -127,8 +129,8 @@ class ComparedQuery(WindowQuery):
     versus: Annotated[
         str | None,
         Parameter(
-            "Add the figures of another window, and compare with it: the one of equal length"
-            " before, the same hours of the four weeks before, or the one between two times.",
+            "Compare with another window: the previous one of equal length, the usual players (the"
+            " same hours of the four weeks before), or the window between two times.",
             "previous|usual|FROM..TO",
             completes=("previous", "usual"),
         ),
@@ -136,13 +138,13 @@ class ComparedQuery(WindowQuery):
     around: Annotated[
         str | None,
         Parameter(
-            "Compare the days from this date on with as many days before it: those of --range, or"
-            " as many as the snapshot has, at most 30.",
+            "Compare the days from this date on with as many days before it [default: as many as"
+            " the snapshot has, at most 30; --range sets the number].",
             "DATE",
         ),
     ] = None
     until_last_seen: Annotated[
-        bool, Parameter("End the window of each server at its own last observation.")
+        bool, Parameter("End the window of each server at its last observation.")
     ] = False
 
     def __post_init__(self) -> None:
@@ -351,7 +353,10 @@ def parse_edge(name: str, text: str, zone: ZoneInfo) -> int:
             return parse_instant(text)
         except InstantError as error:
             raise ParameterError(
-                f"{{{name}}}: {{problem}}; a date is YYYY-MM-DD", problem=str(error)
+                f"{{{name}}}: {{value}}: {{problem}}; write a date such as 2026-02-01, or"
+                " 2026-02-01T12:00Z",
+                value=wire.quote_value(text),
+                problem=str(error),
             ) from None
     return _find_midnight(name, text, zone)
 
@@ -430,6 +435,7 @@ def parse_step(text: str) -> Step:
     for step in _CALENDAR_STEPS:
         if step.name == text:
             return step
+    text = {"hour": "1h"}.get(text, text)
     match = _STEP.fullmatch(text)
     length = int(match[1]) * _UNITS[match[2]] if match else 0
     if match and (match[2] == "d" or DAY_MS % length == 0):
@@ -620,7 +626,7 @@ def _find_first_instant(question: Question) -> int:
         firsts = [one.first_observed_at for one in question.servers]
         first = min((at for at in firsts if at is not None), default=LATEST)
         if not 0 <= first <= LATEST:
-            raise ForgedRowError("not an instant")
+            raise ForgedRowError("not a time")
     return first
 
 

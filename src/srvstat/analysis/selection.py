@@ -45,6 +45,8 @@ class FilterOptions:
     of the tags. A server needs all `tags`. It is online if its record says so and it is not silent.
     """
 
+    panel = "Servers"
+
     text: Annotated[list[str] | None, Parameter(TEXT_HELP, "TEXT")] = None
     game: Annotated[
         str | None, Parameter("Only servers of this game.", "GAME", completes="games")
@@ -55,7 +57,7 @@ class FilterOptions:
     tags: Annotated[
         list[str] | None,
         Parameter(
-            "Only servers with this tag (repeatable: with all of them).",
+            "Only servers with this tag; repeat it for servers with several tags.",
             "TAG",
             ("--tag",),
             completes="tags",
@@ -64,8 +66,8 @@ class FilterOptions:
     offline: Annotated[
         bool | None,
         Parameter(
-            "Only servers that are online, or offline: by their record, or because the last day has"
-            " no observation of them.",
+            "Only servers marked offline or without observations in the last day, or only the"
+            " others.",
             names=("--offline/--online",),
         ),
     ] = None
@@ -101,13 +103,15 @@ class FilterOptions:
 class NamedServers:
     """The servers that a user names."""
 
+    panel = "Servers"
+
     identifiers: Annotated[list[str] | None, IDENTIFIER] = None
     by: By = None
 
     def check(self) -> None:
         """Check that a server is named. Raises UsageError."""
         if not self.identifiers:
-            raise errors.UsageError("no server; give IDENTIFIER…")
+            raise errors.UsageError("no server; give IDENTIFIER… (srvstat servers lists them)")
 
     def build_references(self) -> "list[Reference]":
         """Return the references of the identifiers. Raises InvalidRequestError."""
@@ -118,8 +122,8 @@ class NamedServers:
 class SelectedServers(FilterOptions, NamedServers):
     """The servers that a user names, or all that match a filter; with `sum`, their total."""
 
-    all: Annotated[bool, Parameter("All servers of the snapshot that match the filters.")] = False
-    sum: Annotated[bool, Parameter("Answer for the total of the servers.")] = False
+    all: Annotated[bool, Parameter("All servers that match the other options.")] = False
+    sum: Annotated[bool, Parameter("Add the servers up, and show their total.")] = False
 
     @property
     def is_missing(self) -> bool:
@@ -127,9 +131,7 @@ class SelectedServers(FilterOptions, NamedServers):
         return not self.identifiers and not self.all and self.is_empty
 
     def check(self) -> None:
-        """Check that servers are selected in one way. Raises UsageError."""
-        if self.is_missing:
-            raise errors.ParameterError("give IDENTIFIER…, {all}, or a filter such as {text}")
+        """Check that servers are selected in at most one way. Raises UsageError."""
         has_filter = self.all or not self.is_empty
         if has_filter and (self.identifiers or self.by is not None):
             raise errors.ParameterError(

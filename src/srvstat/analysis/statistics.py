@@ -90,17 +90,19 @@ _QUANTILE = re.compile(r"0|1|[01]?\.[0-9]{1,15}")
 class FigureOptions:
     """Figures that a user adds to the usual ones."""
 
+    panel = "Statistics"
+
     quantiles: Annotated[
         list[str] | None,
-        Parameter("Add a quantile, such as 0.95 (repeatable).", "Q", ("--quantile",)),
+        Parameter("Add a quantile, such as 0.95; repeat it for more.", "Q", ("--quantile",)),
     ] = None
     above: Annotated[
         int | None,
         Parameter("Add the hours with more than N players.", "N", least=0, most=MAX_SAFE_INTEGER),
     ] = None
-    occupancy: Annotated[
-        bool, Parameter("Show in tables how full the servers were, by the maxima of their records.")
-    ] = False
+    occupancy: Annotated[bool, Parameter("Add a column to tables: how full the servers were.")] = (
+        False
+    )
 
     def __post_init__(self) -> None:
         self.parse_quantiles()

@@ -1,5 +1,6 @@
 """The arguments of the Python API, which fill the groups of parameters of the command line."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -72,6 +73,7 @@ class PlotArguments(QuestionArguments, total=False):
     mark: Iterable[str] | Mapping[Time, str]
     title: str | None
     subtitle: str | None
+    caption: str | None
     source: str | None
     width: int
     height: int | None
@@ -86,7 +88,10 @@ class Arguments:
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        self._values = {name: _convert(name, value) for name, value in given.items()}
+        self._values = {}
+        for name, value in given.items():
+            new = _RENAMED.get(name, name)
+            self._values[new] = _convert(new, warn_of_old_name(name, value, level=4))
 
     def take(self, group: type[_Group]) -> _Group:
         """Return a group of parameters, a dataclass, with those that were given."""
@@ -102,6 +107,18 @@ class Arguments:
         """Return the arguments that were not taken."""
         rest, self._values = self._values, {}
         return rest
+
+
+_RENAMED = {"source": "caption", "as_of": "at", "ids": "slug_ids"}
+
+
+def warn_of_old_name(name: str, value: _Value, new: str | None = None, *, level: int = 3) -> _Value:
+    """Return the value of an argument. Warn if 2.0 removes its name; `new` is the present name."""
+    new = new or _RENAMED.get(name)
+    if new is not None and value is not None:
+        text = f"{name}: is now {new}; srvstat 2.0 removes {name}"
+        warnings.warn(text, DeprecationWarning, level)
+    return value
 
 
 def _check_text(name: str, value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
-from srvstat.api.arguments import Time, parse_time
+from srvstat.api.arguments import Time, parse_time, warn_of_old_name
 from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError, SourceError, SrvstatError, UsageError
 from srvstat.documents.snapshot import BuildSummary, UpdateSummary
@@ -42,6 +42,7 @@ class ReadingArguments(TypedDict, total=False):
     thousands: str
     round: bool
     hold: bool
+    slug_ids: bool
     ids: str
     game: str
 
@@ -50,6 +51,7 @@ class BuildArguments(ReadingArguments, total=False):
     """How to read a data frame, the records of its servers, and what to do with bad rows."""
 
     servers: str | PathLike[str] | None
+    at: Time | None
     as_of: Time | None
     rejects: str | PathLike[str] | None
     max_rejected: int | str | None
@@ -144,6 +146,8 @@ def _describe(
     """Return the inputs of a build or an update. Raises UsageError, TypeError."""
     if not hasattr(data, "__arrow_c_stream__"):
         raise TypeError("data: must be a data frame of pandas, polars or Arrow")
+    for name, value in arguments.items():
+        warn_of_old_name(name, value, level=4)
     others = BuildArguments.__annotations__.keys() - ReadingArguments.__annotations__.keys()
     given = {
         name.replace("_", "-"): value
@@ -154,14 +158,14 @@ def _describe(
     if remembered:
         options = options.merge(remembered)
     servers, limit = _find_path(arguments.get("servers")), arguments.get("max_rejected")
-    uses_slugs = options.ids == "slug"
+    uses_slugs = bool(options.slug_ids)
     return Inputs(
         None if servers is None else Source(servers, "ndjson", accepts_any_id=uses_slugs),
         [_Frame(mapping=options.build_mapping(), data=data)],
         uses_slugs,
         options.game,
         reading=wire.encode(list_options(options)).decode(),
-        as_of=parse_time("as_of", arguments.get("as_of")),
+        as_of=parse_time("at", arguments.get("at", arguments.get("as_of"))),
         strict=arguments.get("strict", False),
         max_rejected=None if limit is None else _parse_limit(str(limit)),
     )

@@ -64,18 +64,18 @@ class PictureOptions(MarkOption):
     kind: Annotated[
         str,
         Parameter(
-            "What to draw: players over time, the average of each day, week or month, the hours of"
-            " the week, how often each player count was observed, each server's share of their"
-            " players, or the averages beside those of the window before.",
-            "|".join(KINDS),
+            "What to draw: players (over time), growth (the average of each day, week or month),"
+            " hours (of the week), distribution (of player counts), share (of each server in their"
+            " players), or compare (with the window before).",
+            "KIND",
             completes=KINDS,
         ),
     ] = "players"
     step: Annotated[
         str | None,
         Parameter(
-            "The length of a step of players and share, such as 15m, 1h, day or week; of growth,"
-            " day, week or month [default: by the window].",
+            "The interval of players and share, such as 15m, 1h, day or week; of growth: day, week"
+            " or month [default: by the window].",
             "STEP",
         ),
     ] = None
@@ -117,15 +117,22 @@ _QUESTIONS: Mapping[str, Callable[[Question], PictureDocument]] = {
 class LookOptions:
     """How a picture looks, and what it says about itself."""
 
+    panel = "Look"
+
     title: Annotated[
-        str | None, Parameter("The title [default: the finding, or the servers].", "TEXT")
+        str | None,
+        Parameter("The title [default: what the picture shows, or the servers].", "TEXT"),
     ] = None
     subtitle: Annotated[
         str | None, Parameter("The line below the title [default: the window].", "TEXT")
     ] = None
-    source: Annotated[
+    caption: Annotated[
         str | None,
-        Parameter("The source below the picture [default: the snapshot and its end].", "TEXT"),
+        Parameter(
+            "The line below the picture [default: the snapshot and its end].",
+            "TEXT",
+            ("--caption", "--source"),
+        ),
     ] = None
     width: Annotated[
         int, Parameter("The width in pixels; a PNG has twice as many.", "N", least=320, most=4_000)
@@ -139,13 +146,13 @@ class LookOptions:
     ] = 1
     theme: Annotated[
         Theme,
-        Parameter("Colors for a light or a dark background; with auto, an SVG follows the reader."),
+        Parameter("Colors for a light or a dark background; auto lets an SVG follow the browser."),
     ] = "light"
 
     def check(self, *, is_png: bool) -> None:
         """Check the texts, the size and the theme. Raises ParameterError."""
         check_choice("theme", self.theme, get_args(Theme))
-        for name in ("title", "subtitle", "source"):
+        for name in ("title", "subtitle", "caption"):
             check_text(name, getattr(self, name))
         if self.width * self.scale > _MOST_PIXELS:
             raise ParameterError(
@@ -210,7 +217,7 @@ def draw_picture(
     is_share = options.name == "share"
     if is_share and len(document.servers) == 1:
         raise UsageError("share: needs two to five servers, without their sum")
-    source = look.source
+    source = look.caption
     if source is None:
         file = os.path.basename(os.path.normpath(path))
         end = format_zoned_time(document.as_of, zone, "minutes")

@@ -35,6 +35,7 @@ from srvstat.api.arguments import (
     check_texts,
     list_values,
     parse_time,
+    warn_of_old_name,
 )
 from srvstat.contract.requests import (
     Namespace,
@@ -161,7 +162,7 @@ class Snapshot:
 
     @property
     def root(self) -> str:
-        """The digest of the content, 64 hexadecimal digits. `srvstat snapshot verify` checks it."""
+        """The root hash of the content: 64 hexadecimal digits."""
         with self._use() as file:
             return file.root
 
@@ -249,8 +250,8 @@ class Snapshot:
     ) -> documents.Stats:
         """Compute the statistics of servers in a window.
 
-        A quantile is the decimal of its text: 0.95 is 95/100. `above` adds the hours with more
-        players. `versus` adds another window and compares with it: `previous`, the one of equal
+        Quantiles are parsed exactly: 0.95 means 95/100. `above` adds the hours with more players.
+        `versus` adds another window and compares with it: `previous`, the one of equal
         length before, `usual`, the same hours of the four weeks before, or the one between two
         times. `around` is a date, whose days before and after are compared. With `until_last_seen`,
         each window ends at the last observation of its server.
@@ -266,7 +267,8 @@ class Snapshot:
         self,
         text: str | None = None,
         *,
-        by: documents.TopKey = "average",
+        rank_by: documents.TopKey = "average",
+        by: documents.TopKey | None = None,
         reverse: bool = False,
         sum: bool = False,
         limit: int = 20,
@@ -274,9 +276,9 @@ class Snapshot:
     ) -> documents.Top:
         """Rank the servers that `servers` finds, and compute the statistics of the first ones.
 
-        The greatest figure is first or, with `reverse`, the least; change and growth are those in
-        players. With `sum`, `total` has the figures of the total of all servers found. The other
-        arguments are those of `stats`.
+        Sorts by `rank_by` in descending order, or ascending with `reverse`; "growth" and "change"
+        are in players. `sum` adds `total`, the statistics of all servers found together. The other
+        arguments are those of `stats`. `by` is the former name of `rank_by`.
 
         Raises UsageError, SnapshotError.
         """
@@ -284,7 +286,9 @@ class Snapshot:
         figures, query = given.take(FigureOptions), given.take(questions.ComparedQuery)
         filters = given.take(selection.FilterOptions)
         check_count("limit", limit, least=1)
-        key = check_choice("by", by, get_args(documents.TopKey))
+        key = check_choice(
+            "rank_by", warn_of_old_name("by", by, "rank_by") or rank_by, get_args(documents.TopKey)
+        )
         with self._ask(None, query, filters, **given.take_rest()) as question:
             return rank_servers(question, key, limit, figures, query, is_sum=sum, reverse=reverse)
 
@@ -313,17 +317,20 @@ class Snapshot:
         self,
         identifiers: Iterable[str] | None = None,
         *,
-        by: documents.HourKey = "week-hour",
+        group_by: documents.HourKey = "week-hour",
+        by: documents.HourKey | None = None,
         sum: bool = False,
         **window: Unpack[WindowArguments],
     ) -> documents.PeakHours:
         """Compute the players of servers in each hour of the week of the time zone `tz`.
 
-        `by` can also be the hour of the day or the weekday. Identifiers have their own namespace.
+        `group_by` can also be "hour", of the day, or "weekday". Identifiers have their own
+        namespace. `by` is the former name of `group_by`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
-        key = check_choice("by", by, get_args(documents.HourKey))
+        chosen = warn_of_old_name("by", by, "group_by") or group_by
+        key = check_choice("group_by", chosen, get_args(documents.HourKey))
         with self._ask_within(identifiers, {"sum": sum, **window}) as question:
             return pictures.compute_peak_hours(question, key)
 

@@ -29,6 +29,7 @@ from srvstat.analysis.together import compute_together
 from srvstat.cli import options, output
 from srvstat.cli.hints import report_no_match
 from srvstat.cli.output import Form, FormOptions, Outcome, PlainForm, RowForm, report, show
+from srvstat.contract.errors import ParameterError
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.windows import Window
 from srvstat.documents.analysis import (
@@ -59,10 +60,8 @@ class _SearchOptions(selection.FilterOptions):
     text: Annotated[list[str] | None, Parameter(selection.TEXT_HELP, "TEXT", is_argument=True)] = (
         None
     )
-    words: Annotated[
-        list[str] | None, Parameter("The same as TEXT, as in other commands.", "TEXT", ("--text",))
-    ] = None
-    all: Annotated[bool, Parameter("All servers that match, as without this option.")] = False
+    words: Annotated[list[str] | None, Parameter("The same as TEXT.", "TEXT", ("--text",))] = None
+    all: Annotated[bool, Parameter("Changes nothing.", is_hidden=True)] = False
 
     def list_words(self) -> list[str]:
         return [*(self.text or ()), *(self.words or ())]
@@ -72,14 +71,14 @@ def servers(
     filters: _SearchOptions,
     form: RowForm,
     sort: Annotated[
-        SortKey, Parameter("Sort by this; the greatest number and the latest time is first.")
+        SortKey, Parameter("What to sort by: numbers and times in descending order.")
     ] = "id",
     limit: options.LimitOption = None,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Find servers in a snapshot.
 
-    Lists the servers that contain all words and match all options, with their usual interval and
+    Lists the servers that contain all words and match all options, with their polling interval and
     their coverage. Case does not matter.
 
     Example: srvstat servers roleplay --region EU --sort current
@@ -99,13 +98,13 @@ def stats(
     form: RowForm,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
-    """Show the statistics of servers in any window.
+    """Show statistics of servers in any window.
 
-    Besides the figures of compare, shows how the average changed since the window of equal length
-    before, when the peak was reached, quantiles, the hours above a number of players, and the share
-    of the window that was observed.
+    Adds to the statistics of compare: how the average changed since the previous window, when the
+    peak was reached, quantiles, the hours above a number of players, and how much of the window has
+    data.
 
-    Example: srvstat stats srv-1 --range 7d --quantile 0.95 --versus previous
+    Example: srvstat stats harbor-city --range 7d --quantile 0.95 --versus previous
     """
     chosen = form.choose()
     check_window(window)
@@ -120,20 +119,25 @@ def top(
     window: questions.ComparedQuery,
     figures: FigureOptions,
     form: RowForm,
-    by: Annotated[
-        TopKey, Parameter("The figure that ranks servers; change and growth are in players.")
+    rank_by: Annotated[
+        TopKey,
+        Parameter(
+            "The statistic to rank by; change and growth are in players.",
+            "STATISTIC",
+            names=("--rank-by", "--by"),
+        ),
     ] = "average",
-    reverse: Annotated[bool, Parameter("Show the least first.")] = False,
-    sum: Annotated[bool, Parameter("Show the total of all servers that match, too.")] = False,
+    reverse: Annotated[bool, Parameter("Show the lowest first.")] = False,
+    sum: Annotated[bool, Parameter("Add the total of all servers that match.")] = False,
     limit: Annotated[options.LimitOption, "The number of servers to show."] = 20,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Rank servers by a statistic.
 
-    Ranks all servers that match by one figure, the greatest first, and shows the statistics of the
-    first. A share is the average as a part of the sum of the averages of all these servers.
+    Ranks all servers that match, the highest first, and shows their statistics. The share of a
+    server is its part of the sum of the averages of all these servers.
 
-    Example: srvstat top --by peak --range 7d -n 10
+    Example: srvstat top --rank-by peak --range 7d -n 10
     """
     chosen, zone = form.choose(), check_window(window)
     with options.open_chosen(snapshot) as file:
@@ -143,7 +147,7 @@ def top(
         question = selection.Question(file, matches, interval, zone)
         found = rank_servers(
             question,
-            by,
+            rank_by,
             limit or 0,
             figures,
             window,
@@ -161,20 +165,22 @@ def growth(
     window: questions.WindowQuery,
     form: RowForm,
     step: Annotated[
-        GrowthStepName, Parameter("The length of a step: a calendar day, an ISO week or a month.")
+        GrowthStepName, Parameter("The interval: a calendar day, an ISO week or a month.")
     ] = "day",
     after: Annotated[
         str | None,
-        Parameter("Add what is left of the average of this day 7, 30 and 90 days later.", "DATE"),
+        Parameter(
+            "Add how much of the average of this day is left 7, 30 and 90 days later.", "DATE"
+        ),
     ] = None,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Show growth by day, week or month.
 
-    Shows how the average changed since the window of equal length before, the trend in players a
-    week, and for each step the average and how it changed since the step before.
+    Shows how the average changed since the previous window, the trend in players per week, and for
+    each interval the average and how it changed since the one before.
 
-    Example: srvstat growth srv-1 --step week --range 90d
+    Example: srvstat growth harbor-city --step week --range 90d
     """
     zone = questions.find_zone(window.tz)
     day = None if after is None else questions.parse_edge("after", after, zone)
@@ -185,19 +191,23 @@ def peak_hours(
     selected: Annotated[selection.SelectedServers, Without("by")],
     window: questions.WindowQuery,
     form: RowForm,
-    by: Annotated[
-        HourKey, Parameter("Show each hour of the week, each hour of the day, or each weekday.")
+    group_by: Annotated[
+        HourKey,
+        Parameter(
+            "Show each hour of the week, each hour of the day, or each weekday.",
+            names=("--group-by", "--by"),
+        ),
     ] = "week-hour",
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Show the busiest hours of the week.
 
-    Shows the average and the median of each hour from Monday to Sunday on the clock of a time zone,
-    the busiest and the quietest hour, and what a restart in the quietest one costs.
+    Shows the average and the median of each hour from Monday to Sunday in a time zone, the busiest
+    and the quietest hour, and how many players a restart in the quietest hour affects.
 
-    Example: srvstat peak-hours srv-1 --tz Europe/Berlin --range 90d
+    Example: srvstat peak-hours harbor-city --tz Europe/Berlin --range 90d
     """
-    return _answer(snapshot, selected, window, form, partial(compute_peak_hours, by=by))
+    return _answer(snapshot, selected, window, form, partial(compute_peak_hours, by=group_by))
 
 
 def _answer(
@@ -222,19 +232,20 @@ def _answer(
 class StepOptions:
     """The steps of a history."""
 
+    panel = "Output"
+
     step: Annotated[
         str | None,
         Parameter(
-            "Print one row for each step: minutes or hours that divide 24 hours, days, a week or a"
-            " month, such as 15m, 1h, 1d, week. With --chart, the default is the shortest step"
-            " that fits.",
+            "Print one row per interval, such as 15m, 1h, day, week or month. Minutes and hours"
+            " must divide 24 hours [default for --chart: the shortest that fits].",
             "STEP",
         ),
     ] = None
     aggregate: Annotated[
         Aggregate | None,
         Parameter(
-            "What represents the observations of a step; share and rank compare the averages of the"
+            "How to combine the counts of an interval; share and rank compare the averages of the"
             " servers [default: mean]."
         ),
     ] = None
@@ -248,12 +259,12 @@ def history(
     customer: options.PlanOptions,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
-    """List observations or aggregates of steps.
+    """Print player counts, raw or per interval.
 
-    JSON is one line per row. A gap in the observations has no row; with --step, it has rows without
-    players. A table shows the first and the last rows.
+    JSON has one line per row. A gap in the data has no rows or, with --step, rows without players.
+    A table shows the first and the last rows.
 
-    Example: srvstat history srv-1 srv-2 --range 7d --step 1h --format csv
+    Example: srvstat history harbor-city new-frontier --range 7d --step 1h --format csv
     """
     chosen = form.choose()
     check_window(window)
@@ -299,16 +310,16 @@ def together(
     window: questions.WindowQuery,
     form: RowForm,
     step: Annotated[
-        str, Parameter("The length of a step: 15m, 1h, 6h, day, week and so on.", "STEP")
+        str, Parameter("The interval to compare: 15m, 1h, 6h, day, week and so on.", "STEP")
     ] = "1h",
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Show which of 2 to 20 servers move together.
 
-    Shows for each pair the correlation of their steps, after subtracting the usual players of each
-    server at that hour of the week. A correlation does not say why.
+    Shows the correlation of each pair, after subtracting the usual players of each server at that
+    hour of the week. A correlation does not say why.
 
-    Example: srvstat together srv-1 srv-2 srv-3 --range 90d
+    Example: srvstat together harbor-city new-frontier night-shift --range 90d
     """
     compute = partial(compute_together, step=questions.parse_step(step))
     return _answer(snapshot, selected, window, form, compute, least=2)
@@ -323,10 +334,10 @@ def integrity(
     """Find unusual patterns in player counts.
 
     Each rule passes, is suspect, or is not evaluated for lack of data. Shows the evidence, the
-    threshold and innocent causes. The results describe numbers: they prove nothing, and they are
-    not probabilities. Exits with 0 whatever they are.
+    threshold and benign explanations. The results describe numbers; they are no proof and no
+    probabilities. The exit code is 0 in any case.
 
-    Example: srvstat integrity srv-1 --range 30d
+    Example: srvstat integrity harbor-city --range 30d
     """
     # Its documents take a quarter of the time to start the other questions.
     from srvstat.analysis.integrity import check_integrity  # noqa: PLC0415
@@ -344,8 +355,8 @@ def events(
 ) -> Outcome:
     """List outages, unusual days and changes of level.
 
-    Each event has its begin, its end, and the players that were expected and seen. Without
-    identifiers, lists those of all servers. An event describes numbers, and has no probability.
+    Shows the start and the end of each event, and the players that were expected and seen. Without
+    identifiers, covers all servers. Events describe numbers; they are no probabilities.
 
     Example: srvstat events --all --since 24h --exit-code
     """
@@ -364,15 +375,16 @@ def today(
     window: Annotated[questions.WindowQuery, Without("range", "start", "end")],
     form: PlainForm,
     format: Annotated[
-        Literal["markdown"] | None, Parameter("Print a list in this format, for a chat.")
+        Literal["json", "table", "markdown"] | None,
+        Parameter("Print this format; markdown is a list for a chat."),
     ] = None,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Summarize the network for the morning.
 
-    Shows the total of the servers at the end of the snapshot and at the same hour of the four weeks
-    before, the servers that are silent or changed most, yesterday's peak, and the gaps and zeros
-    since. Without identifiers, summarizes all servers.
+    Compares the total players at the end of the snapshot with the same hour of the four weeks
+    before, and lists silent servers, the largest changes, yesterday's peak, and gaps and zeros
+    since then. Without identifiers, covers all servers.
 
     Example: srvstat today --tz Europe/Berlin --format markdown
     """
@@ -399,6 +411,11 @@ def choose_servers(
     """
     if selected.is_missing:
         selected = replace(selected, identifiers=options.pick_servers(least, most))
+    if selected.is_missing:
+        raise ParameterError(
+            "no server; give IDENTIFIER…, {all}, or a filter such as {text}; {servers}",
+            servers=options.name_servers(),
+        )
     selected.check()
     return selected
 

@@ -25,30 +25,30 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 1 << 16
 
 _RequestFile = Annotated[
-    str | None, Parameter("Answer a JSON request body, exactly as a customer sent it.", "FILE|-")
+    str | None, Parameter("A file with one JSON request body, as a customer sent it.", "FILE|-")
 ]
 
 
 def get(
     form: PlainForm,
     *,
-    identifier: Annotated[str | None, IDENTIFIER, "A server: ID, id:ID or cfxId:ID."] = None,
+    identifier: Annotated[str | None, IDENTIFIER, "A server: an id, id:ID or cfxId:ID."] = None,
     by: By = None,
     at: options.AtOption = None,
     snapshot: options.SnapshotOption = None,
     customer: options.PlanOptions,
     explain: options.ExplainOption = False,
 ) -> Outcome:
-    """Show the public detail of one server.
+    """Show the public details of one server.
 
-    Example: srvstat get --by cfxId abc123
+    Example: srvstat get harbor-city
     """
     chosen = form.choose()
     instant = options.parse_instant_option("--at", at)
     plan = customer.find_plan()
     named = options.pick_servers(1, 1) if identifier is None else [identifier]
     if not named:
-        raise errors.UsageError("no server; give IDENTIFIER")
+        raise errors.UsageError(f"no server; give IDENTIFIER; {options.name_servers()}")
 
     def build(identifiers: Sequence[str]) -> ServerReference:
         return requests.build_server_reference(identifiers[0], by=by)
@@ -70,15 +70,15 @@ def compare(
     form: ChartForm,
     *,
     identifiers: Annotated[
-        list[str] | None, IDENTIFIER, "2 to 5 servers: ID, id:ID or cfxId:ID."
+        list[str] | None, IDENTIFIER, "2 to 5 servers: an id, id:ID or cfxId:ID."
     ] = None,
     by: By = None,
     range: options.RangeOption = None,
     request: _RequestFile = None,
     batch: Annotated[
         _RequestFile,
-        "Answer JSON requests, one per line; print one answer or API error per line, and exit with"
-        " 0 if all lines were answered.",
+        "A file with one JSON request per line. Prints one response or API error per line, and"
+        " exits with 0 even if some are errors.",
     ] = None,
     at: options.AtOption = None,
     snapshot: options.SnapshotOption = None,
@@ -87,7 +87,7 @@ def compare(
 ) -> Outcome:
     """Compare 2 to 5 servers over one range.
 
-    Example: srvstat compare srv-1 srv-2 cfxId:abc123 --range 7d
+    Example: srvstat compare harbor-city new-frontier cfxId:ns6r0b --range 7d
     """
     chosen = form.choose()
     instant = options.parse_instant_option("--at", at)
@@ -224,6 +224,9 @@ def _open_snapshot(name: str | None, at: int | None) -> Iterator[Snapshot]:
         if at is not None and at > snapshot.as_of:
             end = format_time(snapshot.as_of)
             report(f"warning: --at is later than the snapshot, which ends {end}")
+        first = snapshot.file_row.first_observed_at
+        if at is not None and first is not None and at < first:
+            report(f"warning: --at is earlier than the snapshot, which begins {format_time(first)}")
         yield snapshot
 
 

@@ -1,6 +1,7 @@
 """The app of the command line. A command's module is imported when the command is used."""
 
 import io
+import re
 import traceback
 from collections.abc import Mapping
 from contextlib import redirect_stdout
@@ -9,10 +10,11 @@ from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.completion import completion_init  # type: ignore[attr-defined] # imported there without `as`
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from srvstat.cli.options import flatten, join_bash_words, replace_completion_options, replace_help
+from srvstat.cli.options import flatten, join_bash_words, replace_help
 from srvstat.cli.output import Outcome, ReaderGoneError, report, write
 from srvstat.cli.process import get_interruption_code
 from srvstat.contract import CONTRACT_VERSION, __version__
@@ -27,53 +29,72 @@ class Group(NamedTuple):
     commands: Mapping[str, str]
 
 
-COMMANDS: Mapping[str, str | Group] = {
-    **dict.fromkeys(("get", "compare"), "answers"),
-    **dict.fromkeys(
-        (
-            *("servers", "stats", "top", "growth", "peak-hours", "history", "together"),
-            *("integrity", "events", "today"),
+GROUPS: Mapping[str, Mapping[str, str | Group]] = {
+    "Start": {
+        "demo": "demo",
+        "snapshot": Group(
+            "Build, inspect, verify and compare snapshots.",
+            {
+                **dict.fromkeys(("build", "update", "draft-servers", "bundle", "export"), "build"),
+                **dict.fromkeys(("info", "verify", "diff"), "snapshot"),
+            },
         ),
-        "analyzer",
-    ),
-    **dict.fromkeys(("report", "plot"), "pictures"),
-    **dict.fromkeys(("replay", "when"), "replay"),
-    "snapshot": Group(
-        "Build, inspect, verify and compare snapshots.",
-        {
-            **dict.fromkeys(("build", "update", "draft-servers", "bundle", "export"), "build"),
-            **dict.fromkeys(("info", "verify", "diff"), "snapshot"),
-        },
-    ),
-    "fleet": "fleet",
-    "serve": "serve",
-    "access": Group(
-        "Create keys and check an access file.", {"new-key": "serve", "check": "serve"}
-    ),
-    "openapi": "serve",
-    "schema": "serve",
-    "demo": "demo",
-    "completion": "options",
-    "help": "options",
+        **dict.fromkeys(("help", "completion"), "options"),
+    },
+    "Ask": {
+        **dict.fromkeys(("get", "compare"), "answers"),
+        **dict.fromkeys(
+            (
+                *("servers", "stats", "top", "growth", "peak-hours", "history", "together"),
+                *("integrity", "events", "today"),
+            ),
+            "analyzer",
+        ),
+    },
+    "Show": dict.fromkeys(("report", "plot"), "pictures"),
+    "Support": dict.fromkeys(("replay", "when"), "replay"),
+    "API": {
+        "serve": "serve",
+        "access": Group(
+            "Create keys and check an access file.", {"new-key": "serve", "check": "serve"}
+        ),
+        **dict.fromkeys(("openapi", "schema"), "serve"),
+    },
+    "Fleet": {"fleet": "fleet"},
 }
-"""All commands, in the order of the help, with their modules. Each has a function of its name."""
+"""All commands with their modules, in the groups of the help. Each has a function of its name."""
+
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+
+PAGES = {
+    "Start": "import-data",
+    "Ask": "ask-questions",
+    "Show": "draw",
+    "Support": "support",
+    "API": "service",
+    "Fleet": "compute-a-fleet",
+}
+"""The page of the documentation about each group."""
+
+_WIDTH = 90
+_FIRST_COLUMN = 26
 
 _VARIABLES = {"serve": "SRVSTAT_"}
 """The prefix of the environment variables of a command's options."""
 
 
 def create_app(
-    commands: Mapping[str, str | Group], *, name: str, help: str, **settings: Any
+    groups: Mapping[str, Mapping[str, str | Group]], *, name: str, help: str, **settings: Any
 ) -> typer.Typer:
     """Create an app that imports the module of a command when the command is used.
 
     `settings` are passed to `typer.Typer`.
     """
+    commands = {name: entry for group in groups.values() for name, entry in group.items()}
 
     class LazyGroup(TyperGroup):
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
-            # Typer lists these names in the help, and suggests one for an unknown command.
             self.commands = dict.fromkeys(commands)  # type: ignore[assignment] # see get_command
 
         def get_command(self, _ctx: object, cmd_name: str) -> Any:
@@ -82,6 +103,15 @@ def create_app(
                 self.commands[cmd_name] = _build_command(cmd_name, commands[cmd_name])
             return self.commands.get(cmd_name)
 
+        def format_options(self, ctx: Any, formatter: Any) -> None:
+            listed = {
+                title: [
+                    (name, self.get_command(ctx, name).help.partition("\n\n")[0]) for name in group
+                ]
+                for title, group in groups.items()
+            }
+            _write_groups(formatter, listed | group_parameters(self, ctx))
+
     # Plain help needs no Rich, suits every terminal, and goes through our own writer.
     return typer.Typer(
         name=name,
@@ -89,7 +119,8 @@ def create_app(
         help=help,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=False,  # see `completion`
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _WIDTH},
         **settings,
     )
 
@@ -103,7 +134,8 @@ def show_help_without_command(ctx: typer.Context) -> None:
 
 def _build_command(name: str, entry: str | Group) -> Any:
     if isinstance(entry, Group):
-        app = create_app(entry.commands, name=name, help=entry.help, add_completion=False)
+        commands = {"Commands": entry.commands}
+        app = create_app(commands, name=name, help=entry.help)
         app.callback(invoke_without_command=True)(show_help_without_command)
     else:
         app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -112,8 +144,59 @@ def _build_command(name: str, entry: str | Group) -> Any:
     return get_command(app)
 
 
+def group_parameters(command: Any, context: typer.Context) -> dict[str, list[tuple[str, str]]]:
+    """Return the names and the help of arguments and options, by the titles of their groups."""
+    found: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+    for each in command.get_params(context):
+        if record := each.get_help_record(context):
+            kind = "Arguments" if each.param_type_name == "argument" else "Options"
+            title = getattr(each, "rich_help_panel", None) or kind
+            # An argument's type, such as <list[str]>, says less than its text.
+            names = re.sub(" <.*>$", "", record[0])
+            found.setdefault(title, []).append((names, record[1]))
+    return {title: records for title, records in found.items() if records}
+
+
+def _write_groups(formatter: Any, groups: Mapping[str, list[tuple[str, str]]]) -> None:
+    """Write groups of names and texts in two columns."""
+    widths = [len(name) for rows in groups.values() for name, _ in rows]
+    width = max((each for each in widths if each <= _FIRST_COLUMN), default=0)
+    for title, rows in groups.items():
+        with formatter.section(title):
+            formatter.write_dl([(name.ljust(width), text) for name, text in rows], width)
+
+
 class _Command(TyperCommand):
-    """A command whose errors name its options, or the variables that have their values."""
+    """A command whose errors name its options, or the variables that have their values.
+
+    Of several long names of an option, only the first is shown; the others are accepted.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._other_names: list[tuple[Any, list[str]]] = []
+        for each in self.params:
+            if others := [name for name in each.opts if name.startswith("--")][1:]:
+                self._other_names.append((each, others))
+                each.opts = [name for name in each.opts if name not in others]
+
+    def make_parser(self, ctx: Any) -> Any:
+        parser = super().make_parser(ctx)
+        for each, names in self._other_names:
+            parser.add_option(each, names, each.name, nargs=each.nargs)
+        return parser
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        # Typer writes a required argument as {NAME}, which reads like a choice.
+        return [re.sub(r"^\{(.*)\}", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        _write_groups(formatter, group_parameters(self, ctx))
+        words = ctx.command_path.split()
+        (page,) = (PAGES[title] for title, group in GROUPS.items() if words[1] in group)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(f"Manual: man {'-'.join(words)}; page: {page}")
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override] # Typer's own class
         try:
@@ -137,9 +220,10 @@ written, 5 a difference found, 6 an input file rejected, 7 an engine failed, 40 
 43 not in the plan, 44 server not found, 130 interrupted."""
 
 app = create_app(
-    COMMANDS,
+    GROUPS,
     name="srvstat",
-    help="Answer Server Analytics API requests from one local file, with the API's exact bytes.",
+    help="Answer Server Analytics API requests from one local file, with the API's exact bytes.\n\n"
+    "Example: srvstat demo",
     epilog=_EXIT_CODES,
 )
 
@@ -169,8 +253,6 @@ _BUG = _OUT_OF_MEMORY = 1
 _READER_GONE = 141
 
 _COMMAND = get_command(app)
-
-_USAGE_REMEDY = "srvstat --help shows the commands and their options"
 
 
 def main(arguments: list[str]) -> int:
@@ -212,14 +294,16 @@ def _run(arguments: list[str]) -> Outcome:
     the disk is full.
     """
     printed = io.StringIO()
-    arguments = replace_help(replace_completion_options(arguments))
+    arguments = replace_help(arguments)
+    completion_init()
     prefix = join_bash_words()
     try:
         with redirect_stdout(printed):
             result = _COMMAND(arguments, prog_name="srvstat", standalone_mode=False, obj=arguments)
     except typer.TyperException as error:
-        message = error.format_message().replace("Value error, ", "")  # of pydantic
-        report(f"error: {' '.join(message.split())}", _USAGE_REMEDY)  # choices stand in lines
+        from srvstat.cli.hints import explain_usage_error  # noqa: PLC0415 - only errors pay for it
+
+        report(*explain_usage_error(error, arguments))
         return Outcome(exit_code=error.exit_code)
     except SystemExit as stop:  # from completion, or from a signal
         result = stop.code

@@ -50,14 +50,17 @@ def build(
     output: Annotated[str, Parameter("The snapshot to write.", "OUTPUT", is_argument=True)],
     sources: SourceOptions,
     rows: RejectOptions,
-    as_of: options.AsOfOption = None,
+    at: options.EndOption = None,
     allow_empty: Annotated[
-        bool, Parameter("Build without servers or, with --as-of, without observations.")
+        bool, Parameter("Build without servers or, with --at, without observations.")
     ] = False,
     overwrite: options.OverwriteOption = False,
     quiet: options.QuietOption = False,
     dry_run: Annotated[
-        bool, Parameter("Write nothing; show what would be built, which rows would not, and why.")
+        bool,
+        Parameter(
+            "Write nothing; show what would be built, and which rows would be rejected and why."
+        ),
     ] = False,
 ) -> Outcome:
     """Build a snapshot from files or databases.
@@ -66,9 +69,9 @@ def build(
     """
     options.check_ending(output, *options.SNAPSHOT_ENDINGS)
     options.check_ending(rows.rejects, *options.NDJSON_ENDINGS)
-    others = {**vars(rows), "as_of": as_of, "allow_empty": allow_empty, "overwrite": overwrite}
+    others = {**vars(rows), "at": at, "allow_empty": allow_empty, "overwrite": overwrite}
     command = Command(("snapshot", "build", output), sources, others, "build it")
-    parsed = _add_limits(parse_sources(sources), rows, as_of)
+    parsed = _add_limits(parse_sources(sources), rows, at)
     if not dry_run:  # before any question
         check_name("OUTPUT", output)
         check_destination(output, overwrite=overwrite)
@@ -95,16 +98,17 @@ def update(
     path: Annotated[str, Parameter("The snapshot to update.", "PATH", is_argument=True)],
     sources: SourceOptions,
     rows: RejectOptions,
-    as_of: Annotated[
-        options.AsOfOption,
-        "The instant at which the snapshot ends from now on; later observations are skipped"
-        " [default: the latest observation, or that of the snapshot if it is later].",
+    at: Annotated[
+        options.EndOption,
+        "The new end of the snapshot; later observations are left out [default: the latest"
+        " observation, or the present end if it is later].",
     ] = None,
     quiet: options.QuietOption = False,
 ) -> Outcome:
     """Add observations and servers to a snapshot.
 
-    The file is replaced when the new one is complete, and has the root of a build from all sources.
+    The file is replaced when the new one is complete. Updating gives the same content, and the same
+    root hash, as building from all files at once.
 
     Example: srvstat snapshot update snapshot.db --observations today.csv
     """
@@ -116,10 +120,10 @@ def update(
         needs_observations=sources.servers is None and sources.game is None,
         remembered=remembered,
     )
-    others = {**vars(rows), "as_of": as_of}
+    others = {**vars(rows), "at": at}
     words = ("snapshot", "update", path)
     command = Command(words, sources, others, "update it", path, remembered)
-    parsed = settle(_add_limits(parsed, rows, as_of), command, quiet=quiet)
+    parsed = settle(_add_limits(parsed, rows, at), command, quiet=quiet)
     inputs = parsed.inputs
     started = time.monotonic()
     with show_build_progress(inputs, quiet=quiet) as inputs:
@@ -138,8 +142,8 @@ def _read_remembered(path: str) -> MappingOptions:
         )
 
 
-def _add_limits(sources: Sources, rows: RejectOptions, as_of: str | None) -> Sources:
-    instant, limit = options.parse_instant_option("--as-of", as_of), rows.parse_limit()
+def _add_limits(sources: Sources, rows: RejectOptions, at: str | None) -> Sources:
+    instant, limit = options.parse_instant_option("--at", at), rows.parse_limit()
     inputs = replace(sources.inputs, as_of=instant, strict=rows.strict, max_rejected=limit)
     return sources._replace(inputs=inputs)
 
@@ -154,8 +158,8 @@ def _finish(sources: Sources, lines: Sequence[str], read: BuildSummary, *, quiet
 def draft_servers(sources: Annotated[SourceOptions, Without("servers", "save_mapping")]) -> Outcome:
     """Draft a servers file.
 
-    Prints a server record for each identifier in the observations. Build with the records as they
-    are, or edit them first.
+    Prints the metadata of a server, with blanks, for each identifier in the observations. Build
+    with the file as it is, or edit it first.
 
     Example: srvstat snapshot draft-servers --observations week.csv --game game_a > servers.ndjson
     """
@@ -177,13 +181,13 @@ def bundle(
     named: NamedServers,
     output: Annotated[str, replace(options.OUTPUT, help="The bundle to write.", metavar="PATH")],
     range: Annotated[
-        str | None, options.RANGE, "The longest range that the bundle answers [default: 1y]."
+        str | None, options.RANGE, "The longest range that the bundle can answer [default: 1y]."
     ] = None,
     for_: Annotated[
         list[str] | None,
         Parameter(
-            "Take servers, ranges and times from a recording, and store the verdict on it"
-            " (repeatable).",
+            "Take servers, ranges and times from a recording, and store the verdict on it; repeat"
+            " it for more.",
             "RECORDING",
             ("--for",),
         ),
@@ -191,8 +195,8 @@ def bundle(
     redact: Annotated[
         bool,
         Parameter(
-            "Replace hostnames, project names, descriptions and links, and drop the names of source"
-            " files. Identifiers, tags, flags, regions and counts stay."
+            "Replace hostnames, project names, descriptions and links, and remove the names of"
+            " source files. Identifiers, tags, flags, regions and counts stay."
         ),
     ] = False,
     snapshot: options.SnapshotOption = None,
@@ -200,13 +204,13 @@ def bundle(
 ) -> Outcome:
     """Write a small snapshot with some servers.
 
-    It has the days that the range needs, and answers as the whole snapshot does. It refuses, with
-    exit code 3, a window that begins earlier and a server that it lacks.
+    A bundle gives the same responses as the whole snapshot for its servers and days. Other servers
+    and earlier windows exit with 3.
 
-    With --for, it answers the requests of a recording as of their times. `snapshot info` shows the
-    verdict, and the command that gives it again.
+    With --for, a bundle has what the requests of a recording need. `snapshot info` shows the
+    verdict on the recording, and the command to repeat it.
 
-    Example: srvstat snapshot bundle srv-1 srv-2 --range 30d -o case.db
+    Example: srvstat snapshot bundle harbor-city new-frontier --range 30d -o case.db
     """
     options.check_ending(output, *options.SNAPSHOT_ENDINGS)
     write = partial(write_bundle, output, redact=redact, overwrite=overwrite)
@@ -262,9 +266,7 @@ def _bundle_case(
 
 def export(
     named: NamedServers,
-    output: Annotated[
-        str, replace(options.OUTPUT, help="The new folder to write.", metavar="FOLDER")
-    ],
+    output: Annotated[str, replace(options.OUTPUT, help="The folder to create.", metavar="FOLDER")],
     format: Annotated[
         Literal["csv", "ndjson", "parquet"], Parameter("The format of the observations.")
     ] = "csv",
@@ -272,8 +274,8 @@ def export(
 ) -> Outcome:
     """Write servers and observations to files.
 
-    The files are in a new folder. Without identifiers, they have all servers, and a snapshot that
-    is built from them has the same root, unless the exported one has shards.
+    Writes a new folder with all servers, or with those named. Building from an export of all
+    servers gives the same root hash, unless the snapshot has shards.
 
     Example: srvstat snapshot export --format parquet -o export
     """

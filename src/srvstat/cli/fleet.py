@@ -34,26 +34,26 @@ _MAX_THREADS = 1024  # DuckDB has no limit of its own, and could leave none for 
 class ResultOptions:
     """The results, one for each server."""
 
+    panel = "Results"
+
     output: Annotated[
         str | None,
         replace(
             options.OUTPUT,
-            help="The file of the results, one line or row per server: .ndjson, .jsonl or"
-            " .parquet.",
+            help="The file of results, one line or row per server: .ndjson, .jsonl or .parquet.",
             metavar="FILE",
         ),
     ] = None
     range: options.RangeOption = None
-    as_of: Annotated[
-        options.AsOfOption,
-        "The instant at which the window ends; later observations are skipped [default: the latest"
-        " observation].",
+    at: Annotated[
+        options.EndOption,
+        "The end of the window; later observations are left out [default: the latest observation].",
     ] = None
     conflicts: Annotated[
         Literal["first", "lowest"],
         Parameter(
-            "Which of several unequal observations of a server at one instant stands: the first by"
-            " source and row, or the one with the fewest players."
+            "How to resolve conflicting counts of a server at the same time: keep the first, by"
+            " source and row, or the lowest."
         ),
     ] = "first"
 
@@ -62,17 +62,18 @@ class ResultOptions:
 class EngineOptions:
     """What DuckDB may use."""
 
+    panel = "Engine"
+
     memory: Annotated[
         str | None,
         Parameter(
-            "The memory of DuckDB, such as 4GiB; what needs more is written to temporary files.",
-            "SIZE",
+            "The memory limit of DuckDB, such as 4GiB; it uses temporary files beyond that.", "SIZE"
         ),
     ] = None
     threads: Annotated[
         int | None,
         Parameter(
-            "The threads of DuckDB, and the processes that build shards [default: one for each"
+            "The threads of DuckDB, and the processes that build shards [default: one per"
             " processor].",
             "N",
             least=1,
@@ -97,9 +98,11 @@ class EngineOptions:
 class FolderOptions:
     """The folder of shards."""
 
+    panel = "Results"
+
     snapshots: Annotated[
         str | None,
-        Parameter("Write a snapshot of all observations, as a new folder of shards.", "DIR"),
+        Parameter("Also write a snapshot of all observations: a new folder of shards.", "DIR"),
     ] = None
     shards: Annotated[
         int | None,
@@ -131,9 +134,8 @@ def fleet(
 ) -> Outcome:
     """Compute the statistics of every server.
 
-    The results are those of `srvstat compare`, byte for byte. DuckDB computes them, also from files
-    larger than its memory. On a cluster, `python -m srvstat.fleet.spark` computes the same with
-    Spark.
+    Each result is byte for byte what `srvstat compare` prints. DuckDB computes them, even from
+    files larger than its memory. `python -m srvstat.fleet.spark` does the same on a Spark cluster.
 
     Example: srvstat fleet observations/ --servers servers.ndjson --range 30d -o results.parquet
     """
@@ -148,7 +150,7 @@ def fleet(
     if parsed.options.hold:
         raise UsageError("--hold: results are of counts as observed; build a snapshot instead")
     chosen = parse_range(DEFAULT_RANGE if results.range is None else results.range)
-    instant = options.parse_instant_option("--as-of", results.as_of)
+    instant = options.parse_instant_option("--at", results.at)
     _check_results(results.output, parsed.inputs, overwrite=overwrite)
     others = {**vars(results), **vars(engine), **vars(folder), "overwrite": overwrite}
     conflicts = None if results.conflicts == "first" else results.conflicts

@@ -1,14 +1,16 @@
-"""Hints: which server an unknown identifier or name may mean, and which values filters can have."""
+"""Hints: what a mistake on the command line probably means."""
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from difflib import get_close_matches
 from itertools import islice, product
+from typing import Any
 
 from srvstat.analysis import selection
 from srvstat.cli.output import report
-from srvstat.contract import wire
+from srvstat.contract import read_package_file, wire
 from srvstat.contract.errors import ApiError, InvalidRequestError, SrvstatError
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference, build_server_reference
 from srvstat.documents.document import remove_color_codes
@@ -29,18 +31,98 @@ _MAX_SUGGESTED = 5
 _MAX_LISTED = 10
 
 
+_SIMILAR = 0.7
+
+_LIKELY = ("stats", "history", "compare", "top")
+"""The commands to look for an option in that another command lacks."""
+
+_INVALID = re.compile(r"^Invalid value for '([^']*)'[^(:]*(?:\(env var: '(\w+)'\))?: ")
+_SEVERAL = re.compile(r"[\w:-]+(,[\w:-]+)+", re.ASCII)
+_PLAIN = re.compile(r"[\w:-]{1,40}", re.ASCII)
+
+
+def explain_usage_error(error: Any, words: Sequence[str]) -> list[str]:
+    """Return the lines of a usage error of Typer: the problem with a remedy, and which help helps.
+
+    `words` are those of the command line.
+    """
+    message = error.format_message().replace("Value error, ", "")  # of pydantic
+    text = " ".join(message.split())  # choices are in lines
+    context = error.ctx
+    path, root = context.command_path, context.find_root()
+    if hasattr(error, "possibilities"):
+        name = error.option_name
+        remedy = _find_option(name, context, root, words)
+        text = f"{name}: {path} has no such option{remedy and f'; {remedy}'}"
+    elif unknown := re.match("No such command '([^']*)'", text):
+        remedy = _find_command(unknown[1], context.command, root.command)
+        text = f"{unknown[1]}: no such command{remedy and f'; did you mean {path} {remedy}?'}"
+    elif extra := re.match(r"Got unexpected extra argument\(?s?\)? \((.*)\)", text):
+        remedy = "; srvstat compare takes several" if path == "srvstat get" else ""
+        text = f"{extra[1]}: more arguments than {path} takes{remedy}"
+    else:
+        text = re.sub("^Missing (?:argument|option) '(.*)'.$", r"\1: missing", text)
+        text = _INVALID.sub(lambda one: f"{one[1]}{f' or {one[2]}' if one[2] else ''}: ", text)
+    listed = "commands" if hasattr(context.command, "commands") else "arguments and options"
+    return [f"error: {text}", f"{path} --help shows the {listed}"]
+
+
+def _find_option(name: str, context: Any, root: Any, words: Sequence[str]) -> str:
+    """Return what to do instead of giving an option; empty if that is not known."""
+    if hasattr(context.command, "commands"):
+        command = next((word for word in words if word in context.command.commands), "COMMAND")
+        return f"options follow the command: {context.command_path} {command} {name}"
+    wanted = _read_intents().get(name, name)
+    first, own = wanted.split()[0], _list_options(context.command)
+    if first in own:
+        return f"did you mean {wanted}?"
+    if context.parent is root:
+        for other in _LIKELY:
+            if first in _list_options(root.command.get_command(root, other)):
+                return f"srvstat {other} has {wanted}"
+    near = get_close_matches(name, own, 1, _SIMILAR)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+def _read_intents() -> dict[str, str]:
+    """Return what to write instead of the options and commands that people guess."""
+    lines = read_package_file("cli/intents.txt").decode().splitlines()
+    pairs = (line.split(" = ") for line in lines)
+    return {guess: remedy for guesses, remedy in pairs for guess in guesses.split()}
+
+
+def _list_options(command: Any) -> list[str]:
+    shown = [each for each in command.params if not getattr(each, "hidden", False)]
+    return [name for each in shown for name in (*each.opts, *each.secondary_opts)]
+
+
+def _find_command(name: str, group: Any, root: Any) -> str:
+    """Return what may be meant by an unknown command of a group; empty if that is not known."""
+    if group is root:
+        if intent := _read_intents().get(name):
+            return intent
+        for parent in ("snapshot", "access"):
+            if name in root.get_command(None, parent).commands:
+                return f"{parent} {name}"
+    return next(iter(get_close_matches(name, group.commands, 1)), "")
+
+
 def find_hint(
-    error: ApiError, paths: Iterable[str], identifiers: Sequence[str], by: str | None
+    error: ApiError, paths: Iterable[str], identifiers: Sequence[str], given: Mapping[str, Any]
 ) -> str:
-    """Return a hint after a semicolon for an error of an unknown server; empty without one.
+    """Return a hint after a semicolon for an error of the API; empty without one.
 
     The first of several snapshots that has a hint gives it. `identifiers` are those of a command
-    that takes no names: they may be names all the same.
+    that takes no names: they may be names all the same. `given` are the arguments.
 
     Raises SnapshotError.
     """
+    by, intent = given.get("by"), _find_intent(error, identifiers, given.get("range"))
+    if intent:
+        return f"; {intent}"
     if isinstance(error, UnknownServerError):
-        return _suggest(paths, error.reference.identifier, error.reference.by)
+        found = _suggest(paths, error.reference.identifier, error.reference.by)
+        return found or "; srvstat servers lists the ids"
     if isinstance(error, selection.UnknownNameError):
         return _suggest(paths, error.name, "id")
     if isinstance(error, InvalidRequestError):
@@ -50,6 +132,28 @@ def find_hint(
             names = [one for one in references if isinstance(one, selection.Name)]
             unknown = [one.text for one in names if not one.reference]
             return _suggest(paths, unknown[0], "id") if unknown else ""
+    return ""
+
+
+def _find_intent(error: ApiError, identifiers: Sequence[str], length: str | None) -> str:
+    """Return what to write instead of arguments that are known mistakes; empty for others."""
+    names = [f"{name}:" for name in NAMESPACES]
+    for one in identifiers:
+        prefix, colon, rest = one.partition(":")
+        if _SEVERAL.fullmatch(one):
+            return f"separate identifiers by spaces: {one.replace(',', ' ')}"
+        right = [name for name in names if name.casefold() == f"{prefix}{colon}".casefold()]
+        if right and not one.startswith(right[0]):
+            return f"did you mean {right[0]}{rest}?"
+    if error.reason.startswith("servers: 1 given") and len(identifiers) == 1:
+        only = identifiers[0] if _PLAIN.fullmatch(identifiers[0]) else "IDENTIFIER"
+        return f"for one server: srvstat stats {only} --range {length or '30d'}"
+    if (
+        error.reason.startswith("range: ")
+        and length
+        and re.fullmatch("[1-9][0-9]*(h|d|w|mo|y)", length)
+    ):
+        return f"srvstat stats takes any window, such as --range {length}"
     return ""
 
 

@@ -3,14 +3,13 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial, wraps
 from inspect import Parameter as SignatureParameter
 from inspect import Signature, signature
 from itertools import islice, pairwise, takewhile
 from operator import methodcaller
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
@@ -19,7 +18,7 @@ from typer.main import get_current_context  # type: ignore[attr-defined] # impor
 
 from srvstat.analysis.parameters import Completion, Parameter, Without
 from srvstat.cli.output import Form, Outcome, create_screen, report, show_error
-from srvstat.contract import errors, read_package_file
+from srvstat.contract import errors, read_package_file, wire
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.contract.time import YEAR_2001, InstantError, parse_instant
@@ -39,9 +38,11 @@ LIST_LENGTH = 50
 """The servers that a table lists by default."""
 
 _MAX_COMPLETIONS = 500
+_MOST_METAVAR = 40
+_MOST_NAMED = 10
+_EXAMPLE_TIME = "a time such as 2026-02-01T12:00Z"
 _SERVERS_FOR_COMPLETION = 10_000
 """The servers whose values are completed; reading them takes 0.1 s."""
-_IDENTIFIER_CHARACTERS = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _PLAIN_WORD = re.compile(r"[\w.@%+-]+")
 """Text that every shell leaves as it is."""
 
@@ -51,9 +52,9 @@ RANGES: tuple[str, ...] = get_args(Range)
 def flatten(command: Callable[..., Outcome], variables: str = "") -> Callable[..., Outcome]:
     """Return a command whose groups of parameters are parameters of their own, for Typer.
 
-    A group is a dataclass, which the Python API fills too; Typer has no groups. Options have
-    environment variables with the prefix `variables`, if that is not empty. An error of the API
-    that the command raises becomes its answer.
+    A group is a dataclass, which the Python API fills too; help shows it as its `panel`. Options
+    have environment variables with the prefix `variables`, if that is not empty. An error of the
+    API that the command raises becomes its response.
     """
     groups: dict[str, tuple[Any, list[str]]] = {}
     taken: list[SignatureParameter] = []
@@ -63,18 +64,20 @@ def flatten(command: Callable[..., Outcome], variables: str = "") -> Callable[..
             left_out = {name for one in metadata if isinstance(one, Without) for name in one.names}
             used = [one for one in fields(kind) if one.name not in left_out]
             groups[each.name] = kind, [one.name for one in used]
-            taken += [_convert(one.name, one.type, one.default, variables) for one in used]
+            panel = getattr(kind, "panel", None)
+            taken += [_convert(one.name, one.type, one.default, variables, panel) for one in used]
         else:
             taken.append(_convert(each.name, each.annotation, each.default, variables))
 
     @wraps(command)
     def run(**values: Any) -> Outcome:
+        given = dict(values)
         for name, (group, names) in groups.items():
             values[name] = group(**{field: values.pop(field) for field in names})
         try:
             return command(**values)
         except errors.ApiError as error:
-            return _show_error(error, values)
+            return _show_error(error, given | values)
 
     run.__signature__ = Signature(taken)  # type: ignore[attr-defined] # Typer reads it
     return run
@@ -88,7 +91,7 @@ def _show_error(error: errors.ApiError, values: Mapping[str, Any]) -> Outcome:
     given = [values["new"], values["old"]] if "old" in values else [values.get("snapshot")]
     identifiers = values.get("identifiers") or [values.get("identifier") or ""]
     paths = (find_snapshot(path) for path in given)
-    error.reason += find_hint(error, paths, identifiers, values.get("by"))
+    error.reason += find_hint(error, paths, identifiers, values)
     form = values.get("form")
     is_json = values.get("json") if form is None else form.choose() is Form.JSON
     return show_error(error, Form.JSON if is_json else Form.TABLE)
@@ -98,13 +101,16 @@ def _split(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
 
 
-def _convert(name: str, annotation: Any, default: Any, variables: str) -> SignatureParameter:
+def _convert(
+    name: str, annotation: Any, default: Any, variables: str, panel: str | None = None
+) -> SignatureParameter:
     """Return a parameter as Typer declares it. A text in the annotation replaces its help."""
     kind, *metadata = _split(annotation)
     for one in metadata:
         if isinstance(one, Parameter):
-            info = _build_info(name, kind, one)
-            info.help = next((text for text in metadata if isinstance(text, str)), one.help)
+            text = next((text for text in metadata if isinstance(text, str)), one.help)
+            info = _build_info(name, kind, one, text)
+            info.rich_help_panel = None if one.is_argument else panel
             info.envvar = f"{variables}{name.upper()}" if variables else None
             kind = Annotated[kind, info]
     return SignatureParameter(
@@ -112,11 +118,16 @@ def _convert(name: str, annotation: Any, default: Any, variables: str) -> Signat
     )
 
 
-def _build_info(name: str, kind: Any, parameter: Parameter) -> Any:
+def _build_info(name: str, kind: Any, parameter: Parameter, text: str) -> Any:
     kinds = (kind, *get_args(kind))  # of `Literal[…] | None`
     choices = [each for one in kinds if get_origin(one) is Literal for each in get_args(one)]
+    listed = "|".join(choices)
+    if len(listed) > _MOST_METAVAR:  # a terminal of 60 columns would break it
+        text, listed = f"{text} One of {', '.join(choices)}.", name.upper()
     settings: dict[str, Any] = {
-        "metavar": parameter.metavar or "|".join(choices) or None,
+        "help": text,
+        "hidden": parameter.is_hidden,
+        "metavar": parameter.metavar or listed or None,
         "autocompletion": _build_completion(parameter.completes),
     }
     if parameter.is_argument:
@@ -151,28 +162,13 @@ def _complete_identifier(ctx: typer.Context, incomplete: str) -> list[str]:
         elif incomplete and prefix.startswith(incomplete):
             searches.append((prefix, namespace, ""))
     with open_chosen(ctx.params.get("snapshot") or ctx.params.get("new")) as snapshot:
-        return [
+        found = [
             prefix + name
             for prefix, namespace, start in searches
-            for name in _list_identifiers(snapshot, namespace, start)
+            for name in islice(_iter_identifiers(snapshot, namespace, start), _MAX_COMPLETIONS + 1)
         ]
-
-
-def _list_identifiers(snapshot: Snapshot, by: Namespace, start: str) -> list[str]:
-    """Return the identifiers that begin with a text, or how they continue if they are many.
-
-    These continuations are texts such as `srv-0` and `srv-1`, one character longer than what all
-    identifiers share. A part of the identifiers would mislead: a shell completes what they share.
-    """
-    found = list(islice(_iter_identifiers(snapshot, by, start), _MAX_COMPLETIONS + 1))
-    if len(found) <= _MAX_COMPLETIONS:
-        return found
-    last = next(snapshot.iter_identifiers(by, f"{start}~", backwards=True), found[0])
-    shared = commonprefix([found[0], last])  # noqa: RUF071 - of characters, as shells do
-    longer = (shared + character for character in _IDENTIFIER_CHARACTERS)
-    return [name for name in found[:1] if name == shared] + [
-        text for text in longer if any(_iter_identifiers(snapshot, by, text))
-    ]
+    # A shell completes what the identifiers share, so a part of them would mislead.
+    return found if len(found) <= _MAX_COMPLETIONS else []
 
 
 def _iter_identifiers(snapshot: Snapshot, by: Namespace, start: str) -> Iterator[str]:
@@ -212,22 +208,21 @@ RangeOption = Annotated[str | None, RANGE]
 AtOption = Annotated[
     str | None,
     Parameter(
-        "Answer as of this instant, such as 2026-01-31T12:00Z or Unix milliseconds, and ignore"
-        " later observations [default: the end of the snapshot].",
+        "Answer as of this time, such as 2026-02-01T12:00Z, and ignore later observations"
+        " [default: the end of the snapshot].",
         "TIME",
     ),
 ]
-AsOfOption = Annotated[
+EndOption = Annotated[
     str | None,
     Parameter(
-        "The instant at which the snapshot ends; later observations are skipped [default: the"
-        " latest observation].",
+        "The end of the snapshot; later observations are left out [default: the latest"
+        " observation].",
         "TIME",
+        ("--at", "--as-of"),
     ),
 ]
-PLAN = Parameter(
-    "Answer as for a customer of this plan in the --access file.", "NAME", completes="plan"
-)
+PLAN = Parameter("Apply the limits of this plan in the access file.", "NAME", completes="plan")
 PlanOption = Annotated[str | None, PLAN]
 ACCESS = Parameter("The access file, with plans and keys.", "FILE")
 AccessOption = Annotated[str | None, ACCESS]
@@ -236,6 +231,8 @@ AccessOption = Annotated[str | None, ACCESS]
 @dataclass(frozen=True)
 class PlanOptions:
     """The plan whose limits an answer obeys."""
+
+    panel = "Access"
 
     plan: PlanOption = None
     access: AccessOption = None
@@ -275,10 +272,19 @@ def pick_servers(least: int, most: int) -> list[str]:
     return picked
 
 
+def name_servers() -> str:
+    """Return what to say about the servers that a user can name."""
+    with suppress(SnapshotError), open_chosen(get_current_context().params.get("snapshot")) as file:
+        ids = [*islice(file.iter_identifiers("id"), _MOST_NAMED + 1)]
+        if len(ids) <= _MOST_NAMED:
+            return f"the snapshot has {', '.join(ids)}"
+    return "srvstat servers lists them"
+
+
 LimitOption = Annotated[
     int | None,
     Parameter(
-        f"List at most this many servers [default: {LIST_LENGTH} in a table, else all].",
+        f"List at most N servers [default: {LIST_LENGTH} in a table, else all].",
         "N",
         ("--limit", "-n"),
         least=1,
@@ -291,7 +297,7 @@ QuietOption = Annotated[
     bool, Parameter("Show only warnings: no progress bar and no summary.", names=("--quiet", "-q"))
 ]
 ExplainOption = Annotated[
-    bool, Parameter("Show where each figure comes from, as text or as JSON of our own.")
+    bool, Parameter("Explain where each number comes from, as text or with --json as JSON.")
 ]
 
 
@@ -340,7 +346,9 @@ def parse_instant_option(option: str, text: str | None) -> int | None:
     try:
         instant = parse_instant(text)
     except InstantError as error:
-        raise errors.UsageError(f"{option}: {error}") from None
+        remedy = f"{text}T00:00Z" if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else _EXAMPLE_TIME
+        value = wire.quote_value(text)
+        raise errors.UsageError(f"{option}: {value}: {error}; write {remedy}") from None
     if text.isdecimal() and instant < YEAR_2001:
         report(
             f"warning: {option} {text}: read as milliseconds, {format_time(instant)};"
@@ -428,22 +436,6 @@ def replace_help(arguments: list[str]) -> list[str]:
     if arguments[:1] != ["help"] or topics == ["terms"] or any(one[:1] == "-" for one in topics):
         return arguments
     return [*topics, "--help"]
-
-
-def replace_completion_options(arguments: list[str]) -> list[str]:
-    """Replace `--show-completion SHELL` with `completion SHELL`: Typer's option ignores the shell.
-
-    Raises UsageError for `--install-completion SHELL`, which would install for another shell.
-    """
-    match arguments:
-        case ["--show-completion", _, *_]:
-            return ["completion", *arguments[1:]]
-        case ["--install-completion", shell, *_]:
-            raise errors.UsageError(
-                "--install-completion: takes no shell, and installs for the current one;"
-                f" `srvstat completion {shell}` prints the script to install"
-            )
-    return arguments
 
 
 def join_bash_words() -> str:

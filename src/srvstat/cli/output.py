@@ -61,11 +61,13 @@ JsonOption = Annotated[bool, Parameter("Print JSON; the default except on a term
 class FormOptions:
     """The form of an answer that a user asks for."""
 
+    panel = "Output"
+
     json: JsonOption = False
     table: Annotated[bool, Parameter("Print a table; the default on a terminal.")] = False
     format: Annotated[
-        Literal["csv", "ndjson", "markdown", "parquet"] | None,
-        Parameter("Print rows in this format."),
+        Literal["json", "table", "csv", "ndjson", "markdown", "parquet"] | None,
+        Parameter("Print this format."),
     ] = None
     chart: Annotated[bool, Parameter("Draw a chart above the table.")] = False
 

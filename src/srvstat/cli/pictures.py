@@ -44,24 +44,24 @@ def report(
     ] = None,
     title: Annotated[
         str | None,
-        Parameter("The title of the report [default: from the names of the servers].", "TEXT"),
+        Parameter("The title of the report [default: the names of the servers].", "TEXT"),
     ] = None,
     json: Annotated[
-        JsonOption, "Write the data that the page shows, as JSON, to -o or else to standard output."
+        JsonOption, "Write the data of the page as JSON, to -o or else to standard output."
     ] = False,
     snapshot: SnapshotOption = None,
     overwrite: OverwriteOption = False,
 ) -> Outcome:
     """Write an HTML report of up to five servers.
 
-    The file needs no network. It has a summary, statistics, players over time, the hours of the
+    The page works offline. It shows a summary, statistics, players over time, the hours of the
     week, the distribution, growth, integrity, coverage and the source of the data. The same command
     writes the same bytes for the same snapshot.
 
-    Example: srvstat report srv-1 srv-2 --range 90d --tz Europe/Berlin -o report.html
+    Example: srvstat report harbor-city new-frontier --range 90d -o report.html
     """
     if output is None and not json:
-        raise ParameterError("give -o FILE for the page, or {json} for the data that it shows")
+        raise ParameterError("-o: missing; give -o FILE.html for the page, or {json} for its data")
     check_ending(output, *((".json",) if json else (".html", ".htm")))
     check_text("title", title)
     target = _STDOUT_NAME if output is None else output
@@ -86,22 +86,22 @@ def plot(
     look: LookOptions,
     output: Annotated[
         OutputOption,
-        "The file to write: players.png for a chat such as Discord, players.svg for a web page; -"
-        " writes an SVG to standard output.",
+        "The file to write, such as players.png or players.svg; - writes an SVG to standard"
+        " output.",
     ] = None,
     snapshot: SnapshotOption = None,
     overwrite: OverwriteOption = False,
 ) -> Outcome:
     """Draw one to five servers as PNG or SVG.
 
-    The picture has a title, its window and its source: a PNG for Discord, an SVG for a web page.
+    The picture shows a title, its window and its source: a PNG for Discord, an SVG for a web page.
     The same command writes the same SVG for the same snapshot. PNG needs: pip install
     'srvstat[png]'
 
-    Example: srvstat plot srv-1 srv-2 --range 90d --tz Europe/Berlin -o players.svg
+    Example: srvstat plot harbor-city new-frontier --range 90d -o players.svg
     """
     if not output:
-        raise UsageError("give -o FILE.svg or -o FILE.png")
+        raise UsageError("-o: missing; give -o FILE.svg or -o FILE.png")
     is_raster = output != _STDOUT_NAME and is_png(output)
     look.check(is_png=is_raster)
     marks = parse_marks(options.mark, check_window(window))

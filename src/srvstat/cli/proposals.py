@@ -24,7 +24,7 @@ from srvstat.sources.source import Source
 _BLANKS = {"time-zone": "ZONE", "time-format": "FORMAT"}
 """What a proposed command has in the place of a value that only a person knows; else NAME."""
 
-_LAYOUT = ("columns", "wide", "id", "table")
+_LAYOUT = ("columns", "wide", "id", "input_table")
 """The options that depend on the columns of a file, as attributes of MappingOptions."""
 
 
@@ -54,7 +54,7 @@ class Command:
         known = list_options(self.remembered)
         found = {
             "servers": given.servers and _format_name(given.servers),
-            "format": given.format,
+            "input_format": given.input_format,
             "query": given.query and "…",
             "save_mapping": given.save_mapping,
             **self.others,

@@ -37,7 +37,7 @@ _MOST_CHARACTERS = 40
 _UNITS = {"m": 60_000, "h": 3_600_000, "d": DAY_MS}
 _LATER_REMEDY = (
     "; use --at snapshot if the service answered from this snapshot, or --at search to find when"
-    " the answers were true"
+    " the responses were right"
 )
 _COMPARE = "[PREFIX]/gateway/v1/compare or [PREFIX]/gateway/v1/servers/ID"
 _NEAR = re.compile(r"/gateway/|/compare\b|/servers/")
@@ -49,11 +49,13 @@ _TOLERANCE = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 class ComparisonOptions:
     """For when the requests are answered, and which numbers are equal."""
 
+    panel = "Comparison"
+
     at: Annotated[
         str | None,
         Parameter(
-            "The as-of time of the answers: as recorded, the end of the snapshot, when the recorded"
-            " answer was true (search), or TIME [default: recorded].",
+            "Answer as of the recorded time, the end of the snapshot, any time at which the"
+            " recorded response was right (search), or TIME [default: recorded].",
             "|".join((*_AT_RULES, "TIME")),
             completes=_AT_RULES,
         ),
@@ -61,13 +63,13 @@ class ComparisonOptions:
     within: Annotated[
         str | None,
         Parameter(
-            "How long before each request --at search begins, such as 90m, 12h or 2d; it ends an"
-            " hour after it [default: 2d].",
+            "How far back from each request --at search looks, such as 90m, 12h or 2d; it also"
+            " looks an hour ahead [default: 2d].",
             "DURATION",
         ),
     ] = None
     tolerance: Annotated[
-        str | None, Parameter("The distance up to which numbers are equal [default: 0].", "NUMBER")
+        str | None, Parameter("Treat numbers this close as equal [default: 0].", "NUMBER")
     ] = None
 
     def parse_at(self) -> AtRule | int:
@@ -107,22 +109,25 @@ class ComparisonOptions:
 class ExchangeOptions:
     """Which requests are those of the API, and which exchanges are of interest."""
 
+    panel = "Requests"
+
     prefix: Annotated[
         str | None,
         Parameter(
-            "What precedes /gateway/v1 in the paths, as behind a proxy [default: as in the first"
-            " request that has a prefix].",
+            "What precedes /gateway/v1 in the paths, such as behind a proxy [default: the first"
+            " prefix found].",
             "PATH",
         ),
     ] = None
-    id: Annotated[
-        str | None, Parameter("Only the exchange whose response had this X-Request-Id.", "ID")
+    request_id: Annotated[
+        str | None,
+        Parameter("Only the request with this X-Request-Id.", "ID", ("--request-id", "--id")),
     ] = None
-    server: Annotated[
-        str | None, Parameter("Only requests that name this server.", "IDENTIFIER")
-    ] = None
+    server: Annotated[str | None, Parameter("Only requests about this server.", "IDENTIFIER")] = (
+        None
+    )
     only: Annotated[
-        ExchangeClass | None, Parameter("Show only exchanges of this class; all are counted.")
+        ExchangeClass | None, Parameter("Show only requests with this result; all are counted.")
     ] = None
 
     def encode_prefix(self) -> bytes | None:
@@ -134,12 +139,14 @@ class ExchangeOptions:
 
         Raises ParameterError without one.
         """
-        if self.id is None and self.server is None:
+        if self.request_id is None and self.server is None:
             return document
         exchanges = tuple(one for one in document.exchanges if self._is_wanted(one))
         if not exchanges:
-            field, value = ("id", self.id) if self.server is None else ("server", self.server)
-            raise ParameterError(f"{{{field}}}: no exchange has {wire.quote_value(value)}")
+            field, value = "server", self.server
+            if value is None:
+                field, value = "request_id", self.request_id
+            raise ParameterError(f"{{{field}}}: no request has {wire.quote_value(value)}")
         return document.model_copy(
             update={"exchanges": exchanges, "counts": count_classes(exchanges)}
         )
@@ -147,7 +154,7 @@ class ExchangeOptions:
     def _is_wanted(self, exchange: ReplayedExchange) -> bool:
         names = exchange.request.servers if exchange.request else ()
         is_of_server = any(self.server in {name, name.partition(":")[2]} for name in names)
-        is_same = self.id is None or exchange.request_id == self.id
+        is_same = self.request_id in {None, exchange.request_id}
         return is_same and (self.server is None or is_of_server)
 
 
@@ -155,9 +162,9 @@ _Recordings = Annotated[
     list[str],
     Parameter(
         "What a customer sent: HAR; curl, PowerShell, fetch or Python with or without responses;"
-        " Postman, the JSON of a response alone, the log or a recording of `serve`; also packed; -"
-        " for standard input.",
-        "RECORDING...",
+        " Postman, the JSON of a response alone, the log or a recording of `serve`; may be"
+        " compressed; - for standard input.",
+        "RECORDING",
         is_argument=True,
     ),
 ]
@@ -171,17 +178,15 @@ def replay(
     plan: options.PlanOption = None,
     access: Annotated[
         options.AccessOption,
-        "The access file. A recorded key, or the plan that the service recorded, selects the plan"
-        " of a request.",
+        "The access file. The recorded key of a request, or the recorded plan, selects its plan.",
     ] = None,
     explain: options.ExplainOption = False,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Replay recorded requests and compare.
 
-    Answers each request from the snapshot, and compares the answer with the recorded response.
-    Exits with 5 if a value differs, a part of a recording can't be read or no request is one of
-    the API.
+    Answers each request from the snapshot, and compares with the recorded response. Exits with 5 if
+    a value differs, part of a recording can't be read, or no request belongs to the API.
 
     Example: srvstat replay customer.har
     """
@@ -202,6 +207,8 @@ def replay(
     with options.open_chosen(snapshot) as file:
         document = wanted.select(replay_exchanges(file, chain(first, exchanges), settings))
     _warn_of_later_instants(document, rule)
+    if rule == "search" and not any(each.searched for each in document.exchanges):
+        report("warning: --at search: no recorded response to look for; curl -i records one")
     is_foreign = _report_foreign(document.exchanges)
     is_different = is_foreign or document.counts.differs > 0 or document.counts.unreadable > 0
     kept = [one for one in document.exchanges if wanted.only in {None, one.class_}]
@@ -210,7 +217,9 @@ def replay(
     if chosen is not Form.TABLE:
         return outcome
     named = {**vars(wanted), **vars(comparison), "plan": plan, "access": access}
-    given = {f"--{name}": value for name, value in named.items()} | {"--snapshot": snapshot}
+    given = {f"--{name.replace('_', '-')}": value for name, value in named.items()} | {
+        "--snapshot": snapshot
+    }
     finding, next_step = _advise(document, given, recordings, is_explained=explain)
     # Rich is imported only for a table.
     from srvstat.render.tables.support import render_advice  # noqa: PLC0415
@@ -239,10 +248,10 @@ def _advise(
     is_searched = any(one.searched is not None for one in document.exchanges)
     count = document.counts.match + len(wrong)
     options_to_add: dict[str, str] = {}
-    step = "Show where the figures come from"
+    step = "Show where the numbers come from"
     finding = describe_finding(document)
     if any(one.request and one.request.range for one in wrong) and not is_searched:
-        step, options_to_add = "Find when the figures were true", {"--at": "search"}
+        step, options_to_add = "Find when the numbers were right", {"--at": "search"}
     elif any(one.true_during == () for one in wrong) and given["--within"] is None:
         step, options_to_add = "Search further back", {"--at": "search", "--within": "30d"}
     elif is_explained or not count + document.counts.unrecorded:
@@ -264,7 +273,7 @@ def describe_finding(document: Replay) -> str:
     """Return the verdict on a recording, for a reply to who sent it, without its full stop."""
     compared = [one for one in document.exchanges if one.class_ in {"match", "differs"}]
     if not compared:
-        return "No recorded answer could be compared"
+        return "No recorded response could be compared"
     verdicts: dict[str, list[str]] = {}
     for one in compared:
         kind, words = _judge(one, document)
@@ -273,8 +282,8 @@ def describe_finding(document: Replay) -> str:
     for kind in [kind for kind in _VERBS if kind in verdicts and kind != "right"] or ["right"]:
         said = verdicts[kind]
         words = said[0] if len({*said}) == 1 else f"{said[0]}, and others"
-        of_all = f" of {format_count(len(compared), 'recorded answer')}" if not parts else ""
-        subject = "The recorded answer" if len(compared) == 1 else f"{len(said):,}{of_all}"
+        of_all = f" of {format_count(len(compared), 'recorded response')}" if not parts else ""
+        subject = "The recorded response" if len(compared) == 1 else f"{len(said):,}{of_all}"
         parts.append(f"{subject} {_VERBS[kind][len(said) > 1]}{words}")
     return "; ".join(parts)
 
@@ -342,7 +351,7 @@ def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:
     if later:
         remedy = _LATER_REMEDY if rule == "recorded" else ""
         report(
-            f"warning: {format_count(later, 'answer')} for an instant later than the snapshot,"
+            f"warning: {format_count(later, 'response')} for a time later than the snapshot,"
             f" which ends {format_time(end)}{remedy}"
         )
     moved = sum(
@@ -371,24 +380,24 @@ def when(
     figures: Annotated[
         list[str],
         Parameter(
-            "A server, then its figures: average, median, peak, lowest, growth, percentage or"
+            "A server, then its numbers: average, median, peak, lowest, growth, percentage or"
             " samples, such as average=15.62 or average=15.6±0.1.",
-            "IDENTIFIER|FIGURE=VALUE...",
+            "IDENTIFIER|NAME=VALUE",
             is_argument=True,
         ),
     ],
     form: PlainForm,
-    range: Annotated[str, options.RANGE, "The range of the figures."] = DEFAULT_RANGE,
+    range: Annotated[str, options.RANGE, "The range of the numbers."] = DEFAULT_RANGE,
     by: By = None,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
-    """Find when figures were true.
+    """Find when numbers were right.
 
-    Dates the figures of a screenshot or a mail: shows the times at which the API would have given
-    all of them, or else the nearest miss. A figure may be rounded: 15.62 is true from 15.615 to
-    15.625. Exits with 5 if they were never true.
+    Dates the numbers of a screenshot or a mail: shows when the API would have returned all of them,
+    or else the nearest miss. Numbers may be rounded: 15.62 matches from 15.615 to 15.625. Exits
+    with 5 if they were never right.
 
-    Example: srvstat when srv-1 median=113 average=15.62 --range 7d
+    Example: srvstat when harbor-city median=113 average=115.31 --range 7d
     """
     chosen, length = form.choose(), parse_range(range)
     wanted = _parse_wanted(figures)
@@ -411,12 +420,12 @@ def _parse_wanted(words: Sequence[str]) -> dict[str, list[Figure]]:
         if "=" not in word:
             wanted.setdefault(word, [])
         elif not wanted:
-            raise UsageError(f"{word}: of no server; write an identifier before it")
+            raise UsageError(f"{word}: no server; write an identifier before it")
         else:
             [*wanted.values()][-1].append(_parse_figure(word))
     for name, figures in wanted.items():
         if not figures:
-            raise UsageError(f"{name}: without a figure; write one after it, such as median=113")
+            raise UsageError(f"{name}: no number; write one after it, such as median=113")
     return wanted
 
 
@@ -426,7 +435,7 @@ def _parse_figure(word: str) -> Figure:
     figure = _NAMES.get(given, given.removesuffix("players"))
     if match is None or figure not in FIGURES:
         raise UsageError(
-            f"{word}: not a figure; write one of {', '.join(FIGURES)} with a number, such as"
+            f"{word}: unknown; write one of {', '.join(FIGURES)} with a number, such as"
             " average=15.62 or average=15.6±0.1"
         )
     # A rounded number is at most half a unit of its last digit away.

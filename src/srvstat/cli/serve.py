@@ -198,6 +198,8 @@ class SimulationOptions:
 class AddressOptions:
     """Where a service listens."""
 
+    panel = "Address"
+
     host: Annotated[str, Parameter("The address to listen on.", "ADDRESS")] = "127.0.0.1"
     port: Annotated[
         int,
@@ -209,15 +211,16 @@ class AddressOptions:
 class PageOptions:
     """The pages that a service has, and those of other sites that may call it."""
 
+    panel = "Pages"
+
     explore: Annotated[
-        bool,
-        Parameter("Also serve a page at /, to search, compare and chart servers in a browser."),
+        bool, Parameter("Serve a page at / to search, compare and chart servers in a browser.")
     ] = False
     cors: Annotated[
         list[str] | None,
         Parameter(
-            "Let web pages of this origin, such as http://localhost:5173, call the API in a"
-            " browser. Repeat the option for more origins. Without --access, `*` means all.",
+            "Allow web pages of this origin, such as http://localhost:5173, to call the API; repeat"
+            " it for more. Without --access, * allows all.",
             "ORIGIN",
         ),
     ] = None
@@ -287,7 +290,8 @@ def _change_servers(path: str, changes: Sequence[str]) -> Iterator[str]:
 RecordOption = Annotated[
     str | None,
     Parameter(
-        "Append each request and its answer to this file, without keys, for srvstat replay.", "FILE"
+        "Append each request and its response to this file, without keys, for srvstat replay.",
+        "FILE",
     ),
 ]
 
@@ -306,11 +310,11 @@ def serve(
     pages: PageOptions,
     explain_errors: Annotated[
         bool,
-        Parameter("Add the reason of each error to its answer, as the header X-Srvstat-Reason."),
+        Parameter("Add the reason of an error to its response, as the header X-Srvstat-Reason."),
     ] = False,
     log_format: Annotated[
         Literal["text", "json"] | None,
-        Parameter("Log short lines, the default on a terminal, or one JSON object a line."),
+        Parameter("Log short lines, the default on a terminal, or one JSON object per line."),
     ] = None,
     simulation: SimulationOptions,
 ) -> Outcome:
@@ -496,13 +500,14 @@ def _parse_delay(text: str) -> tuple[float, float] | None:
     found = _DELAY.fullmatch(text)
     if not found:
         raise ParameterError(
-            "{delay}: {value} is not a time; write 200ms, 1.5s or 50ms..2s", value=quote_value(text)
+            "{delay}: {value} is not a time with a unit, such as 200ms, 1.5s or 50ms..2s",
+            value=quote_value(text),
         )
     times = [float(found[at]) / _PER_SECOND[found[at + 1]] for at in (1, 3) if found[at]]
     shortest, longest = min(times), max(times)
     if longest > MAX_DELAY_SECONDS:
         raise ParameterError(
-            f"{{delay}}: {{value}} is too long; at most {MAX_DELAY_SECONDS}s, so that the answer"
+            f"{{delay}}: {{value}} is too long; at most {MAX_DELAY_SECONDS}s, so that the response"
             " arrives before the service closes the connection",
             value=quote_value(text),
         )
@@ -517,7 +522,8 @@ def _parse_share(name: str, text: str | None) -> float:
     share = float(found[1]) / 100 if found else None
     if share is None or share > 1:
         raise ParameterError(
-            f"{{{name}}}: {{value}} is not a share from 0% to 100%", value=quote_value(text)
+            f"{{{name}}}: {{value}} is not a share from 0% to 100%, such as 20%",
+            value=quote_value(text),
         )
     return share
 
@@ -532,7 +538,7 @@ def new_key(
 ) -> Outcome:
     """Create a key and print it once.
 
-    Appends its digest and its plan to the access file.
+    Appends the hash of the key and its plan to the access file.
 
     Example: srvstat access new-key --plan starter
     """
@@ -546,7 +552,7 @@ def new_key(
         digest = f'sha256 = "{hashlib.sha256(key.encode()).hexdigest()}"'
         report(f"{access}: the key was added but not printed; remove the one with {digest}")
         raise
-    report(f"a new key of the plan {plan}, shown only once: {access} has only its digest")
+    report(f"a new key of the plan {plan}, shown only once: {access} has only its hash")
     return Outcome()
 
 
@@ -576,19 +582,23 @@ def schema(
 ) -> Outcome:
     """Print the JSON Schema of a document.
 
-    Documents are the JSON that commands print besides the API's answers.
+    A document is the JSON output of a command other than get and compare, whose schemas are in
+    `srvstat openapi`.
 
     Example: srvstat schema replay
     """
     if name not in _DOCUMENTS:
-        raise UsageError(f"no document {quote_value(name)}; choose {', '.join(_DOCUMENTS)}")
+        raise UsageError(
+            f"no document {quote_value(name)}; choose {', '.join(_DOCUMENTS)}, or use srvstat"
+            " openapi for the schemas of the API"
+        )
     return Outcome([_DOCUMENTS[name].encode_schema() + b"\n"])
 
 
 def openapi() -> Outcome:
     """Print the OpenAPI document of the service.
 
-    Its examples are answers of the demo snapshot.
+    Its examples are responses from the demo snapshot.
 
     Example: srvstat openapi > openapi.json
     """

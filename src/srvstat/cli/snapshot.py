@@ -24,9 +24,9 @@ def info(
     limit: options.LimitOption = None,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
-    """Show what is in a snapshot.
+    """Describe a snapshot.
 
-    Prints totals, and the servers that match the options, with their observations.
+    Prints totals, and the servers that match the options, with the span of their observations.
 
     Example: srvstat snapshot info snapshot.db
     """
@@ -43,14 +43,15 @@ def verify(
     path: options.PathArgument = None,
     snapshot: options.SnapshotOption = None,
     expect: Annotated[
-        str | None, Parameter("The expected root, from the person who built the snapshot.", "ROOT")
+        str | None,
+        Parameter("Fail unless the root hash is this one, as published by the builder.", "HASH"),
     ] = None,
     quiet: Annotated[options.QuietOption, "Show no progress bar."] = False,
 ) -> Outcome:
-    """Verify a whole snapshot and print its root.
+    """Verify a whole snapshot and print its root hash.
 
-    Recomputes all derived data from the observations. Exits with 3 if the snapshot is damaged, and
-    with 5 if its root is not the expected one.
+    The root is a hash of the whole content. Recomputes all derived data from the observations.
+    Exits with 3 if the snapshot is damaged, and with 5 if its root is not the expected one.
 
     Example: srvstat snapshot verify snapshot.db
     """
@@ -72,7 +73,9 @@ def _parse_root(text: str | None) -> str | None:
     """
     if text is None or re.fullmatch("[0-9A-Fa-f]{64}", text):
         return text and text.lower()
-    raise ParameterError("{expect}: must be 64 hexadecimal digits, as `snapshot info` shows a root")
+    raise ParameterError(
+        "{expect}: must be 64 hexadecimal digits, as `srvstat snapshot info` prints the root"
+    )
 
 
 def diff(
@@ -82,17 +85,17 @@ def diff(
     form: PlainForm,
     at: Annotated[
         options.AtOption,
-        "Compare the answers as of this instant, such as 2026-01-31T12:00Z or Unix milliseconds"
-        " [default: the end of the snapshot that ends first].",
+        "Compare the responses as of this time, such as 2026-02-01T12:00Z [default: the end of the"
+        " snapshot that ends first].",
     ] = None,
 ) -> Outcome:
     """Show what differs between two snapshots.
 
     Lists servers that were added or removed, fields that changed, days (UTC) whose observations
-    differ, and the answers of the API that change because of it; with IDENTIFIER, those of these
-    servers. Exits with 5 if there is a difference.
+    differ, and API responses that change as a result, of all servers or of those named. Exits with
+    5 if there is a difference.
 
-    Example: srvstat snapshot diff old.db new.db srv-1
+    Example: srvstat snapshot diff old.db new.db harbor-city
     """
     chosen = form.choose()
     instant = options.parse_instant_option("--at", at)

@@ -34,14 +34,16 @@ from srvstat.sources.values import TimeUnit
 class RejectOptions:
     """What to do with rejected rows."""
 
+    panel = "Rejected rows"
+
     rejects: Annotated[
         str | None, Parameter("Write rejected and conflicting rows to this file as NDJSON.", "FILE")
     ] = None
     max_rejected: Annotated[
         str | None,
         Parameter(
-            "Fail if more than N rows, or more than P% of rows, are rejected [default: more than 10"
-            " rows that are also more than 1% of a source].",
+            "Fail if more than N rows, or P% of the rows, are rejected [default: 10 rows and 1% of"
+            " the rows of a source].",
             "N|P%",
         ),
     ] = None
@@ -78,11 +80,13 @@ def show_build_progress(inputs: Inputs, *, quiet: bool) -> Iterator[Inputs]:
 class SourceOptions:
     """The values of the options that say what to read and how."""
 
+    panel = "Input"
+
     servers: Annotated[
         str | None,
         Parameter(
-            "Server records as NDJSON, one per line; in an update, each adds a server or replaces"
-            " its record. Without them, records are made from the identifiers.",
+            "A file of server metadata, one JSON object per line; an update adds these servers or"
+            " replaces their metadata [default: only the identifiers are known].",
             "FILE|-",
         ),
     ] = None
@@ -96,54 +100,63 @@ class SourceOptions:
         ),
     ] = None
     observations: Annotated[
-        list[str] | None, Parameter("The same as FILE; repeatable.", "FILE|URL|-")
+        list[str] | None, Parameter("The same as FILE; repeat it for more.", "FILE|URL|-")
     ] = None
-    format: Annotated[
+    input_format: Annotated[
         Literal["csv", "ndjson"] | None,
         Parameter(
-            "The format of standard input and of files with an extension other than"
-            f" {', '.join(registry.EXTENSIONS)} (with or without .gz)."
+            "The format of standard input and of files whose extension is not one of"
+            f" {', '.join(registry.EXTENSIONS)} (with or without .gz).",
+            names=("--input-format", "--format"),
         ),
     ] = None
-    from_: Annotated[
+    source: Annotated[
         str | None,
         Parameter(
-            f"The kind of the sources: {', '.join(registry.list_choices())}.",
+            f"What wrote the files: {', '.join(registry.list_choices())}.",
             "KIND",
-            ("--from",),
+            ("--source", "--from"),
             completes=registry.list_choices(),
         ),
     ] = None
     query: Annotated[
         str | None,
         Parameter(
-            "A query whose columns are serverId, observedAt and players, for the database that is"
-            " named, else for DuckDB.",
+            "A query with the columns serverId, observedAt and players, for the named database or"
+            " else for DuckDB.",
             "SQL",
         ),
     ] = None
     columns: Annotated[
         str | None,
-        Parameter("The names of the columns of the observations.", "id=NAME,at=NAME,players=NAME"),
+        Parameter(
+            "The columns of identifiers, times and counts: id=NAME,at=NAME,players=NAME.",
+            "KEY=NAME,...",
+        ),
     ] = None
     wide: Annotated[
         str | None,
         Parameter(
-            "Read one column for each server, and the times from this column; columns after except="
-            " are no servers.",
-            "at=NAME[,except=NAME+NAME]",
+            "Read a table with one column per server and this column of times. Columns to ignore"
+            " follow: at=NAME,except=NAME+NAME.",
+            "at=NAME[,...]",
         ),
     ] = None
     id: Annotated[
         str | None,
         Parameter(
-            "The server of all rows of files without a column of identifiers; {file} and {folder}"
-            " are the names of a file and of its folder.",
+            "The server of all rows, if no column names it; {file} and {folder} are the names of"
+            " the file and of its folder.",
             "NAME",
         ),
     ] = None
-    table: Annotated[
-        str | None, Parameter("The table or sheet to read, of a file that has several.", "NAME")
+    input_table: Annotated[
+        str | None,
+        Parameter(
+            "The table or sheet to read from a file with several.",
+            "NAME",
+            ("--input-table", "--table"),
+        ),
     ] = None
     encoding: Annotated[
         str | None, Parameter("The encoding of text that is not UTF-8, such as cp1252.", "NAME")
@@ -151,47 +164,40 @@ class SourceOptions:
     time_zone: Annotated[
         str | None,
         Parameter(
-            "The zone of times without an offset, such as UTC. With :first or :second after it, it"
-            " chooses one of two equal times when the clock is set back.",
+            "The time zone of times without an offset, such as UTC. Add :first or :second to choose"
+            " between equal times when the clock is set back.",
             "ZONE",
         ),
     ] = None
-    time_unit: Annotated[TimeUnit | None, Parameter("The unit of times that are integers.")] = None
+    time_unit: Annotated[TimeUnit | None, Parameter("The unit of Unix times.")] = None
     time_format: Annotated[
         str | None,
         Parameter(
-            "How times are written: day-first, month-first, or a format of strptime such as"
-            " %d.%m.%y.",
+            "The format of times: day-first, month-first, or a strptime format such as %d.%m.%y.",
             "FORM",
             completes=("day-first", "month-first"),
         ),
     ] = None
     thousands: Annotated[
-        str | None,
-        Parameter("The character between the thousands of counts: , . ' or a space.", "CHAR"),
+        str | None, Parameter("The thousands separator of counts: , . ' or a space.", "CHAR")
     ] = None
     round: Annotated[
-        bool, Parameter("Round fractions. Averages are no counts, so figures of them differ.")
+        bool, Parameter("Round fractional counts; the statistics then differ from exact ones.")
     ] = False
     hold: Annotated[
-        bool, Parameter("A count lasts until the next one, as in data that has changes only.")
+        bool, Parameter("Each count is valid until the next one: the data has changes only.")
     ] = False
     mapping: Annotated[str | None, Parameter("Read these options from a TOML file.", "FILE")] = None
     save_mapping: Annotated[
         str | None, Parameter("Write these options to a TOML file.", "FILE")
     ] = None
-    ids: Annotated[
-        Literal["slug"] | None,
-        Parameter(
-            "Convert identifiers to a form that the API allows: slug turns MAIN_LOBBY into"
-            " main-lobby."
-        ),
-    ] = None
+    slug_ids: Annotated[
+        bool, Parameter("Convert identifiers to ids of the API, such as MAIN_LOBBY to main-lobby.")
+    ] = False
+    ids: Annotated[Literal["slug"] | None, Parameter("See --slug-ids.", is_hidden=True)] = None
     game: Annotated[
         str | None,
-        Parameter(
-            "The game of servers whose record does not name one.", "|".join(GAMES), completes=GAMES
-        ),
+        Parameter("The game of servers whose metadata has none.", "|".join(GAMES), completes=GAMES),
     ] = None
 
 
@@ -239,19 +245,19 @@ def parse_sources(
         check_name("--save-mapping", options.save_mapping)
         check_destination(options.save_mapping, overwrite=False)
         check_ending(options.save_mapping, ".toml")
-    options = replace(options, from_=found.from_)
+    options = replace(options, source=found.source)
     mapping = found.build_mapping()
     parse = partial(_parse_observations, options=options, mapping=mapping, is_declared=is_declared)
     names = _list_names(options, name)
-    if options.from_ and registry.KINDS[options.from_].is_whole:  # a snapshot may be a folder
+    if options.source and registry.KINDS[options.source].is_whole:  # a snapshot may be a folder
         observations = [*map(parse, names)]
     else:
         found_in = (expand_name(each, parse, _warn, options.servers) for each in names)
         observations = [source for sources in found_in for source in sources]
-    kinds = [found.from_] if found.from_ else [each.kind for each in observations]
-    uses_slugs = found.ids == "slug" or any(registry.KINDS[kind].uses_slugs for kind in kinds)
+    kinds = [found.source] if found.source else [each.kind for each in observations]
+    uses_slugs = bool(found.slug_ids) or any(registry.KINDS[kind].uses_slugs for kind in kinds)
     own = (kind for kind in kinds if registry.KINDS[kind].records and kind != "ndjson")
-    options = replace(options, from_=next(own, None), ids="slug" if uses_slugs else None)
+    options = replace(options, source=next(own, None), slug_ids=uses_slugs)
     inputs = Inputs(
         _parse_servers(options) if reads_servers else None, observations, uses_slugs, found.game
     )
@@ -280,19 +286,21 @@ def _parse_mapping_options(options: SourceOptions) -> MappingOptions:
     """
     values = {each.name: getattr(options, each.name) for each in fields(MappingOptions)}
     values |= {name: _parse_columns(name, values[name]) for name in ("columns", "wide")}
+    values["slug_ids"] = options.slug_ids or options.ids is not None
     if options.time_zone == "ZONE":
         raise UsageError(
             '--time-zone: "ZONE" stands for your time zone; write it, such as Europe/Berlin or UTC'
         )
     given = {
-        name.rstrip("_").replace("_", "-"): value
+        name.replace("_", "-"): value
         for name, value in values.items()
         if value not in (None, False)
     }
     found = build_options(given, lambda name, reason: UsageError(f"--{name}: {reason}"))
-    if found.from_ and registry.KINDS[found.from_].observations is None and options.servers is None:
+    kind = found.source and registry.KINDS[found.source]
+    if kind and kind.observations is None and options.servers is None:
         raise UsageError(
-            f"--from {found.from_}: reads server records only; name their file with --servers"
+            f"--source {found.source}: reads server metadata only; name the file with --servers"
         )
     return found
 
@@ -310,8 +318,8 @@ def _list_names(options: SourceOptions, name: str) -> list[str]:
         return options.observations
     if options.query is None:
         return []
-    if options.from_ not in {None, "duckdb"}:
-        raise UsageError(f"{name}: missing; name a source of the kind {options.from_}")
+    if options.source not in {None, "duckdb"}:
+        raise UsageError(f"{name}: missing; name a source of the kind {options.source}")
     return [IN_MEMORY]
 
 
@@ -324,9 +332,9 @@ def _parse_observations(
     One of a fixed form is read without a mapping, which may not be declared on the command line.
     """
     _check_name(name)
-    kind = "duckdb" if name == IN_MEMORY else options.from_
+    kind = "duckdb" if name == IN_MEMORY else options.source
     if kind is None or registry.KINDS[kind].observations is None:
-        source = Source.from_name(name, options.format, mapping)
+        source = Source.from_name(name, options.input_format, mapping)
     else:
         registry.load_reader(kind)
         source = Source(name, kind, mapping)
@@ -341,7 +349,7 @@ def _parse_observations(
         return source
     if is_declared:
         raise UsageError(
-            f"--from {source.kind}: has a form of its own; leave out --columns, --wide, --time-zone"
+            f"--source {source.kind}: has a fixed form; leave out --columns, --wide, --time-zone"
             " and --time-unit"
         )
     return replace(source, mapping=STRICT)
@@ -349,7 +357,7 @@ def _parse_observations(
 
 def _parse_servers(options: SourceOptions) -> Source | None:
     """Return the source of server records: NDJSON unless the kind has records of its own."""
-    name = options.from_ or "ndjson"
+    name = options.source or "ndjson"
     kind = registry.KINDS[name]
     if options.servers is None:
         return _find_whole_source(options, name) if kind.is_whole else None
@@ -357,8 +365,8 @@ def _parse_servers(options: SourceOptions) -> Source | None:
     if kind.records is None or kind.is_whole:
         name = "ndjson"
     registry.load_record_reader(name)
-    # With --ids, an id in the servers file may have any form, as in the observations.
-    return Source(options.servers, name, accepts_any_id=options.ids is not None)
+    # With --slug-ids, an id in the servers file may have any form, as in the observations.
+    return Source(options.servers, name, accepts_any_id=options.slug_ids)
 
 
 def _find_whole_source(options: SourceOptions, kind: str) -> Source:
@@ -369,7 +377,7 @@ def _find_whole_source(options: SourceOptions, kind: str) -> Source:
     if not options.observations or len(options.observations) > 1:
         raise UsageError(
             f"--servers: missing, but needed for several sources of the kind {kind},"
-            " whose server records can differ"
+            " whose server metadata can differ"
         )
     (name,) = options.observations
     if name == STDIN:

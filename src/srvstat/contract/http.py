@@ -132,7 +132,7 @@ def check_method(method: str, endpoint: Endpoint | None) -> Endpoint:
     Raises UnknownPathError, WrongMethodError.
     """
     if endpoint is None:
-        raise UnknownPathError("path: not in the contract")
+        raise UnknownPathError("path: not in the API")
     check_allowed(method, _METHODS[endpoint.operation])
     return endpoint
 

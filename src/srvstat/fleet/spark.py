@@ -15,7 +15,7 @@ As a program, it reads files, and writes the file that `srvstat fleet` writes.
 import os
 import re
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -315,9 +315,10 @@ def _parse(arguments: Sequence[str] | None) -> Namespace:
         "-o", "--output", required=True, metavar="FILE",
         help="a file that ends in .ndjson, .jsonl or .parquet, or the URL of a new Parquet folder",
     )  # fmt: skip
-    parser.add_argument("--servers", metavar="FILE", help="server records as NDJSON")
+    parser.add_argument("--servers", metavar="FILE", help="server metadata as NDJSON")
     parser.add_argument("--range", default=DEFAULT_RANGE)
-    parser.add_argument("--as-of", metavar="TIME", help="the end of the window")
+    parser.add_argument("--at", metavar="TIME", help="the end of the window")
+    parser.add_argument("--as-of", dest="at", help=SUPPRESS)
     parser.add_argument("--conflicts", choices=["first", "lowest"], default="first")
     parser.add_argument("--max-rejected", metavar="N|P%")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing output")
@@ -326,7 +327,7 @@ def _parse(arguments: Sequence[str] | None) -> Namespace:
 
 def _run(options: Namespace) -> None:
     chosen = parse_range(options.range)
-    as_of = _parse_option("--as-of", time.parse_instant, options.as_of)
+    as_of = _parse_option("--at", time.parse_instant, options.at)
     limit = _parse_option("--max-rejected", RejectLimit.parse, options.max_rejected)
     if not is_url(options.output):  # Spark checks those
         find_extension(options.output)

@@ -30,7 +30,7 @@ MAX_ACCESS_BYTES = 4 << 20
 
 _PLAN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MESSAGES = {"dict_type": "must be a table", "model_type": "must be a table"}
-_ACCESS_REMEDY = "see docs/access.md, or run `srvstat demo` to write one"
+_ACCESS_REMEDY = "`srvstat demo` writes an example"
 
 
 class _PlanTable(models.ContractModel):

@@ -82,7 +82,7 @@ def build_section(name: str, title: str, *children: Child) -> Element:
 
 
 def build_table(
-    caption: str, headers: Sequence[Child], rows: Iterable[Children], class_: str = "figures"
+    caption: str, headers: Sequence[Child], rows: Iterable[Children], class_: str = "numbers"
 ) -> Element:
     """Build a table in a region that scrolls. The first cell of each row is its header."""
     body = build("tbody")

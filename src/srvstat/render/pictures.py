@@ -662,4 +662,4 @@ def _describe_hours(
     if len(set(averages)) == 1:
         yield "No hour is busier than another."
     if len(averages) < len(server.cells):
-        yield f"{len(server.cells) - len(averages)} of {len(server.cells)} hours have no figures."
+        yield f"{len(server.cells) - len(averages)} of {len(server.cells)} hours have no numbers."

@@ -405,8 +405,8 @@ def _build_map(server: analysis.ServerPeakHours, title: str, few: str, coverage:
     rows: Iterator[html.Children] = ([f"{hour:02}:00", *averages[hour::24]] for hour in range(24))
     headers = ("Hour", *(day[:3] for day in text.WEEKDAYS))
     caption = f"Average players of {title} by hour and weekday"
-    table = html.build_table(caption, headers, rows, "figures small")
-    details = html.build_details("Figures of this map", table)
+    table = html.build_table(caption, headers, rows, "numbers small")
+    details = html.build_details("Numbers of this map", table)
     return html.build("div", heading, picture, details, class_="map")
 
 
@@ -433,8 +433,8 @@ def _list_distribution(report: analysis.Report, labels: html.Labels) -> Iterator
         for at, counts in bins
     )
     names: html.Children = ["Players", *labels.build_names()]
-    table = html.build_table("Observations by number of players", names, counts, "figures small")
-    yield html.build_details("Figures of the distribution", table)
+    table = html.build_table("Observations by number of players", names, counts, "numbers small")
+    yield html.build_details("Numbers of the distribution", table)
 
 
 _HEADERS = {"day": "Day", "week": "Week from", "month": "Month"}
@@ -498,7 +498,7 @@ def _build_steps(caption: str, growth: analysis.GrowthDocument, labels: html.Lab
         cells = (_build_step(step, part) for step in steps)
         rows.append((labels.build_time(steps[0].from_, precision), *cells))
     headers: html.Children = [_HEADERS[growth.step], *labels.build_names()]
-    return html.build_table(caption, headers, rows, "figures small")
+    return html.build_table(caption, headers, rows, "numbers small")
 
 
 def _build_step(step: analysis.GrowthStepPart, part: str) -> Element:
@@ -529,7 +529,7 @@ def _list_integrity(report: analysis.Report, labels: html.Labels) -> Iterator[El
         if suspects:
             yield html.build("h3", "Suspect on ", labels.build_name(at))
         for rule in suspects:
-            causes = html.build_remark("Innocent causes: ", " ".join(rule.innocent_causes))
+            causes = html.build_remark("Benign explanations: ", " ".join(rule.innocent_causes))
             evidence = describe_evidence(rule, ZoneInfo(report.integrity.time_zone))
             found = html.build("span", evidence, " ", causes)
             yield html.build_fields({RULES[rule.rule].name: found})
@@ -610,8 +610,8 @@ def _list_origin(report: analysis.Report, labels: html.Labels) -> Iterator[Eleme
 
 
 _DEFINITIONS = {
-    "Observation": "One player count of a server at an instant.",
-    "Window": "The time that the report covers, without its first instant and with its last.",
+    "Observation": "One player count of a server at one time.",
+    "Window": "The time that the report covers; its start is excluded, its end is included.",
     "Current": "The count in the server's record, or else its last observation.",
     "Average": "The sum of the counts divided by their number; all observations weigh the same.",
     "Quantile": "The count that a share of the observations does not exceed; 50% is the median.",
@@ -624,12 +624,12 @@ _DEFINITIONS = {
     " the window was observed.",
     "Whole, partial": "A step, such as a day, is whole if at least 90% of it was observed,"
     " otherwise partial. A partial step does not determine a scale or a trend, and is pale.",
-    "Interval": "The median distance between successive observations.",
+    "Interval": "The polling interval: the median time between successive observations.",
     "Coverage": "The share of the window in which an observation lasts: until the next one, at most"
-    " three usual intervals.",
+    " three polling intervals.",
     "Gap": "A longer time without observations: from one to the next, or to an edge of the window."
     " It says nothing about whether the server was up. The integrity rule also counts shorter gaps,"
-    " of more than 1.5 usual intervals.",
+    " of more than 1.5 polling intervals.",
     text.NOTHING: "No value, because there are too few observations.",
 }
 """The meaning of words."""
@@ -637,7 +637,7 @@ _DEFINITIONS = {
 _HELD_DEFINITIONS = {
     "Average": "The mean of the counts, weighted by time: each lasts until the next one.",
     "Quantile": "The count that was not exceeded for a share of the time; 50% is the median.",
-    "Interval": "The distance between polls, which a collector of changes does not have.",
+    "Interval": "The polling interval, which a collector of changes does not have.",
     "Coverage": "The share of the window in which counts last: each until the next one.",
     "Gap": "The time before the first count.",
 }

@@ -91,7 +91,7 @@ def format_export_summary(folder: str, summary: snapshot.ExportSummary) -> list[
     if summary.root is not None:
         fields.append(("root", summary.root))
     paths = f"--servers {quote(summary.servers_path)} --observations"
-    command = f"{paths} {quote(summary.observations_path)} --as-of {format_instant(summary.as_of)}"
+    command = f"{paths} {quote(summary.observations_path)} --at {format_instant(summary.as_of)}"
     empty = "" if summary.observations else " --allow-empty"
     return [
         f"wrote {folder}",

@@ -104,12 +104,12 @@ def format_ordinal(number: int) -> str:
 def format_fallbacks(number: int) -> str:
     """Format the number of current counts that are fallbacks, with what a fallback is."""
     counts = format_count(number, "current count")
-    return f"{counts}, taken from the last observation (0 without one)"
+    return f"{counts}, filled in from the last observation (0 without one)"
 
 
 def format_withheld(number: int) -> str:
     """Format the number of servers that a build skipped, as the end of their count."""
-    return f" ({number:,} not publishable, skipped)" if number else ""
+    return f" ({number:,} not public, left out)" if number else ""
 
 
 def format_completed(counts: Mapping[str, int]) -> str:

@@ -117,7 +117,7 @@ def describe_repeated(name: str) -> str:
     return f"has two columns {wire.quote_value(name)}; rename one of them"
 
 
-_SHARED = ("table", "encoding", "time_zone", "time_unit", "time_format", "thousands")
+_SHARED = ("encoding", "time_zone", "time_unit", "time_format", "thousands")
 """The options that a mapping has under the same names."""
 
 
@@ -130,11 +130,11 @@ class MappingOptions:
     options of the same names.
     """
 
-    from_: str | None = None
+    source: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     wide: Mapping[str, str] = field(default_factory=dict)
     id: str | None = None
-    table: str | None = None
+    input_table: str | None = None
     encoding: str | None = None
     time_zone: str | None = None
     time_unit: TimeUnit | None = None
@@ -142,7 +142,7 @@ class MappingOptions:
     thousands: str | None = None
     round: bool | None = None
     hold: bool | None = None
-    ids: str | None = None
+    slug_ids: bool | None = None
     game: str | None = None
 
     def merge(self, other: Self) -> Self:
@@ -157,7 +157,7 @@ class MappingOptions:
 
     def build_mapping(self) -> ColumnMapping:
         """Return the mapping that the options declare, STRICT if they declare none."""
-        declared = replace(self, from_=None, hold=None, ids=None, game=None)
+        declared = replace(self, source=None, hold=None, slug_ids=None, game=None)
         if declared == MappingOptions():
             return STRICT
         columns: dict[str, Any] = {**self.columns}
@@ -171,6 +171,7 @@ class MappingOptions:
             server=self.id,
             is_wide=bool(self.wide),
             rounds=bool(self.round),
+            table=self.input_table,
             **{name: getattr(self, name) for name in _SHARED},
         )
 
@@ -185,9 +186,10 @@ def build_options(
     """
     options: dict[str, Any] = {}
     for name, value in values.items():
-        if name not in _CHECKS:
+        found = _CHECKS.get(name, _OLD_CHECKS.get(name))
+        if found is None:
             raise build_error(name, f"unknown; the options are {', '.join(_CHECKS)}")
-        attribute, check = _CHECKS[name]
+        attribute, check = found
         try:
             options[attribute] = check(value)
         except ValueError as error:
@@ -299,11 +301,11 @@ THOUSANDS = (",", ".", " ", "'")
 """The characters that --thousands takes."""
 
 _CHECKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
-    "from": ("from_", lambda value: _check_choice(list_choices(), value)),
+    "source": ("source", lambda value: _check_choice(list_choices(), value)),
     "columns": ("columns", _check_columns),
     "wide": ("wide", _check_wide),
     "id": ("id", _check_text),
-    "table": ("table", _check_text),
+    "input-table": ("input_table", _check_text),
     "encoding": ("encoding", _check_encoding),
     "time-zone": ("time_zone", _check_time_zone),
     "time-unit": ("time_unit", partial(_check_choice, get_args(TimeUnit))),
@@ -311,10 +313,17 @@ _CHECKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "thousands": ("thousands", partial(_check_choice, THOUSANDS)),
     "round": ("round", _check_flag),
     "hold": ("hold", _check_flag),
-    "ids": ("ids", partial(_check_choice, ("slug",))),
+    "slug-ids": ("slug_ids", _check_flag),
     "game": ("game", partial(_check_choice, GAMES)),
 }
 """The attribute of each option, and the function that checks its value or raises ValueError."""
+
+_OLD_CHECKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "from": _CHECKS["source"],
+    "table": _CHECKS["input-table"],
+    "ids": ("slug_ids", lambda value: bool(_check_choice(("slug",), value))),
+}
+"""Names of options that are accepted until 2.0, in mapping files, snapshots and calls."""
 
 
 def read_mapping_file(path: str) -> MappingOptions:

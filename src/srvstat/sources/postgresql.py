@@ -98,7 +98,7 @@ def _find_secrets(source: Source) -> list[str]:
     Raises SourceError if the URL is malformed; libpq's message would contain a part of it.
     """
     if not is_url(source.name):  # it can be another form of libpq, which the title would show
-        raise SourceError(f"--from postgresql: needs a URL; {_FORM}")
+        raise SourceError(f"--source postgresql: needs a URL; {_FORM}")
     if not _ESCAPED_URL.fullmatch(source.name):
         raise SourceError(
             f"{source.title}: malformed; in a user or password, write %40 for @, and %2F for /"

@@ -20,7 +20,7 @@ class Kind(NamedTuple):
     `uses_slugs` says that identifiers never have the contract's form, so that slugs of them are
     used. `is_whole` says that a source has the records of all its servers. `takes_query` says that
     observations can be the rows of an SQL query. `extra` installs the libraries of the kind.
-    `--from` does not take a kind that `is_object`: its sources are Python objects, not files.
+    `--source` does not take a kind that `is_object`: its sources are Python objects, not files.
     """
 
     extensions: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ KINDS: dict[str, Kind] = {
 """The kinds by their names. Each module is imported on first use."""
 
 TEXT_KINDS = ("csv", "ndjson")
-"""The kinds that `--format` takes for standard input and for other extensions."""
+"""The kinds that `--input-format` takes for standard input and for other extensions."""
 
 SCHEMES: Mapping[str, str] = {
     "postgresql": "postgresql",
@@ -91,7 +91,7 @@ EXTENSIONS: Mapping[str, str] = {
 
 
 def list_choices() -> tuple[str, ...]:
-    """Return the names of kinds that `--from` takes."""
+    """Return the names of kinds that `--source` takes."""
     return tuple(name for name, kind in KINDS.items() if not kind.is_object)
 
 

@@ -123,7 +123,7 @@ def _choose(source: Source, database: _Database) -> _Archive:
     ]
     if not found:
         listed = ", ".join(archive.name for archive in database.archives)
-        raise UsageError(f"{source.title}: name one of its archives with --table: {listed}")
+        raise UsageError(f"{source.title}: name one of its archives with --input-table: {listed}")
     return min(found, key=lambda archive: (archive.seconds, -archive.rows))
 
 

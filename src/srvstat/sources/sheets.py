@@ -115,7 +115,7 @@ def _choose_sheet(source: Source, workbook: CalamineWorkbook) -> CalamineSheet:
         sheets = [sheet for sheet in sheets if sheet.height > 1]
     if len(sheets) != 1:
         names = list_names([sheet.name for sheet in sheets] or workbook.sheet_names)
-        raise UsageError(f"{source.title}: name one of its sheets with --table: {names}")
+        raise UsageError(f"{source.title}: name one of its sheets with --input-table: {names}")
     return sheets[0]
 
 

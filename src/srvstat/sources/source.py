@@ -98,7 +98,9 @@ class Source:
                 with convert_errors(title, UsageError):
                     os.stat(name)
             known = " or ".join(registry.TEXT_KINDS)
-            raise UsageError(f"{title}: unknown format; add --format {known}, or --from KIND")
+            raise UsageError(
+                f"{title}: unknown format; add --input-format {known}, or --source KIND"
+            )
         registry.load_reader(found)  # now, because a signal must not interrupt an import
         return cls(name, found, mapping)
 
@@ -580,7 +582,8 @@ TABLE = "observations"
 
 def describe_missing_table(source: Source) -> str:
     """Describe that a database lacks the table to read."""
-    return f"no table {source.mapping.table or TABLE}; name one with --table, or rows with --query"
+    missing = source.mapping.table or TABLE
+    return f"no table {missing}; name one with --input-table, or rows with --query"
 
 
 def build_query(source: Source) -> str:

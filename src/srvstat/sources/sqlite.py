@@ -55,7 +55,7 @@ def read_sample(source: Source) -> Sample:
         table = next(_read_tables(source, connection, rows), None)
         if table is None:
             raise SourceError(f"{source.title}: {rows.title} has no rows")
-        options = {} if rows.table is None or rows.is_only else {"table": rows.table}
+        options = {} if rows.table is None or rows.is_only else {"input-table": rows.table}
         is_whole = len(table.places) < SAMPLE_ROWS
         return Sample(f"SQLite, {rows.title}", table, is_whole, options)
 
@@ -141,7 +141,7 @@ def _choose_rows(source: Source, connection: sqlite3.Connection) -> _Rows:
             listed = list_names(fitting or [*kinds]) or "none"
             raise SourceError(
                 f"{source.title}: the tables{' with times and counts' if fitting else ''} are"
-                f" {listed}; choose one with --table, or rows with --query"
+                f" {listed}; choose one with --input-table, or rows with --query"
             )
         (name,) = fitting
     elif name not in (kinds if source.kind == "sqlite" else tables):

@@ -98,14 +98,14 @@ def read_battlemetrics(source: Source) -> Iterator[Batch]:
     """
     if source.name == STDIN:
         raise SourceError(
-            f"{source.title}: the answers of BattleMetrics don't name their server; name a file"
+            f"{source.title}: the responses of BattleMetrics don't name their server; name a file"
             " like the server's identifier, such as 1234567.json"
         )
     return read_document(replace(source, mapping=_BATTLEMETRICS))
 
 
 _NOT_PROMETHEUS = (
-    "must be an answer of Prometheus to query_range or query, an object with an array of series as"
+    "must be a response of Prometheus to query_range or query, an object with an array of series as"
     " `data.result`"
 )
 
@@ -129,8 +129,8 @@ def read_prometheus(source: Source) -> Iterator[Batch]:
     own = replace(known, at=_TIME, players=_VALUE)
     if mapping not in (STRICT, known, own):
         raise UsageError(
-            "--from prometheus: takes --columns id=LABEL, --id and --round only; leave out --wide,"
-            " --time-zone, --time-unit and other columns"
+            "--source prometheus: takes --columns id=LABEL, --id and --round only; leave out"
+            " --wide, --time-zone, --time-unit and other columns"
         )
     named = replace(source, mapping=replace(own, id=_SERVER, time_unit="s"))
     place = 1
@@ -218,8 +218,8 @@ def _find_server(source: Source, number: int, labels: Mapping[str, str]) -> str:
     if wanted not in labels:
         listed = f"its labels are {', '.join(names)}" if names else "it has no labels"
         raise SourceError(
-            f"{source.title}, series {number}: no label {wanted}; {listed}; --columns id=LABEL"
-            " names that of the server"
+            f"{source.title}, series {number}: no label {wanted}; {listed}; name the label of"
+            " the server with --columns id=LABEL"
         )
     return labels[wanted]
 

@@ -33,7 +33,8 @@ _QUOTING = re.compile(r"^(?:>[ \t]?|\.{3}[ \t])+", re.MULTILINE)
 _NOT_TEXT = re.compile("[\0\udc80-\udcff]")
 _NEAR = {
     r"(?m)^type: \w+\.insomnia|^https? .*[:=]": "HTTPie and Insomnia are not read; copy as cURL",
-    r'"[A-Z]+ \S+ HTTP/[^"\n]*" [1-5]': "a log has no bodies; run srvstat replay RECORDING --id ID",
+    r'"[A-Z]+ \S+ HTTP/[^"\n]*" [1-5]': "a log has no bodies; run srvstat replay RECORDING"
+    " --request-id ID",
     r"\b(?:curl|irm|Invoke-\w+|requests|httpx)\b": "a command or a call needs its URL",
 }
 """What a text without exchanges may be, and what to send instead."""

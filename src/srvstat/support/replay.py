@@ -207,7 +207,7 @@ class _Replayer:
             part = "response" if response is None else "body of the response"
             reason = f"the {part} was not recorded"
             if answered.reason is not None:
-                reason += f"; the answer is an error: {answered.reason}"
+                reason += f"; the response is an error: {answered.reason}"
             findings: Findings = {"class_": "unrecorded", "reason": reason}
             return findings | {"clock": clock} | self._describe_answer(answered, at)
         differences = self._compare(exchange, response, answered)

@@ -160,7 +160,7 @@ def _list_facts(document: analysis.Stats | analysis.Top, screen: Screen) -> Iter
         at = text.format_zoned_time(document.as_of, zone, "minutes")
         yield f"current is the record's, as of {at}"
     if document.hold:
-        yield "the API's figures, not weighted by time" if document.is_answer else figures.HELD
+        yield "the API's statistics, not weighted by time" if document.is_answer else figures.HELD
     yield from figures.list_unobserved(servers, document.window, screen, document.versus)
     weighted = [
         (one, one.time_weighted_average)

@@ -45,9 +45,9 @@ RULES = {
     "missingValues": RuleWords(
         "missing",
         "Missing values",
-        "numbers that are left out at regular distances",
+        "numbers that are missing at regular intervals",
         "at least {0.share:.0%} in {0.holes} or more holes,"
-        " with at least {0.regular:.0%} of the distances regular",
+        " with at least {0.regular:.0%} of the spacings regular",
     ),
     "stepChange": RuleWords(
         "step",
@@ -107,7 +107,7 @@ def render_integrity(integrity: Integrity, screen: Screen) -> str:
     if causes:
         headers = [words.header for words in RULES.values() if words.header in causes]
         grid = build_fields_grid([(header, causes[header]) for header in headers], screen)
-        blocks.append([Text("innocent causes", "bold"), grid])
+        blocks.append([Text("benign explanations", "bold"), grid])
     return screen.render_blocks(*blocks, layout.build_footer([_MEANING], screen))
 
 
@@ -161,7 +161,7 @@ def _describe_figures(rule: AnyRule, zone: ZoneInfo) -> str:
             )
             if found.spacing is not None and found.regular is not None:
                 words += (
-                    f" {format_share(found.regular)} of the distances between the starts of holes"
+                    f" {format_share(found.regular)} of the spacings between the starts of holes"
                     f" are {found.spacing:,} or {found.spacing + 1:,}."
                 )
         case rules.StepChangeEvidence() as found:

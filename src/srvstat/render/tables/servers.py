@@ -117,7 +117,7 @@ def _format_players(detail: snapshot.ServerTable) -> str:
     last, as_of = detail.last_in_snapshot_at, detail.snapshot_as_of
     shown += figures.describe_silence(last, as_of, hold=detail.hold)
     if detail.current_is_fallback:
-        shown += " (fallback: the last observation, or 0 without one)"
+        shown += " (filled in from the last observation, or 0 without one)"
     return shown
 
 

@@ -340,9 +340,9 @@ def _describe_truth(
     elif distance and asked is not None:
         size = abs(distance)
         format_length = text.format_duration if size >= _SECOND else text.format_exact_duration
-        side, verdict = ("before", "a stale answer, not a wrong one")
+        side, verdict = ("before", "a stale response, not a wrong one")
         if distance < 0:
-            side, verdict = ("after", "a clock was slow, or the answer is of other data")
+            side, verdict = ("after", "a clock was slow, or the response comes from other data")
         words += f", {format_length(size)} {side} {end}: {verdict}"
     others = len(intervals) - 1
     yield f"{words}; also {format_count(others, 'other time')}" if others else words
@@ -412,7 +412,7 @@ def _summarize_diff(diff: support.SnapshotDiff) -> str:
     return (
         f"{format_count(len(servers.changed), 'server')} changed, {len(servers.added):,} added,"
         f" {len(servers.removed):,} removed;"
-        f" {format_count(values, 'answer changes', 'answers change')}{more}"
+        f" {format_count(values, 'response changes', 'responses change')}{more}"
     )
 
 
@@ -448,7 +448,7 @@ def _describe_sides(diff: support.SnapshotDiff) -> Iterator[str]:
     if old == new == at:
         yield f"both as of {at}, roots {roots}"
     else:
-        yield f"old as of {old}, new as of {new}, answers as of {at}; roots {roots}"
+        yield f"old as of {old}, new as of {new}, responses as of {at}; roots {roots}"
     if diff.compared_from is not None:
         start = _format_minute(diff.compared_from)
         yield f"compared: servers in both, from {start} on, because a bundle lacks the rest"
@@ -557,7 +557,7 @@ def _list_figure_rows(
         side = "higher" if weighted > average else "lower"
         origin = (
             f"{abs(weighted - average) / average:.1%} {side} than the average: counts weighted by"
-            " the time until the next one, at most 3 usual intervals"
+            " the time until the next one, at most 3 polling intervals"
         )
         yield "by time", text.format_average(weighted), origin
 
@@ -604,7 +604,7 @@ def _explain_growth(server: support.ServerExplanation, growth: Mapping[str, Any]
 def _add_exact_value(value: float, shown: str) -> str:
     """Return the value in the answer, as the end of a line, if its text hides anything."""
     is_exact = float(shown.replace(",", "")) == value
-    return "" if is_exact else f"; in the answer: {wire.format_number(value)}"
+    return "" if is_exact else f"; in the response: {wire.format_number(value)}"
 
 
 def _list_record_rows(
@@ -634,10 +634,10 @@ def _list_record_rows(
 def _list_distance_rows(server: support.ServerExplanation, *, hold: bool) -> Iterator[ExplainedRow]:
     """Yield the usual interval, and the gaps over 1.5 of it."""
     if hold:
-        yield "usual interval", NOTHING, "each count lasts until the next one"
+        yield "interval", NOTHING, "each count lasts until the next one"
         return
     if server.usual_interval_seconds is None:
-        yield "usual interval", NOTHING, "it takes two observations"
+        yield "interval", NOTHING, "it takes two observations"
         return
     # With half a millisecond, it has no exact length in milliseconds.
     milliseconds, half = divmod(round(2000 * server.usual_interval_seconds), 2)
@@ -646,9 +646,9 @@ def _list_distance_rows(server: support.ServerExplanation, *, hold: bool) -> Ite
     expected = ""
     if server.expected_count is not None:
         expected = f"; {server.expected_count:,} in the window, {server.sample_count:,} observed"
-    yield "usual interval", "", f"{length}{expected}"
+    yield "interval", "", f"{length}{expected}"
     more = f"the {len(server.gaps)} longest:" if server.gap_count > len(server.gaps) else ""
-    yield "gaps", f"{server.gap_count:,}", more or "over 1.5 usual intervals"
+    yield "gaps", f"{server.gap_count:,}", more or "over 1.5 polling intervals"
     for gap in server.gaps:
         length = text.format_span_length(gap.to - gap.from_) + _find_edge(server, gap)
         yield "", "", f"{_format_interval(gap.from_, gap.to)}: {length}"

@@ -74,7 +74,7 @@ def _list_changes(document: Today, screen: Screen) -> Iterator[tuple[str, str]]:
     if not changed:
         yield "changed", "no server, of those that were observed for 80% of both weeks"
         return
-    yield "changed", "most, the average of 7 days against that of the 7 days before:"
+    yield "changed", "most, the average of 7 days against the 7 days before:"
     names = [_cut_id(one.server_id, screen) for one in changed]
     changes = figures.align_changes((one.change, one.average_players) for one in changed)
     for name, change in zip(names, changes, strict=True):

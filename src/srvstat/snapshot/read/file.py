@@ -49,7 +49,7 @@ def check_instants(*instants: int | None) -> None:
     Raises ForgedRowError.
     """
     if not all(instant is None or 0 <= instant <= LATEST for instant in instants):
-        raise rows.ForgedRowError("not an instant")
+        raise rows.ForgedRowError("not a time")
 
 
 def _check_coverage(row: rows.FileRow) -> None:

@@ -105,7 +105,7 @@ def _check(manifest: "Manifest") -> None:
     """
     shards = manifest.shards
     if manifest.digest != manifest.compute_digest():
-        raise ValueError("another digest")
+        raise ValueError("another checksum")
     if not 1 <= len(shards) <= MAX_SHARDS:
         raise ValueError(f"{len(shards):,} shards, not 1 to {MAX_SHARDS:,}")
     is_consistent = (

@@ -84,7 +84,7 @@ class Rejects:
 
     def add_conflicts(self, server_id: str, conflicts: Conflicts) -> None:
         """Add observations that conflict with those kept for their server and instants (D16)."""
-        reason = "players: an earlier row of this server and instant has"
+        reason = "players: an earlier row of this server and time has"
         for part in conflicts:
             self.conflicting += len(part)
             self._connection.executemany(

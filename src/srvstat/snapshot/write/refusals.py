@@ -48,9 +48,9 @@ _REMEDIES = {
     values.BEFORE_2001: "declare the unit of such times with --time-unit s, ms or us",
     values.LOOKS_LIKE_MILLISECONDS: "give --time-unit ms instead if the times are in milliseconds",
     NO_TIME_ZONE: _ZONE_REMEDY,
-    MALFORMED_REASON: "add --ids slug to convert the identifiers",
+    MALFORMED_REASON: "add --slug-ids to convert the identifiers",
     OTHER_KEYS: "name other keys with --columns id=KEY,at=KEY,players=KEY",
-    SKIP_REASONS[NOT_PUBLISHABLE]: "the servers file says that these servers are not publishable",
+    SKIP_REASONS[NOT_PUBLISHABLE]: "the servers file says that these servers are not public",
     AFTER_AS_OF: "give a later time, or leave it out to use all observations",
 }
 """What helps against any other value, by a part of the reason."""
@@ -168,9 +168,9 @@ def check_servers(inputs: Inputs, roster: Roster) -> None:
     """Raise SourceError if no server is publishable, unless empty snapshots are allowed."""
     if inputs.servers is None or roster.server_keys or inputs.allow_empty:
         return
-    what = "no publishable server" if roster.withheld else "no server records"
+    what = "no public server" if roster.withheld else "no server records"
     raise SourceError(
-        f"{inputs.servers.title}: {what}, so every answer would be SERVER_NOT_FOUND;"
+        f"{inputs.servers.title}: {what}, so every response would be SERVER_NOT_FOUND;"
         " --allow-empty builds it anyway"
     )
 
@@ -185,7 +185,7 @@ def check_rows(intake: Intake, last: int | None) -> int:
     as_of, allow_empty = intake.inputs.as_of, intake.inputs.allow_empty
     as_of = last if as_of is None else as_of
     if as_of is None or (last is None and not allow_empty):
-        remedy = "; an empty snapshot needs --as-of TIME" if allow_empty else ""
+        remedy = "; an empty snapshot needs --at TIME" if allow_empty else ""
         raise RowsRejectedError(f"{_describe_no_observation(intake)}{remedy}")
     _check_rejected(intake)
     return as_of
@@ -202,7 +202,7 @@ def check_update(intake: Intake, servers: Sequence[ServerRow], kept: int) -> Non
     _check_rejected(intake)
     if not servers:
         raise RowsRejectedError(
-            "no publishable server would be left, so every answer would be SERVER_NOT_FOUND"
+            "no public server would be left, so every response would be SERVER_NOT_FOUND"
         )
 
 

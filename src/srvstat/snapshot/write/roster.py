@@ -21,7 +21,7 @@ EMPTY = -3
 UNUSABLE = -4
 TAKEN = -5
 
-SKIP_REASONS = {NOT_LISTED: "not in the servers file", NOT_PUBLISHABLE: "not publishable"}
+SKIP_REASONS = {NOT_LISTED: "not in the servers file", NOT_PUBLISHABLE: "not public"}
 """Why the observations of a server are skipped, by the code that a roster has instead of a key."""
 
 NOT_IN_SNAPSHOT = "not in the snapshot"
@@ -164,7 +164,7 @@ class Roster(dict[str, int]):
         first = self._found_by_slug.setdefault(server_id, identifier)
         if first != identifier:
             raise SourceError(
-                f"--ids slug: {wire.quote_value(first)} and {wire.quote_value(identifier)} both"
+                f"--slug-ids: {wire.quote_value(first)} and {wire.quote_value(identifier)} both"
                 f" become {server_id}; list them in the sourceId of a servers file's records"
             )
         return self.server_keys[server_id]

@@ -46,7 +46,7 @@ def _check_base(old: SnapshotFile, as_of: int | None) -> None:
         )
     if as_of is not None and as_of < old.as_of:
         raise UsageError(
-            f"--as-of: {old.path} ends at {format_instant(old.as_of)}; give that instant or a later"
+            f"--at: {old.path} ends at {format_instant(old.as_of)}; give that time or a later"
             " one, or leave it out"
         )
 

@@ -1,0 +1,212 @@
+"""One word, one meaning: former names of options, and what a mistake is answered with."""
+
+import ast
+import re
+import shlex
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import srvstat
+from conftest import ROOT, Cli
+from srvstat.cli.app import GROUPS, Group
+
+MISTAKES = {
+    "stats --nope": "error: --nope: srvstat stats has no such option\n"
+    "srvstat stats --help shows the arguments and options",
+    "stats harbor-city --rang 7d": "srvstat stats has no such option; did you mean --range?",
+    "get harbor-city --range 7d": "srvstat get has no such option; srvstat stats has --range\n",
+    "top --last 7d": "did you mean --range 7d?",
+    "history harbor-city --csv": "did you mean --format csv?",
+    "compare a b --csv": "srvstat compare has no such option; srvstat stats has --format csv\n",
+    "compare a b --from 2026-02-01": "srvstat stats has --from\n",
+    "snapshot info --format csv": "--format: srvstat snapshot info has no such option\n",
+    "--json compare a b": "--json: srvstat has no such option; options follow the command: srvstat"
+    " compare --json\nsrvstat --help shows the commands",
+    "--json": "options follow the command: srvstat COMMAND --json\n",
+    "get harbor-city b": "b: more arguments than srvstat get takes; srvstat compare takes ",
+    "openapi x y": "x y: more arguments than srvstat openapi takes\n",
+    "replay": "error: RECORDING: missing\nsrvstat replay --help shows the arguments and options\n",
+    "top -n 0": "error: --limit: Input should be greater than or equal to 1\n",
+    "chart": "did you mean srvstat plot, or add --chart to compare or history?\n",
+    "stat a": "stat: no such command; did you mean srvstat stats?\n",
+    "verify": "verify: no such command; did you mean srvstat snapshot verify?\n",
+    "snapshot buld x.db": "buld: no such command; did you mean srvstat snapshot build?\n"
+    "srvstat snapshot --help shows the commands\n",
+    "frobnicate": "error: frobnicate: no such command\nsrvstat --help shows the commands\n",
+    "compare harbor-city": "; for one server: srvstat stats harbor-city --range 30d\n",
+    "compare 'a b' --range 7d": "; for one server: srvstat stats IDENTIFIER --range 7d\n",
+    "compare a,b": "; separate identifiers by spaces: a b\n",
+    "stats a,id:b": "; separate identifiers by spaces: a id:b\n",
+    "compare cfxid:hc4x2k new-frontier": "; did you mean cfxId:hc4x2k?\n",
+    "compare 'Harbor City Roleplay' a": '; did you mean id:harbor-city ("Harbor City Roleplay")?\n',
+    "compare a b --range 14d": "; srvstat stats takes any window, such as --range 14d\n",
+    "compare a b --range week": '"week" is not one of 24h, 7d, 30d, 90d, 1y\n',
+    "get nobody": "no id nobody; srvstat servers lists the ids\n",
+    "growth": "IDENTIFIER…, --all, or a filter such as --text; the snapshot has empty-plains, ",
+    "get --snapshot missing.db": "no server; give IDENTIFIER; srvstat servers lists them\n",
+    "get harbor-city --at 2026-03-01": "YYYY-MM-DDTHH:MM:SSZ; write 2026-03-01T00:00Z\n",
+    "get harbor-city --at yesterday": '--at: "yesterday": not Unix milliseconds and not',
+    "get harbor-city --at 2020-01-01T00:00Z": "warning: --at is earlier than the snapshot, which"
+    " begins 2025-12-16",
+    "history a --step fortnight": "use a step such as 15m, 1h, 6h, 7d, day, week or month\n",
+    "plot harbor-city -o absent/x.svg": "absent/x.svg: no folder ",
+    "plot harbor-city": "error: -o: missing; give -o FILE.svg or -o FILE.png\n",
+    "report harbor-city -o x.pdf": "x.pdf: .pdf is another format; end the name in .html or .htm\n",
+    "schema compare": "or use srvstat openapi for the schemas of the API\n",
+    "access check --access absent.toml": "no such file; `srvstat demo` writes an example\n",
+    "serve --fail 20": '--fail: "20" is not a share from 0% to 100%, such as 20%\n',
+    "serve --delay 5": '--delay: "5" is not a time with a unit, such as 200ms, 1.5s or 50ms..2s\n',
+}
+
+
+@pytest.mark.parametrize(("mistake", "message"), MISTAKES.items(), ids=MISTAKES)
+def test_a_mistake_is_answered_with_what_to_write(
+    cli: Cli, mistake: str, message: str, demo_snapshot: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
+
+    assert message in cli(*shlex.split(mistake)).stderr
+
+
+RENAMED = [
+    ("top --rank-by peak -n 2", "top --rank-by peak -n 2"),
+    ("peak-hours harbor-city --group-by hour", "peak-hours harbor-city --group-by hour"),
+    ("stats harbor-city --at 2026-02-01", "stats harbor-city --to 2026-02-01"),
+    ("history harbor-city --step hour", "history harbor-city --step 1h"),
+    ("plot a --caption X -o -", "plot a --caption X -o -"),
+    ("replay - --request-id x", "replay - --request-id x"),
+    ("stats harbor-city --format json", "stats harbor-city --json"),
+    ("snapshot draft-servers - --input-format csv", "snapshot draft-servers - --input-format csv"),
+    ("snapshot draft-servers ROWS --slug-ids", "snapshot draft-servers ROWS --slug-ids"),
+    (
+        "snapshot draft-servers ROWS --source sqlite --input-table a",
+        "snapshot draft-servers ROWS --source sqlite --input-table a",
+    ),
+    (
+        "snapshot build /dev/null/x.db ROWS --at 2026-03-01T12:00Z",
+        "snapshot build /dev/null/x.db ROWS --at 2026-03-01T12:00Z",
+    ),
+]
+
+
+@pytest.mark.parametrize(("former", "present"), RENAMED)
+def test_a_former_name_does_the_same_and_is_not_shown(
+    cli: Cli, former: str, present: str, demo_snapshot: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
+
+    def run(command: str) -> object:
+        rows = demo_snapshot.replace("snapshot.db", "observations.csv")
+        return cli(*command.replace("ROWS", rows).split(), stdin=b"")
+
+    assert run(former) == run(present)
+    assert "no such option" not in cli(*former.split(), stdin=b"").stderr
+
+
+def test_only_servers_are_named_by_a_namespace(cli: Cli) -> None:
+    for group in GROUPS.values():
+        for name, entry in group.items():
+            inner = entry.commands if isinstance(entry, Group) else [""]
+            for command in inner:
+                shown = " ".join(cli(name, *command.split(), "--help").stdout.decode().split())
+                assert shown.count("--by ") == shown.count("--by id|cfxId ")
+                assert shown.count("--from ") == shown.count("--from TIME ")
+                assert not re.search("--(as-of|ids|format csv.ndjson) ", shown)
+
+
+def test_python_accepts_former_names_until_2_0(demo_snapshot: str) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        for old, new in (
+            (lambda: snapshot.top(by="peak"), lambda: snapshot.top(rank_by="peak")),
+            (lambda: snapshot.peak_hours(by="hour"), lambda: snapshot.peak_hours(group_by="hour")),
+            (
+                lambda: snapshot.plot(["harbor-city"], source="X").to_svg(),
+                lambda: snapshot.plot(["harbor-city"], caption="X").to_svg(),
+            ),
+        ):
+            with pytest.warns(DeprecationWarning, match="srvstat 2.0 removes ") as warned:
+                former = old()
+            assert warned[0].filename == __file__
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert former == new()
+
+
+PAGES = [
+    path.relative_to(ROOT).as_posix()
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+]
+NOT_CLEAN_YET = frozenset(
+    [
+        "docs/dev/architecture.md",
+        "docs/explanation/benchmarks.md",
+        "docs/explanation/decisions.md",
+        "docs/explanation/events.md",
+        "docs/explanation/reliability.md",
+        "docs/how-to/compute-a-fleet.md",
+        "docs/how-to/fix-a-failing-request.md",
+        "docs/how-to/generate-a-client.md",
+        "docs/how-to/import-data.md",
+        "docs/reference/access.md",
+        "docs/reference/api.md",
+        "docs/reference/errors.md",
+        "docs/reference/glossary.md",
+        "docs/reference/input.md",
+        "docs/reference/recordings.md",
+        "docs/reference/service.md",
+        "docs/reference/snapshot.md",
+        "docs/tutorials/owner.md",
+    ]
+)
+"""Pages that still have words to avoid; take a page out of this list when it is clean."""
+
+
+def read_words() -> list[re.Pattern[str]]:
+    """Return the words of the table in CONTRIBUTING.md that are not to be used."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("| instead of | write |")[2].partition("\n\n")[0]
+    cells = re.findall(r"^\| (.+?) \|", table.partition("\n|---|---|\n")[2], re.MULTILINE)
+    return [
+        re.compile(rf"\b{re.escape(one)}s?\b", re.IGNORECASE)
+        for cell in cells
+        for one in cell.split(", ")
+    ]
+
+
+def iter_texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the texts for people in a module, with their lines: all with spaces, without notes."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    notes = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if "Example: " not in str(node.value.value)  # the help of a command
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in notes:
+            yield node.lineno, re.sub("`.*?`", "", node.value) if " " in node.value else ""
+
+
+def test_no_message_or_help_has_a_word_to_avoid() -> None:
+    words = read_words()
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {word.pattern}"
+        for path in (ROOT / "src").rglob("*.py")
+        for line, text in iter_texts(path)
+        for word in words
+        if word.search(text)
+    ]
+
+    assert len(words) > 10
+    assert found == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_has_a_word_to_avoid(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    shown = re.sub(r"```.*?```|`.*?`", "", text, flags=re.DOTALL)
+
+    assert page in NOT_CLEAN_YET or not [one for one in read_words() if one.search(shown)]
