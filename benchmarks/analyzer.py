@@ -18,14 +18,8 @@ from benchmarks.questions import Request, WrongAnswerError, draw_requests
 from srvstat.contract.windows import Range, Window, find_window
 
 SETUPS = {
-    "analyzer, srvstat": "The Python API, from ids to the finished document, with all rows of"
-    " `history`. `top` ranks all servers of the large fleet and shows 20, the others are about five"
-    " servers, all over 1y. `stats` and `top` have the quantile 0.95, `growth` has steps of a day,"
-    " `peak-hours` is in Europe/Berlin, `history` has steps of an hour. The total is that of all"
-    " servers, with the number of servers and the share of each hour that was observed of all of"
-    " them. `today` opens the file.",
-    "analyzer, DuckDB": "The table of the comparison, two threads, literals; the answer as Python"
-    " tuples with the same figures.",
+    "analyzer": "The Python API, from ids to the document, for five servers; `top` ranks all."
+    " DuckDB returns the same numbers as Python tuples."
 }
 """The setup of both tools, for the page."""
 

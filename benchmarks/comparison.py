@@ -62,12 +62,9 @@ FROM ranked GROUP BY server"""
 DUCKDB = {"DuckDB, median()": _MEDIAN, "DuckDB, histogram": _HISTOGRAM}
 
 SETUPS = {
-    SRVSTAT: "From the bytes of a request body to the bytes of the answer. The file stays open, as"
-    " DuckDB's does; each round asks for each server once per range. The wide figure and that of"
-    " two sizes are first answers of a file that was just opened.",
-    " and ".join(DUCKDB): "A native table with 16-bit servers and players, sorted by server and"
-    " time; two threads; one prepared statement for all five servers, executed with literals. The"
-    " figures use the faster of the two forms.",
+    SRVSTAT: "From the bytes of a request to those of the response, of an open file.",
+    "DuckDB": "A native table sorted by server and time, two threads, the faster of two prepared"
+    " statements.",
 }
 """The setup of each engine, for the page."""
 

@@ -23,18 +23,10 @@ from benchmarks.questions import (
 from srvstat.snapshot.read.file import open_file
 
 SETUPS = {
-    "srvstat compare": "`srvstat compare --json --by id` with five ids over 1y. The two imports are"
-    ' `python -c "import typer; from pydantic import BaseModel"`: the start of any program with'
-    " these two libraries. It answers nothing.",
-    "srvstat snapshot build": "From the servers file and the rows in order of time, as a collector"
-    " writes them; reads the snapshot back. pyarrow reads Parquet and is hidden from the build from"
-    " CSV, which needs none: one row for both requirements.",
-    "sqlite-utils insert": "`--csv` into an empty file with the default options, of the first"
-    " quarter of the rows of 20 servers.",
-    "srvstat snapshot verify": "Against a loop that reads all tables of the file with `SELECT *`"
-    " and hashes each row with SHA-256, in a process of its own.",
-    "srvstat snapshot update": "Adds the last day as CSV to all earlier ones. The result must have"
-    " the root of a build from both.",
+    "compare, process": "Five ids. The two imports are typer and pydantic.",
+    "build": "Rows in order of time; reads the snapshot back.",
+    "sqlite-utils": "`insert --csv`, a quarter of the rows of 20 servers.",
+    "verify": "The loop reads all tables and hashes each row with SHA-256.",
 }
 """The setup of each command, for the page."""
 

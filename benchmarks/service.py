@@ -28,11 +28,8 @@ UNCACHED, CACHED = "srvstat serve, not cached", "srvstat serve, cached"
 CONNECTIONS = 16
 
 SETUPS = {
-    HELLO: 'A route that returns `JSONResponse({"hello": "world"})`, on uvicorn with h11 and'
-    " asyncio, without an access log.",
-    UNCACHED: "Five servers per request over 1y; each server is requested once after the snapshot"
-    " was replaced, so none is cached.",
-    CACHED: "The same requests, repeated. Results are cached until the snapshot is replaced.",
+    "serve": "Five servers per request, of which none or each was requested before.",
+    "minimal app": "A Starlette route with a constant `JSONResponse`, on uvicorn with h11.",
 }
 """The setup of each server, for the page."""
 
