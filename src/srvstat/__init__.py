@@ -3,13 +3,30 @@
     import srvstat
 
     with srvstat.open_snapshot("snapshot.db") as snapshot:
-        answer = snapshot.compare(["id:srv-1", "cfxId:abc123"], range="7d")
+        answer = snapshot.compare(["harbor-city", "cfxId:ns6r0b"], range="7d")
         print(answer.data[0].median_players)
         body = answer.to_json()  # the exact bytes of the API
 
-Errors of the API raise ApiError or a subclass, an unusable file raises SnapshotError, and an
-invalid window, zone or other value of the analyzer raises UsageError, which is a ValueError.
-Threads may share a snapshot; one call runs at a time. After `close`, any use raises ValueError.
+Ask a snapshot:
+
+    get, compare                           the responses of the API
+    servers, top                           find and rank servers
+    stats, growth, peak_hours, history     statistics of any window
+    events, integrity, today, together     what is unusual, and what moves together
+    timeline, distribution                 the data of pictures
+    plot, report                           pictures and pages, which a notebook shows
+
+Write one:
+
+    build(data, path)                      from a data frame of pandas, polars or Arrow
+    Snapshot.update(data)                  add the data of another day
+
+Results have attributes in snake case and `to_json()`. Those of analyses also have `to_polars()`,
+`to_pandas()` and `to_arrow()`.
+
+Errors derive from SrvstatError, whose `reason` says what to do: ApiError for an error response of
+the API, SnapshotError for an unusable file, and UsageError, which is a ValueError, for an invalid
+value. `srvstat.testing` has pytest fixtures, and `srvstat.fleet.spark` computes with Spark.
 """
 
 # Type checkers know the names without an import. Importing `typing` would take longer than

@@ -144,9 +144,9 @@ def srvstat_snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def srvstat_options() -> Sequence[str]:
-    """Return more options of `srvstat serve`: none.
+    """Return extra command-line options for the service. Override it to add some.
 
-    Redefine this fixture to add some, such as `("--access", "access.toml")`.
+    For example, return `("--access", "access.toml")`.
     """
     return ()
 

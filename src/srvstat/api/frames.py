@@ -104,15 +104,27 @@ def build(
     allow_empty: bool = False,
     **arguments: Unpack[BuildArguments],
 ) -> BuildSummary:
-    """Build a snapshot from a data frame, by the rules of `srvstat snapshot build`.
+    """Build a snapshot from a data frame, as `srvstat snapshot build` does.
 
-    `data` has the columns serverId, observedAt and players, or those of `columns`, such as
-    `{"id": "server", "at": "time", "players": "online"}`. Any object with an Arrow C stream is a
-    data frame. Times without a zone need `time_zone`, such as UTC. `servers` is the path of server
-    records. The other arguments are the options of the command.
+    - `data`: any object with an Arrow C stream, such as a data frame of pandas or polars. It has
+      the columns `serverId`, `observedAt` and `players`, or those of `columns`.
+    - `path`: the file to write. `overwrite` replaces an existing one.
+    - `columns`: `{"id": "server", "at": "time", "players": "online"}`, or `wide`: `{"at": "time"}`.
+    - `time_zone`: the zone of times without one, such as `UTC`.
+    - `servers`: the path of a servers file.
+    - `at`: the end of the snapshot. Default: the latest observation.
+    - `rejects`: a file for rejected rows. `max_rejected`: how many are allowed, `100` or `"2.5%"`;
+      `strict`: none.
+    - `allow_empty`: whether a snapshot without observations is valid.
 
-    Warns of rows that were not kept; `rejects` is a file for them. Raises SourceError, UsageError,
-    OutputError; TypeError if `data` is not a data frame.
+    The other arguments are the options of the command with underscores.
+
+    Returns the numbers of servers and rows. Warns of rows that are not kept. Raises SourceError,
+    UsageError, OutputError; TypeError if `data` is not a data frame.
+
+    >>> polls = {"serverId": ["lobby"], "observedAt": ["2026-03-01T12:00Z"], "players": [40]}
+    >>> srvstat.build(polars.DataFrame(polls), "games.db")
+    <BuildSummary 1 of 1 rows kept, 1 server>
     """
     with _name_arguments():
         inputs = replace(_describe(data, arguments), allow_empty=allow_empty)

@@ -32,10 +32,10 @@ _HEIGHT = 720
 
 
 class Report(ReportDocument):
-    """The documents of a report, and its page."""
+    """The data of a report, and its page. `Snapshot.report` returns it."""
 
     def to_html(self) -> bytes:
-        """Return the page, as `srvstat report` writes it."""
+        """Return the page as HTML in UTF-8."""
         return render_report(self)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -165,7 +165,7 @@ class LookOptions:
 
 
 class Picture:
-    """A picture that was drawn. A notebook shows it as SVG."""
+    """A picture, which a notebook shows as SVG. `Snapshot.plot` returns it."""
 
     def __init__(self, sheet: Element, look: LookOptions, subject: str) -> None:
         self._sheet = sheet
@@ -176,21 +176,21 @@ class Picture:
         return f"<Picture of {self._subject}>"
 
     def to_svg(self) -> bytes:
-        """Return the picture as a file of SVG."""
+        """Return the picture as an SVG file."""
         return encode_svg(self._sheet, self._look.theme, self._look.scale)
 
     def to_png(self) -> bytes:
-        """Return the picture as a file of PNG.
+        """Return the picture as a PNG file, which needs `srvstat[png]`.
 
-        Raises ParameterError for the theme auto, MissingLibraryError.
+        Raises UsageError for the theme `auto`, or if the library is missing.
         """
         self._look.check(is_png=True)
         return encode_png(self._sheet, self._look.theme, self._look.scale)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture to a file, which is replaced; its name ends with .svg or .png.
+        """Write the picture to a file, which is replaced; its name ends in .svg or .png.
 
-        Raises UsageError for another name, and as `to_png` does; OutputError.
+        Raises UsageError for another name, or as `to_png` does; OutputError.
         """
         name = fsdecode(path)
         write_atomically(name, self.to_png() if is_png(name) else self.to_svg(), overwrite=True)

@@ -63,21 +63,30 @@ _ALL_SERVERS = selection.FilterOptions()
 
 
 class Snapshot:
-    """An open snapshot: the result of `open_snapshot`, and a context manager that closes it.
+    """An open snapshot, whose methods answer questions about servers. `open_snapshot` returns it.
 
-    Threads may share it; one call runs at a time. To answer in parallel, open one in each thread. A
-    child process must open its own.
+    It is a context manager that closes the file. Arguments that many methods take:
 
-    A window is a range that ends at `end`, such as `36h`, `7d`, `1y` or `all`, or it is
-    `(start, end]`. The default is the last 30 days of the snapshot. `start` and `end` are times: an
-    instant such as `2026-01-31T12:00Z`, a datetime with a time zone, also of pandas, or a date,
-    which begins at midnight in the time zone `tz`.
+    - `identifiers`: a list of ids, names, `id:ID` or `cfxId:ID`. None means all servers.
+    - `by`: the namespace of identifiers without a prefix, `id` or `cfxId`.
+    - `range`: the length of the window, such as `36h`, `7d`, `1y` or `all`. Default: `30d`.
+    - `start` and `end`: the window `(start, end]`. Default: the last `range` of the snapshot. Both
+      are times: text such as `2026-01-31T12:00Z`, a datetime with a time zone, also of pandas, or a
+      date, which begins at midnight of `tz`.
+    - `tz`: the time zone of dates, hours and steps, such as `Europe/Berlin`. Default: `UTC`.
+    - `sum`: whether to answer for the total of the servers.
 
-    Identifiers are parsed as in `get`. Those of an analysis can be any number; None means all
-    servers.
+    Counts are players. Attributes such as `as_of` are Unix milliseconds, except `Snapshot.as_of`.
 
-    An invalid value raises UsageError, a value of a wrong type may raise TypeError. After `close`,
-    any use except another `close` raises ValueError.
+    Threads may share a snapshot; one call runs at a time. To answer in parallel, open one in each
+    thread. A child process must open its own.
+
+    Methods raise UsageError for an invalid value, TypeError for a value of a wrong type,
+    SnapshotError for damage in what they read, and ValueError after `close`. Methods with
+    identifiers also raise InvalidRequestError and ServerNotFoundError.
+
+    >>> snapshot.as_of
+    '2026-03-01T12:00:00.000Z'
     """
 
     def __init__(self, file: snapshot.Snapshot) -> None:
@@ -97,7 +106,10 @@ class Snapshot:
         raise TypeError("a snapshot can't be copied or pickled; open it again")
 
     def close(self) -> None:
-        """Close the file. Waits for a running call of another thread."""
+        """Close the file, after a running call of another thread. Closing twice is allowed.
+
+        >>> snapshot.close()
+        """
         with self._lock:
             self._is_closed = True
             self._file.close()
@@ -156,24 +168,26 @@ class Snapshot:
 
     @property
     def as_of(self) -> str:
-        """The instant of the answers, such as `2026-03-01T12:00:00.000Z`."""
+        """The time of the responses, such as `2026-03-01T12:00:00.000Z`."""
         with self._use() as file:
             return format_instant(file.as_of)
 
     @property
     def root(self) -> str:
-        """The root hash of the content: 64 hexadecimal digits."""
+        """The hash of the content, 64 hexadecimal digits. `srvstat snapshot verify` checks it."""
         with self._use() as file:
             return file.root
 
     def get(self, identifier: str, *, by: Namespace = "id") -> ServerResponse:
-        """Answer Get Server: the public detail of one server.
+        """Return the response of Get Server: the public details of one server.
 
-        An identifier may carry its own namespace (`cfxId:abc123`), which overrides `by`, or be the
-        name of a server.
+        `identifier` is an id, a name, `id:ID` or `cfxId:ID`; a prefix overrides `by`.
 
-        Raises InvalidRequestError, ServerNotFoundError, SnapshotError, also for a record without a
-        game; ValueError after `close`.
+        Raises InvalidRequestError, ServerNotFoundError; SnapshotError for damage, or a server
+        without a game.
+
+        >>> snapshot.get("night-shift").data.players.current
+        34
         """
 
         def build(identifiers: Sequence[str]) -> ServerReference:
@@ -190,14 +204,19 @@ class Snapshot:
         range: Range | None = None,
         at: Time | None = None,
     ) -> CompareResponse:
-        """Answer Compare Servers: exact statistics of 2 to 5 servers over one range.
+        """Return the response of Compare Servers: exact statistics of 2 to 5 servers.
 
-        Identifiers are parsed as in `get`. The default range is `30d`. `at` overrides the instant
-        of the snapshot (D3); a date begins at midnight, UTC.
+        `range` is `24h`, `7d`, `30d`, `90d` or `1y`; default: `30d`. `at` is the time when the
+        window ends; default: the end of the snapshot.
 
-        Raises InvalidRequestError, ServerNotFoundError, SnapshotError; TypeError if `identifiers`
-        is a single str or not iterable, or `at` not a time; UsageError if `at` is not an instant,
-        and ValueError after `close`.
+        Raises InvalidRequestError, ServerNotFoundError, SnapshotError; UsageError for an invalid
+        `at`; TypeError if `identifiers` is a single string.
+
+        >>> answer = snapshot.compare(["harbor-city", "cfxId:ns6r0b"], range="7d")
+        >>> [one.median_players for one in answer.data]
+        [113.0, 32.0]
+        >>> answer.to_json()[:36]
+        b'{"range":"7d","data":[{"serverId":"h'
         """
         texts = list_values("identifiers", identifiers)
         instant = parse_time("at", at)
@@ -207,13 +226,17 @@ class Snapshot:
             return operations.compare(file, request, at=instant)
 
     def update(self, data: Any, **arguments: "Unpack[BuildArguments]") -> UpdateSummary:
-        """Add a data frame to the file, by the rules of `srvstat snapshot update`.
+        """Add a data frame to the file, as `srvstat snapshot update` does.
 
-        Columns and forms are those of the build, unless others are given; the arguments are those
-        of `srvstat.build`. The next question reads the new file.
+        The options of the build apply, unless `arguments`, which are those of `srvstat.build`,
+        replace them. The next question reads the new file. Warns of rows that are not kept.
 
-        Raises SnapshotError, SourceError, UsageError, OutputError; TypeError if `data` is not a
-        data frame; ValueError after `close`.
+        Returns the numbers of servers and rows. Raises SnapshotError, SourceError, UsageError,
+        OutputError; TypeError if `data` is not a data frame.
+
+        >>> polls = {"serverId": ["old-guard"], "observedAt": ["2026-03-01T13:00Z"], "players": [2]}
+        >>> snapshot.update(polars.DataFrame(polls)).rows.kept
+        1
         """
         # Whoever only asks needs none of what reads sources.
         from srvstat.api.frames import update  # noqa: PLC0415
@@ -232,12 +255,17 @@ class Snapshot:
         limit: int | None = None,
         **filters: Unpack[FilterArguments],
     ) -> Servers:
-        """Find servers.
+        """Find servers by their words and properties.
 
         All words of `text` must be in the identifiers, the hostname, the project, its description
-        or the tags.
+        or the tags. `sort` is `id`, `hostname`, `game`, `region`, `observations`, `last-seen`,
+        `coverage` or `current`; `limit` is the most servers to return. `game`, `region`, `tags`
+        (all of them) and `offline` select servers.
 
         Raises UsageError, SnapshotError.
+
+        >>> [one.id for one in snapshot.servers(sort="current", limit=2).servers]
+        ['harbor-city', 'new-frontier']
         """
         given = Arguments({"text": text, "limit": limit, **filters})
         key = check_choice("sort", sort, get_args(SortKey))
@@ -250,13 +278,18 @@ class Snapshot:
     ) -> documents.Stats:
         """Compute the statistics of servers in a window.
 
-        Quantiles are parsed exactly: 0.95 means 95/100. `above` adds the hours with more players.
-        `versus` adds another window and compares with it: `previous`, the one of equal
-        length before, `usual`, the same hours of the four weeks before, or the one between two
-        times. `around` is a date, whose days before and after are compared. With `until_last_seen`,
-        each window ends at the last observation of its server.
+        - `quantiles` are parsed exactly: `"0.95"` and `0.95` mean 95/100.
+        - `above` counts the hours with more than this many players.
+        - `versus` compares with another window: `previous`, of equal length; `usual`, the same
+          hours of the four weeks before; or a pair of times.
+        - `around` compares the days from this date on with as many before it.
+        - `until_last_seen` ends the window of each server at its last observation.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+
+        >>> (server,) = snapshot.stats(["harbor-city"], range="7d", quantiles=[0.95]).servers
+        >>> server.peak_players, server.quantiles[0].players
+        (345, 300.0)
         """
         given = Arguments(arguments)
         figures, query = given.take(FigureOptions), given.take(questions.ComparedQuery)
@@ -274,13 +307,18 @@ class Snapshot:
         limit: int = 20,
         **arguments: Unpack[TopArguments],
     ) -> documents.Top:
-        """Rank the servers that `servers` finds, and compute the statistics of the first ones.
+        """Rank servers by a statistic, in descending order.
 
-        Sorts by `rank_by` in descending order, or ascending with `reverse`; "growth" and "change"
-        are in players. `sum` adds `total`, the statistics of all servers found together. The other
-        arguments are those of `stats`. `by` is the former name of `rank_by`.
+        `rank_by` is `average`, `share`, `occupancy`, `median`, `peak`, `lowest`, `change`,
+        `growth`, `samples` or `current`; `change` and `growth` rank by players, not by percentages.
+        `reverse` ranks in ascending order, `limit` is the most servers to return, and `sum` adds
+        the total of all servers found. `text` and the filters are those of `servers`, the others
+        those of `stats`. `by` is the former name of `rank_by`.
 
         Raises UsageError, SnapshotError.
+
+        >>> [one.server_id for one in snapshot.top(rank_by="peak", range="7d", limit=2).servers]
+        ['harbor-city', 'new-frontier']
         """
         given = Arguments({"text": text, **arguments})
         figures, query = given.take(FigureOptions), given.take(questions.ComparedQuery)
@@ -300,11 +338,16 @@ class Snapshot:
         after: Time | None = None,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.GrowthDocument:
-        """Compute how servers grow, by calendar steps of the time zone `tz`.
+        """Compute how servers grow by calendar days, weeks or months of `tz`.
 
-        `after`, a date, adds what is left of the average of this day 7, 30 and 90 days later.
+        `step` is `day`, `week` or `month`. `after`, a date, adds how much of the average of this
+        day remains 7, 30 and 90 days later.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+
+        >>> (server,) = snapshot.growth(["harbor-city"], range="7d").servers
+        >>> server.growth.players, round(server.players_per_week, 1)
+        (-4, 73.1)
         """
         given = Arguments(arguments)
         name = check_choice("step", step, get_args(documents.GrowthStepName))
@@ -322,12 +365,16 @@ class Snapshot:
         sum: bool = False,
         **window: Unpack[WindowArguments],
     ) -> documents.PeakHours:
-        """Compute the players of servers in each hour of the week of the time zone `tz`.
+        """Compute the average players in each hour of the week, of the day, or on each weekday.
 
-        `group_by` can also be "hour", of the day, or "weekday". Identifiers have their own
-        namespace. `by` is the former name of `group_by`.
+        `group_by` is `week-hour`, `hour` or `weekday`; identifiers therefore need their own prefix,
+        unless they are ids. `by` is the former name of `group_by`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+
+        >>> (server,) = snapshot.peak_hours(["harbor-city"], group_by="hour").servers
+        >>> server.busiest.hour, server.quietest.hour
+        (20, 5)
         """
         chosen = warn_of_old_name("by", by, "group_by") or group_by
         key = check_choice("group_by", chosen, get_args(documents.HourKey))
@@ -342,11 +389,20 @@ class Snapshot:
         aggregate: documents.Aggregate | None = None,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.History:
-        """Read observations or, with `step` such as `1h`, an aggregate of each step.
+        """Read player counts, raw or per interval.
 
-        Each iteration reads the rows from the snapshot, at most one server at a time.
+        `step`, such as `1h`, `day` or `week`, is the length of an interval; None reads raw counts.
+        `aggregate` combines the counts of an interval: `mean` (default), `median`, `max`, `min` or
+        `last`; `share` and `rank` compare the averages of servers.
+
+        Iterating over the result reads rows from the snapshot: tuples in the order of its columns,
+        with times in Unix milliseconds.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+
+        >>> history = snapshot.history(["harbor-city"], range="24h", step="6h", aggregate="max")
+        >>> history.to_polars()["players"].to_list()
+        [268, 336, 123, 147]
         """
         check_texts(step=step, aggregate=aggregate)
         parsed, chosen = parse_steps(step, aggregate, is_sum=arguments.get("sum", False))
@@ -377,9 +433,15 @@ class Snapshot:
         step: str = "1h",
         **arguments: Unpack[QuestionArguments],
     ) -> documents.Together:
-        """Compute which of 2 to 20 servers move together, by rank correlations of steps.
+        """Compute rank correlations between 2 to 20 servers: which ones move together.
+
+        `step` is the interval whose averages are compared.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+
+        >>> together = snapshot.together(["harbor-city", "new-frontier"])
+        >>> [round(pair.correlation, 2) for pair in together.pairs]
+        [-0.02]
         """
         check_texts(step=step)
         parsed = questions.parse_step(step)
@@ -389,11 +451,15 @@ class Snapshot:
     def integrity(
         self, identifiers: Iterable[str] | None = None, **arguments: Unpack[QuestionArguments]
     ) -> Integrity:
-        """Find unusual patterns in player counts, which prove nothing. The default range is `90d`.
+        """Flag unusual patterns in player counts, with benign explanations; they prove nothing.
 
-        `tz` also defines the hours of the day.
+        The default range is `90d`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+
+        >>> (server,) = snapshot.integrity(["harbor-city"]).servers
+        >>> [one.rule for one in server.rules if one.result == "suspect"]
+        []
         """
         with self._ask_within(identifiers, arguments, questions.LongWindowQuery) as question:
             return check_integrity(question)
@@ -407,12 +473,18 @@ class Snapshot:
         longer: str | None = None,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.Events:
-        """List gaps, zeros, unusual days and changes of level. The default range is `90d`.
+        """List gaps, times without players, unusual days and level changes.
 
-        `since`, such as `24h`, leaves out events that end before this last part of the window.
-        `longer` is the length of the shortest gap, and of the shortest time without players.
+        The default range is `90d`. `since`, such as `24h`, omits events that end before this last
+        part of the window. `kinds` selects from `gap`, `zeros`, `unusualDay`, `stepChange` and
+        `belowUsual`. `longer` is the shortest gap, and the shortest time without players, such as
+        `6h`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+
+        >>> events = snapshot.events(["night-shift"], kinds=["gap"], longer="12h").events
+        >>> len(events), {one.kind for one in events}
+        (3, {'gap'})
         """
         check_texts(since=since, longer=longer)
         options = EventOptions(since, list_values("kinds", kinds), longer)
@@ -422,11 +494,13 @@ class Snapshot:
     def today(
         self, identifiers: Iterable[str] | None = None, *, by: Namespace = "id", tz: str = "UTC"
     ) -> Today:
-        """Summarize the servers at the end of the snapshot, for a page each morning.
-
-        `tz` defines the same hour of other weeks, and yesterday.
+        """Summarize servers at the end of the snapshot, compared with the same hour of four weeks.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+
+        >>> total = snapshot.today().total
+        >>> total.players, total.same_hour_median
+        (333, 268.0)
         """
         with self._ask_within(identifiers, {"by": by, "range": "all", "tz": tz}) as question:
             return compute_today(question)
@@ -438,11 +512,15 @@ class Snapshot:
         most_steps: int = 1000,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.Timeline:
-        """Compute the players of servers over time, in at most `most_steps` steps of `tz`.
+        """Compute players over time, in at most `most_steps` intervals of equal length.
 
-        The steps are not much shorter than the usual interval of the observations.
+        Intervals are not much shorter than the polling interval.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+
+        >>> (server,) = snapshot.timeline(["harbor-city"], range="7d", most_steps=2).servers
+        >>> server.peak
+        (345, 336)
         """
         check_count("most_steps", most_steps, least=2)
         with self._ask_within(identifiers, arguments) as question:
@@ -455,9 +533,13 @@ class Snapshot:
         most_bins: int = pictures.MOST_BINS,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.Distribution:
-        """Count how often servers had how many players, in at most `most_bins` equal bins.
+        """Count how often servers had how many players, in at most `most_bins` bins of equal width.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+
+        >>> (server,) = snapshot.distribution(["harbor-city"], range="7d", most_bins=4).servers
+        >>> server.counts
+        (77, 54, 29, 9)
         """
         check_count("most_bins", most_bins, least=1)
         with self._ask_within(identifiers, arguments) as question:
@@ -466,11 +548,21 @@ class Snapshot:
     def plot(
         self, identifiers: Iterable[str] | None = None, **arguments: Unpack[PlotArguments]
     ) -> "Picture":
-        """Draw one to five servers, or their total, as `srvstat plot` does.
+        """Draw one to five servers, or their total.
 
-        `mark` has labels of times: `["2026-03-01=Update 5"]` or `{date(2026, 3, 1): "Update 5"}`.
+        - `kind`: `players`, `growth`, `hours`, `distribution`, `share` or `compare`.
+        - `step`: the interval, such as `1h`, `day` or `week`.
+        - `mark`: labels of times, `["2026-03-01=Update 5"]` or `{date(2026, 3, 1): "Update 5"}`.
+        - `title`, `subtitle`, `caption`: texts; None chooses them, `caption` names the snapshot.
+        - `width`, `height`: pixels of an SVG; a PNG has twice as many. `scale` enlarges both.
+        - `theme`: `light`, `dark` or, for an SVG, `auto`.
+
+        Returns a Picture, which a notebook shows; `save` writes an SVG or a PNG. Warns of a mark
+        outside the window.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+
+        >>> snapshot.plot(["harbor-city"], range="90d").save("players.svg")
         """
         # Whoever only asks needs no pictures.
         from srvstat.api.pages import LookOptions, PictureOptions, draw_picture  # noqa: PLC0415
@@ -498,11 +590,16 @@ class Snapshot:
         mark: Iterable[str] | Mapping[Time, str] = (),
         **arguments: Unpack[QuestionArguments],
     ) -> "Report":
-        """Collect what a report of one to five servers, or of their total, shows.
+        """Write a report about one to five servers, or their total, as one HTML page.
 
-        A notebook shows the page. The default range is `90d`. `mark` is that of `plot`.
+        The default range is `90d`. `title` replaces the names of the servers. `mark` is that of
+        `plot`.
+
+        Returns a Report, which a notebook shows; `save` writes the page.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+
+        >>> snapshot.report(["harbor-city"]).save("report.html")
         """
         # Whoever only asks needs no pages.
         from srvstat.api.pages import Report  # noqa: PLC0415
@@ -517,8 +614,13 @@ class Snapshot:
 
 
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:
-    """Open a snapshot for reading: a file or a folder of shards, which is never changed.
+    """Open a snapshot for reading: a file, or a folder of shards. It is never changed.
 
-    Raises SnapshotError; TypeError if `path` is not a path.
+    Raises SnapshotError if `path` is missing, damaged or not a snapshot; TypeError if it is not a
+    path.
+
+    >>> with srvstat.open_snapshot("srvstat-demo/snapshot.db") as snapshot:
+    ...     snapshot.get("harbor-city").data.hostname
+    'Harbor City Roleplay'
     """
     return Snapshot(snapshot.open_snapshot(fsdecode(path)))

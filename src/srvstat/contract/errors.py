@@ -98,10 +98,16 @@ class EngineError(SrvstatError):
 
 
 class ApiError(SrvstatError):
-    """An error response of the API (specification, section 7).
+    """An error response of the API.
 
-    `code`, `http_status` and `message` are fixed by the specification. `reason` is never part of
-    the response.
+    `code`, `http_status` and `message` are fixed by the API. `reason` explains the error, and is
+    never part of the response.
+
+    >>> try:
+    ...     snapshot.get("nobody")
+    ... except srvstat.ApiError as error:
+    ...     error.code, error.reason
+    ('SERVER_NOT_FOUND', 'no id nobody')
     """
 
     code: ClassVar[ErrorCode]

@@ -54,12 +54,12 @@ class Response(ResponsePart):
     """The body of an HTTP response."""
 
     def to_json(self) -> bytes:
-        """Return the exact bytes of the response, without a newline (D7)."""
+        """Return the exact bytes of the response, without a newline."""
         return wire.encode(self.model_dump())
 
 
 class GrowthFields(ResponsePart):
-    """The last observation minus the first, in players and as a percentage of the first (D6)."""
+    """The last observation minus the first, in players and as a percentage of the first."""
 
     players: CountOrNull
     percentage: float | None
@@ -110,7 +110,7 @@ class CompareResponse(Response):
     data: Annotated[tuple[ServerResult, ...], Field(min_length=MIN_SERVERS, max_length=MAX_SERVERS)]
 
     def to_json(self) -> bytes:
-        """Return the exact bytes of the response, without a newline (D7)."""
+        """Return the exact bytes of the response, without a newline."""
         return encode_comparison(self.range, [result.encode_once() for result in self.data])
 
 
@@ -127,7 +127,7 @@ class Players(ResponsePart):
 
 
 class ServerDetail(ResponsePart):
-    """The public record of one server; instants are UTC with milliseconds."""
+    """The public details of one server; times are UTC with milliseconds."""
 
     id: str
     game: Game
@@ -153,7 +153,7 @@ class ServerResponse(Response):
 
 
 class HealthResponse(Response):
-    """The response of the health and readiness checks, which the contract does not have (D21)."""
+    """The response of the health and readiness checks, which the API does not have."""
 
     status: Literal["ok"] = "ok"
     as_of: Instant
@@ -161,7 +161,7 @@ class HealthResponse(Response):
 
 
 class UnavailableResponse(Response):
-    """The response of the readiness check while the service is not ready (D21)."""
+    """The response of the readiness check while the service is not ready."""
 
     status: Literal["unavailable"] = "unavailable"
 
