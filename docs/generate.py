@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar, cast
@@ -31,6 +32,7 @@ from typer.main import get_command
 from typer.models import Context
 
 import api_page
+import command_page
 import demo_data
 import manual_pages
 from srvstat.cli.app import app
@@ -38,6 +40,7 @@ from srvstat.cli.app import main as run_srvstat
 from srvstat.cli.demo import read_demo_file, write_demo
 from srvstat.cli.options import DEFAULT_SNAPSHOT, SNAPSHOT_VARIABLE
 from srvstat.contract.errors import ApiError, SrvstatError
+from srvstat.documents import load_documents
 
 ROOT = Path(__file__).parent.parent
 COLUMNS = 80
@@ -51,6 +54,18 @@ _BLOCK = re.compile(r"(?<=<!-- generated: )(\w[\w-]*)( -->\n).*?(?=<!-- end -->)
 _EXAMPLES = re.compile(r"(?<=```console\n).*?(?=```\n)", re.DOTALL)
 _PLOT = re.compile(r"^\$ srvstat plot (.*) -o (\w+\.svg)$", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
+_PRINTED_BY = {
+    "accessCheck": "access check",
+    "diff": "snapshot diff",
+    "distribution": "report",
+    "explanation": "get, compare",
+    "manifest": "fleet",
+    "recording": "serve",
+    "snapshotInfo": "snapshot info",
+    "timeline": "report",
+    "verification": "snapshot verify",
+}
+"""What prints a document that has not the name of a command."""
 _TIMING = re.compile(r"in [\d.]+ s, [\d,]+ per second")
 
 _OTHER_EXITS = {
@@ -106,15 +121,6 @@ def _draw_pictures() -> Iterator[tuple[Path, bytes]]:
             yield ROOT / "docs" / "pictures" / name, path.read_bytes()
 
 
-def _format_commands() -> str:
-    """Return the reference of all commands, generated from their options."""
-    command = [sys.executable, "-m", "typer", "srvstat.cli.app", "utils", "docs"]
-    printed = subprocess.run(
-        [*command, "--name", "srvstat"], capture_output=True, text=True, check=True
-    ).stdout
-    return re.sub(r"^# .*\n", "", printed).replace("```console\n", "```\n").strip() + "\n"
-
-
 def _format_errors() -> str:
     rows = [
         f"| `{error.code}` | {error.http_status} | {error.message} | {error.exit_code} |"
@@ -168,21 +174,40 @@ def _format_setting(option: TyperOption) -> str:
     return f"| {flags} | `{option.envvar}` | {f'`{default}`' if default else ''} | {meaning}. |"
 
 
+def _format_documents() -> str:
+    """Return the table of JSON documents: the name, what prints it, and its first sentence."""
+    commands = {
+        " ".join(words[1:]) for words, _ in manual_pages.list_commands(get_command(app), ("",))
+    }
+    rows = []
+    for name, model in load_documents().items():
+        command = re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", name)
+        source = command if command in commands else _PRINTED_BY[name]
+        meaning, _, _ = (model.__doc__ or "").partition("\n")
+        rows.append(f"`{name}` | {source} | {meaning}")
+    return "\n".join(["document | command | contents", "---|---|---", *rows]) + "\n"
+
+
 def _format_counts(counts: dict[str, int]) -> str:
-    return "; ".join(f"{count:,} {name}" for name, count in counts.items())
+    """Return the number of cases by the state of the files that they left, or by their outcome."""
+    totals: Counter[str] = Counter()
+    for name, count in counts.items():
+        state = re.search(r"\((?:snapshot|files) (\w+)\)", name)
+        totals[state[1] if state else name] += count
+    return "; ".join(f"{count:,} {name}" for name, count in totals.items())
 
 
 def _format_reliability() -> str:
     """Return the table of each campaign's last results."""
     kept = json.loads((ROOT / "docs" / "reliability.json").read_bytes())
-    head = [
-        "| campaign | date | cases | seed | time | outcomes | broken |",
-        "|---|---|--:|--:|--:|---|--:|",
-    ]
     rows = [
-        f"| {name} | {last['date']} | {last['cases']:,} {last['unit']} | {last['seed']} |"
-        f" {last['seconds']:,} s | {_format_counts(last['counts'])} | {last['failures']} |"
+        f"{name} | {last['date']} | {last['seed']} | {last['cases']:,} | {last['failures']} |"
+        f" {_format_counts(last['counts'])}"
         for name, last in kept.items()
+    ]
+    head = [
+        "campaign | date | seed | cases | broken | outcomes",
+        "--- | --- | --: | --: | --: | ---",
     ]
     return "\n".join([*head, *rows]) + "\n"
 
@@ -201,7 +226,8 @@ def _describe(error: type[SrvstatError]) -> str:
 
 
 _CONTENT: dict[str, Callable[[], str]] = {
-    "commands": _format_commands,
+    "commands": command_page.format_commands,
+    "documents": _format_documents,
     "errors": _format_errors,
     "exit-codes": _format_exit_codes,
     "settings": _format_settings,

@@ -48,7 +48,7 @@ def list_manual_pages(exit_codes: Mapping[int, str]) -> Iterator[tuple[str, byte
 
     `exit_codes` are the codes with their meanings.
     """
-    commands = list(_list_commands(get_command(app), ("srvstat",)))
+    commands = list(list_commands(get_command(app), ("srvstat",)))
     date = _read_date()
     for words, command in commands:
         sections = _list_sections(words, command)
@@ -67,24 +67,30 @@ def list_manual_pages(exit_codes: Mapping[int, str]) -> Iterator[tuple[str, byte
         yield f"{name}.1", (title + _NO_HYPHENATION + body).encode("ascii")
 
 
-def _list_commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def list_commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield the words and the command of a command and of all commands in it."""
     yield words, command
     for name in getattr(command, "commands", ()):
-        yield from _list_commands(command.get_command(None, name), (*words, name))
+        yield from list_commands(command.get_command(None, name), (*words, name))
+
+
+def split_help(command: Any) -> tuple[str, list[str], list[str]]:
+    """Return the first sentence, the other paragraphs and the examples of a command's help."""
+    summary, *paragraphs = command.help.split("\n\n")
+    texts = [text for text in paragraphs if not text.startswith("Example: ")]
+    examples = [text.removeprefix("Example: ") for text in paragraphs if text not in texts]
+    return summary, texts, examples
 
 
 def _list_sections(words: tuple[str, ...], command: Any) -> dict[str, str]:
     context = typer.Context(command, info_name=words[-1], help_option_names=["-h", "--help"])
-    summary, *paragraphs = command.help.split("\n\n")
-    examples = [text for text in paragraphs if text.startswith("Example: ")]
-    texts = [text for text in (summary, *paragraphs) if text not in examples]
+    summary, texts, examples = split_help(command)
     groups = group_parameters(command, context)
     return {
         "NAME": f"{_escape('-'.join(words))} \\- {_escape(_start_small(summary).rstrip('.'))}\n",
         "SYNOPSIS": f".B {_escape(' '.join(words))}\n"
         + "".join(f"{_emphasize(piece)}\n" for piece in command.collect_usage_pieces(context)),
-        "DESCRIPTION": ".PP\n".join(map(_format_paragraph, texts)),
+        "DESCRIPTION": ".PP\n".join(map(_format_paragraph, (summary, *texts))),
         "COMMANDS": _format_commands(words, command),
         "ARGUMENTS": _format_parameters(groups.pop("Arguments", ())),
         "OPTIONS": _format_parameters(groups.pop("Options"))
@@ -96,7 +102,7 @@ def _list_sections(words: tuple[str, ...], command: Any) -> dict[str, str]:
 def _format_commands(words: tuple[str, ...], command: Any) -> str:
     return _format_list(
         (f".BR {_escape('-'.join(name))} (1)", each.help.partition("\n\n")[0])
-        for name, each in _list_commands(command, words)
+        for name, each in list_commands(command, words)
         if each is not command and not hasattr(each, "commands")
     )
 
@@ -137,7 +143,7 @@ def _format_paragraph(text: str) -> str:
 
 
 def _format_example(text: str) -> str:
-    return f".EX\n{_escape(text.removeprefix('Example: '))}\n.EE\n"
+    return f".EX\n{_escape(text)}\n.EE\n"
 
 
 def _emphasize(text: str) -> str:

@@ -218,16 +218,20 @@ class _Statistics(CountsDocument, RowDocument):
 
 
 class Stats(_Statistics):
-    """The figures of servers, in the order in which they were asked for."""
+    """The statistics of servers.
+
+    Servers are in the order in which they were asked for.
+    """
 
     document: Literal["stats"] = "stats"
 
 
 class Top(_Statistics):
-    """The servers with the greatest values of one figure, `by`, of all `server_count` compared.
+    """Servers ranked by a statistic.
 
-    With `reverse`, they are those with the least values. Equal servers are ordered by id. Those
-    without the figure are last. `total` is that of all servers compared, if it was asked for.
+    They have the greatest values of `by`, of all `server_count` compared; with `reverse`, the
+    least. Equal servers are ordered by id. Those without the figure are last. `total` is that of
+    all servers compared, if it was asked for.
     """
 
     document: Literal["top"] = "top"
@@ -305,7 +309,7 @@ class ServerGrowth(ServerPart):
 
 
 class GrowthDocument(CountsDocument, RowDocument):
-    """The growth of servers by step.
+    """The growth of servers per interval.
 
     `previous_window` is the window of equal length before. It is None, and so is each
     `previous_growth`, if the window has no beginning, or if a bundle does not cover it.
@@ -390,7 +394,10 @@ class ServerPeakHours(ServerPart):
 
 
 class PeakHours(CountsDocument, RowDocument):
-    """The players of servers in the cells that `by` names, on the clock of a time zone."""
+    """The players in each hour or weekday.
+
+    `by` names the cells, on the clock of a time zone.
+    """
 
     long_field = "servers"
 
@@ -427,7 +434,7 @@ class EventPart:
 
 
 class Events(CountsDocument, RowDocument):
-    """What was unusual in the counts of servers, the newest end first.
+    """What was unusual, newest first.
 
     Events describe numbers. They say nothing about causes, and they are not probabilities.
     `servers` are those of a total.
@@ -465,7 +472,9 @@ class ServerDistribution(ServerPart):
 
 
 class Distribution(CountsDocument, RowDocument):
-    """The observations of servers by their number of players, in bins that all servers share.
+    """How often servers had how many players.
+
+    All servers have the same bins.
 
     Bin `i` has the counts from `first_players + i * bin_players` up to, but not including,
     the start of the next bin.
@@ -537,7 +546,7 @@ _STEP_COLUMNS = (
 
 
 class Timeline(CountsDocument, RowDocument):
-    """The players of servers in steps of a time zone.
+    """Players over time.
 
     A step includes its start and excludes its end; the last step also includes the end of the
     window. `step` is the name of the steps, such as `1h` or `day`. `steps` are whole steps: the
@@ -603,7 +612,10 @@ class PairPart:
 
 
 class Together(CountsDocument, RowDocument):
-    """How pairs of servers move together, the greatest correlation first; None is last."""
+    """The rank correlations of servers.
+
+    The greatest correlation is first; None is last.
+    """
 
     document: Literal["together"] = "together"
     step: str
@@ -743,7 +755,9 @@ HistoryPart = HistoryQuery | ObservationTable | StepTable | HistoryNotes
 
 
 class Report(CountsDocument):
-    """The documents of a report, about the same servers in the same order, and the same window.
+    """The data of a report.
+
+    Its documents are about the same servers in the same order, and the same window.
 
     `program` is the name and version of the program, and `command` the command that repeats the
     report.

@@ -250,7 +250,7 @@ class ServerIntegrity(ServerPart):
 
 
 class Integrity(CountsDocument, RowDocument):
-    """What rules found about the player counts of servers in a window.
+    """Unusual patterns in player counts.
 
     A result is an observation about numbers. It proves nothing, and it is not a probability.
     """

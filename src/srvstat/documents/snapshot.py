@@ -190,7 +190,9 @@ class FleetSummary(RowCounts):
 
 
 class Verification(SnapshotDocument):
-    """The root of a verified snapshot, as 64 hexadecimal digits, and the counts of its rows.
+    """The root hash of a verified snapshot.
+
+    `root` has 64 hexadecimal digits. Other fields count the rows.
 
     `days` counts each day of each server.
     """
@@ -214,7 +216,9 @@ class ManifestShard(Part):
 
 
 class Manifest(SnapshotDocument):
-    """The shards in the order of their numbers, and totals over all of them.
+    """The shards of a snapshot.
+
+    Shards are in the order of their numbers, with totals over all of them.
 
     `root` covers `as_of` and the roots of the shards, and so the whole content. `repeated`,
     `conflicting` and `rejected` count rows of the `sources`, as in a snapshot of one file. Without
@@ -282,7 +286,10 @@ class ListedServer:
 
 
 class Servers(CountsDocument, RowDocument):
-    """The `matched` servers, or the first of them."""
+    """The servers found.
+
+    They are the `matched` servers, or the first of them.
+    """
 
     long_field = "servers"
     _details = "cfxId|usualInterval.*|.*ourceIds?|completed"
@@ -328,7 +335,9 @@ def _describe(servers: Sequence[ListedServer]) -> list[DescribedServer]:
 
 
 class SnapshotInfo(SnapshotDocument):
-    """Totals of a snapshot, and the list of the `matched` servers, or of the first of them.
+    """Totals and servers of a snapshot.
+
+    `servers` are the `matched` ones, or the first of them.
 
     Only `matched` and the list depend on a filter. `games` counts the servers of each game, and
     `completed` those with each field that records lacked. Without observations, the first and the

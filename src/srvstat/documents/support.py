@@ -35,7 +35,10 @@ class PlanPermissions(Part):
 
 
 class AccessCheck(Document):
-    """The plans in the order of the file, and the number of all keys."""
+    """The plans of an access file.
+
+    Plans are in the order of the file, with the number of all keys.
+    """
 
     document: Literal["accessCheck"] = "accessCheck"
     plans: tuple[PlanPermissions, ...]
@@ -65,7 +68,9 @@ class StoredResponse(Part):
 
 
 class Recording(SnapshotDocument):
-    """An exchange. `plan` is None if authentication failed, or without an access file.
+    """A recorded request and its response.
+
+    `plan` is None if authentication failed, or without an access file.
 
     `as_of` and `root` are those of the snapshot that answered. `requested_at` is when the head of
     the request was received, and `request_id` is its id in the log and in the response.
@@ -256,7 +261,9 @@ class BuildCounts(Part):
 
 
 class Explanation(CountsDocument):
-    """The operands of an answer, and the answer: a JSON value whose text is the API's bytes.
+    """The operands of a response.
+
+    The response is a JSON value whose text is the API's bytes.
 
     `range` is None for Get Server. `program_version` is that of srvstat. `covered_from` is the
     first instant that a bundle covers, and None for a whole snapshot.
@@ -394,7 +401,10 @@ class ReplayCounts(Part):
 
 
 class Replay(SnapshotDocument):
-    """All exchanges of the recordings, in their order. `as_of` is the snapshot's own."""
+    """Recorded responses, compared with the snapshot.
+
+    Requests are in the order of the recordings. `as_of` is the end of the snapshot.
+    """
 
     long_field = "exchanges"
 
@@ -439,7 +449,10 @@ class DatedServer(Part):
 
 
 class When(SnapshotDocument):
-    """The times at which figures were true: of each server, and of all servers at once."""
+    """When statistics were true.
+
+    Times are those of each server, and of all servers at once.
+    """
 
     document: Literal["when"] = "when"
     range: Range
@@ -480,7 +493,9 @@ class ChangedAnswer(Part):
 
 
 class SnapshotDiff(SnapshotDocument):
-    """All differences. `as_of` is the instant of the answers, and `root` that of the new snapshot.
+    """The differences between two snapshots.
+
+    `as_of` is the time of the responses, and `root` the hash of the new snapshot.
 
     `old` and `new` in other fields are the two snapshots. If one is a bundle, `compared_from` is
     the instant from which both have observations: earlier days and the answers of windows that

@@ -56,7 +56,7 @@ _COLUMNS = (
 
 
 class Today(CountsDocument, RowDocument):
-    """A summary of all servers at `as_of`.
+    """A summary of all servers.
 
     `silent` are the servers without an observation in the last day; the one that was seen latest is
     first. `changed` are the servers with the greatest changes, at most 5, if observations cover 80

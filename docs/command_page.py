@@ -1,0 +1,121 @@
+"""Format the reference of all commands from their declarations, for `make docs`.
+
+An option that several commands declare in the same words is described once, in the group under
+which help shows it. A command names the groups, and describes its own options.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import typer
+from typer.main import get_command
+
+from manual_pages import list_commands, split_help
+from srvstat.cli.app import app, group_parameters
+
+_WITHOUT_GROUP = "Others"
+_ELSEWHERE = {"serve": "[service.md](service.md#configuration)"}
+"""Where the options of a command are described, with what this page does not show."""
+_NOTES = re.compile(r"  \[(.*)\]$")
+"""The default and the limits of a value, which Typer appends to its meaning."""
+
+
+@dataclass(frozen=True)
+class _Option:
+    """An option or an argument as help describes it."""
+
+    names: str
+    meaning: str
+    group: str = field(compare=False)
+
+    @property
+    def name(self) -> str:
+        """The long name of an option, or the argument."""
+        return re.sub(r"^-\w, ", "", self.names).split()[0]
+
+    @property
+    def row(self) -> str:
+        names, meaning = (text.replace("|", "\\|") for text in (self.names, self.meaning))
+        return f"`{names}` | {meaning}"
+
+
+def format_commands() -> str:
+    """Return the options that several commands share, then each command with its own."""
+    commands = {
+        words: (command, list(_list_options(words, command)))
+        for words, command in list_commands(get_command(app), ("srvstat",))
+    }
+    declared = [option for _, options in commands.values() for option in options]
+    uses = Counter(declared)
+    named = {option: option.group for option in declared if option.group != _WITHOUT_GROUP}
+    groups: dict[str, list[_Option]] = {}
+    for option, count in uses.items():
+        if count > 1:
+            groups.setdefault(named.get(option, option.group), []).append(option)
+    pieces = ["## Options of several commands\n"]
+    pieces += [f"### {name}\n\n{_format_table(groups[name])}" for name in _sort(groups)]
+    pieces += [
+        _format_command(words, command, options, groups)
+        for words, (command, options) in commands.items()
+        if not hasattr(command, "commands") or len(words) == 1
+    ]
+    return "\n".join(pieces)
+
+
+def _sort(groups: Iterable[str]) -> list[str]:
+    return sorted(groups, key=lambda name: (name == _WITHOUT_GROUP, name))
+
+
+def _list_options(words: tuple[str, ...], command: Any) -> Iterator[_Option]:
+    context = typer.Context(command, info_name=words[-1], help_option_names=["--help"])
+    for group, records in group_parameters(command, context).items():
+        named = _WITHOUT_GROUP if group in {"Arguments", "Options"} else group
+        for names, meaning in records:
+            if names != "--help":
+                text = _NOTES.sub(_format_notes, meaning)
+                yield _Option(names.replace(" / ", "/"), text, named)
+
+
+def _format_notes(notes: re.Match[str]) -> str:
+    left_out = ("env var: ", "required")
+    kept = [one for one in notes[1].split("; ") if not one.startswith(left_out)]
+    return f" [{'; '.join(kept)}]" if kept else ""
+
+
+def _format_command(
+    words: tuple[str, ...], command: Any, options: list[_Option], groups: dict[str, list[_Option]]
+) -> str:
+    usage = " ".join([*words, *command.collect_usage_pieces(typer.Context(command))])
+    summary, _, examples = split_help(command)
+    head = " ".join(words[1:]) or "srvstat"
+    text = "\n".join([f"## {head}\n", "```", usage, *examples, f"```\n\n{summary}\n"])
+    if head in _ELSEWHERE:
+        return f"{text}\n{_ELSEWHERE[head]} describes {_join(options)}.\n"
+    described = {one for group in groups.values() for one in group}
+    shared = [_name_shared(name, groups[name], options) for name in _sort(groups)]
+    if any(shared):
+        text += f"\nAlso: {', '.join(filter(None, shared))}\n"
+    own = [one for one in options if one not in described]
+    return f"{text}\n{_format_table(own)}" if own else text
+
+
+def _name_shared(name: str, group: list[_Option], options: list[_Option]) -> str:
+    """Return how a command names the options that it has of a group; empty if it has none."""
+    taken = [one for one in group if one in options]
+    names = {one.name for one in options}
+    missing = [one for one in group if one.name not in names]
+    if name != _WITHOUT_GROUP and len(missing) < len(taken):
+        return f"{name} (without {_join(missing)})" if missing else name
+    return _join(taken)
+
+
+def _join(options: Iterable[_Option]) -> str:
+    return ", ".join(f"`{one.name}`" for one in options)
+
+
+def _format_table(options: Iterable[_Option]) -> str:
+    rows = [one.row for one in options]
+    return "\n".join(["option | meaning", "---|---", *rows]) + "\n"
