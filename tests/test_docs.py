@@ -19,10 +19,12 @@ from typing import Any
 
 import pytest
 from typer.main import get_command
+from typer.models import Context
 
 import srvstat
 from conftest import AS_OF, ROOT, Build, Cli, server
 from generate import find_drift
+from manual_pages import list_commands as list_typer_commands
 from srvstat.cli.app import COMMANDS, Group, app
 from srvstat.cli.app import PAGES as APP_PAGES
 from srvstat.cli.demo import read_demo_file
@@ -80,13 +82,13 @@ def _demo(demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("_demo")
-@pytest.mark.parametrize("page", ["docs/tutorials/data-engineer.md"])
-def test_the_python_example_runs(page: str) -> None:
+@pytest.mark.parametrize("page", ["docs/tutorials/data-engineer.md", "docs/reference/python.md"])
+def test_the_python_examples_run(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
     names: dict[str, object] = {}
-    exec(example, names)  # noqa: S102 - the example is ours
+    exec("".join(examples), names)  # noqa: S102 - the examples are ours
 
     assert isinstance(names["answer"], srvstat.CompareResponse)
 
@@ -252,9 +254,6 @@ def test_help_manual_page_and_reference_have_every_option_of_a_command(
         command = command.get_command(None, word)
     shown = [each for each in command.params if not getattr(each, "hidden", False)]
     options = {one for each in shown for one in (*each.opts, *each.secondary_opts)}
-    heading = f"# `srvstat {name}`" if name else "# Commands"
-    pages = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
-    reference = pages.partition(f"{heading}\n")[2].partition("\n#")[0]
     manual = (PAGES / f"{'-'.join(['srvstat', *name.split()])}.1").read_text(encoding="ascii")
     for columns in (60, 80, 200):
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -263,12 +262,49 @@ def test_help_manual_page_and_reference_have_every_option_of_a_command(
 
         assert ran.exit_code == 0
         assert max(map(len, text.splitlines())) <= min(columns, 90)
-        for page in (text, reference, re.sub(r"\\f[BIR]|\\(?=-)", "", manual)):
+        for page in (text, re.sub(r"\\f[BIR]|\\(?=-)", "", manual)):
             named = set(re.findall(r"(?<![\w-])--?[a-zA-Z][a-z-]*", page))
             assert {one for one in options if one.startswith("-")} <= named
         assert name in {"", "snapshot", "access"} or "Manual: man srvstat-" in text
     assert "\n.SH ENVIRONMENT\n" in manual
     assert "\n.SH EXIT STATUS\n" in manual
+    assert isinstance(COMMANDS.get(name), Group) or list_documented(name) == list_declared(name)
+
+
+OPTION = re.compile(r"--[a-z][a-z-]*")
+REFERENCE = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
+
+
+def list_declared(command: str) -> set[str]:
+    """Return the options of a command that it does not hide, by its declarations."""
+    commands = dict(list_typer_commands(get_command(app), ("srvstat",)))
+    found = commands["srvstat", *command.split()]
+    records = [each.get_help_record(Context(found)) for each in found.params]
+    return {name for record in records if record for name in OPTION.findall(record[0])} - {"--help"}
+
+
+def list_described(text: str) -> set[str]:
+    """Return the options that the tables of a part of the reference describe."""
+    cells = re.findall(r"^`(.+?)` \| ", text, re.MULTILINE)
+    return {name for cell in cells for name in OPTION.findall(cell)}
+
+
+def list_documented(command: str) -> set[str]:
+    """Return the options that the reference describes for a command, or names as shared."""
+    parts = re.split(r"^## (.+)$", REFERENCE, flags=re.MULTILINE)
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    groups = re.split(r"^### (.+)$", sections["Options of several commands"], flags=re.MULTILINE)
+    section = sections[command or "srvstat"]
+    shared = re.search(r"^Also: (.+)$", section, re.MULTILINE)
+    names = set(OPTION.findall(re.sub(r"\(without .*?\)", "", shared[1] if shared else "")))
+    names &= list_described(sections["Options of several commands"])
+    for group, table in zip(groups[1::2], groups[2::2], strict=True):
+        if used := shared and re.search(
+            rf"(?:^|, ){group}(?: \(without (.+?)\))?(?:,|$)", shared[1]
+        ):
+            names |= list_described(table) - set(OPTION.findall(used[1] or ""))
+    elsewhere = re.search(r" describes (.+)\.$", section, re.MULTILINE)
+    return names | list_described(section) | set(OPTION.findall(elsewhere[1] if elsewhere else ""))
 
 
 @pytest.mark.parametrize("page", APP_PAGES.values())
