@@ -141,19 +141,11 @@ PAGES = [
 ]
 NOT_CLEAN_YET = frozenset(
     [
-        "docs/dev/architecture.md",
-        "docs/explanation/benchmarks.md",
-        "docs/explanation/decisions.md",
         "docs/explanation/events.md",
-        "docs/explanation/reliability.md",
-        "docs/how-to/compute-a-fleet.md",
-        "docs/how-to/import-data.md",
         "docs/reference/errors.md",
         "docs/reference/glossary.md",
-        "docs/reference/input.md",
         "docs/reference/recordings.md",
         "docs/reference/service.md",
-        "docs/reference/snapshot.md",
         "docs/tutorials/owner.md",
     ]
 )
