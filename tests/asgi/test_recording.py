@@ -32,7 +32,7 @@ from asgi.small_service import (
     wait_for_records,
 )
 from conftest import AS_OF, Cli
-from srvstat.asgi.log import Log, Recorder, hide_keys, store_request
+from srvstat.asgi.log import Log, Recorder, store_request
 from srvstat.contract.http import Head
 from srvstat.contract.time import format_instant
 from srvstat.documents.support import Recording, StoredResponse
@@ -471,4 +471,4 @@ def test_a_key_that_begins_inside_a_character_of_the_answer_is_hidden() -> None:
     head = Head("GET", b"/gateway/v1/servers/" + key, b"", ((b"x-gateway-key", key),))
 
     assert store_request(head, b"", key_filter).path == "/gateway/v1/servers/…"
-    assert hide_keys(answer, key_filter) == '{"hostname": "Night Shift \ufffd…\ufffd"}'
+    assert key_filter.hide_data(answer) == '{"hostname": "Night Shift \ufffd…\ufffd"}'

@@ -28,8 +28,7 @@ from srvstat.contract.errors import InvalidRequestError, SourceError
 from srvstat.contract.http import MAX_HEAD_BYTES, Head, parse_get_server
 from srvstat.documents.support import Recording, StoredRequest, StoredResponse
 from srvstat.files import json_stream
-from srvstat.support.cassettes import read_cassette
-from srvstat.support.pasted import read_json, read_postman, read_text
+from srvstat.support.pasted import read_cassette, read_json, read_postman, read_text
 from srvstat.support.recognition import Reader
 from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable, read_har, read_ndjson
 from test_memory import run_python_measured

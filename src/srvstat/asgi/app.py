@@ -22,7 +22,7 @@ from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.control import Control
 from srvstat.asgi.faults import Faults
 from srvstat.asgi.headers import Cors, build_error_response, build_headers, build_reason_header
-from srvstat.asgi.log import Exchange, Log, Recorder, hide_keys, store_request
+from srvstat.asgi.log import Exchange, Log, Recorder, store_request
 from srvstat.asgi.pages import ApiDocs
 from srvstat.asgi.snapshots import ServedSnapshot, Work
 from srvstat.contract import errors, http, requests
@@ -131,8 +131,7 @@ class Service:
         """
         scope = request.scope
         head = http.Head(request.method, scope["raw_path"], scope["query_string"], scope["headers"])
-        keys = [key.decode("latin-1") for key in http.find_values(head.headers, http.KEY_NAME)]
-        key_filter = KeyFilter(keys, self.authenticator.is_registered)
+        key_filter = KeyFilter.for_headers(head.headers, self.authenticator.is_registered)
         ids = request.headers.getlist(http.REQUEST_ID_HEADER)
         request_id = ids[0] if len(ids) == 1 else ""
         if not _REQUEST_ID.fullmatch(request_id) or key_filter.has_key(request_id):
@@ -176,7 +175,7 @@ class Service:
         if not self.recorder or "simulated" in entry or entry.get("operation") not in _RECORDED:
             return
         body = bytes(response.body)
-        answer = None if head.method == "HEAD" else hide_keys(body, exchange.key_filter)
+        answer = None if head.method == "HEAD" else exchange.key_filter.hide_data(body)
         self.recorder.add(
             Recording(
                 as_of=exchange.as_of,

@@ -255,22 +255,14 @@ def store_request(
     except UnicodeDecodeError:
         text, encoded = None, base64.b64encode(hidden).decode("ascii")
     return StoredRequest(
-        method=hide_keys(head.method.encode("latin-1"), key_filter),
-        path=hide_keys(_USER.sub("\\1…@".encode(), target), key_filter),
+        method=key_filter.hide_data(head.method.encode("latin-1")),
+        path=key_filter.hide_data(_USER.sub("\\1…@".encode(), target)),
         # One field has all values of a repeated header (RFC 9110, section 5.3).
         headers={
-            name.decode("ascii"): hide_keys(b", ".join(find_values(head.headers, name)), key_filter)
+            name.decode("ascii"): key_filter.hide_data(b", ".join(find_values(head.headers, name)))
             for name, _ in head.headers
             if name in _STORED_HEADERS or (has_all_headers and name not in _SECRET_HEADERS)
         },
         body=text,
         body_base64=encoded,
     )
-
-
-def hide_keys(data: bytes, key_filter: KeyFilter) -> str:
-    """Return data as text without keys.
-
-    A key of any bytes can be a part of a character, even in an answer.
-    """
-    return key_filter.hide(data).decode("utf-8", "replace")

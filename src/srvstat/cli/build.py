@@ -242,9 +242,8 @@ def _bundle_case(
     """
     # Other commands that write need none of it.
     from srvstat.cli.replay import describe_finding  # noqa: PLC0415
-    from srvstat.support.case import find_case  # noqa: PLC0415
     from srvstat.support.recognition import read_recording  # noqa: PLC0415
-    from srvstat.support.replay import ReplaySettings, replay  # noqa: PLC0415
+    from srvstat.support.replay import ReplaySettings, find_case, replay  # noqa: PLC0415
 
     exchanges = [*chain.from_iterable(map(read_recording, recordings))]
     with options.open_chosen(snapshot) as parent:

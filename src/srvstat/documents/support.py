@@ -313,7 +313,7 @@ class ReferencedServers(Part):
     """The servers that a valid request names, such as `cfxId:abc123`, and the range it gets."""
 
     servers: tuple[str, ...]
-    range: str | None
+    range: Range | None
 
 
 class Interval(Part):

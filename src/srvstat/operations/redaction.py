@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
+
+from srvstat.contract.http import KEY_NAME, Headers, find_values
 
 HIDDEN = "[key]"
 """The replacement of a key in the log."""
@@ -25,6 +27,17 @@ _PIECES = (
     re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)', re.DOTALL),
 )
 """Parts of a text that can be a key: words, parts of a path or a query, JSON strings."""
+_SECRET_PARAMETER = re.compile(
+    r"([?&][^?=&]*(?:key|token|secret|password|signature|auth|authorization|session)(?:_?id)?=)"
+    r"[^&]+",
+    re.IGNORECASE,
+)
+"""A query parameter whose name says that its value is secret. No operation has one."""
+_REST_OF_ADDRESS = re.compile(rb"[?#].*", re.DOTALL)
+_USER = re.compile(rb".*@", re.DOTALL)
+_REST_OF_METHOD = re.compile(r"[^A-Za-z0-9!#$%&'*+.^_`|~-].*", re.DOTALL)
+_SECRETS_OF_ADDRESS = re.compile(r"""(?<=//)[^/\s"]*@|[?#](?:\\.|[^"\\])*""")
+"""The user with the password, the query and the fragment of an address in a message."""
 _ESCAPES = {
     "%": re.compile(r"%(?:25)*[0-9A-Fa-f]{2}"),  # also if encoded several times
     "\\": re.compile(r'(?:\\u[0-9A-Fa-f]{4})+|\\["\\/bfnrt]'),
@@ -40,6 +53,11 @@ class KeyFilter(NamedTuple):
     """The keys in the header of the request, decoded as Latin-1."""
     is_registered: Callable[[bytes], bool]
     """Returns whether the access file has a key."""
+
+    @classmethod
+    def for_headers(cls, headers: Headers, is_registered: Callable[[bytes], bool]) -> Self:
+        """Return the filter for a request with some headers."""
+        return cls([key.decode("latin-1") for key in find_values(headers, KEY_NAME)], is_registered)
 
     def has_key(self, text: str) -> bool:
         """Return whether a text is registered or contains a generated key or one of the request."""
@@ -75,6 +93,39 @@ class KeyFilter(NamedTuple):
                 parts += (data[end:start], HIDDEN_PART)
             end = max(end, key_end)
         return b"".join((*parts, data[end:]))
+
+    def hide_data(self, data: bytes) -> str:
+        """Return data as text without keys.
+
+        A key of any bytes can be a part of a character, even in an answer.
+        """
+        return self.hide(data).decode("utf-8", "replace")
+
+    def hide_text(self, text: str) -> str:
+        """Replace the keys in a text, however they are escaped."""
+        return self.hide_data(text.encode("utf-8", "backslashreplace"))
+
+    def hide_target(self, target: bytes) -> str:
+        """Return the target of a request as text, without keys and other secrets in its query."""
+        hidden = self.hide(target).decode("utf-8", "backslashreplace")
+        return _SECRET_PARAMETER.sub(r"\1…", hidden)
+
+    def hide_foreign_path(self, path: bytes) -> str:
+        """Return the path of a request that is not to the API, without query and fragment.
+
+        Those hold keys and codes of others, under any name. What is before an `@` may be a user
+        with a password: not every client refuses an address with these in an unusual place.
+        """
+        kept = _USER.sub("/…@".encode(), _REST_OF_ADDRESS.sub(b"", path), count=1)
+        return self.hide(kept).decode("utf-8", "backslashreplace")
+
+    def hide_method(self, method: str) -> str:
+        """Return a method without what can't be in one, which may be a query."""
+        return _REST_OF_METHOD.sub("…", self.hide_text(method))
+
+    def hide_reason(self, reason: str) -> str:
+        """Return why a part is unreadable, without keys, and only host and path of an address."""
+        return _SECRETS_OF_ADDRESS.sub("", self.hide_text(reason))
 
     def _find_keys(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield where keys start and end."""

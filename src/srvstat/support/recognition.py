@@ -14,8 +14,7 @@ from typing import Any
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import STDIN, format_title, open_input
-from srvstat.support.cassettes import read_cassette, read_flows
-from srvstat.support.pasted import read_json, read_postman, read_text
+from srvstat.support.pasted import read_cassette, read_flows, read_json, read_postman, read_text
 from srvstat.support.recordings import MAX_BODY_BYTES, Exchange, Unreadable, read_har, read_ndjson
 
 Reader = Callable[[str, Iterator[bytes]], Iterator[Exchange | Unreadable]]

@@ -2,17 +2,22 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from http import HTTPStatus
 from types import NoneType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from srvstat.contract import errors, http, wire
-from srvstat.contract.requests import CompareRequest, ServerReference, parse_compare_request
+from srvstat.contract.requests import (
+    CompareRequest,
+    ServerReference,
+    build_server_reference,
+    parse_compare_request,
+)
 from srvstat.contract.responses import ErrorResponse, Response
-from srvstat.contract.windows import DAY_MS
+from srvstat.contract.windows import DAY_MS, DAYS, Range
 from srvstat.contract.wire import EncodedJson
 from srvstat.documents import support as documents
 from srvstat.operations import answers as operations
@@ -43,14 +48,6 @@ _MOST_ROUNDING = 1_500
 Findings = dict[str, Any]
 """Fields of a ReplayedExchange."""
 
-_SECRET_PARAMETER = re.compile(
-    r"([?&][^?=&]*(?:key|token|secret|password|signature|auth|authorization|session)(?:_?id)?=)"
-    r"[^&]+",
-    re.IGNORECASE,
-)
-"""A query parameter whose name says that its value is secret. No operation has one."""
-
-
 _PLACEHOLDER = re.compile(
     r"(?=.)[\W_]*x*[\W_]*|<.*>|\[.*\]|\{.*\}|\$.*"
     r"|\W*(?:(?:your|my|the|api|gateway|secret)[\W_]*)*"
@@ -64,11 +61,6 @@ _RECORD_FIELD = re.compile(r"/data/(?!(?:id|cfxId)(?:/|\Z)).+")
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 """A string in JSON."""
-_REST_OF_ADDRESS = re.compile(rb"[?#].*", re.DOTALL)
-_USER = re.compile(rb".*@", re.DOTALL)
-_REST_OF_METHOD = re.compile(r"[^A-Za-z0-9!#$%&'*+.^_`|~-].*", re.DOTALL)
-_SECRETS_OF_ADDRESS = re.compile(r"""(?<=//)[^/\s"]*@|[?#](?:\\.|[^"\\])*""")
-"""The user with the password, the query and the fragment of an address in a message."""
 
 
 class NotReproducibleError(Exception):
@@ -138,26 +130,26 @@ class _Replayer:
 
     def replay(self, exchange: Exchange | Unreadable) -> documents.ReplayedExchange:
         if isinstance(exchange, Unreadable):
-            reason = KeyHider((), self.settings.access).hide_reason(exchange.reason)
+            reason = KeyFilter((), self._is_registered).hide_reason(exchange.reason)
             return documents.ReplayedExchange(
                 place=exchange.place, class_="unreadable", reason=reason
             )
         head = exchange.head
-        hider = KeyHider(head.headers, self.settings.access)
+        keys = KeyFilter.for_headers(head.headers, self._is_registered)
         is_foreign = exchange.is_foreign or head.method == "OPTIONS"  # a preflight
         if exchange.prefix and not is_foreign and self.prefix is None:
             self.prefix = exchange.prefix
         is_other = not is_foreign and exchange.prefix not in (b"", self.prefix)
         path = exchange.prefix + head.path
         if is_foreign or is_other:
-            shown = hider.hide(exchange.host) + hider.hide_foreign_path(path)
+            shown = keys.hide_text(exchange.host) + keys.hide_foreign_path(path)
             shown = shown[:_MAX_FOREIGN_LENGTH]
         else:
-            shown = hider.hide_target(path + (b"?" + head.query if head.query else b""))
+            shown = keys.hide_target(path + (b"?" + head.query if head.query else b""))
         replayed = documents.ReplayedExchange(
             place=exchange.place,
-            request_id=exchange.request_id and hider.hide(exchange.request_id),
-            method=hider.hide_method(head.method),
+            request_id=exchange.request_id and keys.hide_text(exchange.request_id),
+            method=keys.hide_method(head.method),
             path=shown,
             requested_at=exchange.requested_at,
             answered_at=exchange.answered_at,
@@ -170,7 +162,11 @@ class _Replayer:
             findings = self._judge(exchange)
         except (NotReproducibleError, NotInBundleError, MissingGameError) as error:
             findings = {"class_": "notReproducible", "reason": str(error)}
-        return replayed.model_copy(update=hider.hide_findings(findings))
+        return replayed.model_copy(update=_hide_findings(keys, findings))
+
+    def _is_registered(self, key: bytes) -> bool:
+        access = self.settings.access
+        return access is not None and access.find_plan(key) is not None
 
     def _check_reproducible(self, status: int) -> None:
         """Check that a recorded status follows from the request, the data and the access file.
@@ -218,8 +214,14 @@ class _Replayer:
             later = 0 if exchange.as_of is not None or clock is None else _MOST_CLOCK_ERROR
             until = max(at, min(at + later, self.snapshot.as_of))
             findings |= self._search(response, answered, differences, at, until)
-            if is_search and findings["true_during"]:
-                nearest, _ = documents.find_nearest(findings["true_during"], at)
+            times = findings["true_during"] if is_search else ()
+            if not findings["true_during"] and (is_search or not exchange.list_times()):
+                # As of when another server was right, only the wrong figures differ.
+                times = next(
+                    (one.true_during for one in findings["servers"] if one.true_during), ()
+                )
+            if times:
+                nearest, _ = documents.find_nearest(times, at)
                 at = min(max(at, nearest.from_), nearest.to)
                 answered = self._answer(exchange, at)
                 differences = self._compare(exchange, response, answered)
@@ -441,72 +443,70 @@ def _has_value(differences: Iterable[documents.Difference]) -> bool:
     return any(difference.class_ == "value" for difference in differences)
 
 
-class KeyHider:
-    """Hides keys: sent in the headers of a request, listed in an access file, or generated."""
+def _hide_findings(keys: KeyFilter, findings: Findings) -> Findings:
+    """Hide keys in the fields of a ReplayedExchange that can repeat what a client sent.
 
-    def __init__(self, headers: http.Headers, access: Access | None) -> None:
-        self._filter = KeyFilter(
-            [key.decode("latin-1") for key in http.find_values(headers, http.KEY_NAME)],
-            lambda key: access is not None and access.find_plan(key) is not None,
+    Differences are shortened after that: half a key could not be found.
+    """
+    hidden = dict(findings)
+    if hidden.get("reason") is not None:
+        hidden["reason"] = keys.redact(hidden["reason"])
+    if "request" in hidden:
+        names = tuple(map(keys.hide_text, hidden["request"].servers))
+        hidden["request"] = hidden["request"].model_copy(update={"servers": names})
+    if "differences" in hidden:
+        hidden["differences"] = tuple(
+            _hide_difference(keys, each) for each in hidden["differences"]
         )
+    return hidden
 
-    def hide(self, text: str) -> str:
-        """Replace the keys in a text, however they are escaped."""
-        hidden = self._filter.hide(text.encode("utf-8", "backslashreplace"))
-        return hidden.decode("utf-8", "replace")
 
-    def hide_target(self, target: bytes) -> str:
-        """Return the target of a request as text, without keys and other secrets in its query."""
-        hidden = self._filter.hide(target).decode("utf-8", "backslashreplace")
-        return _SECRET_PARAMETER.sub(r"\1…", hidden)
+def _hide_difference(keys: KeyFilter, difference: documents.Difference) -> documents.Difference:
+    steps = map(comparing.unescape_step, difference.pointer.split("/"))
+    pointer = "/".join(comparing.escape_step(keys.hide_text(step)) for step in steps)
+    recorded = difference.recorded
+    if isinstance(recorded, str):
+        recorded = keys.hide_text(recorded)
+    elif isinstance(recorded, EncodedJson):
+        shown = _STRING.sub(lambda text: keys.hide_text(text[0]), recorded.text)
+        recorded = EncodedJson(shown)
+    update = {"pointer": pointer, "recorded": recorded}
+    return comparing.shorten_difference(difference.model_copy(update=update))
 
-    def hide_foreign_path(self, path: bytes) -> str:
-        """Return the path of a request that is not to the API, without query and fragment.
 
-        Those hold keys and codes of others, under any name. What is before an `@` may be a user
-        with a password: not every client refuses an address with these in an unusual place.
-        """
-        kept = _USER.sub("/…@".encode(), _REST_OF_ADDRESS.sub(b"", path), count=1)
-        return self._filter.hide(kept).decode("utf-8", "backslashreplace")
+_SHORTEST: Range = "24h"
 
-    def hide_method(self, method: str) -> str:
-        """Return a method without what can't be in one, which may be a query."""
-        return _REST_OF_METHOD.sub("…", self.hide(method))
 
-    def hide_reason(self, reason: str) -> str:
-        """Return why a part is unreadable, without keys, and only host and path of an address."""
-        return _SECRETS_OF_ADDRESS.sub("", self.hide(reason))
+class Case(NamedTuple):
+    """The servers of all requests, and their longest range.
 
-    def hide_findings(self, findings: Mapping[str, Any]) -> dict[str, Any]:
-        """Hide keys in the fields of a ReplayedExchange that can repeat what a client sent.
+    `starts_at` is where the earliest window starts, in Unix milliseconds; `searched_from` is where
+    it would start in a search.
+    """
 
-        Differences are shortened after that: half a key could not be found.
-        """
-        hidden = dict(findings)
-        if hidden.get("reason") is not None:
-            hidden["reason"] = self._filter.redact(hidden["reason"])
-        if "request" in hidden:
-            names = tuple(map(self.hide, hidden["request"].servers))
-            hidden["request"] = hidden["request"].model_copy(update={"servers": names})
-        if "differences" in hidden:
-            hidden["differences"] = tuple(
-                comparing.shorten_difference(self._hide_difference(each))
-                for each in hidden["differences"]
-            )
-        return hidden
+    references: list[ServerReference]
+    range: Range
+    starts_at: int
+    searched_from: int
 
-    def _hide_difference(self, difference: documents.Difference) -> documents.Difference:
-        steps = map(comparing.unescape_step, difference.pointer.split("/"))
-        return difference.model_copy(
-            update={
-                "pointer": "/".join(comparing.escape_step(self.hide(step)) for step in steps),
-                "recorded": self._hide_value(difference.recorded),
-            }
-        )
 
-    def _hide_value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.hide(value)
-        if isinstance(value, wire.EncodedJson):
-            return wire.EncodedJson(_STRING.sub(lambda text: self.hide(text[0]), value.text))
-        return value
+def find_case(replayed: documents.Replay) -> Case:
+    """Return what the requests of a replayed recording need.
+
+    Raises SourceError if none was answered.
+    """
+    answered = [
+        (each.request, each.as_of)
+        for each in replayed.exchanges
+        if each.request and each.as_of is not None
+    ]
+    names = dict.fromkeys(name for request, _ in answered for name in request.servers)
+    if not names:
+        problem = "no request of the recording is one of the API that can be answered"
+        raise errors.SourceError(problem)
+    windows = [(as_of, request.range) for request, as_of in answered if request.range]
+    windows = windows or [(replayed.as_of, _SHORTEST)]
+    start = min(as_of - DAYS[length] * DAY_MS for as_of, length in windows)
+    longest = max((length for _, length in windows), key=DAYS.__getitem__)
+    references = [build_server_reference(name) for name in names]
+    return Case(references, longest, start, start - ReplaySettings().within)

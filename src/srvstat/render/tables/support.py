@@ -59,7 +59,8 @@ def render_replay(replay: support.Replay, screen: Screen) -> str:
     for exchange in exchanges:
         if details := list(_build_details(exchange, screen)):
             place = exchange.place if len(files) > 1 else _split(exchange)[1]
-            head = screen.escape_cell(f"{place}: {_format_request(exchange)}", "bold")
+            named = ": ".join(filter(None, (place, _format_request(exchange))))
+            head = screen.escape_cell(named, "bold")
             head.append("" if exchange.as_of is None else f", as of {format_time(exchange.as_of)}")
             head.append(_describe_clock(exchange))
             blocks.append([head, *(Padding(one, _INDENT, expand=False) for one in details)])
@@ -88,8 +89,8 @@ def _count_classes(replay: support.Replay) -> str:
 
 def _split(exchange: support.ReplayedExchange) -> tuple[str, str]:
     """Return the file of an exchange, and its line or entry."""
-    title, _, place = exchange.place.rpartition(", ")
-    return title, place
+    title, comma, place = exchange.place.rpartition(", ")
+    return (title, place) if comma else (place, "")  # a response alone is its file
 
 
 def _build_lines(
@@ -120,7 +121,9 @@ def _build_lines(
         for truth in _describe_truth(first, first.true_during):
             line.append(f"\n{truth}")
         place = "" if others else screen.escape(_split(first)[1]).plain
-        grid.add_row(Text.assemble(_MARKS[first.class_], (f" {place}", "dim")), line)
+        grid.add_row(
+            Text.assemble(_MARKS[first.class_], (f" {place}" if place else "", "dim")), line
+        )
     return grid
 
 
@@ -324,7 +327,7 @@ def _describe_truth(
     searched, asked = exchange.searched, exchange.searched_around
     if searched is None or intervals is None:
         return
-    is_request = asked in (exchange.requested_at, exchange.answered_at)
+    is_request = asked is not None and asked in (exchange.requested_at, exchange.answered_at)
     end = "the request" if is_request else format_time(asked or searched.to)
     if not intervals:
         length = text.format_exact_duration((asked or searched.to) - searched.from_)
