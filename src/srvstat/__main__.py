@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from contextlib import suppress
 
 from srvstat.cli.process import take_over_signals
@@ -27,7 +28,9 @@ def run() -> None:
 
     start_lean()
     from srvstat.cli.app import main  # noqa: PLC0415 - see above
+    from srvstat.cli.output import report  # noqa: PLC0415 - see above
 
+    warnings.showwarning = lambda message, *_: report(f"warning: {message}")
     exit_code = main(sys.argv[1:])
     # Skip the interpreter's own clean-up: it takes time and changes nothing.
     os._exit(exit_code)

@@ -9,6 +9,7 @@ import os
 import pickle
 import re
 import signal
+import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -695,6 +696,26 @@ def test_a_snapshot_cannot_be_copied_or_pickled(demo_snapshot: str) -> None:
         for make_copy in (copy.copy, copy.deepcopy, pickle.dumps):
             with pytest.raises(TypeError, match="open it again"):
                 make_copy(snapshot)
+
+
+def test_a_snapshot_of_before_a_fork_is_refused_in_the_child(demo_snapshot: str) -> None:
+    code = f"""if True:
+        import os, srvstat
+        snapshot = srvstat.open_snapshot({demo_snapshot!r})
+        snapshot._lock.acquire()  # as another thread may have done at the fork
+        if os.fork():
+            os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
+        try:
+            snapshot.as_of
+        except RuntimeError as error:
+            print(error)
+        snapshot.close()
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
+    )
+
+    assert ran.stdout == "the snapshot was opened before a fork; open it in each process\n"
 
 
 KINDS: tuple[Kind, ...] = ("text", "integer", "number", "boolean", "instant", "texts")

@@ -11,17 +11,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from srvstat.analysis.selection import UnknownNameError
 from srvstat.contract.errors import (
     ApiError,
     GatewayUnauthorizedError,
     InvalidRequestError,
     ParameterError,
+    RateLimitedError,
     SrvstatError,
     UsageError,
 )
 from srvstat.contract.http import (
     Head,
     Headers,
+    WrongMethodError,
     check_compare_head,
     find_key,
     has_ambiguous_length,
@@ -35,6 +38,8 @@ from srvstat.contract.requests import (
     parse_compare_request,
     parse_server_reference,
 )
+from srvstat.operations.answers import UnknownServerError
+from srvstat.snapshot.read.file import MissingGameError
 
 A = {"identifier": "a", "by": "id"}
 B = {"identifier": "b", "by": "id"}
@@ -383,6 +388,24 @@ def test_an_error_of_a_parameter_survives_pickling(value: str) -> None:
 
     assert (type(copy), copy.reason) == (ParameterError, f"tz: no time zone {value}")
     assert copy.describe("--{}".format) == f"--tz: no time zone {value}"
+
+
+def test_every_error_survives_pickling() -> None:
+    unknown = UnknownServerError(ServerReference(identifier="x", by="id"), "servers[0]: ")
+    kinds = find_subclasses(SrvstatError) - {ApiError}
+    plain = [kind for kind in kinds if "__init__" not in vars(kind)]
+    errors = [
+        unknown,
+        UnknownNameError("A b", "servers[0]: bad"),
+        MissingGameError("a.db", "x"),
+        WrongMethodError("PUT", "GET, HEAD"),
+        RateLimitedError("too many", 7),
+        *(kind("why") for kind in plain),
+    ]
+
+    for error in errors:
+        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+        assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
 
 
 def test_no_two_kinds_of_errors_share_an_exit_code() -> None:

@@ -290,6 +290,21 @@ def is_running(process: int) -> bool:
     return True
 
 
+def test_a_parent_that_ignores_the_end_of_processes_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "week.csv").write_bytes(csv([("a", AS_OF, 5), ("b", AS_OF, 7)]))
+    command = [sys.executable, "-m", "srvstat", "fleet", "week.csv", "--snapshots=shards"]
+
+    ran = subprocess.run(
+        ["sh", "-c", 'trap "" CHLD; exec "$@"', "sh", *command, "--shards=2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ran.returncode, "bug" in ran.stderr) == (0, False), ran.stderr
+
+
 def test_jobs_are_done_in_other_processes_which_then_end() -> None:
     reports: list[int] = []
 

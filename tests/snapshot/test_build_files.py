@@ -75,14 +75,15 @@ def test_a_draft_has_no_more_permissions_than_the_replaced_file(here: Path) -> N
 
 @pytest.mark.slow
 @AS_ROOT
-def test_a_replaced_file_keeps_its_group(cli: Cli) -> None:
+def test_a_replaced_file_keeps_its_owner_and_group(cli: Cli) -> None:
     Path("out.db").touch()
-    os.chown("out.db", -1, 12_345)
+    os.chown("out.db", 65_534, 12_345)
     Path("out.db").chmod(0o640)
 
     assert cli(*WEEK, "--overwrite").exit_code == 0
 
-    assert (os.stat("out.db").st_gid, get_mode("out.db")) == (12_345, 0o640)
+    status = os.stat("out.db")
+    assert (status.st_uid, status.st_gid, get_mode("out.db")) == (65_534, 12_345, 0o640)
 
 
 def replace_as_nobody(directory: str) -> None:
@@ -90,7 +91,8 @@ def replace_as_nobody(directory: str) -> None:
     os.setgroups([])
     os.setgid(65_534)
     os.setuid(65_534)
-    with atomic_write("out.db", overwrite=True):
+    warned = pytest.warns(UserWarning, match="^out.db: belongs to user 65534 now, not to user 0")
+    with warned, atomic_write("out.db", overwrite=True):
         pass
 
 

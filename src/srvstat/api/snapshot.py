@@ -1,5 +1,6 @@
 """An open snapshot, whose methods answer the questions of the command line."""
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -79,7 +80,7 @@ class Snapshot:
     Counts are players. Attributes such as `as_of` are Unix milliseconds, except `Snapshot.as_of`.
 
     Threads may share a snapshot; one call runs at a time. To answer in parallel, open one in each
-    thread. A child process must open its own.
+    thread. A child process must open its own: those of its parent raise RuntimeError.
 
     Methods raise UsageError for an invalid value, TypeError for a value of a wrong type,
     SnapshotError for damage in what they read, and ValueError after `close`. Methods with
@@ -92,6 +93,7 @@ class Snapshot:
     def __init__(self, file: snapshot.Snapshot) -> None:
         self._file = file
         self._is_closed = False
+        self._process = os.getpid()
         # Reentrant: a signal handler may close the snapshot during a call in the same thread.
         self._lock = RLock()
 
@@ -110,6 +112,8 @@ class Snapshot:
 
         >>> snapshot.close()
         """
+        if os.getpid() != self._process:
+            return  # the file belongs to the parent
         with self._lock:
             self._is_closed = True
             self._file.close()
@@ -118,8 +122,11 @@ class Snapshot:
     def _use(self) -> Iterator[snapshot.Snapshot]:
         """Lock the file for one call.
 
-        Raises ValueError after `close`.
+        Raises ValueError after `close`, RuntimeError in a child process.
         """
+        # Another thread may have held the lock at the fork, and does not exist here.
+        if os.getpid() != self._process:
+            raise RuntimeError("the snapshot was opened before a fork; open it in each process")
         with self._lock:
             try:
                 if not self._is_closed:

@@ -18,7 +18,7 @@ from srvstat.cli.options import flatten, join_bash_words, replace_help
 from srvstat.cli.output import Outcome, ReaderGoneError, report, write
 from srvstat.cli.process import get_interruption_code
 from srvstat.contract import CONTRACT_VERSION, __version__
-from srvstat.contract.errors import ParameterError, SrvstatError, UsageError
+from srvstat.contract.errors import EngineError, ParameterError, SrvstatError, UsageError
 from srvstat.snapshot.rows import FORMAT_VERSION
 
 
@@ -279,6 +279,9 @@ def _report_failure(error: Exception) -> int:
     if isinstance(error, MemoryError):
         report("error: out of memory; free some, or raise the limit with ulimit -v")
         return _OUT_OF_MEMORY
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        report("error: the limit of processes and threads is reached; raise it with ulimit -u")
+        return EngineError.exit_code
     place = traceback.extract_tb(error.__traceback__)[-1]
     report(
         f"error: a bug in srvstat: {type(error).__name__} in {place.name}, {place.filename}"

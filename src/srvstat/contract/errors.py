@@ -4,9 +4,9 @@ The command line maps a class to its exit code, the HTTP service to its status. 
 or prints.
 """
 
+import copyreg
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import ClassVar, Literal
 
 ErrorCode = Literal[
@@ -33,6 +33,11 @@ class SrvstatError(Exception):
         super().__init__(reason)
         self.reason = reason
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # By default, unpickling calls the class with the reason. Some take other arguments, and a
+        # process that waits for a worker's error would wait for ever.
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]  # typeshed lacks it
+
 
 class UsageError(SrvstatError, ValueError):
     """Invalid usage: a value that is not offered, or values that can't be combined."""
@@ -50,9 +55,6 @@ class ParameterError(UsageError):
     def __init__(self, problem: str, /, **values: str) -> None:
         self._problem, self._values = problem, values
         super().__init__(self.describe(str))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return partial(type(self), self._problem, **self._values), ()
 
     def describe(self, find_name: Callable[[str], str]) -> str:
         """Return the message with the names of a surface, which a function finds."""

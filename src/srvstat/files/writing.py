@@ -8,6 +8,7 @@ import secrets
 import select
 import shutil
 import stat
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
@@ -139,8 +140,8 @@ def atomic_write(path: str, *, overwrite: bool, replaced: Identity = None) -> It
     directory is flushed, so the target is always the complete old or the complete new file. Without
     `overwrite` an existing file is never replaced, even one that appears during the block. A
     symbolic link stays and its target is replaced. Files that killed builds of the same target left
-    behind are removed first. The new file has the mode, and if permitted the group, of the replaced
-    file.
+    behind are removed first. The new file has the mode of the replaced file and, if permitted, its
+    owner and group. It warns of another owner.
 
     With the identity of the file to replace, any other file there is never replaced.
 
@@ -157,7 +158,7 @@ def atomic_write(path: str, *, overwrite: bool, replaced: Identity = None) -> It
         yield draft.path
         with convert_write_errors(path):
             if status is not None:
-                _copy_rights(draft.descriptor, status)
+                _copy_rights(path, draft.descriptor, status)
             # The first descriptor of a file reports every failed write since it was opened.
             os.fsync(draft.descriptor)
             if replaced not in (None, identify_file(target)):
@@ -220,15 +221,25 @@ def check_destination(path: str, *, overwrite: bool) -> Destination:
     return Destination(target, status)
 
 
-def _copy_rights(descriptor: int, replaced: os.stat_result) -> None:
-    """Set the mode and, if permitted, the group of the replaced file."""
+def _copy_rights(path: str, descriptor: int, replaced: os.stat_result) -> None:
+    """Set the mode and, if permitted, the owner and the group of the replaced file."""
     mode = replaced.st_mode & 0o777
-    if os.fstat(descriptor).st_gid != replaced.st_gid:
-        try:
-            os.fchown(descriptor, -1, replaced.st_gid)
-        except OSError:  # pragma: no cover - tests may run as root, who may set any group
-            # Another group gets no more rights than all other users.
-            mode &= ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
+    for owner in (replaced.st_uid, -1):
+        with suppress(OSError):
+            os.fchown(descriptor, owner, replaced.st_gid)
+            break
+    status = os.fstat(descriptor)
+    if (
+        status.st_gid != replaced.st_gid
+    ):  # pragma: no cover - tests may run as root, who may set any
+        # Another group gets no more rights than all other users.
+        mode &= ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
+    if status.st_uid != replaced.st_uid:  # pragma: no cover - likewise
+        warnings.warn(
+            f"{path}: belongs to user {status.st_uid} now, not to user {replaced.st_uid}; a service"
+            f" of that user may be unable to read it: run chown {replaced.st_uid}",
+            stacklevel=2,
+        )
     os.fchmod(descriptor, mode)
 
 

@@ -76,6 +76,7 @@ def _open_database(source: Source) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             connection.execute("PRAGMA trusted_schema = 0")
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+            connection.execute("BEGIN")
             yield connection
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise SourceError(
