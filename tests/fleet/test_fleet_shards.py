@@ -282,6 +282,13 @@ def die(_number: int, _report: Report) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def stop_in_others(process: int, _report: Report) -> int:
+    """Stop this process, unless it is the given one."""
+    if os.getpid() != process:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return os.getpid()
+
+
 def is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
@@ -315,6 +322,17 @@ def test_jobs_are_done_in_other_processes_which_then_end() -> None:
     children = {process for _, process in found.values()}
     assert os.getpid() not in children
     assert not any(map(is_running, children))
+
+
+def test_jobs_of_processes_that_do_not_answer_are_done_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("srvstat.fleet.job._SECONDS_TO_ANSWER", 2)
+    ours = os.getpid()
+
+    found = [*do_jobs(stop_in_others, [ours] * 3, processes=2, report=print)]
+
+    assert found == [(ours, ours)] * 3
 
 
 def test_an_error_of_a_job_is_raised() -> None:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing import (
     active_children,
     get_context,
@@ -21,6 +21,7 @@ from multiprocessing import (
 )
 from multiprocessing.connection import Connection
 from threading import Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from srvstat.contract.errors import EngineError, UsageError
@@ -135,6 +136,8 @@ Report = Callable[[int], None]
 
 _SECONDS_PER_REPORT = 0.1
 _SECONDS_TO_END = 5
+_SECONDS_TO_ANSWER = 60.0
+"""After this time without a report, the processes are taken for stopped."""
 
 _reports: ContextVar[Connection] = ContextVar("_reports")
 
@@ -153,16 +156,18 @@ def do_jobs(
     """Yield each item with the result of a function, in the order in which they are done.
 
     The processes must be able to import the function, and pickle to copy items, results and errors.
-    They are killed when the iterator ends or is closed.
+    They are killed when the iterator ends or is closed. If none answers for a minute, this process
+    does the rest: the function must be able to do a job again.
 
     Raises the errors of the function, and WorkerError.
     """
     rest = iter(items)
     jobs: dict[Future[_Result], _Item] = {}
     children: set[Any] = set()
+    answered_at = monotonic()
     try:
         with _open_pool(processes) as (pool, reports):
-            while True:
+            while monotonic() - answered_at < _SECONDS_TO_ANSWER:
                 for item in islice(rest, processes - len(jobs)):
                     jobs[_submit(pool, function, item)] = item
                 if not jobs:
@@ -172,8 +177,10 @@ def do_jobs(
                 done, _ = wait(jobs, _SECONDS_PER_REPORT, FIRST_COMPLETED)
                 while reports.poll():
                     report(reports.recv())
+                    answered_at = monotonic()
                 for future in done:
                     yield jobs.pop(future), future.result()
+                    answered_at = monotonic()
     except BrokenProcessPool:
         for child in children:
             child.join(_SECONDS_TO_END)
@@ -182,6 +189,8 @@ def do_jobs(
         code = max(codes, default=1)  # without a child, it ended at once
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         raise WorkerError(f"a process ended {how}") from None
+    for item in chain(jobs.values(), rest):
+        yield item, function(item, report)
 
 
 @contextmanager

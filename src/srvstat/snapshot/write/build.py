@@ -437,7 +437,7 @@ def build_shard(shard: Shard, report: Callable[[int], None]) -> rows.FileRow:
         sources = expand_name(
             shard.rows, lambda name: Source(name, "parquet", _MILLISECONDS), warnings.append
         )
-    with convert_write_errors(shard.title), open(shard.path, "xb") as file:
+    with convert_write_errors(shard.title), open(shard.path, "wb") as file:
         with open_draft(shard.title, shard.path) as connection:
             inputs = Inputs(
                 None,
