@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo quick lint corpus test check external fix docs screenshots recordings size bench soak test-lowest test-newest release-check clean
+.PHONY: help demo quick lint corpus test check external fix docs screenshots recordings size bench soak test-lowest test-newest release-check audit clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -131,6 +131,12 @@ $(RELEASE)/installed: tests/release/requirements.txt | $(BIN)/installed
 release-check: $(RELEASE)/installed  ## Build a release, and try it with each Python
 	$(RELEASE)/bin/python tests/release/check.py \
 		$(if $(TAG),--tag '$(TAG)') $(if $(OUTPUT),--output '$(abspath $(OUTPUT))')
+
+audit:  ## Look for known vulnerabilities of the dependencies (needs a network)
+	$(PYTHON) -m venv --clear .venv/audit
+	.venv/audit/bin/python -m pip install --quiet --disable-pip-version-check \
+		pip-audit '.[bulk,files,parquet,png,serve]'
+	.venv/audit/bin/pip-audit --local
 
 clean:  ## Remove everything that make created
 	rm -rf .venv srvstat-demo benchmarks/data .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,9 +11,11 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import closing
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -325,6 +327,20 @@ def test_every_decision_that_the_code_refers_to_is_documented() -> None:
     assert len(numbers) > 10
     assert documented == list(range(1, len(documented) + 1))
     assert numbers <= set(documented)
+
+
+def test_each_dependency_is_listed_with_its_license() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [
+        *project["dependencies"],
+        *chain(*(extras[name] for name in extras.keys() - {"dev", "spark"})),
+    ]
+    text = (ROOT / "docs/reference/dependencies.md").read_text("utf-8")
+
+    listed = re.findall(r"^\| ([\w-]+) \| [\w, ]+ \| [\w. -]+ \|$", text, re.MULTILINE)
+
+    assert {*listed[1:]} == {re.match(r"[\w-]+", each)[0] for each in wanted}  # type: ignore[index]  # each has a name
 
 
 def test_changelog_has_a_section_for_this_version() -> None:

@@ -342,7 +342,10 @@ def check_draft(
     except SnapshotError:
         is_complete = False
     if not is_complete:
-        raise OutputError(f"{output}: the written file does not read back; check the disk")
+        raise OutputError(
+            f"{output}: the written file does not read back: the disk has failed, or another"
+            " program has changed it; try again"
+        )
     check_journal(output)
 
 
