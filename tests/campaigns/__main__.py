@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from campaigns import damage, faults, hostile, kills, requests, text
+from campaigns import damage, faults, hostile, kills, limits, requests, text
 from campaigns.campaign import Campaign, Result
 
 _ALL: tuple[Campaign, ...] = (
@@ -25,6 +25,8 @@ _ALL: tuple[Campaign, ...] = (
     faults.EXPORTS,
     kills.KILLS,
     kills.INTERRUPTIONS,
+    kills.PAUSES,
+    limits.CAMPAIGN,
 )
 CAMPAIGNS = {campaign.name: campaign for campaign in _ALL}
 

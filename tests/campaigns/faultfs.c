@@ -4,6 +4,8 @@
  * Counts and logs every call that changes a file in one directory. Call number `at`, or every call
  * from there on, fails in a chosen way. Before faultfs_arm all calls pass.
  *
+ * Other kinds refuse call number `at` for a thread, a process or memory, anywhere.
+ *
  * Refuses range locks on files in the directory, as macOS and Linux over NFS do while the process
  * holds its own lock on the whole file.
  */
@@ -12,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,7 +25,8 @@
 #include <unistd.h>
 
 /* The numbers of Kind in faultfs.py. */
-enum { NONE, KILL, TORN, SHORT, ENOSPC_ONCE, ENOSPC_ON, EIO_ONCE, EIO_ON, FSYNC_ON, LOST };
+enum { NONE, KILL, TORN, SHORT, ENOSPC_ONCE, ENOSPC_ON, EIO_ONCE, EIO_ON, FSYNC_ON, LOST,
+       NO_THREAD, NO_PROCESS, NO_MEMORY };
 
 static char directory[PATH_MAX];
 static int kind, at, log_to, count;
@@ -232,3 +236,45 @@ OF_PATH(unlinkat, "unlink", path, (int in, const char *path, int flags), (in, pa
 
 FCNTL(fcntl)
 FCNTL(fcntl64)
+
+int faultfs_count(void)
+{
+	return count;
+}
+
+static int refuses(int the_kind)
+{
+	return kind == the_kind && __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) == at;
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *of, void *(*run)(void *), void *with)
+{
+	return refuses(NO_THREAD) ? EAGAIN : REAL(pthread_create)(thread, of, run, with);
+}
+
+#define PROCESS(name)                                                                              \
+	pid_t name(void)                                                                           \
+	{                                                                                          \
+		if (!refuses(NO_PROCESS))                                                          \
+			return REAL(fork)();                                                       \
+		errno = EAGAIN;                                                                    \
+		return -1;                                                                         \
+	}
+
+PROCESS(fork)
+PROCESS(vfork) /* a wrapper can't return twice on the stack of its parent, so it forks */
+
+/* dlsym may allocate. */
+#define MEMORY(name, parameters, arguments)                                                        \
+	extern void *__libc_##name parameters;                                                     \
+	void *name parameters                                                                      \
+	{                                                                                          \
+		if (!refuses(NO_MEMORY))                                                           \
+			return __libc_##name arguments;                                            \
+		errno = ENOMEM;                                                                    \
+		return NULL;                                                                       \
+	}
+
+MEMORY(malloc, (size_t size), (size))
+MEMORY(calloc, (size_t number, size_t size), (number, size))
+MEMORY(realloc, (void *from, size_t size), (from, size))

@@ -46,7 +46,7 @@ class Kind(IntEnum):
     """Kinds of faults, with the numbers of faultfs.c: one call fails, or all from that call on.
 
     TORN writes half of the bytes and kills the process. SHORT writes half and returns that number.
-    LOST writes nothing and reports success.
+    LOST writes nothing and reports success. The last three refuse a thread, a process or memory.
     """
 
     NONE = 0
@@ -59,10 +59,14 @@ class Kind(IntEnum):
     EIO_ON = 7
     FSYNC_ON = 8
     LOST = 9
+    NO_THREAD = 10
+    NO_PROCESS = 11
+    NO_MEMORY = 12
 
 
-KILLING_FAULTS = (Kind.KILL, Kind.TORN)
-FAULTS = tuple(kind for kind in Kind if kind > Kind.NONE)
+LIMITS = (Kind.NO_THREAD, Kind.NO_PROCESS, Kind.NO_MEMORY)
+KILLING_FAULTS = (Kind.KILL, Kind.TORN, *LIMITS)
+FAULTS = tuple(kind for kind in Kind if Kind.NONE < kind < Kind.NO_THREAD)
 
 
 class Fault(NamedTuple):
@@ -109,8 +113,13 @@ def run_preloaded(code: str, *arguments: str) -> str:
     return done.stdout
 
 
-def run_with_fault(fault: Fault, directory: Path, arguments: Sequence[str]) -> ProcessResult:
-    """Run a command with a fault in the calls that change files in a directory.
+def run_with_fault(
+    fault: Fault,
+    directory: Path,
+    arguments: Sequence[str],
+    finish: Callable[[], None] = lambda: None,
+) -> ProcessResult:
+    """Run a command with a fault in the calls that change files in a directory, then `finish`.
 
     Runs it in this process, or in a fork if the fault kills the process.
     """
@@ -120,7 +129,9 @@ def run_with_fault(fault: Fault, directory: Path, arguments: Sequence[str]) -> P
         def run_armed() -> int:
             _arm(fault, directory, calls.fileno())
             try:
-                return main(list(arguments))
+                exit_code = main(list(arguments))
+                finish()
+                return exit_code
             finally:
                 _arm(Fault(), None, calls.fileno())
 

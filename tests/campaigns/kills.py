@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from campaigns.build_directory import NOTHING, OLD, BuildDirectory
+from campaigns.build_directory import NOTHING, OLD, BuildDirectory, Files
 from campaigns.campaign import Campaign, Result
 from srvstat.cli.app import main
 from support.process import restore_signals
@@ -56,6 +56,8 @@ class ProcessResult(NamedTuple):
 
     exit_code: int
     stderr: str
+    paused: Files | None = None
+    """What others could read while the process was stopped."""
 
 
 class SignaledBuilds:
@@ -76,6 +78,7 @@ class SignaledBuilds:
         problems = [
             *directory.check_files(before),
             *_check_exit(case, result, is_new=is_new),
+            *_check_pause(result, before, directory.new),
             *_check_leftovers(case, directory),
             *_check_next_build(directory, self._following),
         ]
@@ -84,6 +87,7 @@ class SignaledBuilds:
     def _run_build(self, case: Case) -> ProcessResult:
         command = [sys.executable, "-m", "srvstat", *self._directory.build_command("--overwrite")]
         after = EARLY if case.is_early else self._seconds
+        paused = None
         started = time.monotonic()
         with subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -93,8 +97,11 @@ class SignaledBuilds:
                 self._seconds = time.monotonic() - started
             except subprocess.TimeoutExpired:
                 process.send_signal(case.number)
+                if case.number is signal.SIGSTOP:
+                    paused = self._directory.read_files()
+                    process.send_signal(signal.SIGCONT)
             _, stderr = process.communicate()
-        return ProcessResult(process.returncode, stderr.decode())
+        return ProcessResult(process.returncode, stderr.decode(), paused)
 
 
 def kill(seed: int, count: int) -> Result:
@@ -105,6 +112,11 @@ def kill(seed: int, count: int) -> Result:
 def interrupt(seed: int, count: int) -> Result:
     """Interrupt builds with each signal, half of them by ^C during start-up."""
     return _run_campaign(seed, count, _draw_interruption)
+
+
+def pause(seed: int, count: int) -> Result:
+    """Stop builds, look at their files, and continue them."""
+    return _run_campaign(seed, count, lambda rng: _draw_kill(rng)._replace(number=signal.SIGSTOP))
 
 
 def _draw_kill(rng: random.Random) -> Case:
@@ -136,10 +148,18 @@ def _check_exit(case: Case, result: ProcessResult, *, is_new: bool) -> Iterator[
         yield "exit code 0 without the new files"
     if _has_ended_during_start_up(case, result):
         return
-    stopped = -signal.SIGKILL if case.number is signal.SIGKILL else 128 + case.number
+    stopped = {signal.SIGKILL: -signal.SIGKILL, signal.SIGSTOP: 0}.get(
+        case.number, 128 + case.number
+    )
     # When the signal arrives, the build may be complete and have printed its warning.
     if result.exit_code not in {0, stopped} or ROWS_WARNING.sub("", result.stderr, count=1):
         yield f"exit code {result.exit_code}: {result.stderr}"
+
+
+def _check_pause(result: ProcessResult, before: Files, new: Files) -> Iterator[str]:
+    for name, *allowed, seen in zip(Files._fields, before, new, result.paused or new, strict=True):
+        if seen not in allowed:
+            yield f"{name} was neither the old nor the new one while the build was stopped"
 
 
 def _check_leftovers(case: Case, directory: BuildDirectory) -> Iterator[str]:
@@ -157,6 +177,8 @@ def _has_ended_during_start_up(case: Case, result: ProcessResult) -> bool:
 
 
 def _describe_outcome(case: Case, result: ProcessResult, *, is_new: bool) -> str:
+    if result.paused:
+        return "stopped and continued"
     if result.exit_code == 0:
         return "finished before the signal"
     if _has_ended_during_start_up(case, result):
@@ -187,5 +209,14 @@ INTERRUPTIONS = Campaign(
     run=interrupt,
     short=5,
     long=400,
+    unit="builds",
+)
+PAUSES = Campaign(
+    name="pauses",
+    promise="while a build is stopped, others read either the old or the new files, complete, and a"
+    " build that continues writes the new ones",
+    run=pause,
+    short=4,
+    long=300,
     unit="builds",
 )
