@@ -24,6 +24,7 @@ from typer.main import get_command
 from typer.models import Context
 
 import srvstat
+from campaigns.__main__ import CAMPAIGNS
 from conftest import AS_OF, ROOT, Build, Cli, server
 from generate import find_drift
 from manual_pages import list_commands as list_typer_commands
@@ -31,6 +32,7 @@ from srvstat.cli.app import COMMANDS, Group, app
 from srvstat.cli.app import PAGES as APP_PAGES
 from srvstat.cli.demo import read_demo_file
 from srvstat.contract.errors import SrvstatError
+from srvstat.snapshot.rows import FORMAT_VERSION
 
 pytestmark = pytest.mark.slow
 
@@ -327,6 +329,15 @@ def test_every_decision_that_the_code_refers_to_is_documented() -> None:
     assert len(numbers) > 10
     assert documented == list(range(1, len(documented) + 1))
     assert numbers <= set(documented)
+
+
+def test_each_campaign_ran_in_its_long_form_on_this_format() -> None:
+    results = json.loads((ROOT / "docs" / "reliability.json").read_bytes())
+
+    assert {name: result["format"] for name, result in results.items()} == dict.fromkeys(
+        CAMPAIGNS, FORMAT_VERSION
+    )
+    assert not any(result["failures"] for result in results.values())
 
 
 def test_each_dependency_is_listed_with_its_license() -> None:

@@ -11,8 +11,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from campaigns import damage, faults, hostile, kills, limits, requests, text
+from campaigns import damage, faults, hostile, kills, large, limits, requests, text
 from campaigns.campaign import Campaign, Result
+from srvstat import __version__
+from srvstat.snapshot.rows import FORMAT_VERSION
 
 _ALL: tuple[Campaign, ...] = (
     damage.CAMPAIGN,
@@ -27,6 +29,7 @@ _ALL: tuple[Campaign, ...] = (
     kills.INTERRUPTIONS,
     kills.PAUSES,
     limits.CAMPAIGN,
+    large.CAMPAIGN,
 )
 CAMPAIGNS = {campaign.name: campaign for campaign in _ALL}
 
@@ -76,6 +79,8 @@ def _save_result(campaign: Campaign, seed: int, seconds: float, result: Result) 
     results: dict[str, Any] = json.loads(RESULTS.read_bytes()) if RESULTS.exists() else {}
     results[campaign.name] = {
         "date": date.today().isoformat(),  # noqa: DTZ011 - the user's date
+        "version": __version__,
+        "format": FORMAT_VERSION,
         "unit": campaign.unit,
         "seed": seed,
         "cases": result.cases,
