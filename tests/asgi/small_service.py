@@ -159,7 +159,9 @@ class InProcess:
         self.occupying: list[asyncio.Future[Any]] = []
 
     @asynccontextmanager
-    async def client(self, base: str = "http://x/gateway/v1") -> AsyncIterator[httpx.AsyncClient]:
+    async def client(
+        self, base: str = "http://localhost/gateway/v1"
+    ) -> AsyncIterator[httpx.AsyncClient]:
         """Return a client that uses no sockets."""
         headers = {"X-Gateway-Key": "k", "Content-Type": "application/json"}
         transport = httpx.ASGITransport(self.app)

@@ -224,7 +224,7 @@ def test_the_journal_has_what_a_client_sent(service: Service) -> None:
             "method": "POST",
             "path": "/gateway/v1/compare",
             "headers": {
-                "host": "x",
+                "host": "localhost",
                 "content-type": "application/json",
                 "content-length": str(len(TWO)),
                 "traceparent": "00-1",

@@ -25,6 +25,7 @@ from asgi.small_service import (
     build_small,
     format_access,
     search,
+    serve_small,
     wait_for_entries,
 )
 from srvstat.analysis.pictures import compute_timeline
@@ -161,8 +162,11 @@ def test_a_request_must_name_this_machine_as_its_host(service: Service) -> None:
         for host in refused:
             answer = ask_page(service, target, host=host)
             assert (answer.status, answer.body) == INVALID, host
-    # The API does not look at the host.
-    assert ask_page(service, "/gateway/v1/servers/a", host="evil.example").body == SERVER_A
+    api = "/gateway/v1/servers/a"
+    assert ask_page(service, api, host="evil.example").status == 400
+    assert ask_page(service, "/healthz", host="evil.example").status == 200
+    with serve_small("--allow-host", "Proxy.example") as allowing:
+        assert ask_page(allowing, api, host="proxy.example:443").body == SERVER_A
 
 
 def test_a_search_is_a_document_of_the_analyzer(service: Service, snapshot: Path) -> None:

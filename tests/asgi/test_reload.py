@@ -18,7 +18,7 @@ from srvstat.asgi import reload
 from srvstat.asgi.reload import ReloadedFile
 from srvstat.contract.errors import SourceError
 from srvstat.snapshot.rows import find_shard, name_shard
-from support.http import HOST, A, Client, compare, get, request, send_request
+from support.http import HOST, READY, A, Client, compare, get, request, send_request
 from support.process import Service, limit_descriptors, serve
 from support.snapshots import change, write_shards
 
@@ -354,9 +354,11 @@ def test_a_bad_snapshot_is_rejected_once_and_the_previous_one_stays(
     assert event["event"] == "new snapshot rejected; the previous one stays in use"
     assert reason in event["reason"]
     assert event["reason"].startswith(f"{served.path}: ")
+    assert send_request(served.service, READY).json["status"] == "outdated"
 
     served.copy(8)
     wait_until_served(served.service, 8)
+    assert send_request(served.service, READY).json["status"] == "ok"
     assert list_names(served.service, 2)[1] == "new snapshot in use"
 
 

@@ -17,15 +17,15 @@ from support.process import Service
 A = b"GET /gateway/v1/servers/a HTTP/1.1"
 """The request line that asks for the server `a`."""
 COMPARE = b"POST /gateway/v1/compare HTTP/1.1"
-HOST = b"Host: x"
+HOST = b"Host: localhost"
 KEY = b"X-Gateway-Key: k"
 JSON = b"Content-Type: application/json"
 TWO = b'{"servers":[{"identifier":"a","by":"id"},{"identifier":"b","by":"id"}]}'
 """The body that compares the servers `a` and `b`."""
 
-READY = b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
+READY = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 UNAVAILABLE = b'{"status":"unavailable"}'
-HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 ERRORS = {
     code: b'{"error":{"code":"%b","message":"%b"}}' % (code.encode(), message)

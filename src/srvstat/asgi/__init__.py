@@ -54,3 +54,6 @@ class Settings:
     """Whether answers have the reason of an error."""
     log_format: LogFormat = "json"
     """How a request is logged: as JSON, or as a short line for a person."""
+    hosts: tuple[str, ...] | None = ()
+    """Names that a request may call this machine, besides localhost and its addresses, where every
+    key is valid; None for any."""

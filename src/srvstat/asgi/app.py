@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -21,12 +21,23 @@ from srvstat.asgi import Settings
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.control import Control
 from srvstat.asgi.faults import Faults
-from srvstat.asgi.headers import Cors, build_error_response, build_headers, build_reason_header
+from srvstat.asgi.headers import (
+    Cors,
+    build_error_response,
+    build_headers,
+    build_reason_header,
+    check_host,
+)
 from srvstat.asgi.log import Exchange, Log, Recorder, store_request
 from srvstat.asgi.pages import ApiDocs
 from srvstat.asgi.snapshots import ServedSnapshot, Work
 from srvstat.contract import errors, http, requests
-from srvstat.contract.responses import HealthResponse, UnavailableResponse, encode_comparison
+from srvstat.contract.responses import (
+    HealthResponse,
+    HealthStatus,
+    UnavailableResponse,
+    encode_comparison,
+)
 from srvstat.contract.time import format_instant
 from srvstat.documents.support import Recording, StoredResponse
 from srvstat.operations.faults import BREAKS, Call
@@ -55,6 +66,9 @@ _OPERATIONS: Mapping[bytes, str] = {
 """What the log calls the operational paths."""
 
 
+Site: TypeAlias = "Control | OperationalPaths | ApiDocs | Explorer"
+
+
 class Service:
     """The ASGI application. Create it before the event loop starts.
 
@@ -70,7 +84,7 @@ class Service:
         # They answer paths outside the contract and the order of D11 (D21): the first that has one.
         docs = ApiDocs(self.snapshot, self.authenticator, has_explore=settings.explore)
         self.control = Control(self.faults, self.snapshot) if settings.simulation.control else None
-        self.sites: list[Control | OperationalPaths | ApiDocs | Explorer] = [self.operational, docs]
+        self.sites: list[Site] = [self.operational, docs]
         self.sites += [self.control] if self.control else []
         if settings.explore:
             # The page needs the analyzer, which the API does not.
@@ -83,6 +97,7 @@ class Service:
             self.snapshot.close()
             raise
         self.cors = Cors(settings.cors) if settings.cors else None
+        self.hosts = settings.hosts
         self.explains_errors = settings.explains_errors
         self.disconnect: Callable[[Scope, str], None] = lambda *_: None
         """Breaks the connection of a request, as a fault says; the server sets it."""
@@ -199,14 +214,7 @@ class Service:
             if self.cors.is_preflight(head):
                 return self.cors.answer_preflight(head, entry, headers)
         try:
-            if site:
-                headers |= site.headers
-                response = await site.answer(exchange)
-                if "reason" in entry:
-                    response.headers.update(self._note_reason(exchange, entry["reason"]))
-                return response
-            body = await self._answer(exchange)
-            return Response(body, headers=headers, media_type=http.JSON_TYPE)
+            return await self._answer_site(exchange, site)
         except errors.ApiError as error:
             answered = error
         except errors.SnapshotError as error:
@@ -220,6 +228,21 @@ class Service:
         entry["code"] = answered.code
         headers |= self._note_reason(exchange, answered.reason)
         return build_error_response(answered, headers)
+
+    async def _answer_site(self, exchange: Exchange, site: "Site | None") -> Response:
+        """Return the response of a site, or of the API without one. Raises what they raise."""
+        headers = exchange.headers
+        # Its own health is no secret, and probes use any address.
+        if self.hosts is not None and self.authenticator.is_open and site != self.operational:
+            check_host(exchange.head.headers, self.hosts)
+        if not site:
+            body = await self._answer(exchange)
+            return Response(body, headers=headers, media_type=http.JSON_TYPE)
+        headers |= site.headers
+        response = await site.answer(exchange)
+        if "reason" in exchange.entry:
+            response.headers.update(self._note_reason(exchange, exchange.entry["reason"]))
+        return response
 
     def _note_reason(self, exchange: Exchange, reason: str) -> dict[str, str]:
         """Note the reason of an error in the log, and return the headers with it."""
@@ -310,7 +333,9 @@ class OperationalPaths:
             return Response(UnavailableResponse().to_json(), 503, headers, http.JSON_TYPE)
         generation = await self._snapshot.get_generation()
         as_of = format_instant(self._snapshot.find_time(generation))
-        health = HealthResponse(as_of=as_of, root=generation.root)
+        is_outdated = operation == "getReadiness" and self._snapshot.has_rejected
+        status: HealthStatus = "outdated" if is_outdated else "ok"
+        health = HealthResponse(status=status, as_of=as_of, root=generation.root)
         return Response(health.to_json(), headers=headers, media_type=http.JSON_TYPE)
 
     def stop(self) -> None:

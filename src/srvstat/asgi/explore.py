@@ -20,7 +20,6 @@ from srvstat.analysis.series import Total
 from srvstat.analysis.servers import list_servers
 from srvstat.analysis.statistics import compute_stats, rank_servers
 from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.headers import check_host
 from srvstat.asgi.log import Exchange
 from srvstat.asgi.pages import KEY_FORM, PAGE_HEADERS, read_page
 from srvstat.asgi.snapshots import ServedSnapshot
@@ -292,8 +291,6 @@ class Explorer:
         Raises ApiError, SnapshotError.
         """
         head, entry, headers = exchange.head, exchange.entry, exchange.headers
-        if self._authenticator.is_open:
-            check_host(head.headers)
         if file := self._files.get(head.path):
             entry["operation"] = "explore" if head.path == _PAGE_PATH else "exploreAsset"
             http.check_allowed(head.method, http.GET_METHODS)

@@ -1,7 +1,7 @@
 """The headers of responses: of every response, of errors, and for other origins."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -39,8 +39,8 @@ _PERMISSION = {
 }
 
 
-def check_host(headers: http.Headers) -> None:
-    """Check that a request names this machine as its host.
+def check_host(headers: http.Headers, allowed: Collection[str] = ()) -> None:
+    """Check that a request names this machine, or another allowed name, as its host.
 
     The page of a name that its owner points to 127.0.0.1 (DNS rebinding) has another host. Any port
     will do, because a tunnel may have another one.
@@ -48,8 +48,9 @@ def check_host(headers: http.Headers) -> None:
     Raises InvalidRequestError.
     """
     hosts = [value.decode("latin-1") for value in http.find_values(headers, b"host")]
-    if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
-        raise errors.InvalidRequestError("host: not this machine; use localhost")
+    names = [re.sub(r":[0-9]{1,5}\Z", "", host).lower() for host in hosts]
+    if len(hosts) > 1 or not all(_HOST.fullmatch(name) or name in allowed for name in names):
+        raise errors.InvalidRequestError("host: not this machine; use localhost or --allow-host")
 
 
 def build_headers(request_id: str) -> dict[str, str]:

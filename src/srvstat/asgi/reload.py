@@ -62,6 +62,11 @@ class ReloadedFile:
         self._reading: asyncio.Task[None] | None = None
         self._wait_until = 0.0
 
+    @property
+    def has_rejected(self) -> bool:
+        """Whether the file at the path is not the one in use."""
+        return self._rejection is not None
+
     async def refresh(
         self, read: Callable[[], _T], use: Callable[[_T], None], patience: float = math.inf
     ) -> None:

@@ -150,6 +150,11 @@ class ServedSnapshot:
         start, speed = self._at
         return start + int((time.monotonic() - self._started) * speed) * 1_000
 
+    @property
+    def has_rejected(self) -> bool:
+        """Whether a newer file is at the path that can't be used; the log says why."""
+        return self._file.has_rejected
+
     async def get_generation(self) -> Generation:
         """Return the generation of the file at the path, or the previous one if that is rejected.
 

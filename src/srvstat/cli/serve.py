@@ -205,6 +205,15 @@ class AddressOptions:
         int,
         Parameter("The port to listen on; 0 means any free one.", "PORT", least=0, most=_MAX_PORT),
     ] = 8000
+    allow_host: Annotated[
+        list[str] | None,
+        Parameter(
+            "Without --access, also respond to requests for this host name, such as that of a"
+            " proxy (repeatable). Otherwise, a page of any website could read the service by a"
+            " name of its own.",
+            "NAME",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -344,14 +353,12 @@ def serve(
             pages.explore,
             origins,
             explains_errors=explain_errors,
+            hosts=_list_hosts(listener, address),
             simulation=simulated,
             log_format=_choose_log(log_format),
         )
         url = server.describe_address(listener)
         text, steps = _describe_service(chosen, simulation, url), list(_list_steps(chosen, url))
-        if simulation.set:
-            copied = f"a copy of {find_snapshot(snapshot)} with {', '.join(simulation.set)}"
-            text += escape_text(copied).encode() + b"\n"
 
         def announce() -> None:
             write(text)
@@ -360,6 +367,13 @@ def serve(
         start_serving()
         server.serve(chosen, listener, announce)
     return Outcome()
+
+
+def _list_hosts(listener: "socket.socket", address: AddressOptions) -> tuple[str, ...] | None:
+    """Return the allowed names; None for a UNIX socket, which no browser reaches."""
+    if isinstance(listener.getsockname(), str):
+        return None
+    return tuple(name.lower() for name in address.allow_host or ())
 
 
 def _load_server() -> ModuleType:
@@ -438,6 +452,8 @@ def _describe_service(settings: Settings, simulation: SimulationOptions, address
         if settings.simulation.at and settings.simulation.at[0] > snapshot.as_of:
             end = format_instant(snapshot.as_of)
             lines.append(f"the time of --at is later than the snapshot, which ends {end}")
+    if simulation.set:
+        lines.append(f"this is a copy with {escape_text(', '.join(simulation.set))}")
     if EVERY_ORIGIN in settings.cors:
         lines.append("any web page that is open in a browser on this machine can call the API")
     elif settings.cors:

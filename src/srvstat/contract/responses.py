@@ -152,10 +152,14 @@ class ServerResponse(Response):
     data: ServerDetail
 
 
+HealthStatus = Literal["ok", "outdated"]
+"""`outdated`: responses are right, but a newer file at the snapshot's path can't be used."""
+
+
 class HealthResponse(Response):
     """The response of the health and readiness checks, which the API does not have."""
 
-    status: Literal["ok"] = "ok"
+    status: HealthStatus = "ok"
     as_of: Instant
     root: Annotated[str, Field(json_schema_extra={"pattern": "^[0-9a-f]{64}$"})]
 
