@@ -334,8 +334,6 @@ def serve(
     service after the requests in progress. A listening socket can be inherited from systemd.
 
     Example: srvstat serve --cors http://localhost:5173 --explain-errors
-
-    Example: srvstat serve --snapshot snapshot.db --access access.toml
     """
     if record == "-":
         raise ParameterError("{record} -: not a file; name a new file or a recording")
@@ -452,21 +450,26 @@ def _describe_service(settings: Settings, simulation: SimulationOptions, address
         if settings.simulation.at and settings.simulation.at[0] > snapshot.as_of:
             end = format_instant(snapshot.as_of)
             lines.append(f"the time of --at is later than the snapshot, which ends {end}")
-    if simulation.set:
-        lines.append(f"this is a copy with {escape_text(', '.join(simulation.set))}")
     if EVERY_ORIGIN in settings.cors:
         lines.append("any web page that is open in a browser on this machine can call the API")
     elif settings.cors:
         lines.append(f"web pages of {', '.join(settings.cors)} can call the API")
-    if settings.simulation.at:
-        start, speed = settings.simulation.at
-        passes = f", and {speed:,} times as fast as real time" if speed else ""
-        lines.append(f"answers as of {format_instant(start)}{passes}")
-    if settings.simulation.control:
-        lines.append("any program on this machine can read requests and choose answers")
-    if simulated := simulation.describe():
-        lines.append(f"simulates failures, not for production: {simulated}")
+    lines += _list_simulations(settings.simulation, simulation)
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
+
+
+def _list_simulations(settings: SimulationSettings, given: SimulationOptions) -> Iterator[str]:
+    """Yield how the service differs from the API in production."""
+    if given.set:
+        yield f"serves a copy of the snapshot with {escape_text(', '.join(given.set))}"
+    if settings.at:
+        start, speed = settings.at
+        passes = f", and {speed:,} times as fast as real time" if speed else ""
+        yield f"answers as of {format_instant(start)}{passes}"
+    if settings.control:
+        yield "any program on this machine can read requests and choose answers"
+    if simulated := given.describe():
+        yield f"simulates failures, not for production: {simulated}"
 
 
 def take_inherited_descriptor() -> int | None:
