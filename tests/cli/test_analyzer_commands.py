@@ -466,7 +466,11 @@ def test_a_report_chooses_a_range_a_title_and_steps(cli: Cli) -> None:
         (["a b", "-o", ""], 2, "error: -o: the name is empty; name a file\n"),
         (["a b", "-o", "."], 2, "error: .: not a regular file"),
         (["a b", "-o", "new/"], 2, "error: -o new/: names a directory; name a file\n"),
-        (["old-guard", "-o", "absent/new.html"], 4, "error: absent/new.html: no folder "),
+        (
+            ["old-guard", "-o", "absent/new.html"],
+            4,
+            "error: absent/new.html: its folder does not exist; create it first",
+        ),
         (["a b", "-o", "new.html"], 40, "error: INVALID_REQUEST: Invalid request\n"),
         (["old-guard", "-o", "new.html", "-s", "absent.db"], 3, "absent.db"),
     ],

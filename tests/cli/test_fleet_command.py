@@ -136,7 +136,11 @@ def test_only_rows_that_could_be_missed_are_a_warning_when_quiet(cli: Cli) -> No
         ([*FLEET, "--output=old.ndjson"], 2, "old.ndjson: exists; --overwrite replaces it"),
         ([*FLEET, "old.ndjson", "--output=old.ndjson", "--overwrite"], 2, "is also a source"),
         ([*FLEET, "--output=./servers.ndjson", "--overwrite"], 2, "is also a source"),
-        ([*FLEET, "--output=none/r.ndjson"], 4, "none/r.ndjson: no folder "),
+        (
+            [*FLEET, "--output=none/r.ndjson"],
+            4,
+            "none/r.ndjson: its folder does not exist; create it first",
+        ),
         ([*RESULTS, "--at=today"], 2, "--at: "),
         ([*RESULTS, "--threads=1025"], 2, "should be less than or equal to 1024"),
         ([*RESULTS, "--memory=4GB"], 2, '"4GB" is not a size such as 512MiB or 4GiB'),

@@ -52,7 +52,7 @@ MISTAKES = {
     "get harbor-city --at 2020-01-01T00:00Z": "warning: --at is earlier than the snapshot, which"
     " begins 2025-12-16",
     "history a --step fortnight": "use a step such as 15m, 1h, 6h, 7d, day, week or month\n",
-    "plot harbor-city -o absent/x.svg": "absent/x.svg: no folder ",
+    "plot harbor-city -o absent/x.svg": "absent/x.svg: its folder does not exist; create it first",
     "plot harbor-city": "error: -o: missing; give -o FILE.svg or -o FILE.png\n",
     "report harbor-city -o x.pdf": "x.pdf: .pdf is another format; end the name in .html or .htm\n",
     "schema compare": "or use srvstat openapi for the schemas of the API\n",

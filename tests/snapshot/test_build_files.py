@@ -264,7 +264,11 @@ REFUSALS = [
     (["--observations", "week.csv", "--format", "xml"], 2, None),
     (["--observations", "week.csv", "--at", "2026-03-01"], 2, None),
     (["--observations", "week.csv", "--at", "now"], 2, None),
-    (["--observations", "week.csv", "--rejects", "gone/x"], 4, "gone/x: No such file or directory"),
+    (
+        ["--observations", "week.csv", "--rejects", "gone/x"],
+        4,
+        "gone/x: its folder does not exist; create it first",
+    ),
     (["--observations", "week.csv", "--rejects", "directory"], 2, None),
     (["--observations", "week.csv", "--rejects", "out.db"], 2, None),
     (

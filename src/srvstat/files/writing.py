@@ -210,9 +210,8 @@ def check_destination(path: str, *, overwrite: bool) -> Destination:
         try:
             status = os.stat(target)
         except FileNotFoundError:
-            folder = os.path.dirname(target)
-            if not os.path.lexists(folder):
-                raise OutputError(f"{path}: no folder {folder}; create it first") from None
+            if not os.path.lexists(os.path.dirname(target)):
+                raise OutputError(f"{path}: its folder does not exist; create it first") from None
             return Destination(target, None)
     if not stat.S_ISREG(status.st_mode):
         raise UsageError(f"{path}: not a regular file, so it can't be replaced")
