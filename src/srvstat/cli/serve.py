@@ -62,7 +62,6 @@ from srvstat.operations.faults import MAX_DELAY_SECONDS
 from srvstat.render.text import escape_text
 from srvstat.snapshot.read.file import MissingGameError
 from srvstat.snapshot.read.snapshot import open_snapshot
-from srvstat.sources.source import Source
 
 if TYPE_CHECKING:
     import socket
@@ -266,6 +265,7 @@ def _change_servers(path: str, changes: Sequence[str]) -> Iterator[str]:
     # Most services need neither; numpy takes longer to import than they take to start.
     from srvstat.snapshot.write.intake import Inputs  # noqa: PLC0415
     from srvstat.snapshot.write.update import update  # noqa: PLC0415
+    from srvstat.sources.source import Source  # noqa: PLC0415
 
     records: dict[str, Any] = {}
     with closing(open_snapshot(path)) as snapshot:
