@@ -207,9 +207,8 @@ class AddressOptions:
     allow_host: Annotated[
         list[str] | None,
         Parameter(
-            "Without --access, also respond to requests for this host name, such as that of a"
-            " proxy (repeatable). Otherwise, a page of any website could read the service by a"
-            " name of its own.",
+            "Without --access, also respond to requests for this host name, such as a proxy's"
+            " (repeatable). Otherwise, any website could read the service under a name of its own.",
             "NAME",
         ),
     ] = None
