@@ -258,8 +258,8 @@ def test_matches_of_many_exchanges_and_requests_to_one_host_share_a_line(
 DIR/x.ndjson: 105 exchanges, 100 match, 2 unreadable, 3 not this API
 
 ✗  2 requests    can't be read: request: must be an object, from line 1 on
-✓   100 requests  match
-\N{EN DASH}   3 requests to x.example  not this API
+✓  100 requests  match
+\N{EN DASH}  3 requests to x.example  not this API
 
 100 of 100 recorded responses are right. Show where the numbers come from:
   srvstat replay DIR/x.ndjson --snapshot DEMO --explain
