@@ -103,7 +103,7 @@ bench: $(BIN)/installed  ## Compare with other tools, on SIZE=20 or SIZE=200 ser
 
 # SEED=2 draws other cases. CAMPAIGNS=damage runs one campaign.
 SEED ?= 1
-soak: $(BIN)/installed  ## Run property tests and campaigns in their long forms, for hours
+soak: $(BIN)/installed  ## Run property tests and campaigns in their long forms, for an hour or two
 	$(BIN)/python -m pytest --quiet $(PARALLEL) --hypothesis-profile long -m hypothesis
 	cd tests && ../$(BIN)/python -m campaigns --long --save --seed $(SEED) $(CAMPAIGNS)
 	$(BIN)/python docs/generate.py

@@ -308,6 +308,6 @@ CAMPAIGN = Campaign(
     promise="a damaged snapshot gives a correct answer or an error",
     run=_run,
     short=20,
-    long=20_000,
+    long=4_000,
     unit="damaged files",
 )

@@ -199,7 +199,7 @@ KILLS = Campaign(
     " next build removes all leftovers",
     run=kill,
     short=6,
-    long=2_000,
+    long=200,
     unit="builds",
 )
 INTERRUPTIONS = Campaign(
@@ -208,7 +208,7 @@ INTERRUPTIONS = Campaign(
     " files, complete, and nothing else",
     run=interrupt,
     short=5,
-    long=400,
+    long=150,
     unit="builds",
 )
 PAUSES = Campaign(
@@ -217,6 +217,6 @@ PAUSES = Campaign(
     " build that continues writes the new ones",
     run=pause,
     short=4,
-    long=300,
+    long=100,
     unit="builds",
 )

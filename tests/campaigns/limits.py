@@ -115,6 +115,6 @@ CAMPAIGN = Campaign(
     " exit code 0 means the new ones, and no message calls a limit of threads or processes a bug",
     run,
     short=12,
-    long=2_000,
+    long=600,
     needs=NEEDS,
 )
