@@ -86,7 +86,7 @@ def _run_case(path: Path, statements: str) -> tuple[str, list[str]]:
     try:
         if statements:
             forge(str(path), statements)
-    except (sqlite3.Error, ValueError, TypeError, OverflowError, struct.error):
+    except (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, struct.error):
         return "could not be forged", []  # SQLite or the digests do not allow these changes
     started = time.process_time()
     found = ask_everything(str(path))

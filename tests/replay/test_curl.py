@@ -184,8 +184,7 @@ def test_carets_of_windows_are_read(command: str, mail: Path) -> None:
 
 
 VARIABLE = "a variable or substitution; replace it by its value"
-POWERSHELL = "a backtick, as PowerShell continues a line; copy the command for bash"
-PARENTHESIS = "a parenthesis outside quotes; quote it, or write its value"
+NOT_PLAIN = "a substitution, a backtick or a bracket outside quotes; write or quote its value"
 NOT_READ = "files and standard input are not read; write the contents into the command"
 PIPE = f"a pipe or <: {NOT_READ}"
 
@@ -193,7 +192,7 @@ PIPE = f"a pipe or <: {NOT_READ}"
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        ("curl -X POST `\n  http://h/", POWERSHELL),
+        ("curl -X POST `\n  http://h/", NOT_PLAIN),
         ("curl -F a=b http://h/", "unknown option -F"),
         ("curl -sé http://h/", "unknown option -…"),
         ("curl -s-k http://h/", "unknown option -…"),
@@ -213,9 +212,9 @@ PIPE = f"a pipe or <: {NOT_READ}"
         (f"cat secret.txt | curl {URL} -d x", PIPE),
         (f"Get-Content secret.txt | curl.exe {URL} -d x", PIPE),
         (f"$ cat secret.txt |& curl {URL} -d x | jq .", PIPE),
-        ("curl -d \"$(cat 'a')$((1))\" http://h/", "a substitution $(…); replace it by its value"),
-        ('curl -d "${A" http://h/', "a substitution ${…}; replace it by its value"),
-        ("curl -d {a,b} http://h/", "braces outside quotes; quote the data"),
+        ("curl -d \"$(cat 'a')$((1))\" http://h/", NOT_PLAIN),
+        ('curl -d "${A" http://h/', NOT_PLAIN),
+        ("curl -d {a,b} http://h/", NOT_PLAIN),
         ("curl 'http://h/ a'", "url: a space or a control character; encode it"),
         ("curl -d $'a\\0' http://h/", "a NUL character"),
         ("curl -d 'a\0' http://h/", "a NUL character, or not UTF-8"),
@@ -303,7 +302,7 @@ def test_a_command_with_a_variable_or_the_clipboard_is_unreadable(
 )  # fmt: skip
 @pytest.mark.parametrize("command", ["curl {}", "curl -d {} http://h/x", f"curl {URL} -b {{}}"])
 def test_a_powershell_expression_is_unreadable(command: str, word: str, mail: Path) -> None:
-    assert find_reason(mail, command.format(word)) == PARENTHESIS
+    assert find_reason(mail, command.format(word)) == NOT_PLAIN
 
 
 @pytest.mark.parametrize(

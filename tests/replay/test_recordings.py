@@ -90,7 +90,7 @@ def test_a_text_without_exchanges_is_refused_with_what_came_near(
     with pytest.raises(SourceError) as refused:
         read_all(tmp_path / "mail.txt", text)
 
-    remedy = "paste the command, or export the recording as HAR"
+    remedy = "paste the command, export the recording as HAR, or date its numbers with srvstat when"
     assert str(refused.value) == f"{tmp_path}/mail.txt: {reason}; {remedy}"
 
 

@@ -22,9 +22,9 @@ from srvstat.operations.answers import check_coverage
 from srvstat.render.text import (
     format_apart,
     format_count,
-    format_duration,
     format_exact_duration,
     format_time,
+    format_whole_minutes,
 )
 from srvstat.support.comparing import EXACT
 from srvstat.support.recognition import read_recording
@@ -301,13 +301,12 @@ def _judge(one: ReplayedExchange, document: Replay) -> tuple[str, str]:
     """Return the kind of a verdict on an exchange that was compared, and its words."""
     late = one.find_lateness()
     if late:
-        how = f"by {format_duration(max(abs(late), _SECOND))}"
-        return "stale", (
-            f"stale {how}, otherwise right" if late > 0 else f"right, but a clock was slow {how}"
-        )
+        how = format_whole_minutes(max(abs(late), _SECOND))
+        if late > 0:
+            return "stale", f"stale by {how}, otherwise right"
+        return "stale", f"right at least {how} later: a clock was slow, or the data are others"
     if one.class_ == "match" or one.true_during:
-        is_undated = one.requested_at is one.answered_at is None and one.as_of == document.as_of
-        return "right", "right at the end of the snapshot" if is_undated else "right"
+        return "right", _describe_right(one, document)
     value = next(each for each in one.differences if each.class_ == "value")
     if not value.pointer:
         return "other", "the recorded body is not JSON"
@@ -322,6 +321,15 @@ def _judge(one: ReplayedExchange, document: Replay) -> tuple[str, str]:
         return "other", words
     length = format_exact_duration((one.searched_around or document.as_of) - one.searched.from_)
     return "wrong", f"within {length}: {words}"
+
+
+def _describe_right(one: ReplayedExchange, document: Replay) -> str:
+    late = (one.requested_at or 0) - (one.answered_at or 0) if one.clock == "service" else 0
+    if late > _SECOND and one.answered_at is not None:
+        how = format_whole_minutes(late)
+        return f"right at its Date, {how} before the request: a fast clock, or a cache"
+    is_undated = one.requested_at is one.answered_at is None and one.as_of == document.as_of
+    return "right at the end of the snapshot" if is_undated else "right"
 
 
 def _cut(value: str) -> str:
@@ -368,7 +376,7 @@ def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:
 
 
 _WANTED = re.compile(
-    r"(?P<figure>[A-Za-z]+)=(?P<value>[+-]?[0-9]{1,15}(?:\.(?P<digits>[0-9]{1,9}))?)%?"
+    r"(?P<figure>[A-Za-z]+)=(?P<value>[+-]?[0-9]{1,15}(?:\.(?P<digits>[0-9]{1,20}))?)%?"
     r"(?:(?:±|\+-|\+/-)(?P<tolerance>[0-9]{1,15}(?:\.[0-9]{1,9})?))?"
 )
 _ROUNDED = ("average", "percentage", "median")

@@ -141,6 +141,12 @@ def format_exact_duration(milliseconds: int) -> str:
     return " ".join(words) or "0 seconds"
 
 
+def format_whole_minutes(milliseconds: int) -> str:
+    """Format a duration in whole minutes, or seconds below one: `3 hours 30 minutes`."""
+    whole = 60_000 if milliseconds >= 60_000 else 1000  # noqa: PLR2004 - a minute
+    return format_exact_duration(milliseconds // whole * whole)
+
+
 def format_span_length(milliseconds: int) -> str:
     """Format a length of time in its two largest units, rounded: `12 days 4 hours`."""
     at = next((at for at, (_, length) in enumerate(_UNITS) if milliseconds >= length), -1)

@@ -54,15 +54,7 @@ _ANSI_ESCAPE = re.compile(
 )
 _ANSI_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
 _NOT_CLOSED = "a quote is not closed"
-_PROBLEMS = {
-    "$(": "a substitution $(…); replace it by its value",
-    "${": "a substitution ${…}; replace it by its value",
-    "`": "a backtick, as PowerShell continues a line; copy the command for bash",
-    # PowerShell replaces an expression such as (Get-Clipboard); a POSIX shell refuses it.
-    "(": "a parenthesis outside quotes; quote it, or write its value",
-    "{": "braces outside quotes; quote the data",
-}
-"""Why a line can't be read, by the characters at which reading stops; others are quotes."""
+_NOT_PLAIN = "a substitution, a backtick or a bracket outside quotes; write or quote its value"
 
 # cmd.exe replaces %ID% if that variable is set; otherwise the text stays. In a URL, %C3%A9 is an
 # encoded letter, and its %C3% no variable: two hexadecimal digits follow both percent signs.
@@ -146,8 +138,8 @@ def _match_piece(pattern: re.Pattern[str], text: str, at: int, limit: int) -> tu
     if piece := pattern.match(text, at, limit):
         kind = piece.lastgroup or ""
         return kind, piece[kind], piece.end()
-    reasons = (_PROBLEMS[key] for key in _PROBLEMS if text.startswith(key, at))
-    raise UnreadableError(next(reasons, _NOT_CLOSED))
+    is_plain = not re.match(r"\$?[({]|`", text[at : at + 2])
+    raise UnreadableError(_NOT_CLOSED if is_plain else _NOT_PLAIN)
 
 
 def _rewrite_shell(kind: str, part: str) -> str:
@@ -188,7 +180,7 @@ def _decode_double_quotes(part: re.Match[str]) -> str:
         return VARIABLE
     if escaped:
         return escaped.strip("\n")
-    raise UnreadableError(_PROBLEMS[part[0]])
+    raise UnreadableError(_NOT_PLAIN)
 
 
 def _split_words(text: str) -> list[str]:

@@ -95,16 +95,15 @@ def _find_pairs(files: _Files, references: Sequence[ServerReference]) -> list[_P
     by_id = {}
     for reference in references:
         found = [(file, _find_server(file, reference)) for file in (files.old, files.new)]
+        if not any(server for _, server in found):
+            raise operations.UnknownServerError(reference)
         for file, server in found:
             if server:
                 with file.convert_decode_errors(server.title):
                     by_id[server.id] = ServerReference(identifier=server.id, by="id")
-        if not any(server for _, server in found):
-            raise operations.UnknownServerError(reference)
-    return [
-        (_find_server(files.old, reference), _find_server(files.new, reference))
-        for _, reference in sorted(by_id.items())
-    ]
+    both = (files.old, files.new)
+    pairs = [[_find_server(file, by_id[name]) for file in both] for name in sorted(by_id)]
+    return [(old, new) for old, new in pairs]
 
 
 def _find_server(file: Snapshot, reference: ServerReference) -> ServerRow | None:

@@ -6,7 +6,6 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from http import HTTPStatus
 from io import BytesIO
 from typing import Any
 
@@ -62,7 +61,7 @@ def read_text(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unread
         near = [reason for pattern, reason in _NEAR.items() if re.search(pattern, text)]
         raise SourceError(
             f"{title}: {'; '.join(near) or 'no command, no call, no recording and no JSON'};"
-            " paste the command, or export the recording as HAR"
+            " paste the command, export the recording as HAR, or date its numbers with srvstat when"
         )
     scope, line, counted = calls.Scope(text), 1, 0
     while start := following:
@@ -175,11 +174,35 @@ def read_postman(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unr
     for number, (request, response) in enumerate(found, 1):
         place = f"{title}, request {number}"
         try:
-            body = (request.get("body") or {}).get("raw")
-            exchange = _build_request(place, request, body)
-            yield exchange if response is None else _add_response(exchange, response)
+            yield recordings.read_har_entry(place, _convert_item(request, response))
         except (ValueError, AttributeError, TypeError, LookupError):
             yield Unreadable(place, "not a request of a Postman collection 2.1")
+
+
+def _convert_item(request: Any, response: Any) -> dict[str, Any]:
+    """Return a request of Postman and its response, if there is one, as an entry of a HAR file."""
+    url = request["url"]
+    if isinstance(url, dict):
+        path = f"{'.'.join(url.get('host') or ())}/{'/'.join(url.get('path') or ())}"
+        query = [(one["key"], one["value"]) for one in url.get("query") or ()]
+        url = url.get("raw") or commands.add_query(path, query)
+    sent = {
+        "method": request["method"],
+        "postData": {"text": (request.get("body") or {}).get("raw")},
+    }
+    # A variable such as {{baseUrl}}, or a host without a scheme, precedes the path.
+    sent |= {"url": re.sub("^(?!https?://)[^/]*(?=/)", "", url), "headers": _list_headers(request)}
+    if response is None:
+        return {"request": sent}
+    body = response.get("body")
+    if body is None and response.get("stream") is not None:  # of newman
+        body = bytes(response["stream"]["data"]).decode("utf-8", "replace")
+    received = {"headers": _list_headers(response), "content": {"text": body}}
+    return {"request": sent, "response": {"status": response["code"], **received}}
+
+
+def _list_headers(message: dict[str, Any]) -> list[dict[str, str]]:
+    return [{"name": one["key"], "value": str(one["value"])} for one in message.get("header") or ()]
 
 
 def _iter_items(value: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
@@ -199,33 +222,6 @@ def list_objects(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """Return the objects of a member that is a list; [] if it is none."""
     found = value.get(name)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-
-
-def _build_request(place: str, request: dict[str, Any], body: str | None) -> Exchange:
-    url, headers = request["url"], request.get("header") or ()
-    if isinstance(url, dict):
-        path = f"{'.'.join(url.get('host') or ())}/{'/'.join(url.get('path') or ())}"
-        query = [(one["key"], one["value"]) for one in url.get("query") or ()]
-        url = url.get("raw") or commands.add_query(path, query)
-    url = re.sub(r"\{\{[^{}]*\}\}", commands.VARIABLE, url)
-    pairs = [(one["key"], one["value"]) for one in headers]
-    options = commands.list_options(request["method"], url, pairs, body)
-    (exchange,) = commands.build_requests(place, options)
-    return exchange
-
-
-def _add_response(exchange: Exchange, response: dict[str, Any]) -> Exchange:
-    body = response.get("body")
-    if body is None and response.get("stream") is not None:  # of newman
-        body = bytes(response["stream"]["data"]).decode("utf-8", "replace")
-    stored = None if body is None else body.encode()
-    headers = {one["key"].lower(): str(one["value"]) for one in response.get("header") or ()}
-    return replace(
-        exchange,
-        response=RecordedResponse(HTTPStatus(response["code"]).value, stored),
-        answered_at=recordings.parse_date(headers.get("date", "")),
-        request_id=headers.get("x-request-id"),
-    )
 
 
 def read_cassette(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:

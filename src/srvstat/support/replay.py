@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from http import HTTPStatus
 from types import NoneType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
-from srvstat.contract import errors, http, wire
+from srvstat.contract import errors, http
 from srvstat.contract.requests import (
     CompareRequest,
     ServerReference,
@@ -202,6 +202,7 @@ class _Replayer:
         if response is None or (response.body is None and response.status == answered.status):
             part = "response" if response is None else "body of the response"
             reason = f"the {part} was not recorded"
+            reason += f", but the status {response.status} is right" if response else ""
             if answered.reason is not None:
                 reason += f"; the response is an error: {answered.reason}"
             findings: Findings = {"class_": "unrecorded", "reason": reason}
@@ -312,7 +313,9 @@ class _Replayer:
         self, exchange: Exchange, response: RecordedResponse, answered: RecomputedAnswer
     ) -> list[documents.Difference]:
         if response.status != answered.status:
-            return _compare_errors(response, answered)
+            return comparing.find_differences(
+                {"status": response.status}, {"status": answered.status}
+            )
         recorded, tolerance = response.body or b"", self.settings.tolerance
         found = comparing.compare_bodies(recorded, answered.body, tolerance)
         if not isinstance(answered.request, ServerReference):
@@ -414,29 +417,6 @@ def _has_hidden_key(exchange: Exchange) -> bool:
     head = exchange.head
     parts = (head.method.encode(), head.path, head.query, exchange.body)
     return exchange.is_from_service and any(HIDDEN_PART in part for part in parts)
-
-
-def _compare_errors(
-    response: RecordedResponse, answered: RecomputedAnswer
-) -> list[documents.Difference]:
-    """Return the difference of a status and, if an API error was recorded, of its code."""
-    status = documents.Difference(
-        pointer="/status", recorded=response.status, recomputed=answered.status, class_="value"
-    )
-    recorded, recomputed = _find_code(response.body or b""), _find_code(answered.body)
-    if recorded is None:
-        return [status]
-    ours = {} if recomputed is None else {"code": recomputed}
-    return [status, *comparing.find_differences({"error": {"code": recorded}}, {"error": ours})]
-
-
-def _find_code(body: bytes) -> str | None:
-    """Return the code of an API error; None if the body is something else."""
-    try:
-        code = wire.decode(body)["error"]["code"]
-    except (wire.JsonError, LookupError, TypeError):
-        return None
-    return code if isinstance(code, str) and code in get_args(errors.ErrorCode) else None
 
 
 def _has_value(differences: Iterable[documents.Difference]) -> bool:

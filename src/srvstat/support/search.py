@@ -180,11 +180,8 @@ def _date_figures(
     nearest, least = None, (len(wanted) + 1, 0.0)
     for start, end, statistics in _iter_statistics(snapshot, server, range, searched):
         known = dict(zip(documents.FIGURES, (*statistics[:-1], *statistics.growth), strict=True))
-        missed = [
-            _measure(each, known[each.figure])
-            for each in wanted
-            if not _is_near(each, known[each.figure])
-        ]
+        distances = (_measure(each, known[each.figure]) for each in wanted)
+        missed = [distance for distance in distances if distance is not None]
         if not missed:
             _append(found, start, end)
         elif (miss := (len(missed), sum(missed))) < least:
@@ -201,18 +198,13 @@ def _date_figures(
     )
 
 
-def _is_near(wanted: documents.Figure, value: float | None) -> bool:
+def _measure(wanted: documents.Figure, value: float | None) -> float | None:
+    """Return the distance of a value, as a part of the wanted one; None if it is near enough."""
     if value is None or wanted.value is None:
-        return value is wanted.value
+        return None if value is wanted.value else inf
     distance = abs(Decimal(repr(value)) - Decimal(repr(wanted.value)))
-    return distance <= Decimal(repr(wanted.tolerance))
-
-
-def _measure(wanted: documents.Figure, value: float | None) -> float:
-    """Return the distance of a value, as a part of the wanted one."""
-    if value is None or wanted.value is None:
-        return inf
-    return abs(value - wanted.value) / max(abs(wanted.value), 1)
+    is_near = distance <= Decimal(repr(wanted.tolerance))
+    return None if is_near else float(distance) / max(abs(wanted.value), 1)
 
 
 def limit_search(snapshot: Snapshot, range: Range, searched: Instants) -> Instants:

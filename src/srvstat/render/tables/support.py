@@ -158,18 +158,21 @@ def _format_minute(at: int) -> str:
 def _describe_clock(exchange: support.ReplayedExchange) -> str:
     """Return whose clock an answer is as of, unless clocks agree, or it is of no request."""
     if exchange.clock != "service" or exchange.answered_at is None:
-        return "" if exchange.clock is None else " by the clock of the client"
+        agrees = " and the Date of the response" if exchange.answered_at is not None else ""
+        return "" if exchange.clock is None else f" by the clock of the client{agrees}"
     words = " by the Date of the response"
     if exchange.requested_at is None:
         return words
     late = exchange.requested_at - exchange.answered_at
     side = "ahead" if late > 0 else "behind"
-    return f"{words}; the clock of the client was {text.format_duration(abs(late))} {side}"
+    return f"{words}; the clock of the client was {text.format_whole_minutes(abs(late))} {side}"
 
 
 def _describe(exchange: support.ReplayedExchange) -> str:
     """Return the class of an exchange in words, and what an answer is as of."""
-    as_of = "" if exchange.as_of is None else f", as of {_format_minute(exchange.as_of)}"
+    as_of = (
+        "" if exchange.as_of is None else f", as of {format_time(exchange.as_of // 1000 * 1000)}"
+    )
     status = exchange.answer.status if exchange.answer else 0
     match exchange.class_:
         case "match":
@@ -341,8 +344,9 @@ def _describe_truth(
     if nearest == searched:
         words += ", the whole search"
     elif distance and asked is not None:
+        words += " or later" if distance < 0 and nearest.to == searched.to else ""
         size = abs(distance)
-        format_length = text.format_duration if size >= _SECOND else text.format_exact_duration
+        format_length = text.format_whole_minutes if size >= _SECOND else text.format_exact_duration
         side, verdict = ("before", "a stale response, not a wrong one")
         if distance < 0:
             side, verdict = ("after", "a clock was slow, or the response comes from other data")
