@@ -183,13 +183,14 @@ def _format_page(table: str, files: FleetFiles, large: FleetFiles, seconds: floa
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     return f"""# Benchmarks
 
-How fast and small srvstat must be, and aims to be. "×" is how many times as fast as another tool
-with the same result on the same data; **bold** misses its limit. `make bench` writes this page in
-half an hour, with 8 GB of disk; `make bench SIZE={SMALL}` takes minutes.
+This page shows how fast and small srvstat is, what it must reach and what it aims for. "×" is
+how many times as fast as another tool with the same result on the same data. A result in **bold**
+misses what it must reach. `make bench` writes this page in half an hour, and needs 8 GB of disk.
+`make bench SIZE={SMALL}` takes a few minutes.
 
-This run: {files.size} servers with {files.observation_count:,} observations, and
-{large.size:,} with {large.observation_count:,}; {minutes:.0f} minutes. Requirements are for
-{FULL} and {FULL * GROWTH:,}.
+This run took {minutes:.0f} minutes. Its fleets have {files.size} and {large.size:,} servers, with
+{files.observation_count:,} and {large.observation_count:,} observations. The requirements are for
+{FULL} and {FULL * GROWTH:,} servers.
 
 measurement | result | must | aim
 --- | --: | --: | --:
@@ -201,12 +202,12 @@ measurement | result | must | aim
 
 ## Method
 
-- **Data**: generated, the same everywhere; 5-minute polls for 370 days, with waves, gaps and
-  restarts; peaks of 30 to 2,000 players.
-- **Results are checked first**, against plain Python or DuckDB.
-- **Each round** asks all tools the same random requests; results are medians. Files are in the page
-  cache.
-- **Memory** includes children.
+- **Data**: The data is generated and the same on every machine. It has 5-minute polls for 370 days,
+  with waves, gaps, restarts, and peaks of 30 to 2,000 players.
+- **Results**: Each result is first compared with the result of plain Python or DuckDB.
+- **Rounds**: In each round, all tools answer the same random requests. The page shows medians over
+  the rounds. The files are in the page cache.
+- **Memory**: Memory includes child processes.
 
 ## Machine
 

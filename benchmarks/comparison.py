@@ -62,9 +62,9 @@ FROM ranked GROUP BY server"""
 DUCKDB = {"DuckDB, median()": _MEDIAN, "DuckDB, histogram": _HISTOGRAM}
 
 SETUPS = {
-    SRVSTAT: "From the bytes of a request to those of the response, of an open file.",
-    "DuckDB": "A native table sorted by server and time, two threads, the faster of two prepared"
-    " statements.",
+    SRVSTAT: "The time from the bytes of a request to the bytes of the response; the file is open.",
+    "DuckDB": "A native table, sorted by server and time, is read with two threads by the faster of"
+    " two prepared statements.",
 }
 """The setup of each engine, for the page."""
 

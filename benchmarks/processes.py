@@ -23,9 +23,9 @@ from benchmarks.questions import (
 from srvstat.snapshot.read.file import open_file
 
 SETUPS = {
-    "compare, process": "Five ids. The two imports are typer and pydantic.",
-    "build": "Rows in order of time; reads the snapshot back.",
-    "sqlite-utils": "`insert --csv`, a quarter of the rows of 20 servers.",
+    "compare, process": "A process compares five ids. The two imports are typer and pydantic.",
+    "build": "Rows are in order of time. The time includes reading the snapshot back.",
+    "sqlite-utils": "`insert --csv` inserts a quarter of the rows of 20 servers.",
     "verify": "The loop reads all tables and hashes each row with SHA-256.",
 }
 """The setup of each command, for the page."""

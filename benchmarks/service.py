@@ -28,8 +28,9 @@ UNCACHED, CACHED = "srvstat serve, not cached", "srvstat serve, cached"
 CONNECTIONS = 16
 
 SETUPS = {
-    "serve": "Five servers per request, of which none or each was requested before.",
-    "minimal app": "A Starlette route with a constant `JSONResponse`, on uvicorn with h11.",
+    "serve": "Each request compares five servers. In the uncached test, none has been requested"
+    " before; in the cached test, all have.",
+    "minimal app": "A Starlette route returns a constant `JSONResponse`, on uvicorn with h11.",
 }
 """The setup of each server, for the page."""
 
