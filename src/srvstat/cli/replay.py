@@ -376,7 +376,7 @@ def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:
 
 
 _WANTED = re.compile(
-    r"(?P<figure>[A-Za-z]+)=(?P<value>[+-]?[0-9]{1,15}(?:\.(?P<digits>[0-9]{1,20}))?)%?"
+    r"(?P<figure>[A-Za-z]+)=(?P<value>[+-]?[0-9]{1,15}(?:\.(?P<digits>[0-9]{1,20}))?)(?P<percent>%?)"
     r"(?:(?:±|\+-|\+/-)(?P<tolerance>[0-9]{1,15}(?:\.[0-9]{1,9})?))?"
 )
 _ROUNDED = ("average", "percentage", "median")
@@ -441,6 +441,8 @@ def _parse_figure(word: str) -> Figure:
     match = _WANTED.fullmatch(word)
     given = match["figure"].lower() if match else ""
     figure = _NAMES.get(given, given.removesuffix("players"))
+    # A growth in % is the percentage; no other number is one.
+    figure = "percentage" if figure == "growth" and match and match["percent"] else figure
     if match is None or figure not in FIGURES:
         raise UsageError(
             f"{word}: unknown; write one of {', '.join(FIGURES)} with a number, such as"

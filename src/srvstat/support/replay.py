@@ -222,8 +222,8 @@ class _Replayer:
                     (one.true_during for one in findings["servers"] if one.true_during), ()
                 )
             if times:
-                nearest, _ = documents.find_nearest(times, at)
-                at = min(max(at, nearest.from_), nearest.to)
+                at = _move(at, documents.find_nearest(times, at)[0])
+                findings["clock"] = None
                 answered = self._answer(exchange, at)
                 differences = self._compare(exchange, response, answered)
         if len(differences) == comparing.MAX_DIFFERENCES:
@@ -383,6 +383,13 @@ class _Replayer:
             return explain.explain_server(self.snapshot, request, at)
         except NotInBundleError:
             return None
+
+
+def _move(at: int, interval: documents.Interval) -> int:
+    """Return the instant of an interval that is nearest; before its end, a whole second."""
+    if at > interval.to:
+        at = interval.to // 1_000 * 1_000  # people can type it
+    return max(at, interval.from_)
 
 
 def _find_request_time(exchange: Exchange) -> tuple[int | None, Clock]:

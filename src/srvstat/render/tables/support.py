@@ -45,9 +45,8 @@ def render_replay(replay: support.Replay, screen: Screen) -> str:
     """Render a line for each exchange, then what differs, and answers that were not recorded."""
     exchanges = replay.exchanges
     files = [(title, list(run)) for title, run in groupby(exchanges, lambda each: _split(each)[0])]
-    title = (
-        screen.escape(files[0][0]).plain if len(files) == 1 else format_count(len(files), "file")
-    )
+    title = screen.escape(files[0][0]).plain if files else "nothing to show"
+    title = format_count(len(files), "file") if len(files) > 1 else title
     blocks: list[list[RenderableType]] = [
         [Text(f"{title}: {_count_classes(replay)}", "bold", overflow="fold")]
     ]
