@@ -32,7 +32,7 @@ lint: $(BIN)/installed  ## Check format, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-corpus: $(BIN)/installed  ## Show how what the program says differs from tests/corpus; WRITE=1 stores it
+corpus: $(BIN)/installed  ## Show how output differs from tests/corpus; WRITE=1 saves the new output
 	@cd tests && ../$(BIN)/python -m corpus $(if $(WRITE),--write)
 
 # Many tests wait for processes and clocks: three keep two cores busy.
