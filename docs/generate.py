@@ -69,7 +69,7 @@ _PRINTED_BY = {
 _TIMING = re.compile(r"in [\d.]+ s, [\d,]+ per second")
 
 _OTHER_EXITS = {
-    0: "success, also of a service that was stopped by a signal",
+    0: "success; also when a signal stopped a service",
     1: "out of memory, or a bug in srvstat; please report a bug",
     129: "the terminal was closed",
     130: "interrupted",
@@ -137,7 +137,7 @@ def _list_exit_codes() -> dict[int, str]:
     for error in _list_classes(SrvstatError):
         meanings[error.exit_code] = _describe(error)
     for api_error in _list_classes(ApiError):
-        meanings[api_error.exit_code] = f"the answer is `{api_error.code}`"
+        meanings[api_error.exit_code] = f"the response is `{api_error.code}`"
     # No command exits with these; they correspond to errors that only the service returns.
     for reserved in (41, 49, 50):
         del meanings[reserved]

@@ -71,7 +71,8 @@ class SrvstatService:
     def requests(self) -> list[dict[str, Any]]:
         """Return the last 1,000 requests: their log entries, each with what was sent, without keys.
 
-        `docs/service.md` describes an entry. Its `request` has the method, path, headers and body.
+        `docs/reference/service.md` describes an entry. Its `request` has the method, path, headers
+        and body.
         """
         found: list[dict[str, Any]] = self._control("GET", "requests")["requests"]
         return found

@@ -148,7 +148,7 @@ class FeatureNotAvailableError(ApiError):
 
 
 class ServerNotFoundError(ApiError):
-    """The server is unknown or not publishable; the two are indistinguishable."""
+    """The server is unknown or not public; the two are indistinguishable."""
 
     code = "SERVER_NOT_FOUND"
     http_status = 404
