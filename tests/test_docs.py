@@ -83,6 +83,7 @@ def _demo(demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     Path("srvstat-demo").mkdir()
     Path("srvstat-demo/snapshot.db").symlink_to(demo_snapshot)
+    Path("snapshot.db").symlink_to(demo_snapshot)
 
 
 @pytest.mark.usefixtures("_demo")
