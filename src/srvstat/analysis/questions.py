@@ -32,7 +32,14 @@ from srvstat.contract import wire
 from srvstat.contract.arrays import Doubles, Exact, Numbers, multiply, sum_groups
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.requests import MAX_SERVERS
-from srvstat.contract.time import LATEST, InstantError, format_instant, load_zone, parse_instant
+from srvstat.contract.time import (
+    LATEST,
+    InstantError,
+    explain_instant_error,
+    format_instant,
+    load_zone,
+    parse_instant,
+)
 from srvstat.contract.windows import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
 from srvstat.documents.analysis import MarkPart
 from srvstat.operations.answers import check_coverage, find_whole_window
@@ -325,8 +332,8 @@ def parse_length(text: str, name: str = "range") -> int:
     length = int(match[1]) * _LENGTHS[match[2]] if match else LONGEST_MS + 1
     if length > LONGEST_MS:
         raise ParameterError(
-            f"{{{name}}}: {{value}} is not a number of hours, days, weeks, months or years such as"
-            f" 12h, 3d, 2w, 6mo or 1y (at most 100y){', and not all' if name == 'range' else ''}",
+            f"{{{name}}}: {{value}} is not a length; write one such as 12h, 3d, 2w, 6mo or 1y (at"
+            f" most 100y){', or all' if name == 'range' else ''}",
             value=wire.quote_value(text),
         )
     return length
@@ -352,12 +359,9 @@ def parse_edge(name: str, text: str, zone: ZoneInfo) -> int:
         try:
             return parse_instant(text)
         except InstantError as error:
-            raise ParameterError(
-                f"{{{name}}}: {{value}}: {{problem}}; write a date such as 2026-02-01, or"
-                " 2026-02-01T12:00Z",
-                value=wire.quote_value(text),
-                problem=str(error),
-            ) from None
+            remedy = "write a date such as 2026-02-01, or 2026-02-01T12:00Z"
+            problem = explain_instant_error(text, error, remedy)
+            raise ParameterError(f"{{{name}}}: {{problem}}", problem=problem) from None
     return _find_midnight(name, text, zone)
 
 
@@ -441,8 +445,8 @@ def parse_step(text: str) -> Step:
     if match and (match[2] == "d" or DAY_MS % length == 0):
         return Step(text, length)
     raise ParameterError(
-        "{step}: {value} does not divide 24 hours and is not a number of days; use a step such as"
-        " 15m, 1h, 6h, 7d, day, week or month",
+        "{step}: {value} is not supported; use minutes or hours that divide 24 hours (15m, 1h, 6h),"
+        " whole days (7d), or day, week, month",
         value=wire.quote_value(text),
     )
 

@@ -9,17 +9,15 @@ from itertools import chain
 from os import PathLike, fsdecode
 from typing import Any, TypedDict, Unpack
 
-import pyarrow as pa
-
 from srvstat.api.arguments import Time, parse_time, warn_of_old_name
 from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError, SourceError, SrvstatError, UsageError
+from srvstat.documents.rows import import_pyarrow
 from srvstat.documents.snapshot import BuildSummary, UpdateSummary
 from srvstat.render.summary import format_dropped_rows
 from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.snapshot.write.intake import Inputs, RejectLimit
 from srvstat.snapshot.write.update import update as update_snapshot
-from srvstat.sources import parquet
 from srvstat.sources.mapping import MappingOptions, build_options, list_options
 from srvstat.sources.registry import KINDS, Kind
 from srvstat.sources.source import IN_MEMORY, Batch, Source
@@ -80,8 +78,12 @@ class _Frame(Source):
 def read(source: _Frame) -> Iterator[Batch]:
     """Read the observations of a data frame, in the order of its rows.
 
-    Raises SourceError if Arrow can't represent it, or if a column of the mapping is missing.
+    Raises SourceError if Arrow can't represent it, or if a column of the mapping is missing;
+    MissingLibraryError.
     """
+    pa = import_pyarrow()
+    from srvstat.sources import parquet  # noqa: PLC0415 - it needs pyarrow too
+
     try:
         with pa.RecordBatchReader.from_stream(source.data) as reader:
             stored = reader.schema.names
@@ -156,6 +158,7 @@ def _describe(
     data: Any, arguments: BuildArguments, remembered: MappingOptions | None = None
 ) -> Inputs:
     """Return the inputs of a build or an update. Raises UsageError, TypeError."""
+    import_pyarrow()  # an error now leaves no half-written file
     if not hasattr(data, "__arrow_c_stream__"):
         raise TypeError("data: must be a data frame of pandas, polars or Arrow")
     for name, value in arguments.items():

@@ -203,7 +203,7 @@ def is_png(path: str) -> bool:
     """Return whether the name of a picture is one of PNG, not of SVG. Raises UsageError."""
     ending = os.path.splitext(path)[1].lower()
     if ending not in {".svg", ".png"}:
-        raise UsageError(f"{path}: not a picture; the name must end with .svg or .png")
+        raise UsageError(f"{path}: unsupported picture format; use .svg or .png")
     return ending == ".png"
 
 

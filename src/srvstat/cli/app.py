@@ -83,6 +83,17 @@ _VARIABLES = {"serve": "SRVSTAT_"}
 """The prefix of the environment variables of a command's options."""
 
 
+class _PlacedErrors:
+    """Adds the context to errors of the parser, which some lack."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().parse_args(ctx, args)  # type: ignore[misc] # of Typer's class beside it
+        except typer.TyperException as error:
+            error.ctx = error.ctx or ctx  # type: ignore[attr-defined] # of its subclasses
+            raise
+
+
 def create_app(
     groups: Mapping[str, Mapping[str, str | Group]], *, name: str, help: str, **settings: Any
 ) -> typer.Typer:
@@ -92,7 +103,7 @@ def create_app(
     """
     commands = {name: entry for group in groups.values() for name, entry in group.items()}
 
-    class LazyGroup(TyperGroup):
+    class LazyGroup(_PlacedErrors, TyperGroup):
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
             self.commands = dict.fromkeys(commands)  # type: ignore[assignment] # see get_command
@@ -166,7 +177,7 @@ def _write_groups(formatter: Any, groups: Mapping[str, list[tuple[str, str]]]) -
             formatter.write_dl([(name.ljust(width), text) for name, text in rows], width)
 
 
-class _Command(TyperCommand):
+class _Command(_PlacedErrors, TyperCommand):
     """A command whose errors name its options, or the variables that have their values.
 
     Of several long names of an option, only the first is shown; the others are accepted.
@@ -174,15 +185,15 @@ class _Command(TyperCommand):
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self._other_names: list[tuple[Any, list[str]]] = []
+        self.other_names: list[tuple[Any, list[str]]] = []
         for each in self.params:
             if others := [name for name in each.opts if name.startswith("--")][1:]:
-                self._other_names.append((each, others))
+                self.other_names.append((each, others))
                 each.opts = [name for name in each.opts if name not in others]
 
     def make_parser(self, ctx: Any) -> Any:
         parser = super().make_parser(ctx)
-        for each, names in self._other_names:
+        for each, names in self.other_names:
             parser.add_option(each, names, each.name, nargs=each.nargs)
         return parser
 

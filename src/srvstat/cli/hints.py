@@ -53,23 +53,58 @@ def explain_usage_error(error: Any, words: Sequence[str]) -> list[str]:
     if hasattr(error, "possibilities"):
         name = error.option_name
         remedy = _find_option(name, context, root, words)
-        text = f"{name}: {path} has no such option{remedy and f'; {remedy}'}"
+        is_group = hasattr(context.command, "commands")
+        text = f"unknown option {name}" if is_group else f"{name}: {path} has no such option"
+        text = f"{text}; {remedy}" if remedy else text
+    elif hasattr(error, "option_name"):
+        text = _explain_option_value(error.option_name, context.command, message)
     elif unknown := re.match("No such command '([^']*)'", text):
         remedy = _find_command(unknown[1], context.command, root.command)
         text = f"{unknown[1]}: no such command{remedy and f'; did you mean {path} {remedy}?'}"
     elif extra := re.match(r"Got unexpected extra argument\(?s?\)? \((.*)\)", text):
         remedy = "; srvstat compare takes several" if path == "srvstat get" else ""
         text = f"{extra[1]}: more arguments than {path} takes{remedy}"
-    else:
-        text = re.sub("^Missing (?:argument|option) '(.*)'.$", r"\1: missing", text)
-        text = _INVALID.sub(lambda one: f"{one[1]}{f' or {one[2]}' if one[2] else ''}: ", text)
+    elif missing := re.match("Missing (?:argument|option) '([^']*)'", text):
+        value = error.param.metavar if missing[1].startswith("-") else ""
+        text = f"{' '.join(filter(None, (missing[1], value)))} is required"
+    elif invalid := _INVALID.match(text):
+        name = " or ".join(filter(None, invalid.groups()))
+        text = _explain_invalid_value(name, error.param, text[invalid.end() :])
     listed = "commands" if hasattr(context.command, "commands") else "arguments and options"
     return [f"error: {text}", f"{path} --help shows the {listed}"]
+
+
+def _explain_option_value(name: str, command: Any, message: str) -> str:
+    """Return the problem of an option without its value, or of one that takes none."""
+    if "requires" not in message:
+        return f"{name} takes no value"
+    hidden = getattr(command, "other_names", [])
+    named = [(one, (*one.opts, *one.secondary_opts)) for one in command.params] + hidden
+    option = next(one for one, names in named if name in names)
+    if example := re.search(r"such as ([^\s,;\]]*[^\s,;\].])", option.help):
+        return f"{name} needs a value, such as {example[1]}"
+    return f"{name} needs a value: {name} {option.metavar}"
+
+
+def _explain_invalid_value(name: str, parameter: Any, problem: str) -> str:
+    """Return the problem of a value that Typer or pydantic refuses, in the words of srvstat."""
+    if choice := re.fullmatch("'(.*)' is not one of (.*)[.]", problem):
+        listed = choice[2].replace("'", "")
+        return f"{name}: {wire.quote_value(choice[1])} is not one of {listed}"
+    if "valid boolean" in problem:
+        return f"{name} must be true or false"
+    if "valid integer" in problem:
+        return f"{name} must be a whole number"
+    if parameter.max is None:
+        return f"{name} must be at least {parameter.min}"
+    return f"{name} must be from {parameter.min} to {parameter.max}"
 
 
 def _find_option(name: str, context: Any, root: Any, words: Sequence[str]) -> str:
     """Return what to do instead of giving an option; empty if that is not known."""
     if hasattr(context.command, "commands"):
+        if near := get_close_matches(name, ("--help", "--version"), 1, _SIMILAR):
+            return f"did you mean {near[0]}?"
         command = next((word for word in words if word in context.command.commands), "COMMAND")
         return f"options follow the command: {context.command_path} {command} {name}"
     wanted = _read_intents().get(name, name)

@@ -18,10 +18,10 @@ from typer.main import get_current_context  # type: ignore[attr-defined] # impor
 
 from srvstat.analysis.parameters import Completion, Parameter, Without
 from srvstat.cli.output import Form, Outcome, create_screen, report, show_error
-from srvstat.contract import errors, read_package_file, wire
+from srvstat.contract import errors, read_package_file
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.contract.time import YEAR_2001, InstantError, parse_instant
+from srvstat.contract.time import YEAR_2001, InstantError, explain_instant_error, parse_instant
 from srvstat.contract.windows import DEFAULT_RANGE, Range
 from srvstat.files.paths import convert_errors
 from srvstat.render.text import format_time
@@ -40,7 +40,6 @@ LIST_LENGTH = 50
 _MAX_COMPLETIONS = 500
 _MOST_METAVAR = 40
 _MOST_NAMED = 10
-_EXAMPLE_TIME = "a time such as 2026-02-01T12:00Z"
 _SERVERS_FOR_COMPLETION = 10_000
 """The servers whose values are completed; reading them takes 0.1 s."""
 _PLAIN_WORD = re.compile(r"[\w.@%+-]+")
@@ -346,9 +345,8 @@ def parse_instant_option(option: str, text: str | None) -> int | None:
     try:
         instant = parse_instant(text)
     except InstantError as error:
-        remedy = f"{text}T00:00Z" if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else _EXAMPLE_TIME
-        value = wire.quote_value(text)
-        raise errors.UsageError(f"{option}: {value}: {error}; write {remedy}") from None
+        problem = explain_instant_error(text, error, "write one such as 2026-02-01T12:00Z")
+        raise errors.UsageError(f"{option}: {problem}") from None
     if text.isdecimal() and instant < YEAR_2001:
         report(
             f"warning: {option} {text}: read as milliseconds, {format_time(instant)};"
@@ -373,17 +371,19 @@ _OTHER_ENDINGS = """
 _KNOWN_ENDINGS = frozenset((*_OTHER_ENDINGS.split(), *SNAPSHOT_ENDINGS, *NDJSON_ENDINGS))
 
 
-def check_ending(path: str | None, *endings: str) -> None:
+def check_ending(path: str | None, *endings: str, hint: str = "") -> None:
     """Check that the ending of an output names no other format than those that are written.
 
-    Without endings, the output is a folder.
+    Without endings, the output is a folder. `hint` is added to the error.
 
     Raises UsageError.
     """
     ending = os.path.splitext(path or "")[1].lower()
     if ending in _KNOWN_ENDINGS.difference(endings):
-        remedy = f"end the name in {' or '.join(endings)}" if endings else "name a folder"
-        raise errors.UsageError(f"{path}: {ending} is another format; {remedy}")
+        listed = " or ".join(filter(None, (", ".join(endings[:-1]), *endings[-1:])))
+        must = f"the output must end in {listed}"
+        problem = must if endings else "the output is a folder; leave out the ending"
+        raise errors.UsageError(f"{path}: {'; '.join(filter(None, (problem, hint)))}")
 
 
 _VARIABLE = "_SRVSTAT_COMPLETE"

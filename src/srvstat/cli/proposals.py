@@ -126,7 +126,7 @@ def settle(sources: Sources, command: Command, *, quiet: bool) -> Sources:
             given = found
             answered += questions
     if answered:
-        report("next time, this asks nothing:", f"  {command.format(proposal.options)}")
+        report("To skip these questions next time:", f"  {command.format(proposal.options)}")
     return _apply(sources, proposal.options, command, given)
 
 

@@ -58,6 +58,16 @@ def parse_instant(text: str) -> int:
     return at
 
 
+def explain_instant_error(text: str, error: InstantError, remedy: str) -> str:
+    """Return a message about a text that is not an instant: it quotes the text."""
+    value = wire.quote_value(text)
+    if str(error) != NOT_MILLISECONDS:
+        return f"{value}: {error}; {remedy}"
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return f"{value} has no time of day; write {text}T00:00Z"
+    return f"{value} is not a time; {remedy}"
+
+
 @lru_cache(maxsize=4096)
 def _format_day(day: int) -> str:
     return date.fromordinal(_EPOCH_ORDINAL + day).isoformat()

@@ -574,7 +574,8 @@ class _Search:
         self, key: str, what: str, names: Sequence[str], choices: Sequence[str] | None = None
     ) -> None:
         few = [*names]
-        few[_MOST_NAMES:] = [f"{len(names) - _MOST_NAMES} others"] if few[_MOST_NAMES:] else []
+        if more := few[_MOST_NAMES:]:
+            few[_MOST_NAMES:] = [_format_number(len(more), "other")]
         text = f"which column {what}: {' or '.join(filter(None, [', '.join(few[:-1]), few[-1]]))}"
         found = choices or [format_columns({key: name}) for name in names]
         self.of_columns.append(Question("columns", text, found))

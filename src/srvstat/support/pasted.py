@@ -60,8 +60,8 @@ def read_text(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unread
     if text.strip() and not following:
         near = [reason for pattern, reason in _NEAR.items() if re.search(pattern, text)]
         raise SourceError(
-            f"{title}: {'; '.join(near) or 'no command, no call, no recording and no JSON'};"
-            " paste the command, export the recording as HAR, or date its numbers with srvstat when"
+            f"{title}: {'; '.join(near) or 'no request found'}; paste the curl command, export a"
+            " HAR file, or date its numbers with srvstat when"
         )
     scope, line, counted = calls.Scope(text), 1, 0
     while start := following:

@@ -203,7 +203,7 @@ def _list_values(differences: Sequence[support.Difference]) -> list[support.Diff
 
 def _count_values(exchange: support.ReplayedExchange) -> str:
     values = _list_values(exchange.differences)
-    noun = "figure" if exchange.request and exchange.request.range else "field"
+    noun = "number" if exchange.request and exchange.request.range else "field"
     for one in values:
         if one.pointer == "/status":
             return f": status {one.recorded} recorded, {one.recomputed} recomputed"
@@ -335,7 +335,7 @@ def _describe_truth(
         length = text.format_exact_duration((asked or searched.to) - searched.from_)
         later = searched.to - (asked or searched.to)
         after = f" and {text.format_exact_duration(later)} after" if later else ""
-        yield f"not true within {length} before{after} {end}"
+        yield f"no match within {length} before{after} {end}"
         return
     nearest, distance = support.find_nearest(intervals, asked or searched.to)
     when = "at" if nearest.from_ == nearest.to else "from"
@@ -358,32 +358,35 @@ _MAX_TIMES = 10
 
 
 def render_when(found: support.When, screen: Screen) -> str:
-    """Render the times at which all figures were true, the last ones first, or nearest misses."""
+    """Render the times at which all figures were true, the last ones first, or the closest ones."""
     times = [_format_interval(one.from_, one.to) for one in reversed(found.true_during)]
-    verdict = "true " + format_count(len(times), "time") if times else "never true"
-    searched = _format_interval(found.searched.from_, found.searched.to)
-    title = Text(f"{verdict} over {found.range}, as of {searched}", "bold", overflow="fold")
+    verdict = format_count(len(times), "match", "matches") if times else "no match"
+    start, end = map(format_time, (found.searched.from_, found.searched.to))
+    title = f"{verdict} for {found.range} between {start} and {end}"
     more = len(times) - _MAX_TIMES
     rest = [Text(f"and {format_count(more, 'earlier time')}; --json lists all")] if more > 0 else []
-    blocks: list[list[RenderableType]] = [[title], [*map(Text, times[:_MAX_TIMES]), *rest]]
+    blocks: list[list[RenderableType]] = [
+        [Text(title, "bold", overflow="fold")],
+        [*map(Text, times[:_MAX_TIMES]), *rest],
+    ]
     for server in found.servers if not times else ():
         if server.nearest is None:
             blocks.append([_describe_own_times(server, screen)])
             continue
-        table = start_table("figure", "wanted", "nearest miss", right=("wanted", "nearest miss"))
+        table = start_table("statistic", "given", "closest", right=("given", "closest"))
         for wanted, value in zip(server.figures, server.nearest.figures, strict=True):
             sides = [wire.encode(one.value).decode() for one in (wanted, value)]
             table.add_row(wanted.figure, *text.format_apart(sides))
         when = _format_interval(server.nearest.from_, server.nearest.to)
-        blocks.append([screen.escape(f"{server.server_id}: nearest from {when}"), table])
+        blocks.append([screen.escape(f"{server.server_id}: closest from {when}"), table])
     return screen.render_blocks(*blocks)
 
 
 def _describe_own_times(server: support.DatedServer, screen: Screen) -> Text:
     last = server.true_during[-1]
-    times = format_count(len(server.true_during), "time")
+    times = format_count(len(server.true_during), "match", "matches")
     interval = _format_interval(last.from_, last.to)
-    return screen.escape(f"{server.server_id}: true {times}, the last from {interval}")
+    return screen.escape(f"{server.server_id}: {times}, the last from {interval}")
 
 
 _MAX_SPANS = 6
