@@ -270,7 +270,7 @@ def test_help_manual_page_and_reference_have_every_option_of_a_command(
         for page in (text, re.sub(r"\\f[BIR]|\\(?=-)", "", manual)):
             named = set(re.findall(r"(?<![\w-])--?[a-zA-Z][a-z-]*", page))
             assert {one for one in options if one.startswith("-")} <= named
-        assert name in {"", "snapshot", "access"} or "Manual: man srvstat-" in text
+        assert name in {"", "snapshot", "access"} or "See also: man srvstat-" in text
     assert "\n.SH ENVIRONMENT\n" in manual
     assert "\n.SH EXIT STATUS\n" in manual
     assert isinstance(COMMANDS.get(name), Group) or list_documented(name) == list_declared(name)

@@ -78,6 +78,15 @@ _STEP = re.compile(r"([1-9][0-9]{0,3})([mhd])")
 _UNITS = {"m": 60_000, "h": HOUR_MS, "d": DAY_MS}
 
 
+def _describe_range(default: str) -> Parameter:
+    return Parameter(
+        "The length of the window, such as 7d, 12h, 2w, 6mo or 1y, or all. A month has 30 days, a"
+        f" year 365 [default: {default}].",
+        "LENGTH|all",
+        completes=(*DAYS, "all"),
+    )
+
+
 @dataclass(frozen=True)
 class WindowQuery:
     """A window as a user gives it: a range, or its ends; a date is midnight in the time zone.
@@ -88,15 +97,7 @@ class WindowQuery:
     panel = "Window"
     default: ClassVar[str] = DEFAULT_RANGE
 
-    range: Annotated[
-        str | None,
-        Parameter(
-            "The length of the window, such as 12h, 7d, 2w, 6mo or 1y, or all. A month has 30 days,"
-            " a year 365 [default: 30d; 90d for events, integrity and report].",
-            "LENGTH|all",
-            completes=(*DAYS, "all"),
-        ),
-    ] = None
+    range: Annotated[str | None, _describe_range(DEFAULT_RANGE)] = None
     start: Annotated[
         str | None,
         Parameter(
@@ -120,10 +121,12 @@ class WindowQuery:
     ] = "UTC"
 
 
+@dataclass(frozen=True)
 class LongWindowQuery(WindowQuery):
     """A window that is the last 90 days by default, because most rules of integrity need weeks."""
 
     default = "90d"
+    range: Annotated[str | None, _describe_range("90d")] = None
 
 
 @dataclass(frozen=True)
@@ -145,8 +148,8 @@ class ComparedQuery(WindowQuery):
     around: Annotated[
         str | None,
         Parameter(
-            "Compare the days from this date on with as many days before it [default: as many as"
-            " the snapshot has, at most 30; --range sets the number].",
+            "Compare the days from this date on with the same number of days before it. --range"
+            " sets the number [default: all days of the snapshot, at most 30].",
             "DATE",
         ),
     ] = None

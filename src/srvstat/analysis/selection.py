@@ -66,8 +66,8 @@ class FilterOptions:
     offline: Annotated[
         bool | None,
         Parameter(
-            "Only servers marked offline or without observations in the last day, or only the"
-            " others.",
+            "Only silent servers (marked offline, or not observed in the last day of the snapshot),"
+            " or only the rest.",
             names=("--offline/--online",),
         ),
     ] = None

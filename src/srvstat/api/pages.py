@@ -74,8 +74,8 @@ class PictureOptions(MarkOption):
     step: Annotated[
         str | None,
         Parameter(
-            "The interval of players and share, such as 15m, 1h, day or week; of growth: day, week"
-            " or month [default: by the window].",
+            "The interval: for players and share, such as 15m, 1h, day or week; for growth, day,"
+            " week or month [default: chosen by the window].",
             "STEP",
         ),
     ] = None

@@ -28,7 +28,7 @@ from srvstat.analysis.today import compute_today
 from srvstat.analysis.together import compute_together
 from srvstat.cli import options, output
 from srvstat.cli.hints import report_no_match
-from srvstat.cli.output import Form, FormOptions, Outcome, PlainForm, RowForm, report, show
+from srvstat.cli.output import Form, HistoryForm, Outcome, PlainForm, RowForm, report, show
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.windows import Window
@@ -71,14 +71,14 @@ def servers(
     filters: _SearchOptions,
     form: RowForm,
     sort: Annotated[
-        SortKey, Parameter("What to sort by: numbers and times in descending order.")
+        SortKey, Parameter("The field to sort by; numbers and times in descending order.", "FIELD")
     ] = "id",
     limit: options.LimitOption = None,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Find servers in a snapshot.
 
-    Lists the servers that contain all words and match all options, with their polling interval and
+    List the servers that contain all words and match all options, with their polling interval and
     their coverage. Case does not matter.
 
     Example: srvstat servers roleplay --region EU --sort current
@@ -100,9 +100,9 @@ def stats(
 ) -> Outcome:
     """Show statistics of servers in any window.
 
-    Adds to the statistics of compare: how the average changed since the previous window, when the
-    peak was reached, quantiles, the hours above a number of players, and how much of the window has
-    data.
+    Show the statistics of compare, and also how the average changed since the previous window, when
+    the peak was reached, quantiles, the hours above a number of players, and how much of the window
+    has data.
 
     Example: srvstat stats harbor-city --range 7d --quantile 0.95 --versus previous
     """
@@ -134,8 +134,8 @@ def top(
 ) -> Outcome:
     """Rank servers by a statistic.
 
-    Ranks all servers that match, the highest first, and shows their statistics. The share of a
-    server is its part of the sum of the averages of all these servers.
+    Rank all servers that match, the highest first, and show their statistics. The share of a server
+    is its average divided by the sum of the averages of all servers that match.
 
     Example: srvstat top --rank-by peak --range 7d -n 10
     """
@@ -177,8 +177,8 @@ def growth(
 ) -> Outcome:
     """Show growth by day, week or month.
 
-    Shows how the average changed since the previous window, the trend in players per week, and for
-    each interval the average and how it changed since the one before.
+    Show how the average changed since the previous window, and the trend in players per week. Show
+    for each interval the average and how it changed since the interval before.
 
     Example: srvstat growth harbor-city --step week --range 90d
     """
@@ -202,7 +202,7 @@ def peak_hours(
 ) -> Outcome:
     """Show the busiest hours of the week.
 
-    Shows the average and the median of each hour from Monday to Sunday in a time zone, the busiest
+    Show the average and the median of each hour from Monday to Sunday in a time zone, the busiest
     and the quietest hour, and how many players a restart in the quietest hour affects.
 
     Example: srvstat peak-hours harbor-city --tz Europe/Berlin --range 90d
@@ -254,7 +254,7 @@ class StepOptions:
 def history(
     selected: selection.SelectedServers,
     window: questions.WindowQuery,
-    form: FormOptions,
+    form: HistoryForm,
     steps: StepOptions,
     customer: options.PlanOptions,
     snapshot: options.SnapshotOption = None,
@@ -316,8 +316,8 @@ def together(
 ) -> Outcome:
     """Show which of 2 to 20 servers move together.
 
-    Shows the correlation of each pair, after subtracting the usual players of each server at that
-    hour of the week. A correlation does not say why.
+    Show the correlation of each pair of servers, after subtracting the usual players of each server
+    at that hour of the week. A correlation doesn't say what causes it.
 
     Example: srvstat together harbor-city new-frontier night-shift --range 90d
     """
@@ -333,9 +333,9 @@ def integrity(
 ) -> Outcome:
     """Find unusual patterns in player counts.
 
-    Each rule passes, is suspect, or is not evaluated for lack of data. Shows the evidence, the
-    threshold and benign explanations. The results describe numbers; they are no proof and no
-    probabilities. The exit code is 0 in any case.
+    Show for each rule whether it passes, is suspect, or is not evaluated for lack of data, with the
+    evidence, the threshold and benign explanations. A suspect result proves nothing and is not a
+    probability. The exit code is 0 even if a result is suspect.
 
     Example: srvstat integrity harbor-city --range 30d
     """
@@ -353,10 +353,10 @@ def events(
     exit_code: Annotated[bool, Parameter("Exit with 5 if there is an event.")] = False,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
-    """List outages, unusual days and changes of level.
+    """List gaps, unusual days and changes of level.
 
-    Shows the start and the end of each event, and the players that were expected and seen. Without
-    identifiers, covers all servers. Events describe numbers; they are no probabilities.
+    Show the start and the end of each event, and the expected and the observed players. Without
+    identifiers, cover all servers. An event doesn't say what caused it or how likely it is.
 
     Example: srvstat events --all --since 24h --exit-code
     """
@@ -382,9 +382,9 @@ def today(
 ) -> Outcome:
     """Summarize the network for the morning.
 
-    Compares the total players at the end of the snapshot with the same hour of the four weeks
-    before, and lists silent servers, the largest changes, yesterday's peak, and gaps and zeros
-    since then. Without identifiers, covers all servers.
+    Compare the total players at the end of the snapshot with the same hour of the four weeks
+    before. List silent servers, the largest changes, yesterday's peak, and gaps and zeros since
+    then. Without identifiers, cover all servers.
 
     Example: srvstat today --tz Europe/Berlin --format markdown
     """

@@ -67,14 +67,17 @@ GROUPS: Mapping[str, Mapping[str, str | Group]] = {
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 PAGES = {
-    "Start": "import-data",
-    "Ask": "ask-questions",
-    "Show": "draw",
-    "Support": "support",
-    "API": "service",
-    "Fleet": "compute-a-fleet",
+    "snapshot": "import-data",
+    **dict.fromkeys(GROUPS["Ask"], "ask-questions"),
+    **dict.fromkeys(GROUPS["Show"], "draw"),
+    **dict.fromkeys(GROUPS["Support"], "support"),
+    "serve": "service",
+    "access": "access",
+    "openapi": "generate-a-client",
+    "schema": "documents",
+    "fleet": "compute-a-fleet",
 }
-"""The page of the documentation about each group."""
+"""The pages of the documentation about commands, by their first words."""
 
 _WIDTH = 90
 _FIRST_COLUMN = 26
@@ -204,10 +207,10 @@ class _Command(_PlacedErrors, TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_groups(formatter, group_parameters(self, ctx))
         words = ctx.command_path.split()
-        (page,) = (PAGES[title] for title, group in GROUPS.items() if words[1] in group)
+        page = f", docs page {PAGES[words[1]]}" if words[1] in PAGES else ""
         formatter.write_paragraph()
         with formatter.indentation():
-            formatter.write_text(f"Manual: man {'-'.join(words)}; page: {page}")
+            formatter.write_text(f"See also: man {'-'.join(words)}{page}")
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override] # Typer's own class
         try:

@@ -107,8 +107,9 @@ def update(
 ) -> Outcome:
     """Add observations and servers to a snapshot.
 
-    The file is replaced when the new one is complete. Updating gives the same content, and the same
-    root hash, as building from all files at once.
+    Add the servers of --servers, or replace their metadata. The file is replaced when the new one
+    is complete. Updating gives the same content, and the same root hash, as building from all files
+    at once.
 
     Example: srvstat snapshot update snapshot.db --observations today.csv
     """
@@ -158,8 +159,8 @@ def _finish(sources: Sources, lines: Sequence[str], read: BuildSummary, *, quiet
 def draft_servers(sources: Annotated[SourceOptions, Without("servers", "save_mapping")]) -> Outcome:
     """Draft a servers file.
 
-    Prints the metadata of a server, with blanks, for each identifier in the observations. Build
-    with the file as it is, or edit it first.
+    Print the metadata of a server, with blanks, for each identifier in the observations. Build with
+    the file as it is, or edit it first.
 
     Example: srvstat snapshot draft-servers --observations week.csv --game game_a > servers.ndjson
     """
@@ -204,8 +205,8 @@ def bundle(
 ) -> Outcome:
     """Write a small snapshot with some servers.
 
-    A bundle gives the same responses as the whole snapshot for its servers and days. Other servers
-    and earlier windows exit with 3.
+    A bundle gives the same responses as the whole snapshot for its servers and days. A command that
+    asks a bundle for other servers or earlier windows exits with 3.
 
     With --for, a bundle has what the requests of a recording need. `snapshot info` shows the
     verdict on the recording, and the command to repeat it.
@@ -273,7 +274,7 @@ def export(
 ) -> Outcome:
     """Write servers and observations to files.
 
-    Writes a new folder with all servers, or with those named. Building from an export of all
+    Write a new folder with all servers, or with the named servers only. Building from an export of all
     servers gives the same root hash, unless the snapshot has shards.
 
     Example: srvstat snapshot export --format parquet -o export

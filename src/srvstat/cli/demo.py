@@ -42,7 +42,7 @@ _DirectoryArgument = Annotated[
 def demo(directory: _DirectoryArgument = "srvstat-demo") -> Outcome:
     """Create a small example snapshot.
 
-    Compares three of its servers and shows what to try next. Never replaces an existing file.
+    Compare three of its servers and show what to try next. Existing files are never replaced.
 
     Example: srvstat demo && export SRVSTAT_SNAPSHOT=srvstat-demo/snapshot.db
     """

@@ -134,8 +134,8 @@ def fleet(
 ) -> Outcome:
     """Compute the statistics of every server.
 
-    Each result is byte for byte what `srvstat compare` prints. DuckDB computes them, even from
-    files larger than its memory. `python -m srvstat.fleet.spark` does the same on a Spark cluster.
+    Each result has exactly the bytes that `srvstat compare` prints. DuckDB computes the results,
+    even from files larger than its memory. `python -m srvstat.fleet.spark` does the same on a Spark cluster.
 
     Example: srvstat fleet observations/ --servers servers.ndjson --range 30d -o results.parquet
     """

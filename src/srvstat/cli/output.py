@@ -92,6 +92,13 @@ class FormOptions:
         return Form.TABLE if is_table else Form.JSON
 
 
+@dataclass(frozen=True)
+class HistoryForm(FormOptions):
+    """The form of a history, whose chart has no table."""
+
+    chart: Annotated[bool, Parameter("Draw a chart instead of the rows.")] = False
+
+
 PlainForm = Annotated[FormOptions, Without("format", "chart")]
 RowForm = Annotated[FormOptions, Without("chart")]
 ChartForm = Annotated[FormOptions, Without("format")]

@@ -61,7 +61,9 @@ def report(
     Example: srvstat report harbor-city new-frontier --range 90d -o report.html
     """
     if output is None and not json:
-        raise ParameterError("-o: missing; give -o FILE.html for the page, or {json} for its data")
+        raise ParameterError(
+            "-o FILE is required; give -o FILE.html for the page, or {json} for its data"
+        )
     check_ending(output, *((".json",) if json else (".html", ".htm")))
     check_text("title", title)
     target = _STDOUT_NAME if output is None else output
@@ -101,7 +103,7 @@ def plot(
     Example: srvstat plot harbor-city new-frontier --range 90d -o players.svg
     """
     if not output:
-        raise UsageError("-o: missing; give -o FILE.svg or -o FILE.png")
+        raise UsageError("-o FILE is required; give -o FILE.svg or -o FILE.png")
     is_raster = output != _STDOUT_NAME and is_png(output)
     look.check(is_png=is_raster)
     marks = parse_marks(options.mark, check_window(window))

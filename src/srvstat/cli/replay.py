@@ -54,8 +54,8 @@ class ComparisonOptions:
     at: Annotated[
         str | None,
         Parameter(
-            "Answer as of the recorded time, the end of the snapshot, any time at which the"
-            " recorded response was right (search), or TIME [default: recorded].",
+            "Answer as of the recorded time, the end of the snapshot (snapshot), any time at which"
+            " the recorded response was right (search), or TIME [default: recorded].",
             "|".join((*_AT_RULES, "TIME")),
             completes=_AT_RULES,
         ),
@@ -69,7 +69,8 @@ class ComparisonOptions:
         ),
     ] = None
     tolerance: Annotated[
-        str | None, Parameter("Treat numbers this close as equal [default: 0].", "NUMBER")
+        str | None,
+        Parameter("Treat numbers that differ by at most NUMBER as equal [default: 0].", "NUMBER"),
     ] = None
 
     def parse_at(self) -> AtRule | int:
@@ -114,7 +115,7 @@ class ExchangeOptions:
     prefix: Annotated[
         str | None,
         Parameter(
-            "What precedes /gateway/v1 in the paths, such as behind a proxy [default: the first"
+            "The part of the paths before /gateway/v1, which a proxy may add [default: the first"
             " prefix found].",
             "PATH",
         ),
@@ -127,7 +128,8 @@ class ExchangeOptions:
         None
     )
     only: Annotated[
-        ExchangeClass | None, Parameter("Show only requests with this result; all are counted.")
+        ExchangeClass | None,
+        Parameter("Show only requests with this result; all are counted.", "RESULT"),
     ] = None
 
     def encode_prefix(self) -> bytes | None:
@@ -161,9 +163,9 @@ class ExchangeOptions:
 _Recordings = Annotated[
     list[str],
     Parameter(
-        "What a customer sent: HAR; curl, PowerShell, fetch or Python with or without responses;"
-        " Postman, the JSON of a response alone, the log or a recording of `serve`; may be"
-        " compressed; - for standard input.",
+        "A file that a customer sent: HAR; curl, PowerShell, fetch or Python calls, with or without"
+        " responses; a Postman collection; the JSON of one response; or the log or a recording of"
+        " `serve`. It may be compressed. - is standard input.",
         "RECORDING",
         is_argument=True,
     ),
@@ -185,8 +187,8 @@ def replay(
 ) -> Outcome:
     """Replay recorded requests and compare.
 
-    Answers each request from the snapshot, and compares with the recorded response. Exits with 5 if
-    a value differs, part of a recording can't be read, or no request belongs to the API.
+    Answer each request from the snapshot, and compare the answer with the recorded response. Exit
+    with 5 if a value differs, part of a recording can't be read, or no request belongs to the API.
 
     Example: srvstat replay customer.har
     """
@@ -388,7 +390,7 @@ def when(
     figures: Annotated[
         list[str],
         Parameter(
-            "A server, then its numbers: average, median, peak, lowest, growth, percentage or"
+            "A server, followed by its numbers: average, median, peak, lowest, growth, percentage or"
             " samples, such as average=15.62 or average=15.6±0.1.",
             "IDENTIFIER|NAME=VALUE",
             is_argument=True,
@@ -401,9 +403,9 @@ def when(
 ) -> Outcome:
     """Find when numbers were right.
 
-    Dates the numbers of a screenshot or a mail: shows when the API would have returned all of them,
-    or else the nearest miss. Numbers may be rounded: 15.62 matches from 15.615 to 15.625. Exits
-    with 5 if they were never right.
+    Date the numbers of a screenshot or a mail: show when the API would have returned all of them,
+    or else the closest numbers. Numbers may be rounded: 15.62 matches values from 15.615 to 15.625.
+    Exit with 5 if the numbers were never right.
 
     Example: srvstat when harbor-city median=113 average=115.31 --range 7d
     """

@@ -100,7 +100,7 @@ class SimulationOptions:
     delay: Annotated[
         str | None,
         Parameter(
-            "Let each request take at least this time, such as 200ms, or a random one, such as"
+            "Let each request take at least this time, such as 200ms, or a random time, such as"
             " 50ms..2s.",
             "TIME[..TIME]",
         ),
@@ -126,24 +126,20 @@ class SimulationOptions:
         bool, Parameter("Let a request choose its error with a header such as Prefer: code=429.")
     ] = False
     faults: Annotated[
-        str | None,
-        Parameter(
-            "Answer requests as this TOML file says, such as two of Compare Servers with a 503.",
-            "FILE",
-        ),
+        str | None, Parameter("Simulate failures from the rules in this TOML file.", "FILE")
     ] = None
     control: Annotated[
         bool,
         Parameter(
-            "Let tests on this machine read the requests and replace the rules of --faults, at"
-            " /__srvstat/."
+            "Add /__srvstat/, where tests on this machine can read received requests and replace"
+            " the --faults rules."
         ),
     ] = False
     at: AtOption = None
     speed: Annotated[
         int | None,
         Parameter(
-            "Let the time of --at pass, so many times as fast as real time [default: it stays].",
+            "Advance the --at time N times as fast as real time [default: the time stays fixed].",
             "N",
             least=1,
             most=_MAX_SPEED,
@@ -152,7 +148,8 @@ class SimulationOptions:
     set: Annotated[
         list[str] | None,
         Parameter(
-            "Serve another value of a field of Get Server, such as harbor-city.offline=true.",
+            "Change a field in the response of Get Server, such as harbor-city.offline=true; repeat"
+            " it for more.",
             "ID.FIELD=VALUE",
         ),
     ] = None
@@ -207,8 +204,9 @@ class AddressOptions:
     allow_host: Annotated[
         list[str] | None,
         Parameter(
-            "Without --access, also respond to requests for this host name, such as a proxy's"
-            " (repeatable). Otherwise, any website could read the service under a name of its own.",
+            "Without --access, also respond to requests for this host name, such as a proxy's;"
+            " repeat it for more. Other names are refused, because any website could use a name of"
+            " its own to read the service.",
             "NAME",
         ),
     ] = None
@@ -556,7 +554,7 @@ def new_key(
 ) -> Outcome:
     """Create a key and print it once.
 
-    Appends the hash of the key and its plan to the access file.
+    Append the hash of the key and its plan to the access file.
 
     Example: srvstat access new-key --plan starter
     """

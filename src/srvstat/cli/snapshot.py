@@ -26,7 +26,7 @@ def info(
 ) -> Outcome:
     """Describe a snapshot.
 
-    Prints totals, and the servers that match the options, with the span of their observations.
+    Print totals, and the servers that match the options, with the span of their observations.
 
     Example: srvstat snapshot info snapshot.db
     """
@@ -50,8 +50,8 @@ def verify(
 ) -> Outcome:
     """Verify a whole snapshot and print its root hash.
 
-    The root is a hash of the whole content. Recomputes all derived data from the observations.
-    Exits with 3 if the snapshot is damaged, and with 5 if its root is not the expected one.
+    The root is a hash of the whole content. Recompute all derived data from the observations. Exit
+    with 3 if the snapshot is damaged, and with 5 if its root is not the expected root.
 
     Example: srvstat snapshot verify snapshot.db
     """
@@ -91,9 +91,9 @@ def diff(
 ) -> Outcome:
     """Show what differs between two snapshots.
 
-    Lists servers that were added or removed, fields that changed, days (UTC) whose observations
-    differ, and API responses that change as a result, of all servers or of those named. Exits with
-    5 if there is a difference.
+    List servers that were added or removed, fields that changed, days (UTC) whose observations
+    differ, and API responses that change as a result. With identifiers, compare only the named
+    servers. Exit with 5 if there is a difference.
 
     Example: srvstat snapshot diff old.db new.db harbor-city
     """

@@ -85,8 +85,8 @@ class SourceOptions:
     servers: Annotated[
         str | None,
         Parameter(
-            "A file of server metadata, one JSON object per line; an update adds these servers or"
-            " replaces their metadata [default: only the identifiers are known].",
+            "A file of server metadata, one JSON object per line [default: only the identifiers are"
+            " known].",
             "FILE|-",
         ),
     ] = None
@@ -113,7 +113,7 @@ class SourceOptions:
     source: Annotated[
         str | None,
         Parameter(
-            f"What wrote the files: {', '.join(registry.list_choices())}.",
+            f"The program or the format that wrote the files: {', '.join(registry.list_choices())}.",
             "KIND",
             ("--source", "--from"),
             completes=registry.list_choices(),
@@ -145,8 +145,8 @@ class SourceOptions:
     id: Annotated[
         str | None,
         Parameter(
-            "The server of all rows, if no column names it; {file} and {folder} are the names of"
-            " the file and of its folder.",
+            "The server of all rows, if no column names the server; {file} and {folder} are the"
+            " names of the file and of its folder.",
             "NAME",
         ),
     ] = None
@@ -185,7 +185,7 @@ class SourceOptions:
         bool, Parameter("Round fractional counts; the statistics then differ from exact ones.")
     ] = False
     hold: Annotated[
-        bool, Parameter("Each count is valid until the next one: the data has changes only.")
+        bool, Parameter("Keep each count valid until the next one, for data of changes only.")
     ] = False
     mapping: Annotated[str | None, Parameter("Read these options from a TOML file.", "FILE")] = None
     save_mapping: Annotated[
