@@ -69,16 +69,16 @@ class SrvstatService:
         raise LookupError(f"{self.log_path}: no entry with the id {request_id}")
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return the last 1,000 requests: their log entries, each with what was sent, without keys.
+        """Return the log entries of the last 1,000 requests, with what was sent, without keys.
 
-        `docs/reference/service.md` describes an entry. Its `request` has the method, path, headers
-        and body.
+        `docs/reference/service.md` describes an entry. Here, it also has `request`: the method, the
+        path, the headers and the body.
         """
         found: list[dict[str, Any]] = self._control("GET", "requests")["requests"]
         return found
 
     def reset(self) -> None:
-        """Forget the requests, and begin again with rules, random numbers and a passing time."""
+        """Clear the journal, and restart the rules, the random seed and the simulated time."""
         self._control("POST", "reset")
 
     @contextmanager
@@ -91,12 +91,12 @@ class SrvstatService:
         key: str | None = None,
         repeat: bool = False,
     ) -> Iterator[None]:
-        """Give these answers, one after another, to requests within the block, then usual ones.
+        """Answer requests inside the block with `answers`, in order, and normally after the last.
 
-        An answer is `ok`, a status, `drop`, `cut`, `reset` or `delay=200`. The requests are those
-        of an operation such as `compareServers`, about a server, by the identifier that they have,
-        and with a key; by default all. `repeat` begins again after the last answer. An inner block
-        comes first; each block begins all rules again.
+        An answer is `ok`, a status, `drop`, `cut`, `reset` or `delay=200`. `operation`, such as
+        `compareServers`, `server` and `key` select requests; by default, all match. `server` is the
+        identifier as sent. `repeat` starts again after the last answer. Inner blocks take
+        precedence. Entering or leaving a block restarts all rules.
 
         Raises ValueError.
         """

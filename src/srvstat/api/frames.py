@@ -118,11 +118,12 @@ def build(
     - `rejects`: a file for rejected rows. `max_rejected`: how many are allowed, `100` or `"2.5%"`;
       `strict`: none.
     - `allow_empty`: whether a snapshot without observations is valid.
-
-    The other arguments are the options of the command with underscores.
+    - `id`, `time_unit`, `time_format`, `thousands`, `round`, `hold`, `slug_ids`, `game`: the
+      options of the command. `as_of` and `ids` are former names of `at` and `slug_ids`.
 
     Returns the numbers of servers and rows. Warns of rows that are not kept. Raises SourceError,
-    UsageError, OutputError; TypeError if `data` is not a data frame.
+    UsageError, OutputError; MissingLibraryError without pyarrow; TypeError if `data` is not a data
+    frame.
 
     >>> polls = {"serverId": ["lobby"], "observedAt": ["2026-03-01T12:00Z"], "players": [40]}
     >>> srvstat.build(polars.DataFrame(polls), "games.db")

@@ -188,7 +188,8 @@ class Snapshot:
     def get(self, identifier: str, *, by: Namespace = "id") -> ServerResponse:
         """Return the response of Get Server: the public details of one server.
 
-        `identifier` is an id, a name, `id:ID` or `cfxId:ID`; a prefix overrides `by`.
+        `identifier` is an id, a name, `id:ID` or `cfxId:ID`; a prefix overrides `by`. Names work
+        only if the snapshot was built without a servers file.
 
         Raises InvalidRequestError, ServerNotFoundError; SnapshotError for damage, or a server
         without a game.
@@ -213,8 +214,9 @@ class Snapshot:
     ) -> CompareResponse:
         """Return the response of Compare Servers: exact statistics of 2 to 5 servers.
 
-        `range` is `24h`, `7d`, `30d`, `90d` or `1y`; default: `30d`. `at` is the time when the
-        window ends; default: the end of the snapshot.
+        `identifiers` are ids, names, `id:ID` or `cfxId:ID`. Names work only if the snapshot was
+        built without a servers file. `range` is `24h`, `7d`, `30d`, `90d` or `1y`; default: `30d`.
+        `at` is the time when the window ends; default: the end of the snapshot.
 
         Raises InvalidRequestError, ServerNotFoundError, SnapshotError; UsageError for an invalid
         `at`; TypeError if `identifiers` is a single string.
@@ -235,8 +237,10 @@ class Snapshot:
     def update(self, data: Any, **arguments: "Unpack[BuildArguments]") -> UpdateSummary:
         """Add a data frame to the file, as `srvstat snapshot update` does.
 
-        The options of the build apply, unless `arguments`, which are those of `srvstat.build`,
-        replace them. The next question reads the new file. Warns of rows that are not kept.
+        The options of the build apply again, unless arguments replace them: `columns`, `wide`,
+        `id`, `time_zone`, `time_unit`, `time_format`, `thousands`, `round`, `hold`, `slug_ids` and
+        `game`. `servers`, `at`, `rejects`, `max_rejected` and `strict` are as in `srvstat.build`.
+        The next question reads the new file. Warns of rows that are not kept.
 
         Returns the numbers of servers and rows. Raises SnapshotError, SourceError, UsageError,
         OutputError; TypeError if `data` is not a data frame.
@@ -291,6 +295,7 @@ class Snapshot:
           hours of the four weeks before; or a pair of times.
         - `around` compares the days from this date on with as many before it.
         - `until_last_seen` ends the window of each server at its last observation.
+        - `by`, `range`, `start`, `end`, `tz` and `sum`: see `Snapshot`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
 
@@ -319,8 +324,11 @@ class Snapshot:
         `rank_by` is `average`, `share`, `occupancy`, `median`, `peak`, `lowest`, `change`,
         `growth`, `samples` or `current`; `change` and `growth` rank by players, not by percentages.
         `reverse` ranks in ascending order, `limit` is the most servers to return, and `sum` adds
-        the total of all servers found. `text` and the filters are those of `servers`, the others
-        those of `stats`. `by` is the former name of `rank_by`.
+        the total of all servers found. `by` is the former name of `rank_by`.
+
+        - `text`, `game`, `region`, `tags` and `offline` select servers, as in `servers`.
+        - `quantiles`, `above`, `versus`, `around` and `until_last_seen`: see `stats`.
+        - `range`, `start`, `end` and `tz`: see `Snapshot`.
 
         Raises UsageError, SnapshotError.
 
@@ -348,7 +356,8 @@ class Snapshot:
         """Compute how servers grow by calendar days, weeks or months of `tz`.
 
         `step` is `day`, `week` or `month`. `after`, a date, adds how much of the average of this
-        day remains 7, 30 and 90 days later.
+        day remains 7, 30 and 90 days later. The other arguments are `by`, `range`, `start`, `end`,
+        `tz` and `sum` of `Snapshot`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
 
@@ -374,8 +383,8 @@ class Snapshot:
     ) -> documents.PeakHours:
         """Compute the average players in each hour of the week, of the day, or on each weekday.
 
-        `group_by` is `week-hour`, `hour` or `weekday`; identifiers therefore need their own prefix,
-        unless they are ids. `by` is the former name of `group_by`.
+        `group_by` is `week-hour`, `hour` or `weekday`. `by` is its former name and not a namespace,
+        so write a cfxId as `cfxId:ID`. `range`, `start`, `end` and `tz` choose the window.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
 
@@ -400,7 +409,8 @@ class Snapshot:
 
         `step`, such as `1h`, `day` or `week`, is the length of an interval; None reads raw counts.
         `aggregate` combines the counts of an interval: `mean` (default), `median`, `max`, `min` or
-        `last`; `share` and `rank` compare the averages of servers.
+        `last`; `share` and `rank` compare the averages of servers. `by`, `range`, `start`, `end`,
+        `tz` and `sum` are as in `Snapshot`.
 
         Iterating over the result reads rows from the snapshot: tuples in the order of its columns,
         with times in Unix milliseconds.
@@ -442,7 +452,8 @@ class Snapshot:
     ) -> documents.Together:
         """Compute rank correlations between 2 to 20 servers: which ones move together.
 
-        `step` is the interval whose averages are compared.
+        `step` is the interval whose averages are compared. `by`, `range`, `start`, `end` and `tz`
+        select the servers and the window.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
 
@@ -458,9 +469,11 @@ class Snapshot:
     def integrity(
         self, identifiers: Iterable[str] | None = None, **arguments: Unpack[QuestionArguments]
     ) -> Integrity:
-        """Flag unusual patterns in player counts, with benign explanations; they prove nothing.
+        """Check the player counts of servers for unusual patterns.
 
-        The default range is `90d`.
+        Each rule has its evidence and benign explanations. A suspect result proves nothing and is
+        not a probability. `by`, `range`, `start`, `end` and `tz` are optional; the default range is
+        `90d`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
 
@@ -482,10 +495,10 @@ class Snapshot:
     ) -> documents.Events:
         """List gaps, times without players, unusual days and level changes.
 
-        The default range is `90d`. `since`, such as `24h`, omits events that end before this last
-        part of the window. `kinds` selects from `gap`, `zeros`, `unusualDay`, `stepChange` and
-        `belowUsual`. `longer` is the shortest gap, and the shortest time without players, such as
-        `6h`.
+        `since`, such as `24h`, omits events that end before this last part of the window. `kinds`
+        selects from `gap`, `zeros`, `unusualDay`, `stepChange` and `belowUsual`. `longer`, such as
+        `6h`, is the shortest gap, and the shortest time without players. `by`, `range`, `start`,
+        `end`, `tz` and `sum` are as in `Snapshot`, but the default range is `90d`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
 
@@ -501,7 +514,10 @@ class Snapshot:
     def today(
         self, identifiers: Iterable[str] | None = None, *, by: Namespace = "id", tz: str = "UTC"
     ) -> Today:
-        """Summarize servers at the end of the snapshot, compared with the same hour of four weeks.
+        """Summarize servers at the end of the snapshot.
+
+        Compares the total players with the same hour of the four weeks before, and lists silent
+        servers, the largest changes and yesterday's peak. `tz` is the time zone of hours and days.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
 
@@ -521,7 +537,8 @@ class Snapshot:
     ) -> documents.Timeline:
         """Compute players over time, in at most `most_steps` intervals of equal length.
 
-        Intervals are not much shorter than the polling interval.
+        Intervals are not much shorter than the polling interval. Optional are also `by`, `range`,
+        `start`, `end`, `tz` and `sum`.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
 
@@ -542,6 +559,8 @@ class Snapshot:
     ) -> documents.Distribution:
         """Count how often servers had how many players, in at most `most_bins` bins of equal width.
 
+        The arguments `by`, `range`, `start`, `end`, `tz` and `sum` of `Snapshot` are optional.
+
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
 
         >>> (server,) = snapshot.distribution(["harbor-city"], range="7d", most_bins=4).servers
@@ -560,9 +579,12 @@ class Snapshot:
         - `kind`: `players`, `growth`, `hours`, `distribution`, `share` or `compare`.
         - `step`: the interval, such as `1h`, `day` or `week`.
         - `mark`: labels of times, `["2026-03-01=Update 5"]` or `{date(2026, 3, 1): "Update 5"}`.
-        - `title`, `subtitle`, `caption`: texts; None chooses them, `caption` names the snapshot.
+        - `title`, `subtitle`, `caption`: texts. By default, they are chosen, and the caption names
+          the snapshot.
         - `width`, `height`: pixels of an SVG; a PNG has twice as many. `scale` enlarges both.
         - `theme`: `light`, `dark` or, for an SVG, `auto`.
+        - `by`, `range`, `start`, `end`, `tz` and `sum`: see `Snapshot`. `source` is the former name
+          of `caption`.
 
         Returns a Picture, which a notebook shows; `save` writes an SVG or a PNG. Warns of a mark
         outside the window.
@@ -599,8 +621,8 @@ class Snapshot:
     ) -> "Report":
         """Write a report about one to five servers, or their total, as one HTML page.
 
-        The default range is `90d`. `title` replaces the names of the servers. `mark` is that of
-        `plot`.
+        `title` replaces the names of the servers. `mark` adds labeled lines, as in `plot`. `by`,
+        `range` (default: `90d`), `start`, `end`, `tz` and `sum` select what the report covers.
 
         Returns a Report, which a notebook shows; `save` writes the page.
 

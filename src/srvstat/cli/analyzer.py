@@ -60,7 +60,14 @@ class _SearchOptions(selection.FilterOptions):
     text: Annotated[list[str] | None, Parameter(selection.TEXT_HELP, "TEXT", is_argument=True)] = (
         None
     )
-    words: Annotated[list[str] | None, Parameter("The same as TEXT.", "TEXT", ("--text",))] = None
+    words: Annotated[
+        list[str] | None,
+        Parameter(
+            "Only servers matching all of these words; same as the TEXT argument.",
+            "TEXT",
+            ("--text",),
+        ),
+    ] = None
     all: Annotated[bool, Parameter("Changes nothing.", is_hidden=True)] = False
 
     def list_words(self) -> list[str]:

@@ -274,8 +274,8 @@ def export(
 ) -> Outcome:
     """Write servers and observations to files.
 
-    Write a new folder with all servers, or with the named servers only. Building from an export of all
-    servers gives the same root hash, unless the snapshot has shards.
+    Write a new folder with all servers, or with the named servers only. Building from an export of
+    all servers gives the same root hash, unless the snapshot has shards.
 
     Example: srvstat snapshot export --format parquet -o export
     """

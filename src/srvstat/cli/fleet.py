@@ -135,7 +135,8 @@ def fleet(
     """Compute the statistics of every server.
 
     Each result has exactly the bytes that `srvstat compare` prints. DuckDB computes the results,
-    even from files larger than its memory. `python -m srvstat.fleet.spark` does the same on a Spark cluster.
+    even from files larger than its memory. `python -m srvstat.fleet.spark` does the same on a Spark
+    cluster.
 
     Example: srvstat fleet observations/ --servers servers.ndjson --range 30d -o results.parquet
     """

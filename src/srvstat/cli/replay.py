@@ -390,8 +390,8 @@ def when(
     figures: Annotated[
         list[str],
         Parameter(
-            "A server, followed by its numbers: average, median, peak, lowest, growth, percentage or"
-            " samples, such as average=15.62 or average=15.6±0.1.",
+            "A server, followed by its numbers: average, median, peak, lowest, growth, percentage"
+            " or samples, such as average=15.62 or average=15.6±0.1.",
             "IDENTIFIER|NAME=VALUE",
             is_argument=True,
         ),

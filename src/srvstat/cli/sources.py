@@ -113,7 +113,7 @@ class SourceOptions:
     source: Annotated[
         str | None,
         Parameter(
-            f"The program or the format that wrote the files: {', '.join(registry.list_choices())}.",
+            f"The program or format of the files: {', '.join(registry.list_choices())}.",
             "KIND",
             ("--source", "--from"),
             completes=registry.list_choices(),
