@@ -53,8 +53,11 @@ def format_commands() -> str:
     named = {option: option.group for option in declared if option.group != _WITHOUT_GROUP}
     groups: dict[str, list[_Option]] = {}
     for option, count in uses.items():
-        if count > 1:
-            groups.setdefault(named.get(option, option.group), []).append(option)
+        group = groups.setdefault(named.get(option, option.group), [])
+        is_unclear = option.group != _WITHOUT_GROUP and option.name in {one.name for one in group}
+        if count > 1 and not is_unclear:
+            group.append(option)
+    groups = {name: group for name, group in groups.items() if group}
     pieces = ["## Options of several commands\n"]
     pieces += [f"### {name}\n\n{_format_table(groups[name])}" for name in _sort(groups)]
     pieces += [

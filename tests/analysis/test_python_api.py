@@ -459,7 +459,9 @@ def test_a_picture_is_saved_by_the_ending_of_its_name(demo_snapshot: str, tmp_pa
     picture.save(tmp_path / "picture.png")
 
     assert (tmp_path / "picture.png").read_bytes() == picture.to_png()
-    with pytest.raises(srvstat.UsageError, match=r"the name must end with \.svg or \.png$"):
+    with pytest.raises(
+        srvstat.UsageError, match=r"unsupported picture format; use \.svg or \.png$"
+    ):
         picture.save(tmp_path / "picture.gif")
 
 
@@ -479,7 +481,7 @@ WRONG: Any = "size"
 HALF: Any = 0.5
 
 ERRORS: list[tuple[Ask, type[Exception], str]] = [
-    (lambda snapshot: snapshot.stats(range="8x"), ValueError, 'range: "8x" is not a number of'),
+    (lambda snapshot: snapshot.stats(range="8x"), ValueError, 'range: "8x" is not a length; '),
     (lambda snapshot: snapshot.stats(range='--from "'), ValueError, r'range: "--from \\"" is not'),
     (
         lambda snapshot: snapshot.stats(start="2026-02-02", end="2026-02-01"),
@@ -907,3 +909,39 @@ def test_a_data_frame_keeps_integers_where_values_are_missing() -> None:
     ]
     assert frame.iloc[0].tolist()[:4] == ["a", 2**53, 0.5, True]
     assert frame.iloc[1].isna().all()
+
+
+WITHOUT_PYARROW = """
+import pydoc, sys
+
+sys.modules["pyarrow"] = None
+import srvstat
+from srvstat.contract.errors import MissingLibraryError
+
+assert "build(data" in pydoc.render_doc(srvstat)
+
+
+class Frame:
+    def __arrow_c_stream__(self):
+        raise AssertionError("is not read")
+
+
+with srvstat.open_snapshot(sys.argv[1]) as snapshot:
+    for ask in (lambda: srvstat.build(Frame(), "x.db"), lambda: snapshot.update(Frame())):
+        try:
+            ask()
+        except MissingLibraryError as error:
+            print(error)
+"""
+
+
+def test_help_needs_no_pyarrow_and_data_frames_name_the_remedy(demo_snapshot: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PYARROW, demo_snapshot],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    remedy = "Arrow and Parquet need pyarrow; run pip install 'srvstat[parquet]'\n"
+    assert (ran.stdout, ran.stderr) == (2 * remedy, "")

@@ -41,10 +41,10 @@ def test_every_option_of_serve_has_a_variable(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
-        ("PORT", "http", "--port or SRVSTAT_PORT: "),
+        ("PORT", "http", "--port or SRVSTAT_PORT must be a whole number\n"),
         ("HOST", "0.0.0.0", "SRVSTAT_HOST 0.0.0.0: reachable from other machines"),  # noqa: S104 - refused
         ("RECORD", "-", "SRVSTAT_RECORD -: not a file"),
-        ("EXPLORE", "perhaps", "--explore or SRVSTAT_EXPLORE: "),
+        ("EXPLORE", "perhaps", "--explore or SRVSTAT_EXPLORE must be true or false\n"),
     ],
 )
 def test_an_invalid_variable_is_named(

@@ -23,13 +23,33 @@ MISTAKES = {
     "compare a b --csv": "srvstat compare has no such option; srvstat stats has --format csv\n",
     "compare a b --from 2026-02-01": "srvstat stats has --from\n",
     "snapshot info --format csv": "--format: srvstat snapshot info has no such option\n",
-    "--json compare a b": "--json: srvstat has no such option; options follow the command: srvstat"
+    "--json compare a b": "error: unknown option --json; options follow the command: srvstat"
     " compare --json\nsrvstat --help shows the commands",
+    "--verison": "error: unknown option --verison; did you mean --version?\n",
+    "snapshot --hepl": "error: unknown option --hepl; did you mean --help?\n",
+    "--version=1": "error: --version takes no value\nsrvstat --help shows the commands\n",
+    "stats harbor-city --json=1": "error: --json takes no value\nsrvstat stats --help shows the ",
+    "stats harbor-city --range": "error: --range needs a value, such as 7d\nsrvstat stats --help ",
+    "compare a b --at": "error: --at needs a value, such as 2026-02-01T12:00Z\n",
+    "stats a --at": "error: --at needs a value: --at TIME\n",
+    "top --tag": "error: --tag needs a value: --tag TAG\n",
+    "top -n": "error: -n needs a value: -n N\n",
+    "serve --port": "error: --port needs a value: --port PORT\n",
     "--json": "options follow the command: srvstat COMMAND --json\n",
     "get harbor-city b": "b: more arguments than srvstat get takes; srvstat compare takes ",
     "openapi x y": "x y: more arguments than srvstat openapi takes\n",
-    "replay": "error: RECORDING: missing\nsrvstat replay --help shows the arguments and options\n",
-    "top -n 0": "error: --limit: Input should be greater than or equal to 1\n",
+    "replay": "error: RECORDING is required\nsrvstat replay --help shows the arguments and ",
+    "top -n 0": "error: --limit must be at least 1\n",
+    "stats a --above x": "error: --above must be a whole number\n",
+    "serve --port 99999": "error: --port or SRVSTAT_PORT must be from 0 to 65535\n",
+    "snapshot bundle a": "error: --output PATH is required\n",
+    "top --rank-by best": 'error: --rank-by: "best" is not one of average, share, occupancy, ',
+    "stats a --range 7": 'error: --range: "7" is not a length; write one such as 12h, 3d, 2w, ',
+    "growth a --after x": 'error: --after: "x" is not a time; write a date such as 2026-02-01, or ',
+    "snapshot build rows.csv": "error: rows.csv: the output must end in .db, .sqlite or .sqlite3;"
+    " did you forget OUTPUT?\n",
+    "snapshot export -o a.csv": "error: a.csv: the output is a folder; leave out the ending\n",
+    "plot a -o a.jpg": "error: a.jpg: unsupported picture format; use .svg or .png\n",
     "chart": "did you mean srvstat plot, or add --chart to compare or history?\n",
     "stat a": "stat: no such command; did you mean srvstat stats?\n",
     "verify": "verify: no such command; did you mean srvstat snapshot verify?\n",
@@ -47,14 +67,14 @@ MISTAKES = {
     "get nobody": "no id nobody; srvstat servers lists the ids\n",
     "growth": "IDENTIFIER…, --all, or a filter such as --text; the snapshot has empty-plains, ",
     "get --snapshot missing.db": "no server; give IDENTIFIER; srvstat servers lists them\n",
-    "get harbor-city --at 2026-03-01": "YYYY-MM-DDTHH:MM:SSZ; write 2026-03-01T00:00Z\n",
-    "get harbor-city --at yesterday": '--at: "yesterday": not Unix milliseconds and not',
+    "get harbor-city --at 2026-03-01": '"2026-03-01" has no time of day; write 2026-03-01T00:00Z\n',
+    "get harbor-city --at yesterday": '"yesterday" is not a time; write one such as 2026-02-01',
     "get harbor-city --at 2020-01-01T00:00Z": "warning: --at is earlier than the snapshot, which"
     " begins 2025-12-16",
-    "history a --step fortnight": "use a step such as 15m, 1h, 6h, 7d, day, week or month\n",
+    "history a --step fortnight": '"fortnight" is not supported; use minutes or hours that ',
     "plot harbor-city -o absent/x.svg": "absent/x.svg: its folder does not exist; create it first",
-    "plot harbor-city": "error: -o: missing; give -o FILE.svg or -o FILE.png\n",
-    "report harbor-city -o x.pdf": "x.pdf: .pdf is another format; end the name in .html or .htm\n",
+    "plot harbor-city": "error: -o FILE is required; give -o FILE.svg or -o FILE.png\n",
+    "report harbor-city -o x.pdf": "error: x.pdf: the output must end in .html or .htm\n",
     "schema compare": "or use srvstat openapi for the schemas of the API\n",
     "access check --access absent.toml": "no such file; `srvstat demo` writes an example\n",
     "serve --fail 20": '--fail: "20" is not a share from 0% to 100%, such as 20%\n',
@@ -68,7 +88,10 @@ def test_a_mistake_is_answered_with_what_to_write(
 ) -> None:
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
 
-    assert message in cli(*shlex.split(mistake)).stderr
+    ran = cli(*shlex.split(mistake))
+
+    assert message in ran.stderr
+    assert ran.exit_code != 1
 
 
 RENAMED = [

@@ -429,7 +429,7 @@ def test_what_cannot_be_unpacked_is_reported(tmp_path: Path) -> None:
     for content, reason in (
         (packed[:-9], "damaged or cut gzip data; send it again"),
         (b"PK\x03\x04" + bytes(50), "a damaged archive; send it again"),
-        (b"hello", "no command, no call, no recording and no JSON"),
+        (b"hello", "no request found"),
     ):
         path.write_bytes(content)
         with pytest.raises(SourceError, match=reason):

@@ -74,7 +74,7 @@ def test_an_empty_file_has_no_exchanges(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("hello", "no command, no call, no recording and no JSON"),
+        ("hello", "no request found"),
         ("I used curl and requests", "a command or a call needs its URL"),
         ("type: collection.insomnia.rest/5.0", "HTTPie and Insomnia are not read; copy as cURL"),
         ("http POST :8000/x a=b", "HTTPie and Insomnia are not read; copy as cURL"),
@@ -90,7 +90,7 @@ def test_a_text_without_exchanges_is_refused_with_what_came_near(
     with pytest.raises(SourceError) as refused:
         read_all(tmp_path / "mail.txt", text)
 
-    remedy = "paste the command, export the recording as HAR, or date its numbers with srvstat when"
+    remedy = "paste the curl command, export a HAR file, or date its numbers with srvstat when"
     assert str(refused.value) == f"{tmp_path}/mail.txt: {reason}; {remedy}"
 
 

@@ -219,7 +219,7 @@ def test_a_search_in_a_bundle_tells_what_it_searched(
         ("match", half, None),
         ("match", whole, None),
     ]
-    assert "not true within 12 hours before the request" in shown
+    assert "no match within 12 hours before the request" in shown
 
 
 CASE = str(ROOT / "tests" / "corpus" / "files" / "case.ndjson")
@@ -734,7 +734,7 @@ def test_a_table_tells_whose_clock_it_used(
     )
     assert "11:00:00 UTC by the clock of the client" in shown
     never = cli("replay", str(path), "--at", "search", "--table").stdout.decode()
-    assert "not true within 2 days before and 1 hour after the request" in " ".join(never.split())
+    assert "no match within 2 days before and 1 hour after the request" in " ".join(never.split())
 
 
 def test_a_record_of_another_time_is_not_comparable(

@@ -117,9 +117,9 @@ def test_figures_of_several_servers_are_dated_at_once(cli: Cli) -> None:
     assert second["trueDuring"] == [
         {"from": format_instant(AS_OF - DAY), "to": format_instant(AS_OF)}
     ]
-    assert "never true over 30d" in table
-    assert "a: nearest from" in table
-    assert "b: true 1 time, the last from" in table
+    assert "no match for 30d between 2026-" in table
+    assert "a: closest from" in table
+    assert "b: 1 match, the last from" in table
     found = cli("when", "a", "lowest=3", "peak=9", "--range", "7d", "--table")
     assert (found.exit_code, "true 1 time over 7d" in found.stdout.decode()) == (0, True)
 
