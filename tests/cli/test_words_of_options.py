@@ -48,7 +48,7 @@ MISTAKES = {
     "growth a --after x": 'error: --after: "x" is not a time; write a date such as 2026-02-01, or ',
     "snapshot build rows.csv": "error: rows.csv: the output must end in .db, .sqlite or .sqlite3;"
     " did you forget OUTPUT?\n",
-    "snapshot export -o a.csv": "error: a.csv: the output is a folder; leave out the ending\n",
+    "snapshot export -o a.csv": "error: a.csv: the output is a folder\n",
     "plot a -o a.jpg": "error: a.jpg: unsupported picture format; use .svg or .png\n",
     "chart": "did you mean srvstat plot, or add --chart to compare or history?\n",
     "stat a": "stat: no such command; did you mean srvstat stats?\n",

@@ -84,8 +84,8 @@ IDENTIFIER = Parameter(
 By = Annotated[
     str | None,
     Parameter(
-        "The namespace of identifiers that have no prefix, such as id: or"
-        f" {NAMESPACES[1]}: [default: {NAMESPACES[0]}].",
+        "The namespace of identifiers without a prefix (id: or cfxId:)"
+        f" [default: {NAMESPACES[0]}].",
         "|".join(NAMESPACES),
         completes=NAMESPACES,
     ),

@@ -51,6 +51,7 @@ from srvstat.snapshot.rows import ServerRow
 if TYPE_CHECKING:
     from srvstat.operations.access import Plan
 
+_WORDS_HELP = "Only servers matching all of these words; same as the TEXT argument."
 _MAX_LISTED = 10
 _MAX_PICKED = 20
 
@@ -60,14 +61,7 @@ class _SearchOptions(selection.FilterOptions):
     text: Annotated[list[str] | None, Parameter(selection.TEXT_HELP, "TEXT", is_argument=True)] = (
         None
     )
-    words: Annotated[
-        list[str] | None,
-        Parameter(
-            "Only servers matching all of these words; same as the TEXT argument.",
-            "TEXT",
-            ("--text",),
-        ),
-    ] = None
+    words: Annotated[list[str] | None, Parameter(_WORDS_HELP, "TEXT", ("--text",))] = None
     all: Annotated[bool, Parameter("Changes nothing.", is_hidden=True)] = False
 
     def list_words(self) -> list[str]:

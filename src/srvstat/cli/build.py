@@ -67,7 +67,7 @@ def build(
 
     Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
     """
-    options.check_ending(output, *options.SNAPSHOT_ENDINGS, hint="did you forget OUTPUT?")
+    options.check_ending(output, *options.SNAPSHOT_ENDINGS, hint="; did you forget OUTPUT?")
     options.check_ending(rows.rejects, *options.NDJSON_ENDINGS)
     others = {**vars(rows), "at": at, "allow_empty": allow_empty, "overwrite": overwrite}
     command = Command(("snapshot", "build", output), sources, others, "build it")

@@ -37,6 +37,8 @@ _LIKELY = ("stats", "history", "compare", "top")
 """The commands to look for an option in that another command lacks."""
 
 _INVALID = re.compile(r"^Invalid value for '([^']*)'[^(:]*(?:\(env var: '(\w+)'\))?: ")
+_KINDS = {"valid boolean": "true or false", "valid integer": "a whole number"}
+_EXAMPLE = re.compile(r'such as (?:[^\s,;"]+"[^"]*"|[^\s,;\]]+[^\s,;\].])')
 _SEVERAL = re.compile(r"[\w:-]+(,[\w:-]+)+", re.ASCII)
 _PLAIN = re.compile(r"[\w:-]{1,40}", re.ASCII)
 
@@ -50,12 +52,12 @@ def explain_usage_error(error: Any, words: Sequence[str]) -> list[str]:
     text = " ".join(message.split())  # choices are in lines
     context = error.ctx
     path, root = context.command_path, context.find_root()
+    is_group = hasattr(context.command, "commands")
     if hasattr(error, "possibilities"):
         name = error.option_name
         remedy = _find_option(name, context, root, words)
-        is_group = hasattr(context.command, "commands")
         text = f"unknown option {name}" if is_group else f"{name}: {path} has no such option"
-        text = f"{text}; {remedy}" if remedy else text
+        text += remedy and f"; {remedy}"
     elif hasattr(error, "option_name"):
         text = _explain_option_value(error.option_name, context.command, message)
     elif unknown := re.match("No such command '([^']*)'", text):
@@ -70,7 +72,7 @@ def explain_usage_error(error: Any, words: Sequence[str]) -> list[str]:
     elif invalid := _INVALID.match(text):
         name = " or ".join(filter(None, invalid.groups()))
         text = _explain_invalid_value(name, error.param, text[invalid.end() :])
-    listed = "commands" if hasattr(context.command, "commands") else "arguments and options"
+    listed = "commands" if is_group else "arguments and options"
     return [f"error: {text}", f"{path} --help shows the {listed}"]
 
 
@@ -78,32 +80,27 @@ def _explain_option_value(name: str, command: Any, message: str) -> str:
     """Return the problem of an option without its value, or of one that takes none."""
     if "requires" not in message:
         return f"{name} takes no value"
-    hidden = getattr(command, "other_names", [])
-    named = [(one, (*one.opts, *one.secondary_opts)) for one in command.params] + hidden
+    named = [(one, one.opts) for one in command.params] + command.other_names
     option = next(one for one, names in named if name in names)
-    if example := re.search(r"such as ([^\s,;\]]*[^\s,;\].])", option.help):
-        return f"{name} needs a value, such as {example[1]}"
-    return f"{name} needs a value: {name} {option.metavar}"
+    example = _EXAMPLE.search(option.help)
+    return f"{name} needs a value{f', {example[0]}' if example else f': {name} {option.metavar}'}"
 
 
 def _explain_invalid_value(name: str, parameter: Any, problem: str) -> str:
     """Return the problem of a value that Typer or pydantic refuses, in the words of srvstat."""
-    if choice := re.fullmatch("'(.*)' is not one of (.*)[.]", problem):
-        listed = choice[2].replace("'", "")
-        return f"{name}: {wire.quote_value(choice[1])} is not one of {listed}"
-    if "valid boolean" in problem:
-        return f"{name} must be true or false"
-    if "valid integer" in problem:
-        return f"{name} must be a whole number"
-    if parameter.max is None:
-        return f"{name} must be at least {parameter.min}"
-    return f"{name} must be from {parameter.min} to {parameter.max}"
+    if choice := re.fullmatch("'(.*)'( is not one of .*)[.]", problem):
+        return f"{name}: {wire.quote_value(choice[1])}" + choice[2].replace("'", "")
+    least, most = parameter.min, parameter.max
+    limits = f"at least {least}" if most is None else f"from {least} to {most}"
+    return f"{name} must be {next((_KINDS[one] for one in _KINDS if one in problem), limits)}"
 
 
 def _find_option(name: str, context: Any, root: Any, words: Sequence[str]) -> str:
     """Return what to do instead of giving an option; empty if that is not known."""
     if hasattr(context.command, "commands"):
-        if near := get_close_matches(name, ("--help", "--version"), 1, _SIMILAR):
+        if near := get_close_matches(
+            name, ["--help", *_list_options(context.command)], 1, _SIMILAR
+        ):
             return f"did you mean {near[0]}?"
         command = next((word for word in words if word in context.command.commands), "COMMAND")
         return f"options follow the command: {context.command_path} {command} {name}"

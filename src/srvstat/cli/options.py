@@ -381,9 +381,8 @@ def check_ending(path: str | None, *endings: str, hint: str = "") -> None:
     ending = os.path.splitext(path or "")[1].lower()
     if ending in _KNOWN_ENDINGS.difference(endings):
         listed = " or ".join(filter(None, (", ".join(endings[:-1]), *endings[-1:])))
-        must = f"the output must end in {listed}"
-        problem = must if endings else "the output is a folder; leave out the ending"
-        raise errors.UsageError(f"{path}: {'; '.join(filter(None, (problem, hint)))}")
+        problem = f"the output must end in {listed}" if endings else "the output is a folder"
+        raise errors.UsageError(f"{path}: {problem}{hint}")
 
 
 _VARIABLE = "_SRVSTAT_COMPLETE"

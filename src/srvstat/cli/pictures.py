@@ -61,9 +61,7 @@ def report(
     Example: srvstat report harbor-city new-frontier --range 90d -o report.html
     """
     if output is None and not json:
-        raise ParameterError(
-            "-o FILE is required; give -o FILE.html for the page, or {json} for its data"
-        )
+        raise ParameterError("-o FILE.html is required, or {json} for the data of the page")
     check_ending(output, *((".json",) if json else (".html", ".htm")))
     check_text("title", title)
     target = _STDOUT_NAME if output is None else output

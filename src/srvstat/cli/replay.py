@@ -69,8 +69,7 @@ class ComparisonOptions:
         ),
     ] = None
     tolerance: Annotated[
-        str | None,
-        Parameter("Treat numbers that differ by at most NUMBER as equal [default: 0].", "NUMBER"),
+        str | None, Parameter("Treat numbers up to NUMBER apart as equal [default: 0].", "NUMBER")
     ] = None
 
     def parse_at(self) -> AtRule | int:

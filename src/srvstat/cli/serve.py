@@ -148,8 +148,7 @@ class SimulationOptions:
     set: Annotated[
         list[str] | None,
         Parameter(
-            "Change a field in the response of Get Server, such as harbor-city.offline=true; repeat"
-            " it for more.",
+            "Change a field in responses of Get Server, such as harbor-city.offline=true.",
             "ID.FIELD=VALUE",
         ),
     ] = None
