@@ -48,8 +48,7 @@ def explain_usage_error(error: Any, words: Sequence[str]) -> list[str]:
 
     `words` are those of the command line.
     """
-    message = error.format_message().replace("Value error, ", "")  # of pydantic
-    text = " ".join(message.split())  # choices are in lines
+    text = " ".join(error.format_message().replace("Value error, ", "").split())  # of pydantic
     context = error.ctx
     path, root = context.command_path, context.find_root()
     is_group = hasattr(context.command, "commands")
@@ -59,7 +58,7 @@ def explain_usage_error(error: Any, words: Sequence[str]) -> list[str]:
         text = f"unknown option {name}" if is_group else f"{name}: {path} has no such option"
         text += remedy and f"; {remedy}"
     elif hasattr(error, "option_name"):
-        text = _explain_option_value(error.option_name, context.command, message)
+        text = _explain_option_value(error.option_name, context.command, text)
     elif unknown := re.match("No such command '([^']*)'", text):
         remedy = _find_command(unknown[1], context.command, root.command)
         text = f"{unknown[1]}: no such command{remedy and f'; did you mean {path} {remedy}?'}"
@@ -76,9 +75,9 @@ def explain_usage_error(error: Any, words: Sequence[str]) -> list[str]:
     return [f"error: {text}", f"{path} --help shows the {listed}"]
 
 
-def _explain_option_value(name: str, command: Any, message: str) -> str:
+def _explain_option_value(name: str, command: Any, problem: str) -> str:
     """Return the problem of an option without its value, or of one that takes none."""
-    if "requires" not in message:
+    if "requires" not in problem:
         return f"{name} takes no value"
     named = [(one, one.opts) for one in command.params] + command.other_names
     option = next(one for one, names in named if name in names)
@@ -90,8 +89,8 @@ def _explain_invalid_value(name: str, parameter: Any, problem: str) -> str:
     """Return the problem of a value that Typer or pydantic refuses, in the words of srvstat."""
     if choice := re.fullmatch("'(.*)'( is not one of .*)[.]", problem):
         return f"{name}: {wire.quote_value(choice[1])}" + choice[2].replace("'", "")
-    least, most = parameter.min, parameter.max
-    limits = f"at least {least}" if most is None else f"from {least} to {most}"
+    low, high = parameter.min, parameter.max
+    limits = f"at least {low}" if high is None else f"from {low} to {high}"
     return f"{name} must be {next((_KINDS[one] for one in _KINDS if one in problem), limits)}"
 
 
