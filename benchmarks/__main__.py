@@ -185,7 +185,8 @@ def _format_page(table: str, files: FleetFiles, large: FleetFiles, seconds: floa
 
 This page shows how fast and small srvstat is, with the required and target values. "×" is the
 speed relative to another tool that computes the same result from the same data. A result in
-**bold** misses the required value. `make bench` writes this page in half an hour, and needs 8 GB of disk.
+**bold** misses the required value. `make bench` writes this page in half an hour, and needs 8 GB of
+disk.
 `make bench SIZE={SMALL}` takes a few minutes.
 
 This run took {minutes:.0f} minutes. Its fleets have {files.size} and {large.size:,} servers, with
