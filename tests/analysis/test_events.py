@@ -230,8 +230,8 @@ def test_a_total_has_events_like_a_server(build: Build, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("option", "reason"),
     [
-        (("--since", "1x"), '--since: "1x" is not a number of hours'),
-        (("--longer", "all"), '--longer: "all" is not a number of hours'),
+        (("--since", "1x"), '--since: "1x" is not a length'),
+        (("--longer", "all"), '--longer: "all" is not a length'),
         (("--kind", "flood"), '--kind: "flood" is not one of gap, zeros, unusualDay'),
     ],
 )

@@ -392,7 +392,7 @@ def test_the_time_passes_at_a_speed_and_begins_again(daily: Path, tmp_path: Path
             ("--at", "2026-01-01T00:00Z", "--explore"),
             "--at can't be combined with --explore, which shows all data",
         ),
-        (("--at", "soon"), '--at: "soon": not Unix milliseconds'),
+        (("--at", "soon"), '--at: "soon" is not a time'),
     ],
 )
 def test_a_time_that_makes_no_sense_is_refused(
