@@ -116,7 +116,10 @@ def test_a_date_is_the_first_midnight_in_the_zone(
     ("query", "message"),
     [
         *(
-            (WindowQuery(length), r"range: .* is not a length; write one .* \(at most 100y\), or all$")
+            (
+                WindowQuery(length),
+                r"range: .* is not a length; write one .* \(at most 100y\), or all$",
+            )
             for length in ("", "0d", "7D", "7m", "36501d", "101y", "07d", " 7d", "7d\n", "ALL")
         ),
         *(
@@ -330,7 +333,9 @@ def test_the_first_and_the_last_step_are_whole(case: Case) -> None:
     "text", ["7h", "0m", "1441m", "48h", "1w", "", "1H", "day ", "\u0661h", "99999d"]
 )
 def test_a_step_that_does_not_divide_a_day_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"^step: .* is not supported; .* \(7d\), or day, week, month$"):
+    with pytest.raises(
+        UsageError, match=r"^step: .* is not supported; .* \(7d\), or day, week, month$"
+    ):
         parse_step(text)
 
 

@@ -433,3 +433,12 @@ def test_a_service_can_have_other_fields_than_its_snapshot() -> None:
         )
 
         assert response.content == wanted
+
+
+@pytest.mark.parametrize("name", ["reset", "faults"])
+def test_a_web_page_can_change_nothing(name: str) -> None:
+    method = {"reset": "POST", "faults": "PUT"}[name]
+    with serve_small("--control") as service:
+        answer = control(service, method, name, "", b"Origin: https://evil.example")
+
+        assert answer.status == 400

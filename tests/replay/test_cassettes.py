@@ -149,9 +149,7 @@ def test_an_interaction_without_its_bodies_is_unreadable(path: Path) -> None:
     assert read_all(path, "interactions: []\n") == []
 
 
-@pytest.mark.parametrize(
-    "damage", ["interactions: [\n", "interactions: 2026-02-30\n", '{"version": 1']
-)
+@pytest.mark.parametrize("damage", ["interactions: [\n", '{"version": 1'])
 def test_a_damaged_cassette_is_refused(damage: str, path: Path) -> None:
     with pytest.raises(SourceError, match="damaged, or of a newer version; send it again"):
         read_all(path, damage)

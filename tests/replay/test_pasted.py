@@ -4,7 +4,9 @@ import gzip
 import json
 import re
 import shlex
+import time
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -213,7 +215,7 @@ const r = await fetch(base + '/gateway/v1/compare', {
         ('irm "$base/gateway/v1/servers/a"', "GET", "/gateway/v1/servers/a", ""),
         (CURLCONVERTER, "POST", COMPARE, '{"range": "7d"}'),
         (SCRIPT, "POST", COMPARE, '{"range": "7d", "servers": []}'),
-        (TYPED, "post", COMPARE, '{"range": "7d", "exact": true, "none": null}'),
+        (TYPED, "POST", COMPARE, '{"range": "7d", "exact": true, "none": null}'),
         ("requests.get('http://h/a?x=1', params={'by': 'id'})", "GET", "/a?x=1&by=id", ""),
         ("requests.get('http://h/a', 'by=id')", "GET", "/a?by=id", ""),
         ("session.post('http://h/a', {'by': 'c d'})", "POST", "/a", "by=c+d"),
@@ -443,3 +445,80 @@ def test_what_cannot_be_unpacked_is_reported(tmp_path: Path) -> None:
 def test_curly_quotes_are_named(tmp_path: Path) -> None:
     command = CURL.replace("'", "\u201c")
     assert find_reason(tmp_path / "mail.txt", command).startswith("curly quotes")
+
+
+def write_postman(path: Path, request: dict[str, Any]) -> Path:
+    path.write_text(json.dumps({"info": {}, "item": [{"request": request}]}), encoding="utf-8")
+    return path
+
+
+def test_a_request_of_postman_is_the_one_that_it_sends(tmp_path: Path) -> None:
+    body = {"mode": "raw", "raw": "{}", "options": {"raw": {"language": "json"}}}
+    off = {"key": "X-Gateway-Key", "value": "old", "disabled": True}
+    url = {"host": "{{base}}", "path": "gateway/v1/compare", "query": [{**off, "key": "a"}]}
+    path = write_postman(
+        tmp_path / "a.json", {"method": "POST", "url": url, "header": [off], "body": body}
+    )
+
+    (read,) = read_recording(str(path))
+
+    assert isinstance(read, Exchange)
+    assert (read.head.path, read.head.query, read.body) == (b"/gateway/v1/compare", b"", b"{}")
+    assert read.head.headers == [(b"content-type", b"application/json")]
+
+
+def test_a_variable_of_postman_makes_a_request_unreadable(tmp_path: Path) -> None:
+    url = "{{base}}/gateway/v1/servers/{{id}}"
+    path = write_postman(tmp_path / "a.json", {"method": "GET", "url": url})
+
+    (read,) = read_recording(str(path))
+
+    assert isinstance(read, Unreadable)
+    assert read.reason == "a variable {{…}}; replace it by its value"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + "|curl" * 20_000,
+        'irm -Uri `"' + '`"' * 20_000,
+        "irm http://h/ -Headers @{" + "a" * 40_000 + "}",
+        "a:" + " " * 20_000 + "\nrequests.get(a)",
+    ],
+    ids=["pipes", "quotes", "table", "annotation"],
+)
+def test_a_hostile_text_is_read_in_a_moment(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "mail.txt"
+    path.write_text(text, encoding="utf-8")
+    started = time.process_time()
+
+    with suppress(SourceError):
+        [*read_recording(str(path))]
+
+    assert time.process_time() - started < 5  # only a quadratic search takes longer
+
+
+def test_a_key_in_a_prefix_is_hidden(cli: Cli, demo_snapshot: str, tmp_path: Path) -> None:
+    key = "customer-secret-key-123456"
+    path = tmp_path / "mail.txt"
+    path.write_text(f"curl http://h/{key}/gateway/v1/servers/a -H 'X-Gateway-Key: {key}'")
+
+    for form in ("--json", "--table"):
+        ran = cli("replay", str(path), "--prefix", "/zzz", "--snapshot", demo_snapshot, form)
+        assert key not in ran.stdout.decode() + ran.stderr
+
+
+def test_a_damaged_member_leaves_the_others_readable(tmp_path: Path) -> None:
+    path = tmp_path / "case.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", "x" * 500 + "curl http://h/")
+        archive.writestr("b.json", '{"servers": []}')
+    data = bytearray(path.read_bytes())
+    start = data.index(b"a.txt") + 5
+    data[start : start + 6] = b"\xff" * 6
+    path.write_bytes(data)
+
+    damaged, other = read_recording(str(path))
+
+    assert damaged == Unreadable(f"{path}/a.txt", "damaged; send the archive again")
+    assert isinstance(other, Exchange)

@@ -57,15 +57,20 @@ class Control:
         """
         head, entry, headers = exchange.head, exchange.entry, exchange.headers
         path, client = http.strip_origin(head.path), exchange.request.client
-        if client and not ipaddress.ip_address(client.host).is_loopback:
-            raise http.UnknownPathError("path: only for clients on the machine of the service")
-        check_host(head.headers)
+        if client:  # not at a UNIX socket, which no page reaches
+            address = ipaddress.ip_address(client.host)
+            if not (getattr(address, "ipv4_mapped", None) or address).is_loopback:
+                raise http.UnknownPathError("path: only for clients on the machine of the service")
+            check_host(head.headers)
         if path not in _METHODS:
             raise http.UnknownPathError(
                 f"path: not one of {', '.join(map(bytes.decode, _METHODS))}"
             )
         entry["operation"] = "control"
         http.check_allowed(head.method, _METHODS[path])
+        # A page can send a POST without a preflight, although it can't read the response.
+        if _METHODS[path] != http.GET_METHODS and http.find_values(head.headers, b"origin"):
+            raise InvalidRequestError("origin: not for web pages")
         if path.endswith(b"requests"):
             return Response(
                 wire.encode({"requests": [*self._journal]}), 200, headers, http.JSON_TYPE

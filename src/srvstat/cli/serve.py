@@ -277,7 +277,12 @@ def _change_servers(path: str, changes: Sequence[str]) -> Iterator[str]:
                 decoded = wire.decode(value.encode("utf-8", "replace"))
             except wire.JsonError:
                 decoded = value
-            (record["players"] if is_nested else record)[field] = decoded
+            part = record["players"] if is_nested else record
+            if not isinstance(part, dict):
+                raise ParameterError("{set}: players: must be an object")
+            part[field] = decoded
+    if os.path.isdir(path):
+        raise ParameterError("{set}: needs a snapshot in one file; {path} is a folder", path=path)
     with TemporaryDirectory() as directory:
         copy, changed = (os.path.join(directory, name) for name in ("snapshot.db", "set.ndjson"))
         with convert_write_errors(copy):
@@ -365,7 +370,7 @@ def serve(
 
 def _list_hosts(listener: "socket.socket", address: AddressOptions) -> tuple[str, ...] | None:
     """Return the allowed names; None for a UNIX socket, which no browser reaches."""
-    if isinstance(listener.getsockname(), str):
+    if not isinstance(listener.getsockname(), tuple):  # an abstract one has bytes
         return None
     return tuple(name.lower() for name in address.allow_host or ())
 

@@ -21,7 +21,6 @@ from multiprocessing import (
 )
 from multiprocessing.connection import Connection
 from threading import Thread
-from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from srvstat.contract.errors import EngineError, UsageError
@@ -164,10 +163,10 @@ def do_jobs(
     rest = iter(items)
     jobs: dict[Future[_Result], _Item] = {}
     children: set[Any] = set()
-    answered_at = monotonic()
+    silent = 0.0  # not a clock: a suspended machine or terminal answers nothing either
     try:
         with _open_pool(processes) as (pool, reports):
-            while monotonic() - answered_at < _SECONDS_TO_ANSWER:
+            while silent < _SECONDS_TO_ANSWER:
                 for item in islice(rest, processes - len(jobs)):
                     jobs[_submit(pool, function, item)] = item
                 if not jobs:
@@ -175,12 +174,13 @@ def do_jobs(
                 # `active_children()` would lack one that has just been killed.
                 children.update([*pool._processes.values()])  # noqa: SLF001
                 done, _ = wait(jobs, _SECONDS_PER_REPORT, FIRST_COMPLETED)
+                silent += _SECONDS_PER_REPORT
                 while reports.poll():
                     report(reports.recv())
-                    answered_at = monotonic()
+                    silent = 0.0
                 for future in done:
                     yield jobs.pop(future), future.result()
-                    answered_at = monotonic()
+                    silent = 0.0
     except BrokenProcessPool:
         for child in children:
             child.join(_SECONDS_TO_END)

@@ -34,7 +34,6 @@ _SECRET_PARAMETER = re.compile(
 )
 """A query parameter whose name says that its value is secret. No operation has one."""
 _REST_OF_ADDRESS = re.compile(rb"[?#].*", re.DOTALL)
-_USER = re.compile(rb".*@", re.DOTALL)
 _REST_OF_METHOD = re.compile(r"[^A-Za-z0-9!#$%&'*+.^_`|~-].*", re.DOTALL)
 _SECRETS_OF_ADDRESS = re.compile(r"""(?<=//)[^/\s"]*@|[?#](?:\\.|[^"\\])*""")
 """The user with the password, the query and the fragment of an address in a message."""
@@ -116,7 +115,8 @@ class KeyFilter(NamedTuple):
         Those hold keys and codes of others, under any name. What is before an `@` may be a user
         with a password: not every client refuses an address with these in an unusual place.
         """
-        kept = _USER.sub("/…@".encode(), _REST_OF_ADDRESS.sub(b"", path), count=1)
+        _, at, rest = (kept := _REST_OF_ADDRESS.sub(b"", path)).rpartition(b"@")
+        kept = "/…@".encode() + rest if at else kept
         return self.hide(kept).decode("utf-8", "backslashreplace")
 
     def hide_method(self, method: str) -> str:

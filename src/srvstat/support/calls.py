@@ -25,17 +25,18 @@ _STRING = r"""(?:'(?:[^']|'')*+'|"(?:[^"`]|`.|"")*+")"""
 _TABLE = rf"@\{{(?:[^\"'}}]|{_STRING})*+\}}"
 POWERSHELL = (
     r"(?i:Invoke-RestMethod|Invoke-WebRequest|irm|iwr)(?=[ \t]+(?:[-'\"$]|[\w.]+[:./]))"
-    r"|(?:curl|wget)(?=[^\n]*[ \t]-(?i:Uri|Method|Headers|Body|ContentType)[ \t])"
+    r"|(?:curl|wget)(?=[^\n|;]{0,2000}[ \t]-(?i:Uri|Method|Headers|Body|ContentType)[ \t])"
 )
 """The commands of PowerShell, of which curl can be one."""
 _STATEMENT = re.compile(rf"(?:`.|{_STRING}|{_TABLE}|[^\n\"'`;|@{{}}])*+", re.DOTALL)
 _ARGUMENT = re.compile(
-    r"(?<![\w-])(?:-(?!(?i:use(?:basic|default)|skip|allow|verbose|disable))(\w+):?[ \t]+)?(?:`\n)?"
+    r"(?<![\w`-])(?:-(?!(?i:use(?:basic|default)|skip|allow|verbose|disable))(\w+):?[ \t]+)?"
+    r"(?:`\n)?"
     rf"(?:\(\[[\w.]+\]::UTF8\.GetBytes\()?({_STRING}|{_TABLE}|[^\s`'\"@()-][^\s`'\"@()]*)",
     re.DOTALL,
 )
 """A value, with the name of its parameter. Some parameters have no value."""
-_PAIR = re.compile(rf"({_STRING}|[\w-]+)\s*=\s*({_STRING}|[^\s;}}]+)", re.DOTALL)
+_PAIR = re.compile(rf"({_STRING}|(?<![\w-])[\w-]++)\s*+=\s*+({_STRING}|[^\s;}}]+)", re.DOTALL)
 _ESCAPE = re.compile(
     r"""`(.)|"(")|\$\(\[char\]([0-9]{1,5})\)|\$(?:\w[\w:]*|[({][^)}]*[)}])""", re.DOTALL
 )
@@ -57,7 +58,9 @@ class Scope:
         self._left -= before
         if self._left < 0:
             raise UnreadableError("too many variables; write their values into the call")
-        assignment = rf"^[ \t]*(?:(?:const|let|var)[ \t]+)?{name}(?:[ \t]*:[^\n=]+)?[ \t]*=(?!=)\s*"
+        assignment = (
+            rf"^[ \t]*(?:(?:const|let|var)[ \t]+)?{name}(?:[ \t]*+:[^\n=]++)?[ \t]*+=(?!=)\s*"
+        )
         found = [*re.compile(assignment, re.MULTILINE).finditer(self._text, 0, before)]
         if not found:
             return VARIABLE
@@ -87,7 +90,7 @@ class Scope:
             case ast.JoinedStr(values=parts):
                 return "".join(str(self.evaluate(part, before)) for part in parts)
             case (
-                ast.FormattedValue(value=value)
+                ast.FormattedValue(value=value, conversion=-1, format_spec=None)
                 | ast.Call(func=ast.Attribute(value=value, attr="encode"))
             ):
                 return self.evaluate(value, before)
@@ -131,7 +134,7 @@ def _list_options(function: str, call: Any, scope: Scope, at: int) -> commands.O
     if headers == VARIABLE:
         commands.check_known("headers", headers)
     url = commands.add_query(given["url"], given.get("params"))
-    method, pairs = given.get("method", name.upper()), (headers or {}).items()
+    method, pairs = given.get("method", name).upper(), (headers or {}).items()
     return commands.list_options(method, url, pairs, body, kind)
 
 

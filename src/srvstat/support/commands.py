@@ -266,7 +266,9 @@ def _read_options(word: str, rest: Iterator[str]) -> list[tuple[str, str]]:
 
 def encode_form(pairs: Any) -> str:
     """Encode pairs or a mapping as in a form; a variable in them stays one."""
-    return urlencode(pairs).replace("%00", VARIABLE)
+    if isinstance(pairs, dict):  # requests leaves out None, and repeats the name for a list
+        pairs = {name: value for name, value in pairs.items() if value is not None}
+    return urlencode(pairs, doseq=True).replace("%00", VARIABLE)
 
 
 def add_query(url: str, query: Any) -> str:

@@ -23,7 +23,7 @@ _START = re.compile(
         |(?:PS[ ][^\n">]*|[A-Za-z]:\\[^\n">]*)>[ \t]*)?
     (?:(?P<piped>\w[^\n]*?(?<!\|)\|&?[ \t]*)??(?:\$\w+[ \t]*=[ \t]*)?\(?
         (?:(?P<powershell>{calls.POWERSHELL})
-        |(?P<command>curl(?:\.exe)?[ \t]+(?=[-'"$\\^`(]|[^\s:/.]*[:/.]\S))))
+        |(?P<command>curl(?:\.exe)?[ \t]+(?=[-'"$\\^`(]|[^\s:/.]{{0,300}}[:/.]\S))))
     | (?<!def[ ])(?<!function[ ])\b(?P<call>(?:fetch|(?:requests|httpx|session|client)
         \.(?:get|post|put|patch|delete|head|options|request))[ \t]*\()
     | ^[^\n{{]{{0,100}}(?P<entry>\{{"(?:time|document)":[^\n]*)""",
@@ -175,23 +175,29 @@ def read_postman(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unr
         place = f"{title}, request {number}"
         try:
             yield recordings.read_har_entry(place, _convert_item(request, response))
+        except recordings.UnreadableError as error:
+            yield Unreadable(place, str(error))
         except (ValueError, AttributeError, TypeError, LookupError):
             yield Unreadable(place, "not a request of a Postman collection 2.1")
 
 
 def _convert_item(request: Any, response: Any) -> dict[str, Any]:
     """Return a request of Postman and its response, if there is one, as an entry of a HAR file."""
-    url = request["url"]
+    url, body = request["url"], request.get("body") or {}
     if isinstance(url, dict):
-        path = f"{'.'.join(url.get('host') or ())}/{'/'.join(url.get('path') or ())}"
-        query = [(one["key"], one["value"]) for one in url.get("query") or ()]
+        path = f"{_join('.', url.get('host'))}/{_join('/', url.get('path'))}"
+        query = [(one["key"], one["value"]) for one in _list_enabled(url, "query")]
         url = url.get("raw") or commands.add_query(path, query)
-    sent = {
-        "method": request["method"],
-        "postData": {"text": (request.get("body") or {}).get("raw")},
-    }
     # A variable such as {{baseUrl}}, or a host without a scheme, precedes the path.
-    sent |= {"url": re.sub("^(?!https?://)[^/]*(?=/)", "", url), "headers": _list_headers(request)}
+    url = re.sub(r"^(?:https?://[^/]*\}\}|(?!https?://))[^/]*(?=/)", "", url)
+    if re.search(r"\{\{[^{}]*\}\}", f"{url}{body.get('raw')}"):
+        raise recordings.UnreadableError("a variable {{…}}; replace it by its value")
+    headers = _list_headers(request)
+    language = body.get("options", {}).get("raw", {}).get("language")
+    if language == "json" and not any(one["name"].lower() == "content-type" for one in headers):
+        headers.append({"name": "Content-Type", "value": http.JSON_TYPE})  # Postman adds it
+    sent = {"method": request["method"], "url": url, "headers": headers}
+    sent["postData"] = {"text": body.get("raw")}
     if response is None:
         return {"request": sent}
     body = response.get("body")
@@ -202,7 +208,16 @@ def _convert_item(request: Any, response: Any) -> dict[str, Any]:
 
 
 def _list_headers(message: dict[str, Any]) -> list[dict[str, str]]:
-    return [{"name": one["key"], "value": str(one["value"])} for one in message.get("header") or ()]
+    enabled = _list_enabled(message, "header")
+    return [{"name": one["key"], "value": str(one["value"])} for one in enabled]
+
+
+def _list_enabled(message: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return [one for one in message.get(name) or () if not one.get("disabled")]
+
+
+def _join(separator: str, parts: str | list[str] | None) -> str:
+    return parts if isinstance(parts, str) else separator.join(parts or ())
 
 
 def _iter_items(value: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
@@ -222,6 +237,9 @@ def list_objects(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """Return the objects of a member that is a list; [] if it is none."""
     found = value.get(name)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+_MOST_HEADERS = 1_000
 
 
 def read_cassette(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
@@ -249,6 +267,8 @@ def _convert(message: Any) -> dict[str, Any]:
     """Return a request or a response of a cassette with the members of both in a HAR file."""
     headers = (message["headers"] or {}).items()
     lists = {name: [given] if isinstance(given, str) else given for name, given in headers}
+    if sum(map(len, lists.values())) > _MOST_HEADERS:  # an alias repeats a list at no cost
+        raise ValueError
     pairs = [(name, value) for name, values in lists.items() for value in values]
     sizes = [int(value) for name, value in pairs if name.lower() == "content-length"]
     body = message["body"] if isinstance(message["body"], dict) else {"string": message["body"]}
@@ -280,7 +300,22 @@ def read_flows(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unrea
 def _parse_yaml(text: bytes) -> Any:
     import yaml  # noqa: PLC0415 - optional
 
-    return dict(yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # noqa: S506 - safe
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # as above
+        """A loader without merge keys, whose size can double at each step, and other numbers."""
+
+        def flatten_mapping(self, node: Any) -> None:
+            """Leave a mapping as it is."""
+
+    plain = re.compile(r"-?[0-9]{1,15}\Z")
+    Loader.yaml_implicit_resolvers = {
+        first: [
+            (tag, plain if tag.endswith(":int") else pattern)
+            for tag, pattern in resolvers
+            if not tag.endswith((":merge", ":timestamp", ":float"))
+        ]
+        for first, resolvers in Loader.yaml_implicit_resolvers.items()
+    }
+    return dict(yaml.load(text, Loader))  # noqa: S506 - it is a safe loader
 
 
 def _parse_flows(text: bytes) -> Any:

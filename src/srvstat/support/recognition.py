@@ -64,7 +64,7 @@ def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
                 for member in archive.namelist():
                     if not _IGNORED.fullmatch(member):
                         yield from _read_member(format_title(name), archive, member)
-        except zipfile.BadZipFile:
+        except (zipfile.BadZipFile, NotImplementedError, ValueError):
             raise SourceError(f"{format_title(name)}: a damaged archive; send it again") from None
 
 
@@ -85,6 +85,8 @@ def _read_member(
         yield Unreadable(place, error.reason.removeprefix(f"{place}: "))
     except (RuntimeError, NotImplementedError):
         yield Unreadable(place, "encrypted or compressed in a way that is not supported")
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError):
+        yield Unreadable(place, "damaged; send the archive again")
 
 
 def _read(

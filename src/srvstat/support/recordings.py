@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from srvstat.files.reading import split_lines
 
 _ORIGIN = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
 _SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*:(?![^/?#]*@)", re.IGNORECASE)
-_SLASH_IN_PASSWORD = re.compile(rb"https?://[^/?#@]*:[^/?#@]*/[^?#]*@", re.IGNORECASE)
+_SLASH_IN_PASSWORD = re.compile(rb"https?://(?=[^/?#@:]*:)[^/?#@]*+/[^?#]*@", re.IGNORECASE)
 _HOST = re.compile(rb"(?:[^/?#]*@)?([A-Za-z0-9._-]+(?::[0-9]*)?|\[[0-9A-Fa-f:.]+\](?::[0-9]*)?)")
 _PREFIXED = re.compile(rb"((?:/[A-Za-z0-9._~-]+)+)(/gateway/v1/(?:compare|servers/[^/]*))")
 """A path of the API behind a proxy or a stand-in: the prefix, and the path."""
@@ -266,9 +267,12 @@ def read_har(
     count = 0
     try:
         for count, entry in enumerate(json_stream.iter_items(chunks, "log.entries"), 1):
-            if read_file:
+            read = read_har_entry(place := f"{title}, entry {count}", entry)
+            # Those of other requests, such as pictures, are not needed.
+            if read_file and not (isinstance(read, Exchange) and read.is_foreign):
                 _embed_files(entry, read_file)
-            yield read_har_entry(f"{title}, entry {count}", entry)
+                read = read_har_entry(place, entry)
+            yield read
     except json_stream.CutOffError:
         problem = f"cut off after entry {count}; export it again"
     except json_stream.NotJsonError:
@@ -333,7 +337,8 @@ def parse_date(text: str) -> int | None:
     from email.utils import parsedate_to_datetime  # noqa: PLC0415
 
     with suppress(ValueError, OverflowError):
-        return int(parsedate_to_datetime(text).timestamp()) * 1000
+        parsed = parsedate_to_datetime(text)
+        return int(parsed.replace(tzinfo=parsed.tzinfo or UTC).timestamp()) * 1000
     return None
 
 

@@ -49,7 +49,7 @@ Findings = dict[str, Any]
 """Fields of a ReplayedExchange."""
 
 _PLACEHOLDER = re.compile(
-    r"(?=.)[\W_]*x*[\W_]*|<.*>|\[.*\]|\{.*\}|\$.*"
+    r"(?=.)[\W_]*+(?:x++[\W_]*+)?|<.*>|\[.*\]|\{.*\}|\$.*"
     r"|\W*(?:(?:your|my|the|api|gateway|secret)[\W_]*)*"
     r"(?:redacted|removed|hidden|masked|filtered|stripped|sanitized|omitted|secret|key|token)\W*",
     re.IGNORECASE,
@@ -154,7 +154,7 @@ class _Replayer:
             requested_at=exchange.requested_at,
             answered_at=exchange.answered_at,
             class_="foreign",
-            reason=f"add --prefix {exchange.prefix.decode()}" if is_other else None,
+            reason=f"add --prefix {keys.hide_text(exchange.prefix.decode())}" if is_other else None,
         )
         if is_foreign or is_other:
             return replayed
