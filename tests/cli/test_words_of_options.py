@@ -95,21 +95,21 @@ def test_a_mistake_is_answered_with_what_to_write(
 
 
 RENAMED = [
-    ("top --rank-by peak -n 2", "top --rank-by peak -n 2"),
-    ("peak-hours harbor-city --group-by hour", "peak-hours harbor-city --group-by hour"),
+    ("top --by peak -n 2", "top --rank-by peak -n 2"),
+    ("peak-hours harbor-city --by hour", "peak-hours harbor-city --group-by hour"),
     ("stats harbor-city --at 2026-02-01", "stats harbor-city --to 2026-02-01"),
     ("history harbor-city --step hour", "history harbor-city --step 1h"),
-    ("plot a --caption X -o -", "plot a --caption X -o -"),
-    ("replay - --request-id x", "replay - --request-id x"),
+    ("plot a --source X -o -", "plot a --caption X -o -"),
+    ("replay - --id x", "replay - --request-id x"),
     ("stats harbor-city --format json", "stats harbor-city --json"),
-    ("snapshot draft-servers - --input-format csv", "snapshot draft-servers - --input-format csv"),
-    ("snapshot draft-servers ROWS --slug-ids", "snapshot draft-servers ROWS --slug-ids"),
+    ("snapshot draft-servers - --format csv", "snapshot draft-servers - --input-format csv"),
+    ("snapshot draft-servers ROWS --ids slug", "snapshot draft-servers ROWS --slug-ids"),
     (
-        "snapshot draft-servers ROWS --source sqlite --input-table a",
+        "snapshot draft-servers ROWS --from sqlite --table a",
         "snapshot draft-servers ROWS --source sqlite --input-table a",
     ),
     (
-        "snapshot build /dev/null/x.db ROWS --at 2026-03-01T12:00Z",
+        "snapshot build /dev/null/x.db ROWS --as-of 2026-03-01T12:00Z",
         "snapshot build /dev/null/x.db ROWS --at 2026-03-01T12:00Z",
     ),
 ]
@@ -125,6 +125,7 @@ def test_a_former_name_does_the_same_and_is_not_shown(
         rows = demo_snapshot.replace("snapshot.db", "observations.csv")
         return cli(*command.replace("ROWS", rows).split(), stdin=b"")
 
+    assert former != present
     assert run(former) == run(present)
     assert "no such option" not in cli(*former.split(), stdin=b"").stderr
 
