@@ -156,14 +156,14 @@ QUESTIONS = {
     # a support engineer
     "What does the API return for this request?": "tutorials/support#2-recompute-the-numbers",
     "What do I ask the customer for?": "tutorials/support#3-ask-for-a-recording",
-    "When was the recorded response right?": "tutorials/support#5-find-when-the-response-was-correct",
+    "When was a response right?": "tutorials/support#5-find-when-the-response-was-correct",
     "Which recordings can I replay?": "reference/recordings#formats",
     "Why can't a 429 be reproduced?": "reference/recordings#what-cant-be-reproduced",
     # an owner of servers
     "How do my counts become a snapshot?": "tutorials/owner#2-build-a-snapshot",
     "When should I restart?": "tutorials/owner#4-choose-the-time-of-a-restart",
     "How do I post a picture?": "tutorials/owner#5-post-a-picture",
-    "Who mails me when a server is down?": "tutorials/owner#7-get-an-email-when-a-server-goes-silent",
+    "Who mails me about gaps?": "tutorials/owner#7-get-an-email-when-a-server-goes-silent",
     "What does change mean?": "explanation/numbers#change-against-growth",
     # a developer of a client
     "How do I run the API on my machine?": "tutorials/client#1-start-the-api",
