@@ -18,7 +18,7 @@ from benchmarks.questions import Request, WrongAnswerError, draw_requests
 from srvstat.contract.windows import Range, Window, find_window
 
 SETUPS = {
-    "analyzer": "The time of a call of the Python API for five servers; `top` ranks all servers."
+    "stats to top": "We measure a call of the Python API for five servers; `top` ranks all servers."
     " DuckDB returns the same numbers as Python tuples."
 }
 """The setup of both tools, for the page."""

@@ -62,9 +62,10 @@ FROM ranked GROUP BY server"""
 DUCKDB = {"DuckDB, median()": _MEDIAN, "DuckDB, histogram": _HISTOGRAM}
 
 SETUPS = {
-    SRVSTAT: "The time from the bytes of a request to the bytes of the response; the file is open.",
-    "DuckDB": "A native table, sorted by server and time, is read with two threads by the faster of"
-    " two prepared statements.",
+    SRVSTAT: "We measure from the bytes of a request to the bytes of the response, with the"
+    " snapshot open.",
+    "DuckDB": "It reads a native table, sorted by server and time, with two threads. We measure the"
+    " faster of two prepared statements.",
 }
 """The setup of each engine, for the page."""
 

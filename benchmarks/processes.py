@@ -23,10 +23,12 @@ from benchmarks.questions import (
 from srvstat.snapshot.read.file import open_file
 
 SETUPS = {
-    "compare, process": "A process compares five ids. The two imports are typer and pydantic.",
-    "build": "Rows are in order of time. The time includes reading the snapshot back.",
-    "sqlite-utils": "`insert --csv` inserts a quarter of the rows of 20 servers.",
-    "verify": "The loop reads all tables and hashes each row with SHA-256.",
+    "compare as a process": "The command compares five ids.",
+    "build": "The rows are sorted by time. The time includes verifying the snapshot.",
+    "sqlite-utils": "`insert --csv` inserts a quarter of the rows of 20 servers. We compare rows"
+    " per second.",
+    "verify": "The loop hashes each row of each table with SHA-256. `verify` also recomputes all"
+    " totals.",
 }
 """The setup of each command, for the page."""
 

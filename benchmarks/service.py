@@ -28,8 +28,8 @@ UNCACHED, CACHED = "srvstat serve, not cached", "srvstat serve, cached"
 CONNECTIONS = 16
 
 SETUPS = {
-    "serve": "Each request compares five servers. In the uncached test, none has been requested"
-    " before; in the cached test, all have.",
+    "serve": "Each request compares five servers. In the uncached test, no request was"
+    " sent before. In the cached test, all were.",
     "minimal app": "A Starlette route returns a constant `JSONResponse`, on uvicorn with h11.",
 }
 """The setup of each server, for the page."""
