@@ -14,10 +14,11 @@ import typer
 from typer.main import get_command
 
 from manual_pages import list_commands, split_help
-from srvstat.cli.app import app, group_parameters
+from srvstat.cli.app import GROUPS, app, group_parameters
 
-_WITHOUT_GROUP = "Others"
-_ELSEWHERE = {"serve": "[service.md](service.md#configuration)"}
+_WITHOUT_GROUP = ("Arguments", "Single")
+"""The titles of the tables of shared arguments, and of shared options without a group."""
+_ELSEWHERE = {"serve": "[HTTP service](service.md#configuration)"}
 """Where the options of a command are described, with what this page does not show."""
 _NOTES = re.compile(r"  \[(.*)\]$")
 """The default and the limits of a value, which Typer appends to its meaning."""
@@ -43,39 +44,55 @@ class _Option:
 
 
 def format_commands() -> str:
-    """Return the options that several commands share, then each command with its own."""
+    """Return an index, each command with its own options, and those that several share."""
     commands = {
         words: (command, list(_list_options(words, command)))
         for words, command in list_commands(get_command(app), ("srvstat",))
     }
     declared = [option for _, options in commands.values() for option in options]
     uses = Counter(declared)
-    named = {option: option.group for option in declared if option.group != _WITHOUT_GROUP}
+    named = {option: option.group for option in declared if option.group not in _WITHOUT_GROUP}
     groups: dict[str, list[_Option]] = {}
     for option, count in uses.items():
         group = groups.setdefault(named.get(option, option.group), [])
-        is_unclear = option.group != _WITHOUT_GROUP and option.name in {one.name for one in group}
+        is_unclear = option.group not in _WITHOUT_GROUP and option.name in {
+            one.name for one in group
+        }
         if count > 1 and not is_unclear:
             group.append(option)
     groups = {name: group for name, group in groups.items() if group}
-    pieces = ["## Options of several commands\n"]
-    pieces += [f"### {name}\n\n{_format_table(groups[name])}" for name in _sort(groups)]
-    pieces += [
-        _format_command(words, command, options, groups)
+    shown = {
+        " ".join(words[1:]) or "srvstat": _format_command(words, command, options, groups)
         for words, (command, options) in commands.items()
         if not hasattr(command, "commands") or len(words) == 1
-    ]
+    }
+    pieces = [_format_index(shown), *shown.values(), "## Options of several commands\n"]
+    for name in _sort(groups):
+        title = name if name == "Arguments" else f"{name} options"
+        pieces.append(f"### {title}\n\n{_format_table(groups[name])}")
     return "\n".join(pieces)
 
 
+def _format_index(names: Iterable[str]) -> str:
+    """Return a table with links to the commands, in the groups of help."""
+    rows = [
+        f"{title} | "
+        + ", ".join(
+            f"[{name}](#{name.replace(' ', '-')})" for name in names if name.split()[0] in group
+        )
+        for title, group in GROUPS.items()
+    ]
+    return "\n".join(["group | commands", "---|---", *rows]) + "\n"
+
+
 def _sort(groups: Iterable[str]) -> list[str]:
-    return sorted(groups, key=lambda name: (name == _WITHOUT_GROUP, name))
+    return sorted(groups, key=lambda name: (name in _WITHOUT_GROUP, name))
 
 
 def _list_options(words: tuple[str, ...], command: Any) -> Iterator[_Option]:
     context = typer.Context(command, info_name=words[-1], help_option_names=["--help"])
     for group, records in group_parameters(command, context).items():
-        named = _WITHOUT_GROUP if group in {"Arguments", "Options"} else group
+        named = "Single" if group == "Options" else group
         for names, meaning in records:
             if names != "--help":
                 text = _NOTES.sub(_format_notes, meaning)
@@ -110,8 +127,9 @@ def _name_shared(name: str, group: list[_Option], options: list[_Option]) -> str
     taken = [one for one in group if one in options]
     names = {one.name for one in options}
     missing = [one for one in group if one.name not in names]
-    if name != _WITHOUT_GROUP and len(missing) < len(taken):
-        return f"{name} (without {_join(missing)})" if missing else name
+    if name not in _WITHOUT_GROUP and len(missing) < len(taken):
+        link = f"[{name}](#{name.lower().replace(' ', '-')}-options)"
+        return f"{link} (without {_join(missing)})" if missing else link
     return _join(taken)
 
 

@@ -299,14 +299,16 @@ def list_documented(command: str) -> set[str]:
     """Return the options that the reference describes for a command, or names as shared."""
     parts = re.split(r"^## (.+)$", REFERENCE, flags=re.MULTILINE)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
-    groups = re.split(r"^### (.+)$", sections["Options of several commands"], flags=re.MULTILINE)
+    groups = re.split(
+        r"^### (.+) options$", sections["Options of several commands"], flags=re.MULTILINE
+    )
     section = sections[command or "srvstat"]
     shared = re.search(r"^Also: (.+)$", section, re.MULTILINE)
     names = set(OPTION.findall(re.sub(r"\(without .*?\)", "", shared[1] if shared else "")))
     names &= list_described(sections["Options of several commands"])
     for group, table in zip(groups[1::2], groups[2::2], strict=True):
         if used := shared and re.search(
-            rf"(?:^|, ){group}(?: \(without (.+?)\))?(?:,|$)", shared[1]
+            rf"(?:^|, )\[{group}\]\S+(?: \(without (.+?)\))?(?:,|$)", shared[1]
         ):
             names |= list_described(table) - set(OPTION.findall(used[1] or ""))
     elsewhere = re.search(r" describes (.+)\.$", section, re.MULTILINE)
@@ -345,10 +347,7 @@ def test_each_campaign_ran_in_its_long_form_on_this_format() -> None:
 def test_each_dependency_is_listed_with_its_license() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = [
-        *project["dependencies"],
-        *chain(*(extras[name] for name in extras.keys() - {"dev"})),
-    ]
+    wanted = [*project["dependencies"], *chain(*(extras[name] for name in extras.keys() - {"dev"}))]
     text = (ROOT / "docs/reference/dependencies.md").read_text("utf-8")
 
     listed = re.findall(r"^\| ([\w-]+) \| [\w, ]+ \| [\w. -]+ \|$", text, re.MULTILINE)
