@@ -23,7 +23,6 @@ from benchmarks.questions import (
 from srvstat.snapshot.read.file import open_file
 
 SETUPS = {
-    "compare as a process": "The command compares five ids.",
     "build": "The rows are sorted by time. The time includes verifying the snapshot.",
     "sqlite-utils": "`insert --csv` inserts a quarter of the rows of 20 servers. We compare rows"
     " per second.",

@@ -201,14 +201,13 @@ def _format_reliability() -> str:
     """Return the table of each campaign's last results."""
     kept = json.loads((ROOT / "docs" / "reliability.json").read_bytes())
     rows = [
-        f"{name} | {last['date']}, {last['version']}, {last['format']} |"
-        f" {last['seed']} | {last['cases']:,} | {last['failures']} |"
+        f"{name} | {last['date']} | {last['cases']:,} | {last['failures']} |"
         f" {_format_counts(last['counts'])}"
         for name, last in kept.items()
     ]
     head = [
-        "campaign | date, version, format | seed | cases | broken | outcomes",
-        "--- | --- | --: | --: | --: | ---",
+        "campaign | date | cases | broken | outcomes",
+        "--- | --- | --: | --: | ---",
     ]
     return "\n".join([*head, *rows]) + "\n"
 
