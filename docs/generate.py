@@ -22,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 import termios
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar, cast
@@ -69,7 +68,7 @@ _PRINTED_BY = {
 _TIMING = re.compile(r"in [\d.]+ s, [\d,]+ per second")
 
 _OTHER_EXITS = {
-    0: "success; also when a signal stopped a service",
+    0: "success; also if a signal stopped the service",
     1: "out of memory, or a bug in srvstat; please report a bug",
     129: "the terminal was closed",
     130: "interrupted",
@@ -169,9 +168,9 @@ def _format_setting(option: TyperOption) -> str:
         return f"| {flags} | `{SNAPSHOT_VARIABLE}` | `{DEFAULT_SNAPSHOT}` | The snapshot. |"
     # An option without a default of its own describes it.
     meaning, _, described = (option.help or "").partition(" [default: ")
-    default = option.default or described.removesuffix("].")
+    default = f"`{option.default}`" if option.default else described.removesuffix("].")
     meaning = meaning.replace("|", "\\|").removesuffix(".")
-    return f"| {flags} | `{option.envvar}` | {f'`{default}`' if default else ''} | {meaning}. |"
+    return f"| {flags} | `{option.envvar}` | {default} | {meaning}. |"
 
 
 def _format_documents() -> str:
@@ -188,27 +187,14 @@ def _format_documents() -> str:
     return "\n".join(["document | command | contents", "---|---|---", *rows]) + "\n"
 
 
-def _format_counts(counts: dict[str, int]) -> str:
-    """Return the number of cases by the state of the files that they left, or by their outcome."""
-    totals: Counter[str] = Counter()
-    for name, count in counts.items():
-        state = re.search(r"\((?:snapshot|files) (\w+)\)", name)
-        totals[state[1] if state else name] += count
-    return "; ".join(f"{count:,} {name}" for name, count in totals.items())
-
-
 def _format_reliability() -> str:
     """Return the table of each campaign's last results."""
     kept = json.loads((ROOT / "docs" / "reliability.json").read_bytes())
     rows = [
-        f"{name} | {last['date']} | {last['cases']:,} | {last['failures']} |"
-        f" {_format_counts(last['counts'])}"
+        f"{name} | {last['date']} | {last['cases']:,} {last['unit']} | {last['failures']}"
         for name, last in kept.items()
     ]
-    head = [
-        "campaign | date | cases | broken | outcomes",
-        "--- | --- | --: | --: | ---",
-    ]
+    head = ["campaign | date | cases | broken", "--- | --- | --- | --:"]
     return "\n".join([*head, *rows]) + "\n"
 
 
