@@ -197,6 +197,27 @@ def test_an_update_needs_no_option_and_says_what_the_snapshot_expects(cli: Cli) 
 
 
 @pytest.mark.usefixtures("here")
+def test_an_update_of_a_wide_table_stays_wide_whatever_the_case_of_its_header(cli: Cli) -> None:
+    rows = "{};Lobby;Arena;Total\n2026-03-0{} 10:00;5;6;11\n"
+    for name, header, day in ("one", "date", 1), ("two", "Date", 2), ("three", "day", 3):
+        Path(f"{name}.csv").write_text(rows.format(header, day))
+    options = ["--wide", "at=DATE,except=total", "--time-zone", "UTC"]
+    update = ["snapshot", "update", "out.db"]
+
+    built = cli("snapshot", "build", "out.db", "one.csv", *options)
+    updated = cli(*update, "two.csv")
+    refused = cli(*update, "three.csv")
+
+    assert [parse_summary(each)["kept"] for each in (built, updated)] == ["2", "2"]
+    assert refused.exit_code == 2
+    line = refused.stderr.splitlines()[-1].strip()
+    assert line == "srvstat snapshot update out.db three.csv --wide at=day,except=Total"
+    assert parse_summary(cli(*line.split()[1:]))["kept"] == "2"
+    other = cli("snapshot", "build", "x.db", "one.csv", "two.csv", *options).stderr
+    assert other.startswith('error: two.csv: no column "date"; the columns are "Date", ')
+
+
+@pytest.mark.usefixtures("here")
 def test_a_dry_run_proposes_as_a_build_does(cli: Cli) -> None:
     Path("one.csv").write_text(
         "server;time;online\nlobby;2026-03-01 10:00;5\narena;2026-03-01 10:00;\n"

@@ -157,12 +157,22 @@ def _propose(samples: Sequence[Source], given: MappingOptions, command: Command)
             raise
         unread = error.reason
     empty = MappingOptions()
-    found = propose(samples, replace(given, **{name: getattr(empty, name) for name in unfit}))
+    others = replace(given, **{name: getattr(empty, name) for name in unfit})
+    if unfit.get("wide") and not _has_servers(samples, others):
+        others = replace(others, wide={"at": ""})
+    found = propose(samples, others)
     if not found.questions and propose(samples, empty).options.build_mapping() is STRICT:
         return Proposal([], empty, [])
     expected = " ".join(_format_options(list_options(replace(empty, **unfit))))
     report(f"{unread}; {command.path} was built with {expected}", *found.lines)
     raise _refuse(command, found.options, found.questions)
+
+
+def _has_servers(samples: Sequence[Source], options: MappingOptions) -> bool:
+    """Return whether files have a column of identifiers."""
+    with suppress(SourceError):
+        return propose(samples, options).options.id is None
+    return False
 
 
 def _refuse(command: Command, options: MappingOptions, questions: Sequence[Question]) -> typer.Exit:

@@ -8,7 +8,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -154,6 +154,8 @@ _SERIES = "--id "
 
 def propose(sources: Sequence[Source], options: MappingOptions) -> Proposal:
     """Propose options that read some sources, completing the given ones.
+
+    A wide table whose column of times is not known is given as `wide` with an empty `at`.
 
     Raises SourceError if a source can't be read, or has no times or counts.
     """
@@ -357,18 +359,30 @@ class _Search:
         return SourceError(f"{self.source.title}: {problem}; the columns are {names}{remedy}")
 
     def _check_given(self) -> None:
-        """Check that the given columns exist.
+        """Write the given columns as the file does, which may use other capitals.
 
-        Raises SourceError.
+        Raises SourceError if one does not exist.
         """
-        known = {name for _, sample in self.samples for name in sample.table.names}
-        for key, name in {**self.given.columns, **self.given.wide}.items():
-            parts = [name] if name in known else name.split("+", -1 if key == "except" else 1)
-            for part in parts:
-                if part not in known:
-                    likely = min(self.columns.values(), key=lambda each: each.rank(key)).name
-                    remedy = f"; {key} may be {wire.quote_value(likely)}" if key in _NAMES else ""
-                    raise self._build_error(f"no column {wire.quote_value(part)}", remedy)
+        others = {name for _, sample in self.samples for name in sample.table.names}
+        columns = {key: self._find_name(key, name) for key, name in self.given.columns.items()}
+        wide = {
+            key: self._find_name(key, name, others if key == "except" else ())
+            for key, name in self.given.wide.items()
+        }
+        self.given = replace(self.given, columns=columns, wide=wide)
+
+    def _find_name(self, key: str, name: str, others: Collection[str] = ()) -> str:
+        """Return the given name of a column, or of several, as the file writes it."""
+        known = {*self.columns, *others}
+        parts = [name] if name in known else name.split("+", -1 if key == "except" else 1)
+        for at, part in enumerate(parts):
+            same = [each for each in known if each.casefold() == part.casefold()]
+            if part and part not in known and len(same) != 1:
+                likely = min(self.columns.values(), key=lambda each: each.rank(key)).name
+                remedy = f"; {key} may be {wire.quote_value(likely)}" if key in _NAMES else ""
+                raise self._build_error(f"no column {wire.quote_value(part)}", remedy)
+            parts[at] = part if part in known else "".join(same)
+        return "+".join(parts)
 
     # Times
 
@@ -602,7 +616,7 @@ class _Search:
         others = {*given.split("+")} - {""} or {
             each.name for each in found if each.distinct and not each.measure(_is_number)
         }
-        if not self.given.wide:
+        if not self.given.wide.get("at"):
             all_names = [each.name for each in found]
             others |= {
                 each.name
