@@ -64,7 +64,7 @@ MISTAKES = {
     "compare 'Harbor City Roleplay' a": '; did you mean id:harbor-city ("Harbor City Roleplay")?\n',
     "compare a b --range 14d": "; srvstat stats takes any window, such as --range 14d\n",
     "compare a b --range week": '"week" is not one of 24h, 7d, 30d, 90d, 1y\n',
-    "get nobody": "no id nobody; srvstat servers lists the ids\n",
+    "get nobody": "no id nobody; srvstat servers lists the ids of /",
     "growth": "IDENTIFIER…, --all, or a filter such as --text; the snapshot has empty-plains, ",
     "get --snapshot missing.db": "no server; give IDENTIFIER; srvstat servers lists them\n",
     "get harbor-city --at 2026-03-01": '"2026-03-01" has no time of day; write 2026-03-01T00:00Z\n',

@@ -243,6 +243,12 @@ def test_the_option_precedes_the_environment_and_the_default_file(
     assert cli("get", "c", "--snapshot", "option.db").exit_code == 0
     assert cli("snapshot", "info", "--json", "option.db").json["servers"] == 3
 
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", "gone.db")
+    missing = "gone.db: no such file; build one with `srvstat snapshot build`\n"
+    assert cli("get", "c").stderr == f"error: SRVSTAT_SNAPSHOT: {missing}"
+    assert cli("snapshot", "verify").stderr == f"error: SRVSTAT_SNAPSHOT: {missing}"
+    assert cli("get", "c", "--snapshot=gone.db").stderr == f"error: {missing}"
+
 
 def test_a_path_too_long_for_sqlite_is_reported(two_servers: bytes, cli: Cli) -> None:
     deep = Path(*["d" * 200] * 4).absolute()

@@ -1,6 +1,7 @@
 """The app of the command line. A command's module is imported when the command is used."""
 
 import io
+import os
 import re
 import traceback
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from typer.completion import completion_init  # type: ignore[attr-defined] # imp
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from srvstat.cli.options import flatten, join_bash_words, replace_help
+from srvstat.cli.options import SNAPSHOT_VARIABLE, flatten, join_bash_words, replace_help
 from srvstat.cli.output import Outcome, ReaderGoneError, report, write
 from srvstat.cli.process import get_interruption_code
 from srvstat.contract import CONTRACT_VERSION, __version__
@@ -279,13 +280,21 @@ def main(arguments: list[str]) -> int:
         # SQLite turns an interruption of its authorizer callback into an error of its own.
         if exit_code := get_interruption_code():
             return exit_code
-        report(f"error: {error.reason}")
+        report(f"error: {_name_variable(error, arguments)}{error.reason}")
         return error.exit_code
     except ReaderGoneError:
         return _READER_GONE
     except Exception as error:  # noqa: BLE001 - any other error is a bug, reported without a traceback
         return get_interruption_code() or _report_failure(error)
     return outcome.exit_code
+
+
+def _name_variable(error: SrvstatError, arguments: list[str]) -> str:
+    """Return the variable that names the snapshot of an error; empty if an argument does."""
+    path = os.environ.get(SNAPSHOT_VARIABLE)
+    is_named = any(path and argument.endswith(path) for argument in arguments)
+    is_from = path and not is_named and error.reason.startswith(f"{path}: ")
+    return f"{SNAPSHOT_VARIABLE}: " if is_from else ""
 
 
 def _report_failure(error: Exception) -> int:

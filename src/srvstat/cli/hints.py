@@ -152,8 +152,9 @@ def find_hint(
     if intent:
         return f"; {intent}"
     if isinstance(error, UnknownServerError):
+        paths = [*paths]
         found = _suggest(paths, error.reference.identifier, error.reference.by)
-        return found or "; srvstat servers lists the ids"
+        return found or f"; srvstat servers lists the ids of {paths[-1]}"
     if isinstance(error, selection.UnknownNameError):
         return _suggest(paths, error.name, "id")
     if isinstance(error, InvalidRequestError):
