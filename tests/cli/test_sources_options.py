@@ -144,6 +144,10 @@ def test_enter_takes_the_proposal_and_the_zone_of_the_machine(two_counts: Path) 
     assert code == 0, shown
     assert "the time zone [Asia/Tokyo]: " in shown
     assert read_observations(str(two_counts / "out.db"))[0] == ("main-lobby", 1767538800000, 5)
+    today = [*SRVSTAT, "today", "--snapshot", "out.db"]
+    hint = "note: times are UTC; add --tz Asia/Tokyo for local times\n"
+    assert run_in_terminal(today, cwd=two_counts)[1].startswith(hint)
+    assert hint not in run_in_terminal([*today, "--tz", "UTC"], cwd=two_counts)[1]
 
 
 def test_the_end_of_input_prints_the_command(two_counts: Path) -> None:

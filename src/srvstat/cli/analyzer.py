@@ -1,11 +1,14 @@
 """The questions of the analyzer, from servers and stats to integrity and events."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from zoneinfo import ZoneInfo
+
+from typer.main import get_current_context  # type: ignore[attr-defined] # imported there without `as`
 
 from srvstat.analysis import questions, selection
 from srvstat.analysis.events import EventOptions, list_events
@@ -28,7 +31,7 @@ from srvstat.analysis.today import compute_today
 from srvstat.analysis.together import compute_together
 from srvstat.cli import options, output
 from srvstat.cli.hints import report_no_match
-from srvstat.cli.output import Form, HistoryForm, Outcome, PlainForm, RowForm, report, show
+from srvstat.cli.output import STDERR, Form, HistoryForm, Outcome, PlainForm, RowForm, report, show
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.contract.windows import Window
@@ -477,6 +480,15 @@ def report_missing_marks(marks: Iterable[MarkPart], window: Window, clock: ZoneI
             report(f"note: {format_zoned_time(one.at, clock)}: {shown}: outside the window")
 
 
+def _report_zone(snapshot: Snapshot) -> None:
+    """Tell the user of a terminal how to see the local times that the snapshot was built from."""
+    zone = str(snapshot.reading.get("time-zone", "")).partition(":")[0]
+    source = get_current_context().get_parameter_source("tz")
+    is_default = source is not None and source.name == "DEFAULT"
+    if zone not in ("", "UTC") and is_default and os.isatty(STDERR):
+        report(f"note: times are UTC; add --tz {escape_text(zone)} for local times")
+
+
 def report_missing_data(
     snapshot: Snapshot, window: Window, clock: ZoneInfo, servers: Iterable[ServerRow] = ()
 ) -> None:
@@ -486,6 +498,7 @@ def report_missing_data(
 
     Raises SnapshotError.
     """
+    _report_zone(snapshot)
     first, last = snapshot.file_row.first_observed_at, snapshot.file_row.last_observed_at
     if first is None or last is None:
         report("note: the snapshot has no observation")
