@@ -615,7 +615,7 @@ def describe_naively(fleet: Fleet, *, hold: bool, covered_from: int = 0) -> dict
     }
 
 
-def list_outages(snapshot: srvstat.Snapshot, page: Any, span: str) -> list[Any]:
+def list_outages(snapshot: srvstat.Snapshot, page: Any, span: str | None) -> list[Any]:
     """Return the gaps and zeros of a span that a page shows, from the document `events`."""
     listed = snapshot.events(kinds=["gap", "zeros"], range=span, tz=page["timeZone"])
     return [
@@ -642,7 +642,7 @@ def test_every_figure_of_the_page_follows_from_the_rows(fleet: Fleet, hold: bool
         path = str(build_in(Path(directory), map(server, fleet.servers), rows, *options))
         with srvstat.open_snapshot(path) as snapshot:
             found = snapshot.today(tz=fleet.zone.key).model_dump(mode="json")
-            assert found["events"] == list_outages(snapshot, found, "56d")
+            assert found["events"] == list_outages(snapshot, found, None)
             midnight, end = find_yesterday(fleet)
             total = snapshot.stats(sum=True, start=str(midnight - 1), end=str(end - 1)).servers[0]
         peak = found["yesterdayPeak"]
@@ -761,3 +761,14 @@ def test_the_last_instant_of_the_calendar_has_a_page(
     ran = cli(*command, "--snapshot", path, "--tz", "Asia/Tokyo")
 
     assert (ran.exit_code, ran.json["asOf"]) == (0, format_naively(LATEST))
+
+
+def test_the_page_expects_as_many_players_as_the_list_of_events(build: Build, cli: Cli) -> None:
+    rows = [("a", AS_OF - at * HOUR, 20 if at > 35 * 24 else 40) for at in range(90 * 24)]
+    rows[:4] = [("a", AS_OF - at * HOUR, 0) for at in range(4)]
+    path = build([server("a")], rows)
+
+    (shown,) = cli("today", "--snapshot", path).json["events"]
+
+    assert shown["expected"] == 20
+    assert cli("events", "--kind", "zeros", "--snapshot", path).json["events"] == [shown]

@@ -5,7 +5,14 @@ from statistics import median
 from typing import NamedTuple
 
 from srvstat.analysis.events import EventOptions, find_events, may_be_down
-from srvstat.analysis.questions import HOUR_MS, list_step_edges, parse_step, subtract_days
+from srvstat.analysis.questions import (
+    HOUR_MS,
+    LongWindowQuery,
+    list_step_edges,
+    parse_length,
+    parse_step,
+    subtract_days,
+)
 from srvstat.analysis.selection import Question
 from srvstat.analysis.series import Total, add_up, carry_counts, find_longest, read_recent
 from srvstat.analysis.statistics import compare_averages, compare_with_earlier, find_earlier
@@ -18,7 +25,7 @@ from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.rows import ServerRow
 
 _WEEKS = 4
-_EVENTS_MS = 56 * DAY_MS
+_EVENTS_MS = parse_length(LongWindowQuery.default)
 _LEAST_WEEKS = 2
 _MOST_CHANGED = 5
 

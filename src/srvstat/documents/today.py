@@ -62,8 +62,7 @@ class Today(CountsDocument, RowDocument):
     first. `changed` are the servers with the greatest changes, at most 5, if observations cover 80
     % of both weeks. `yesterday` is the start of the local day before `as_of`, and `yesterday_peak`
     is None if it has no observation, or if a bundle does not cover it. `events` are the gaps and
-    zeros of other servers that ended since then, by the rules of the document `events` for the
-    last 56 days.
+    zeros of other servers that ended since then, as in the document `events` of the last 90 days.
     """
 
     document: Literal["today"] = "today"
