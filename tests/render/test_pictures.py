@@ -351,6 +351,22 @@ def test_a_mark_is_a_line_and_no_label_covers_another(
         assert len(find_all(picture, "mark")) == areas * len(marks)
 
 
+@pytest.mark.parametrize("hours", [(36,), (30, 36, 41), (37, 90)])
+def test_no_mark_crosses_the_label_of_the_peak(hours: Sequence[int]) -> None:
+    case = build_case([[[4], [9], [6], [7], [5]]], [""], hours=24)
+    start, _ = get_window(case.timeline)
+    marks = [MarkPart(start + hour * HOUR, "Update") for hour in hours]
+    timeline = case.timeline.model_copy(update={"marks": tuple(marks)})
+    picture = draw_timeline(timeline, Size(960, 400), ZONE)
+
+    label, *_ = find_all(picture, "label")
+    lines = [float(one.attrib["x1"]) for one in find_all(picture, "mark")]
+    shown = label.text or ""
+    assert shown.startswith("9 · ")
+    half = measure_text(shown) / 2
+    assert all(abs(float(label.attrib["x"]) - x) > half for x in lines)
+
+
 def test_shares_of_whole_steps_add_up_and_a_missing_server_makes_a_step_partial() -> None:
     players = [[[30], [10], [20], [5]], [[10], [30], [], [5]], [[], [40], [60], [10]]]
     case = build_case(players, ["", "", ""])

@@ -423,7 +423,10 @@ class _Drawing:
         return area
 
     def draw_peak(self, area: _Area) -> None:
-        """Label the highest point with its value and its time, unless a partial step is higher."""
+        """Label the highest point with its value and its time, unless a partial step is higher.
+
+        The label is where no line of a mark crosses it, if there is such a place.
+        """
         timeline = self.timeline
         points = [point for of_server in self.points for point in of_server]
         values = [point.peak if self.has_band else point.average for point in points]
@@ -439,7 +442,16 @@ class _Drawing:
         if point.is_partial or 2 * half > box.width:
             return
         x, y = area.place(point.middle, highest)
-        x = min(max(x, box.left + half), box.right - half)
+        low, high = box.left + half, box.right - half
+        x = min(max(x, low), high)
+        marks = [area.across.place(mark.at) for mark in timeline.marks]
+        beside = (mark + side * (half + _ABOVE_PEAK) for mark in marks for side in (-1, 1))
+        free = [
+            each
+            for each in (x, *beside)
+            if low <= each <= high and all(abs(each - mark) > half for mark in marks)
+        ]
+        x = min(free, key=lambda each: abs(each - x), default=x)
         svg.add_text(self.picture, "label", (x, y - _ABOVE_PEAK), label, "middle")
 
 
