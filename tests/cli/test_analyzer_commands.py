@@ -682,6 +682,9 @@ def test_hours_of_a_total_leave_out_sums_in_which_a_server_is_missing(
     averages = [cell["averagePlayers"] for cell in total["cells"]]
     # A count of Monday, 23:00, is three hours old at 02:00.
     assert (averages, total["cells"][1]["sampleCount"]) == ([200] * 7, 4 * 3)
+    for asked, is_told in ("a b", True), ("a b --range 7d", True), ("a", False):
+        shown = cli("peak-hours", *asked.split(), "--sum", "--table", "-s", path).stdout
+        assert (b"the total skips times at which a server has no count; " in shown) is is_told
     refused = cli("stats", "--all", "--sum", "--until-last-seen", "-s", path)
     assert (refused.exit_code, "--until-last-seen" in refused.stderr) == (2, True)
     chosen = [cli("top", *asked, "-s", path).json["servers"] for asked in (["--text=b"], ["b"])]

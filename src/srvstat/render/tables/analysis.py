@@ -268,6 +268,11 @@ def _is_part(step: analysis.GrowthStepPart) -> bool:
 
 _LABEL_WIDTH = 5
 _SHADES = ("·", "░", "▒", "▓", "█")
+_LONGER = (
+    "the total skips times at which a server has no count; use a longer window, or leave out"
+    " servers with a low coverage, which srvstat servers shows"
+)
+"""What to do about empty hours of a total."""
 
 
 def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
@@ -284,9 +289,10 @@ def _build_map(
     """Yield the busiest and the quietest hour, the map, and its scale."""
     averages = [cell.average_players for cell in server.cells]
     known = [average for average in averages if average is not None]
+    is_total = server.server_id is None
     if server.busiest is None or server.quietest is None:
         shortage = figures.describe_shortage(server, document.by)
-        yield Text(f"{shortage}; use a longer window", overflow="fold")
+        yield Text(f"{shortage}; {_LONGER if is_total else 'use a longer window'}", overflow="fold")
         return
     if server.has_hours:
         busiest, quietest = (
@@ -313,6 +319,8 @@ def _build_map(
         blank = f"; blank: {len(averages) - len(known)} of {cells}, {figures.name_few(document)}"
         scale.append(blank)
     yield scale
+    if is_total and len(known) < len(averages):
+        yield Text(_LONGER, overflow="fold")
 
 
 _BAR_WIDTH = 40
