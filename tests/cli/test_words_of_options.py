@@ -94,6 +94,22 @@ def test_a_mistake_is_answered_with_what_to_write(
     assert ran.exit_code != 1
 
 
+@pytest.mark.parametrize("clock", ["12:00", "06:00:29", "06:00:29.999"])
+@pytest.mark.parametrize("command", ["get harbor-city --at", "stats harbor-city --to"])
+def test_a_time_can_be_copied_from_the_output(
+    cli: Cli, command: str, clock: str, demo_snapshot: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
+
+    shown, written = (
+        cli(*command.split(), time) for time in (f"2026-02-28 {clock} UTC", f"2026-02-28T{clock}Z")
+    )
+
+    assert (shown.exit_code, shown.stdout) == (0, written.stdout)
+    refused = cli(*command.split(), "2026-02-28 UTC")
+    assert (refused.exit_code, "is not a time" in refused.stderr) == (2, True)
+
+
 RENAMED = [
     ("top --by peak -n 2", "top --rank-by peak -n 2"),
     ("peak-hours harbor-city --by hour", "peak-hours harbor-city --group-by hour"),

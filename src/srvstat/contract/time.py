@@ -58,6 +58,14 @@ def parse_instant(text: str) -> int:
     return at
 
 
+def parse_shown_instant(text: str) -> int:
+    """Parse an instant as `parse_instant` does, or as output for people shows it: with ` UTC`.
+
+    Raises InstantError.
+    """
+    return parse_instant(f"{text.removesuffix(' UTC')}Z" if text.endswith(" UTC") else text)
+
+
 def explain_instant_error(text: str, error: InstantError, remedy: str) -> str:
     """Return a message about a text that is not an instant: it quotes the text."""
     value = wire.quote_value(text)
