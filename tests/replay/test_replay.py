@@ -800,7 +800,14 @@ def test_a_bundle_for_a_recording_gives_its_verdict_again(
         "verdict": "1 of 3 recorded responses was never right within 2 days: sampleCount 90 where"
         " the data give 0",
         "command": "srvstat replay x.ndjson --snapshot case.db",
+        "explanation": "srvstat compare id:a cfxId:x-b --range 7d --at"
+        f" {format_instant(int(at))} --explain --snapshot case.db",
     }
+    words = shlex.split(case["explanation"])[1:]
+    of_bundle, of_whole = (cli(*each, "--json").json["servers"] for each in (words, words[:-2]))
+    assert [one | {"hostname": ""} for one in of_bundle] == [
+        one | {"hostname": ""} for one in of_whole
+    ]
     again, whole = cli(*shlex.split(case["command"])[1:]), cli("replay", name)
     assert again.exit_code == whole.exit_code == 5
     for one, other in zip(again.json["exchanges"][:2], whole.json["exchanges"], strict=False):

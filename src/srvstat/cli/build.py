@@ -209,7 +209,8 @@ def bundle(
     asks a bundle for other servers or earlier windows exits with 3.
 
     With --for, a bundle has what the requests of a recording need. `snapshot info` shows the
-    verdict on the recording, and the command to repeat it.
+    verdict on the recording, the command to repeat it, and one that explains the response without
+    the recording.
 
     Example: srvstat snapshot bundle harbor-city new-frontier --range 30d -o case.db
     """
@@ -254,13 +255,18 @@ def _bundle_case(
         servers = find_references(parent, case.references)
         names = [os.path.basename(name) for name in (*recordings, output)]
         words = ["srvstat", "replay", *names[:-1], "--snapshot", names[-1]]
+        explained = [*case.explained, "--explain", "--snapshot", names[-1]]
         with allow_cleanup():
             return write(
                 parent,
                 servers,
                 case.range,
                 starts_at=max(case.searched_from, parent.covered_from or 0),
-                case={"verdict": describe_finding(replayed), "command": shlex.join(words)},
+                case={
+                    "verdict": describe_finding(replayed),
+                    "command": shlex.join(words),
+                    "explanation": shlex.join(["srvstat", *explained]),
+                },
             )
 
 

@@ -343,7 +343,8 @@ class SnapshotInfo(SnapshotDocument):
     `completed` those with each field that records lacked. Without observations, the first and the
     last instant are None. `parent_root` and `covered_from` are those of a bundle, and None for a
     whole snapshot. `reading` has the options that said how to read the sources, by their names.
-    `case` is None but for the bundle of a recording: the verdict, and the command that gives it.
+    `case` is None but for the bundle of a recording: the verdict, the command that gives it, and as
+    `explanation` one that explains the answer without the recording.
     `shards` is None for a snapshot of one file.
     """
 

@@ -17,6 +17,7 @@ from srvstat.contract.requests import (
     parse_compare_request,
 )
 from srvstat.contract.responses import ErrorResponse, Response
+from srvstat.contract.time import format_instant
 from srvstat.contract.windows import DAY_MS, DAYS, Range
 from srvstat.contract.wire import EncodedJson
 from srvstat.documents import support as documents
@@ -468,13 +469,15 @@ class Case(NamedTuple):
     """The servers of all requests, and their longest range.
 
     `starts_at` is where the earliest window starts, in Unix milliseconds; `searched_from` is where
-    it would start in a search.
+    it would start in a search. `explained` are the words of a command that gives the answer to a
+    request: to the first whose response differs, else to the first.
     """
 
     references: list[ServerReference]
     range: Range
     starts_at: int
     searched_from: int
+    explained: list[str]
 
 
 def find_case(replayed: documents.Replay) -> Case:
@@ -482,9 +485,10 @@ def find_case(replayed: documents.Replay) -> Case:
 
     Raises SourceError if none was answered.
     """
+    exchanges = sorted(replayed.exchanges, key=lambda each: each.class_ != "differs")
     answered = [
         (each.request, each.as_of)
-        for each in replayed.exchanges
+        for each in exchanges
         if each.request and each.as_of is not None
     ]
     names = dict.fromkeys(name for request, _ in answered for name in request.servers)
@@ -496,4 +500,8 @@ def find_case(replayed: documents.Replay) -> Case:
     start = min(as_of - DAYS[length] * DAY_MS for as_of, length in windows)
     longest = max((length for _, length in windows), key=DAYS.__getitem__)
     references = [build_server_reference(name) for name in names]
-    return Case(references, longest, start, start - ReplaySettings().within)
+    (request, as_of), *_ = answered
+    explained = ["compare" if request.range else "get", *request.servers]
+    explained += ["--range", request.range] if request.range else []
+    explained += ["--at", format_instant(as_of)]
+    return Case(references, longest, start, start - ReplaySettings().within, explained)

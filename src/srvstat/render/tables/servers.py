@@ -175,6 +175,7 @@ def render_info(info: snapshot.SnapshotInfo, screen: Screen) -> str:
         ("read with", screen.escape(_format_options(info.reading)) if info.reading else None),
         ("verdict", screen.escape(case["verdict"]) if case else None),
         ("shown by", screen.escape(case["command"]) if case else None),
+        ("explained by", screen.escape(case["explanation"]) if case else None),
         ("not kept", f"{info.repeated:,} repeated, {conflicting}, {info.rejected:,} rejected"),
     ]
     grid = build_fields_grid(fields, screen)

@@ -129,12 +129,16 @@ class SnapshotBase:
 
     @property
     def case(self) -> dict[str, str] | None:
-        """The `verdict` on the recording that a bundle is for, and the `command` that gives it."""
+        """The `verdict` on the recording that a bundle is for, and the `command` that gives it.
+
+        The command of `explanation` needs no recording; bundles of earlier versions lack it.
+        """
         with self.convert_decode_errors(FILE_ROW):
             case: dict[str, str] | None = self._decode_reading().get("case")
             if case is None:
                 return None
-            return {name: str(case[name]) for name in ("verdict", "command")}
+            case = {"explanation": "", **case}
+            return {name: str(case[name]) for name in ("verdict", "command", "explanation")}
 
     def _decode_reading(self) -> dict[str, Any]:
         with self.convert_decode_errors(FILE_ROW):
