@@ -340,7 +340,7 @@ def _list_advice(found: DryRun, in_the_way: str | None) -> list[str]:
     """Return what helps against the reasons of rejected rows."""
     advice = [each.remedy for each in found.dropped if each.remedy]
     if found.max_rejected:
-        kept = format_count(found.kept, "row")
+        kept = format_count(found.kept, found.unit)
         advice.append(f"add --max-rejected {found.max_rejected} to keep the other {kept}")
     if in_the_way is not None:
         advice.append(f"{in_the_way} exists: add --overwrite to replace it")

@@ -21,7 +21,7 @@ from srvstat.documents.rows import RowDocument, Rows, build_rows, derive_columns
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RowCounts:
-    """What became of the rows of sources.
+    """What became of the rows of sources; their `unit` is the cell in wide tables.
 
     `read` counts all rows except empty ones; each was kept, repeated, conflicting, rejected or
     skipped. `withheld` counts the servers that are not publishable, and `completed` the servers
@@ -36,10 +36,12 @@ class RowCounts:
     withheld: int
     completed: Mapping[str, int]
     warnings: Sequence[str]
+    unit: Literal["row", "cell"] = "row"
 
     def __repr__(self) -> str:
         servers = f"{self.servers:,} server{'' if self.servers == 1 else 's'}"
-        return f"<{type(self).__name__} {self.kept:,} of {self.read:,} rows kept, {servers}>"
+        kept = f"{self.kept:,} of {self.read:,} {self.unit}s kept"
+        return f"<{type(self).__name__} {kept}, {servers}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

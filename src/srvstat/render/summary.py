@@ -125,7 +125,7 @@ def _format_dropped(
     if not dropped:
         return []
     reasons = ", ".join(f"{count:,} {why}" for why, count in counts.items() if count)
-    line = f"{dropped:,} of {text.format_count(summary.read, 'row')} not kept: {reasons}"
+    line = f"{dropped:,} of {text.format_count(summary.read, summary.unit)} not kept: {reasons}"
     return ["; ".join(filter(None, [line, example, summary.remedy]))]
 
 
@@ -169,7 +169,7 @@ def _list_kept(summary: snapshot.BuildSummary | snapshot.FleetSummary, seconds: 
     # The rate is computed from the rounded seconds, so that the line is consistent.
     shown = f"{seconds:.1f}" if seconds >= 1 else f"{max(seconds, 0.001):.3f}"
     rate = f"{summary.read / float(shown):,.0f} per second"
-    yield "read", f"{text.format_count(summary.read, 'row')} in {shown} s, {rate}"
+    yield "read", f"{text.format_count(summary.read, summary.unit)} in {shown} s, {rate}"
     yield "kept", f"{summary.kept:,}"
     yield "repeated", f"{summary.repeated:,}"
     yield "conflicting", f"{summary.conflicting:,}"

@@ -34,8 +34,11 @@ from srvstat.sources.values import (
     find_time_form,
 )
 
-EMPTY_COUNT, MALFORMED = -1, -2
-"""What stands for an empty count, and for a malformed one; a malformed instant is negative, too."""
+EMPTY_COUNT, MALFORMED, BLANK = -1, -2, -3
+"""Instead of a count: a text such as NA or an empty one, a malformed one, an empty wide cell.
+
+A malformed instant is negative, too.
+"""
 
 Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]

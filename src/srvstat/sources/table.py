@@ -16,6 +16,7 @@ import numpy as np
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
 from srvstat.sources.columns import (
+    BLANK,
     EMPTY_COUNT,
     MALFORMED,
     Column,
@@ -85,7 +86,10 @@ def convert_table(source: Source, table: Table, rejects: Sequence[Reject] = ()) 
     servers = list_servers(mapping, table.names) if mapping.is_wide else [mapping.players]
     instants = parse_times([Column.join([columns[name]]) for name in at], mapping)
     cells = Column.join([columns[name] for name in servers])
-    counts = parse_counts(cells, mapping).reshape(len(servers), len(instants)).T
+    counts = parse_counts(cells, mapping)
+    if mapping.is_wide:
+        counts[cells.starts == cells.ends] = BLANK
+    counts = counts.reshape(len(servers), len(instants)).T
     names = [source.server_id]
     codes: Numbers | None = np.zeros(len(instants), np.int64)
     if mapping.is_wide:
@@ -163,7 +167,7 @@ def build_batch(
     rows, columns = np.nonzero(is_known[:, np.newaxis] & (counts >= 0))
     used, kept = renumber(columns if codes is None else codes[rows])
     malformed = np.flatnonzero(~is_known | (counts == MALFORMED).any(axis=1))
-    empty = 0 if codes is None else int((is_known & (counts[:, 0] == EMPTY_COUNT)).sum())
+    empty = int((counts[is_known] == EMPTY_COUNT).sum())
     return Batch(
         [names[code] for code in used.tolist()],
         kept,

@@ -487,9 +487,7 @@ def find_case(replayed: documents.Replay) -> Case:
     """
     exchanges = sorted(replayed.exchanges, key=lambda each: each.class_ != "differs")
     answered = [
-        (each.request, each.as_of)
-        for each in exchanges
-        if each.request and each.as_of is not None
+        (each.request, each.as_of) for each in exchanges if each.request and each.as_of is not None
     ]
     names = dict.fromkeys(name for request, _ in answered for name in request.servers)
     if not names:

@@ -208,13 +208,15 @@ _MAX_INTERVALS = 4
 
 def render_dry_run(dry_run: snapshot.DryRun, screen: Screen) -> str:
     """Render what a build would do."""
-    dropped = [[*_build_reason(reason, screen)] for reason in dry_run.dropped[:_MAX_REASONS]]
+    dropped = [
+        [*_build_reason(reason, dry_run.unit, screen)] for reason in dry_run.dropped[:_MAX_REASONS]
+    ]
     others = len(dry_run.dropped) - _MAX_REASONS
     fields: Fields = [
         ("servers", f"{dry_run.servers:,}{text.format_withheld(dry_run.withheld)}"),
         ("span", text.format_span(dry_run.first_observed_at, dry_run.last_observed_at)),
         ("interval", _format_intervals(dry_run)),
-        ("read", text.format_count(dry_run.read, "row")),
+        ("read", text.format_count(dry_run.read, dry_run.unit)),
         ("kept", f"{dry_run.kept:,}"),
         ("repeated", f"{dry_run.repeated:,}"),
         ("completed", text.format_completed(dry_run.completed) or None),
@@ -255,9 +257,11 @@ def _format_intervals(dry_run: snapshot.DryRun) -> str:
     return ", ".join(shown)
 
 
-def _build_reason(dropped: snapshot.DroppedRows, screen: Screen) -> Iterator[RenderableType]:
+def _build_reason(
+    dropped: snapshot.DroppedRows, unit: str, screen: Screen
+) -> Iterator[RenderableType]:
     what = "rejected" if dropped.is_rejected else "skipped"
-    rows = text.format_count(dropped.rows, "row")
+    rows = text.format_count(dropped.rows, unit)
     yield screen.escape(f"{rows} {what}: {dropped.reason}", "yellow")
     for place, row in dropped.examples:
         example = screen.escape(f"{place}: " if row else place, "dim")

@@ -237,6 +237,7 @@ def finish_draft(
         last_observed_at=file_row.last_observed_at,
         converted=_list_converted(intake.roster, stored.servers),
         warnings=tuple(intake.warnings),
+        unit=intake.inputs.unit,
     )
     return summary, file_row
 

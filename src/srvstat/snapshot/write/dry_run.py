@@ -53,6 +53,7 @@ def run_dry(inputs: Inputs) -> DryRun:
         intervals=intervals.most_common(),
         dropped=_group_reasons(reasons, examples),
         warnings=intake.warnings,
+        unit=intake.inputs.unit,
         refusal=excess and excess.reason,
         max_rejected=excess and excess.max_rejected,
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -339,6 +339,11 @@ class Inputs:
     max_rejected: RejectLimit | None = None
     allow_empty: bool = False
     progress: Progress = lambda _step, _bytes, _rows: None
+
+    @property
+    def unit(self) -> Literal["row", "cell"]:
+        """What a count of the sources is."""
+        return "cell" if any(each.mapping.is_wide for each in self.observations) else "row"
 
     @property
     def sources(self) -> list[Source]:
