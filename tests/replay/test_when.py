@@ -119,6 +119,11 @@ def test_figures_of_several_servers_are_dated_at_once(cli: Cli) -> None:
     ]
     assert "no match for 30d between 2026-" in table
     assert "a: closest from" in table
+    near = cli("when", "a", "peak=40", "lowest=3", "--table").stdout.decode()
+    assert [line.split()[:3] for line in near.splitlines()[-2:]] == [
+        ["✗", "peak", "40"],
+        ["✓", "lowest", "3"],
+    ]
     assert "b: 1 match, the last from" in table
     found = cli("when", "a", "lowest=3", "peak=9", "--range", "7d", "--table")
     assert (found.exit_code, "1 match for 7d between " in found.stdout.decode()) == (0, True)

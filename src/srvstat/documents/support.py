@@ -1,6 +1,8 @@
 """Recordings, and what comparing and explaining answers finds."""
 
 from collections.abc import Sequence
+from decimal import Decimal
+from math import inf
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -426,6 +428,14 @@ class Figure(Part):
     figure: str
     value: float | None
     tolerance: float = 0.0
+
+    def measure(self, value: float | None) -> float | None:
+        """Return the distance of a value, as a part of this one; None if it is near enough."""
+        if value is None or self.value is None:
+            return None if value is self.value else inf
+        distance = abs(Decimal(repr(value)) - Decimal(repr(self.value)))
+        is_near = distance <= Decimal(repr(self.tolerance))
+        return None if is_near else float(distance) / max(abs(self.value), 1)
 
 
 class Miss(Part):

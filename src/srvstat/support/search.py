@@ -10,7 +10,6 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
-from math import inf
 from types import NoneType
 from typing import Any
 
@@ -180,7 +179,7 @@ def _date_figures(
     nearest, least = None, (len(wanted) + 1, 0.0)
     for start, end, statistics in _iter_statistics(snapshot, server, range, searched):
         known = dict(zip(documents.FIGURES, (*statistics[:-1], *statistics.growth), strict=True))
-        distances = (_measure(each, known[each.figure]) for each in wanted)
+        distances = (each.measure(known[each.figure]) for each in wanted)
         missed = [distance for distance in distances if distance is not None]
         if not missed:
             _append(found, start, end)
@@ -196,15 +195,6 @@ def _date_figures(
         true_during=describe_intervals(found),
         nearest=None if found else nearest,
     )
-
-
-def _measure(wanted: documents.Figure, value: float | None) -> float | None:
-    """Return the distance of a value, as a part of the wanted one; None if it is near enough."""
-    if value is None or wanted.value is None:
-        return None if value is wanted.value else inf
-    distance = abs(Decimal(repr(value)) - Decimal(repr(wanted.value)))
-    is_near = distance <= Decimal(repr(wanted.tolerance))
-    return None if is_near else float(distance) / max(abs(wanted.value), 1)
 
 
 def limit_search(snapshot: Snapshot, range: Range, searched: Instants) -> Instants:

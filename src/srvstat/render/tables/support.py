@@ -373,10 +373,11 @@ def render_when(found: support.When, screen: Screen) -> str:
         if server.nearest is None:
             blocks.append([_describe_own_times(server, screen)])
             continue
-        table = start_table("statistic", "given", "closest", right=("given", "closest"))
+        table = start_table("", "statistic", "given", "closest", right=("given", "closest"))
         for wanted, value in zip(server.figures, server.nearest.figures, strict=True):
             sides = [wire.encode(one.value).decode() for one in (wanted, value)]
-            table.add_row(wanted.figure, *text.format_apart(sides))
+            mark = _MARKS["match" if wanted.measure(value.value) is None else "differs"]
+            table.add_row(Text(*mark), wanted.figure, *text.format_apart(sides))
         when = _format_interval(server.nearest.from_, server.nearest.to)
         blocks.append([screen.escape(f"{server.server_id}: closest from {when}"), table])
     return screen.render_blocks(*blocks)
