@@ -39,7 +39,7 @@ from srvstat.contract.time import (
     format_instant,
     load_zone,
     parse_instant,
-    parse_shown_instant,
+    parse_shown_time,
 )
 from srvstat.contract.windows import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
 from srvstat.documents.analysis import MarkPart
@@ -361,7 +361,7 @@ def parse_edge(name: str, text: str, zone: ZoneInfo) -> int:
     """
     if not _DATE.fullmatch(text):
         try:
-            return parse_shown_instant(text)
+            return parse_shown_time(text)
         except InstantError as error:
             remedy = "write a date such as 2026-02-01, or 2026-02-01T12:00Z"
             problem = explain_instant_error(text, error, remedy)

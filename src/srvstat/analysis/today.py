@@ -5,14 +5,7 @@ from statistics import median
 from typing import NamedTuple
 
 from srvstat.analysis.events import EventOptions, find_events, may_be_down
-from srvstat.analysis.questions import (
-    HOUR_MS,
-    LongWindowQuery,
-    list_step_edges,
-    parse_length,
-    parse_step,
-    subtract_days,
-)
+from srvstat.analysis.questions import HOUR_MS, list_step_edges, parse_step, subtract_days
 from srvstat.analysis.selection import Question
 from srvstat.analysis.series import Total, add_up, carry_counts, find_longest, read_recent
 from srvstat.analysis.statistics import compare_averages, compare_with_earlier, find_earlier
@@ -25,7 +18,8 @@ from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.rows import ServerRow
 
 _WEEKS = 4
-_EVENTS_MS = parse_length(LongWindowQuery.default)
+_EVENTS_MS = 90 * DAY_MS
+"""As in `events` by default, so that both expect the same players."""
 _LEAST_WEEKS = 2
 _MOST_CHANGED = 5
 

@@ -291,10 +291,9 @@ def main(arguments: list[str]) -> int:
 
 def _name_variable(error: SrvstatError, arguments: list[str]) -> str:
     """Return the variable that names the snapshot of an error; empty if an argument does."""
-    path = os.environ.get(SNAPSHOT_VARIABLE)
-    is_named = any(path and argument.endswith(path) for argument in arguments)
-    is_from = path and not is_named and error.reason.startswith(f"{path}: ")
-    return f"{SNAPSHOT_VARIABLE}: " if is_from else ""
+    path = os.environ.get(SNAPSHOT_VARIABLE, "")
+    is_named = any(argument.endswith(path) for argument in arguments)
+    return "" if is_named or not error.reason.startswith(f"{path}: ") else f"{SNAPSHOT_VARIABLE}: "
 
 
 def _report_failure(error: Exception) -> int:

@@ -21,12 +21,7 @@ from srvstat.cli.output import Form, Outcome, create_screen, report, show_error
 from srvstat.contract import errors, read_package_file
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.contract.time import (
-    YEAR_2001,
-    InstantError,
-    explain_instant_error,
-    parse_shown_instant,
-)
+from srvstat.contract.time import YEAR_2001, InstantError, explain_instant_error, parse_shown_time
 from srvstat.contract.windows import DEFAULT_RANGE, Range
 from srvstat.files.paths import convert_errors
 from srvstat.render.text import format_time
@@ -348,7 +343,7 @@ def parse_instant_option(option: str, text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        instant = parse_shown_instant(text)
+        instant = parse_shown_time(text)
     except InstantError as error:
         problem = explain_instant_error(text, error, "write one such as 2026-02-01T12:00Z")
         raise errors.UsageError(f"{option}: {problem}") from None

@@ -58,7 +58,7 @@ def parse_instant(text: str) -> int:
     return at
 
 
-def parse_shown_instant(text: str) -> int:
+def parse_shown_time(text: str) -> int:
     """Parse an instant as `parse_instant` does, or as output for people shows it: with ` UTC`.
 
     Raises InstantError.

@@ -443,15 +443,12 @@ class _Drawing:
             return
         x, y = area.place(point.middle, highest)
         low, high = box.left + half, box.right - half
-        x = min(max(x, low), high)
         marks = [area.across.place(mark.at) for mark in timeline.marks]
         beside = (mark + side * (half + _ABOVE_PEAK) for mark in marks for side in (-1, 1))
-        free = [
-            each
-            for each in (x, *beside)
-            if low <= each <= high and all(abs(each - mark) > half for mark in marks)
-        ]
-        x = min(free, key=lambda each: abs(each - x), default=x)
+        x = min(
+            (min(max(each, low), high) for each in (x, *beside)),
+            key=lambda each: (any(abs(each - mark) <= half for mark in marks), abs(each - x)),
+        )
         svg.add_text(self.picture, "label", (x, y - _ABOVE_PEAK), label, "middle")
 
 

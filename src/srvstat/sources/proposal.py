@@ -8,7 +8,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -363,25 +363,26 @@ class _Search:
 
         Raises SourceError if one does not exist.
         """
-        others = {name for _, sample in self.samples for name in sample.table.names}
-        columns = {key: self._find_name(key, name) for key, name in self.given.columns.items()}
-        wide = {
-            key: self._find_name(key, name, others if key == "except" else ())
-            for key, name in self.given.wide.items()
-        }
+        columns, wide = (
+            {key: self._find_name(key, name) for key, name in given.items()}
+            for given in (self.given.columns, self.given.wide)
+        )
         self.given = replace(self.given, columns=columns, wide=wide)
 
-    def _find_name(self, key: str, name: str, others: Collection[str] = ()) -> str:
+    def _find_name(self, key: str, name: str) -> str:
         """Return the given name of a column, or of several, as the file writes it."""
-        known = {*self.columns, *others}
+        samples = self.samples if key == "except" else self.samples[:1]
+        known = {each for _, sample in samples for each in sample.table.names}
         parts = [name] if name in known else name.split("+", -1 if key == "except" else 1)
         for at, part in enumerate(parts):
+            if not part or part in known:
+                continue
             same = [each for each in known if each.casefold() == part.casefold()]
-            if part and part not in known and len(same) != 1:
+            if len(same) != 1:
                 likely = min(self.columns.values(), key=lambda each: each.rank(key)).name
                 remedy = f"; {key} may be {wire.quote_value(likely)}" if key in _NAMES else ""
                 raise self._build_error(f"no column {wire.quote_value(part)}", remedy)
-            parts[at] = part if part in known else "".join(same)
+            parts[at] = same[0]
         return "+".join(parts)
 
     # Times
