@@ -233,6 +233,58 @@ def test_commands_and_calls_are_read(
     assert read.body.decode() == body
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "url += '/a'",
+        "url, _ = split()",
+        "(x, url) = split()",
+        "const {url, x} = split();",
+        "[url, x] = split();",
+        "for url in urls:",
+        "for (const url of urls) {",
+        "with choose() as url:",
+        "def ask(name, url):",
+        "def ask(name=1, url=2):",
+        "const ask = (x, url) => {",
+        "urls.map(url => {",
+        "url['range'] = '30d'",
+        "url.headers.x = 1;",
+        "url['a'].append(2)",
+        "url.update(x=1)",
+        "Object.assign(url, more);",
+        "del url['a']",
+        "url ??= 'http://h/b';",
+        "if x: url = 'http://h/b'",
+        "x = 1; url = 'http://h/b'",
+        "if x:\n    url = 'http://h/b'",
+        "const x = 1,\n  url = choose();",
+    ],
+)
+def test_a_variable_that_something_else_changes_is_unknown(change: str, tmp_path: Path) -> None:
+    text = f"url = 'http://h/a'\n{change}\nrequests.get(url)"
+    assert find_reason(tmp_path / "mail.txt", text) == f"requests.get: url: {UNKNOWN}"
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "requests.delete(url)",
+        "requests.get(\n    'http://h', url='x',\n    url=url,\n    data=url)",
+        "requests.get(\n    url='http://h/c'\n)",
+        "print(url, len(url), url == 'x', url.strip(), {'a': url})",
+        "for x in url:",
+        "if url <= 'http://h/b' or url != x:",
+        "this.url = 3; curl = 4; url2 = 5",
+    ],
+)
+def test_a_variable_that_is_only_read_keeps_its_value(between: str, tmp_path: Path) -> None:
+    text = f"url = 'http://h/old'\nurl = 'http://h/a'\n{between}\nrequests.get(url)"
+    read = read_all(tmp_path / "mail.txt", text)[-1]
+    assert isinstance(read, Exchange), read
+    assert read.head.path == b"/a"
+
+
 NOT_WHOLE = "not a whole call with its values; write them into it, or copy it as cURL"
 EXPRESSION = "an expression, or a quote that is not closed; write the values as text"
 FILES = "-InFile, -Form: files and standard input are not read; write the contents into the command"

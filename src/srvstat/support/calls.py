@@ -1,7 +1,8 @@
 """Read calls of requests, httpx and fetch, and commands of PowerShell, without running them.
 
 Python's parser reads all calls: an object of JavaScript looks like a dictionary. A variable has the
-value that the text assigns to it above the call; any other expression is a `VARIABLE`.
+value that the text assigns to it above the call, unless something else may have changed it; any
+other expression is a `VARIABLE`.
 """
 
 import ast
@@ -16,6 +17,22 @@ from srvstat.support.recordings import Unreadable, UnreadableError
 
 _MAX_COST = 1 << 28
 """Characters that may be searched and read for variables, which may name each other many times."""
+# A line that continues a call has keyword arguments, which are written without spaces.
+_LINE = r"(?:(?<![(,]\n)^|^(?=[^\n=]{0,99}[ \t]=))[ \t]*+"
+_DECLARED = r"(?:export[ \t]+)?(?:(?:const|let|var)[ \t]+)?"
+_ASSIGNMENT = rf"{_LINE}{_DECLARED}(?P<name>NAME)(?:[ \t]*+:[^\n=]++)?[ \t]*+=(?!=)\s*"
+"""The one form of an assignment whose value is read."""
+_CHANGE = rf"""(?mx)
+    (?<![\w.])NAME\b (?:\.\w++|\[[^\]\n]{{0,99}}\])*? (?:
+        \.(?:append|clear|delete|extend|insert|pop\w*|push|remove|set\w*|update)\(
+        | [ \t]*+ (?:\+\+|--|(?:[-+*/%&|^@:]|//|\*\*|<<|>>|&&|\|\||\?\?)=(?!=))
+        | (?<!NAME)[ \t]*+=(?!=) | [\w \t,{{}}\[\]]{{0,99}}+\)?[ \t]*=>)
+    | \b(?:(?:def|lambda|as|del|delete)[ \t]|(?:function|assign)\b)[^\n]{{0,99}}?(?<![\w.])NAME\b
+    | \bfor\b (?:(?!\b(?:in|of)\b)[^\n]){{0,99}}? (?<![\w.])NAME\b
+    | [;:)}}{{=][ \t]*+{_DECLARED}NAME[ \t]*+=(?![=>])
+    | {_LINE}\(?[^\n="'()]{{0,99}}?(?<![\w.])NAME\b[^\n="'()]{{0,99}}\)?[ \t]*(?<![<>!])=(?!=)
+"""
+"""What else can change a variable: operators, items, methods, parameters, loops and tuples."""
 _PIECE = re.compile(
     r'''(?P<text>("""|\'\'\')(?:(?!\2)[^\\]|\\.)*+\2|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')'''
     r"""|\#[^\n]*|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<end>[\n;])|(?P<unclosed>["'`])""",
@@ -58,15 +75,23 @@ class Scope:
         self._left -= before
         if self._left < 0:
             raise UnreadableError("too many variables; write their values into the call")
-        assignment = (
-            rf"^[ \t]*(?:(?:const|let|var)[ \t]+)?{name}(?:[ \t]*+:[^\n=]++)?[ \t]*+=(?!=)\s*"
-        )
-        found = [*re.compile(assignment, re.MULTILINE).finditer(self._text, 0, before)]
+        assignment = re.compile(_ASSIGNMENT.replace("NAME", name), re.MULTILINE)
+        found = [*assignment.finditer(self._text, 0, before)]
         if not found:
             return VARIABLE
         start = found[-1].end()
         end = _find_end(self._text, start, is_call=False)
+        self._left -= 16 * (before - end)  # looking for changes takes longer
+        is_inner = self._measure_indent(found[-1].start("name")) > self._measure_indent(before)
+        change = re.compile(_CHANGE.replace("NAME", name))
+        if is_inner or change.search(self._text, end, before):
+            return VARIABLE
         return self.evaluate(_parse(self._text[start:end]), start)
+
+    def _measure_indent(self, at: int) -> int:
+        """Return the indentation of a line: an inner block may not have run."""
+        line = self._text[self._text.rfind("\n", 0, at) + 1 : at]
+        return len(line) - len(line.lstrip())
 
     def evaluate(self, node: ast.expr, before: int) -> Any:  # noqa: PLR0911 - one for each kind
         """Return the value of an expression at a place. Raises UnreadableError."""
