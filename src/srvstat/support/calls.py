@@ -47,12 +47,21 @@ POWERSHELL = (
 """The commands of PowerShell, of which curl can be one."""
 _STATEMENT = re.compile(rf"(?:`.|{_STRING}|{_TABLE}|[^\n\"'`;|@{{}}])*+", re.DOTALL)
 _ARGUMENT = re.compile(
-    r"(?<![\w`-])(?:-(?!(?i:use(?:basic|default)|skip|allow|verbose|disable))(\w+):?[ \t]+)?"
-    r"(?:`\n)?"
-    rf"(?:\(\[[\w.]+\]::UTF8\.GetBytes\()?({_STRING}|{_TABLE}|[^\s`'\"@()-][^\s`'\"@()]*)",
+    r"(?<![\w`-])(?:-([A-Za-z]\w*)(:?)|(?:\(\[[\w.]+\]::UTF8\.GetBytes\()?"
+    rf"({_STRING}|{_TABLE}|[^\s`'\"@()-][^\s`'\"@()]*))",
     re.DOTALL,
 )
-"""A value, with the name of its parameter. Some parameters have no value."""
+"""The name of a parameter, or a value."""
+_POWERSHELL_PARAMETERS = (
+    "uri= method= headers= body= contenttype= infile= form= useragent= websession="
+    " sessionvariable= outfile= timeoutsec= proxy= proxycredential= credential= certificate="
+    " certificatethumbprint= authentication= token= maximumredirection= maximumretrycount="
+    " retryintervalsec= httpversion= sslprotocol= statuscodevariable= responseheadersvariable="
+    " erroraction= errorvariable= warningaction= usebasicparsing usedefaultcredentials verbose"
+    " skipcertificatecheck skipheadervalidation skiphttperrorcheck debug disablekeepalive passthru"
+    " allowunencryptedauthentication allowinsecureredirect noproxy followrellink"
+)
+"""The names of parameters; those with `=` have a value."""
 _PAIR = re.compile(rf"({_STRING}|(?<![\w-])[\w-]++)\s*+=\s*+({_STRING}|[^\s;}}]+)", re.DOTALL)
 _ESCAPE = re.compile(
     r"""`(.)|"(")|\$\(\[char\]([0-9]{1,5})\)|\$(?:\w[\w:]*|[({][^)}]*[)}])""", re.DOTALL
@@ -167,22 +176,36 @@ def read_powershell(place: str, text: str, at: int) -> commands.Found:
     """Read a command of PowerShell; return it, or why it can't be read, and its end."""
     statement = _STATEMENT.match(text, at, at + commands.MAX_LINE_LENGTH)
     words, end = (statement[0], statement.end()) if statement else ("", at)
-    given: dict[str, str] = {}
-    for name, value in _ARGUMENT.findall(words)[1:]:
-        given.setdefault(name.lower() or "uri", value)
-    if re.search("[($@{]", _ARGUMENT.sub("", words)) or text[end : end + 1] not in ("", *"\n;|"):
+    rest = _ARGUMENT.sub("", words)
+    if re.search("[($@{]", rest) or text[end : end + 1] not in ("", *"\n;|"):
         reason = "an expression, or a quote that is not closed; write the values as text"
-    elif "infile" in given or "form" in given:
-        reason = f"-InFile, -Form: {commands.NOT_READ}"
     else:
         try:
-            return [*commands.build_requests(place, _list_parameters(given))], end
+            options = _list_parameters(_read_parameters(words))
+            return [*commands.build_requests(place, options)], end
         except UnreadableError as error:
             reason = str(error)
     return [Unreadable(place, reason)], end
 
 
+def _read_parameters(words: str) -> dict[str, str]:
+    """Return the values of parameters, whose names can be cut. Raises UnreadableError."""
+    given: dict[str, str] = {}
+    name = "uri"
+    for short, colon, value in _ARGUMENT.findall(words)[1:]:
+        if not short:
+            given.setdefault(name, value)
+            name = "uri"
+        elif found := re.search(rf"\b({short.lower()}\w*)(=?)", _POWERSHELL_PARAMETERS):
+            name = found[1] if colon or found[2] else "uri"
+        else:
+            raise UnreadableError(f"-{short[:40]}: not a known parameter; use -Method or -Headers")
+    return given
+
+
 def _list_parameters(given: dict[str, str]) -> commands.Options:
+    if "infile" in given or "form" in given:
+        raise UnreadableError(f"-InFile, -Form: {commands.NOT_READ}")
     method, body = _unquote(given.get("method", "GET")).upper(), given.get("body")
     if body is not None:
         is_table = body.startswith("@")
