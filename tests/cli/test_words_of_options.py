@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import srvstat
@@ -173,6 +174,20 @@ def test_python_accepts_former_names_until_2_0(demo_snapshot: str) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 assert former == new()
+
+
+def test_former_names_of_a_build_count_like_the_present_ones(tmp_path: Path) -> None:
+    path, at = tmp_path / "a.db", "2026-03-02T00:00Z"
+    polls = {"serverId": ["a"], "observedAt": ["2026-03-01T12:00Z"], "players": [4]}
+    with pytest.warns(DeprecationWarning, match="as_of: is now at;") as warned:
+        srvstat.build(pa.table(polls), path, at=None, as_of=at)
+    with srvstat.open_snapshot(path) as snapshot:
+        assert snapshot.as_of == "2026-03-02T00:00:00.000Z"
+        with pytest.warns(DeprecationWarning, match="as_of: is now at;") as warned_again:
+            snapshot.update(pa.table(polls), as_of=at)
+        with pytest.raises(TypeError, match="'source'"):
+            snapshot.report(["a"], source="X")  # type: ignore[call-arg]  # never had that name
+    assert {one.filename for one in (*warned, *warned_again)} == {__file__}
 
 
 PAGES = [

@@ -88,10 +88,7 @@ class Arguments:
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        self._values = {}
-        for name, value in given.items():
-            new = _RENAMED.get(name, name)
-            self._values[new] = _convert(new, warn_of_old_name(name, value, level=4))
+        self._values = {name: _convert(name, value) for name, value in given.items()}
 
     def take(self, group: type[_Group]) -> _Group:
         """Return a group of parameters, a dataclass, with those that were given."""
@@ -109,13 +106,9 @@ class Arguments:
         return rest
 
 
-_RENAMED = {"source": "caption", "as_of": "at", "ids": "slug_ids"}
-
-
-def warn_of_old_name(name: str, value: _Value, new: str | None = None, *, level: int = 3) -> _Value:
-    """Return the value of an argument. Warn if 2.0 removes its name; `new` is the present name."""
-    new = new or _RENAMED.get(name)
-    if new is not None and value is not None:
+def warn_of_old_name(name: str, value: _Value, new: str, *, level: int = 3) -> _Value:
+    """Return the value of an argument. Warn if it is given, because 2.0 renames it to `new`."""
+    if value is not None:
         text = f"{name}: is now {new}; srvstat 2.0 removes {name}"
         warnings.warn(text, DeprecationWarning, level)
     return value

@@ -162,8 +162,10 @@ def _describe(
     import_pyarrow()  # an error now leaves no half-written file
     if not hasattr(data, "__arrow_c_stream__"):
         raise TypeError("data: must be a data frame of pandas, polars or Arrow")
-    for name, value in arguments.items():
-        warn_of_old_name(name, value, level=4)
+    for name, new in (("as_of", "at"), ("ids", "slug_ids")):
+        level = 4 if remembered is None else 5  # of the caller of build or Snapshot.update
+        warn_of_old_name(name, {**arguments}.get(name), new, level=level)
+    at = arguments.get("as_of") if arguments.get("at") is None else arguments.get("at")
     others = BuildArguments.__annotations__.keys() - ReadingArguments.__annotations__.keys()
     given = {
         name.replace("_", "-"): value
@@ -181,7 +183,7 @@ def _describe(
         uses_slugs,
         options.game,
         reading=wire.encode(list_options(options)).decode(),
-        as_of=parse_time("at", arguments.get("at", arguments.get("as_of"))),
+        as_of=parse_time("at", at),
         strict=arguments.get("strict", False),
         max_rejected=None if limit is None else _parse_limit(str(limit)),
     )

@@ -596,7 +596,8 @@ class Snapshot:
         # Whoever only asks needs no pictures.
         from srvstat.api.pages import LookOptions, PictureOptions, draw_picture  # noqa: PLC0415
 
-        given = Arguments(arguments)
+        caption = warn_of_old_name("source", arguments.pop("source", None), "caption")
+        given = Arguments({**arguments, "caption": caption or arguments.get("caption")})
         options, look = given.take(PictureOptions), given.take(LookOptions)
         look.check(is_png=False)
         query = given.take(questions.WindowQuery)
