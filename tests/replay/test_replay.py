@@ -877,6 +877,7 @@ def test_a_prefix_is_found_or_offered(
         return [one["class"] for one in cli("replay", name, *options).json["exchanges"]]
 
     assert list_classes() == ["match", "foreign", "match", "match"]
+    assert list_classes("--prefix", "\udcff") == ["foreign", "foreign", "match", "match"]
     assert list_classes("--prefix", "v2/stats/") == ["foreign", "match", "match", "match"]
     shown = cli("replay", name, "--table").stdout.decode()
     assert "POST /api/gateway/v1/compare 7d  matches" in shown

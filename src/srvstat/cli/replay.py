@@ -1,5 +1,6 @@
 """`replay` answers recorded requests again and compares; `when` finds when figures were true."""
 
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -133,7 +134,7 @@ class ExchangeOptions:
 
     def encode_prefix(self) -> bytes | None:
         """Return the prefix as in a path."""
-        return None if self.prefix is None else f"/{self.prefix.strip('/')}".encode()
+        return None if self.prefix is None else os.fsencode(f"/{self.prefix.strip('/')}")
 
     def select(self, document: Replay) -> Replay:
         """Return a document with the exchanges of the given request or server.
