@@ -19,6 +19,7 @@ from srvstat.contract.time import format_instant
 from srvstat.operations.faults import parse_rules
 
 _MAX_REQUESTS = 1_000
+_FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip")
 _METHODS: Mapping[bytes, str] = {
     b"/__srvstat/requests": http.GET_METHODS,
     b"/__srvstat/reset": "POST",
@@ -59,7 +60,9 @@ class Control:
         path, client = http.strip_origin(head.path), exchange.request.client
         if client:  # not at a UNIX socket, which no page reaches
             address = ipaddress.ip_address(client.host)
-            if not (getattr(address, "ipv4_mapped", None) or address).is_loopback:
+            is_near = (getattr(address, "ipv4_mapped", None) or address).is_loopback
+            # A proxy on this machine forwards the requests of others.
+            if not is_near or any(http.find_values(head.headers, one) for one in _FORWARDED):
                 raise http.UnknownPathError("path: only for clients on the machine of the service")
             check_host(head.headers)
         if path not in _METHODS:

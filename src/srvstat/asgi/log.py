@@ -40,7 +40,7 @@ _SECONDS_TO_CLOSE = 1
 _SECONDS_TO_RECORD = 5
 
 _STORED_HEADERS = JUDGED_HEADERS - {KEY_NAME}
-_SECRET_HEADERS = {KEY_NAME, b"authorization", b"cookie", b"proxy-authorization"}
+_SECRET_HEADER = re.compile(rb"auth|cookie|credential|jwt|key|pass|secret|session|sign|token")
 _USER = re.compile(rb"^(https?://)[^/?#]*@", re.IGNORECASE)
 """The start of an absolute URL with a user and a password."""
 _FIRST_BYTES = b'{"document":"recording",'
@@ -261,7 +261,7 @@ def store_request(
         headers={
             name.decode("ascii"): key_filter.hide_data(b", ".join(find_values(head.headers, name)))
             for name, _ in head.headers
-            if name in _STORED_HEADERS or (has_all_headers and name not in _SECRET_HEADERS)
+            if name in _STORED_HEADERS or (has_all_headers and not _SECRET_HEADER.search(name))
         },
         body=text,
         body_base64=encoded,
