@@ -26,6 +26,7 @@ _WORD = re.compile(
     r'[ \t]*(code|delay|drop|cut|reset)[ \t]*(?:=[ \t]*("?)([0-9]{1,5})\2[ \t]*)?(?:;.*)?',
     re.IGNORECASE,
 )
+_DELAY = re.compile(r"delay\s*=\W*([0-9]+)", re.IGNORECASE)
 _MAX_BYTES = 1 << 20
 _MESSAGES = {"bool_type": "must be true or false", "too_short": "empty"}
 
@@ -60,6 +61,9 @@ def _parse_answer(given: object) -> Fault:
     known = [
         SUCCESS if word == "ok" else f"code={word}" if word.isdecimal() else word for word in words
     ]
+    if any(int(digits) > MAX_DELAY_SECONDS * 1_000 for digits in _DELAY.findall(str(given))):
+        longest = f"longer than {MAX_DELAY_SECONDS * 1_000:,} milliseconds"
+        raise ValueError(f": {quote_value(given)} is {longest}; write a shorter delay")
     fault = parse_preferences(",".join(known))
     if ";" in str(given) or sum(part is not None for part in fault) < len(words):
         raise ValueError(
