@@ -170,7 +170,8 @@ def _format_setting(option: TyperOption) -> str:
     meaning, _, described = (option.help or "").partition(" [default: ")
     default = f"`{option.default}`" if option.default else described.removesuffix("].")
     meaning = meaning.replace("|", "\\|").removesuffix(".")
-    return f"| {flags} | `{option.envvar}` | {default} | {meaning}. |"
+    variable = f"`{option.envvar}`" if option.envvar else ""
+    return f"| {flags} | {variable} | {default} | {meaning}. |"
 
 
 def _format_documents() -> str:

@@ -85,13 +85,15 @@ class SrvstatService:
     def fail(
         self,
         operation: str | None = None,
-        answers: Sequence[str | int] = ("500",),
+        answers: Sequence[str | int] | str | int = "500",
         *,
         server: str | None = None,
         key: str | None = None,
         repeat: bool = False,
     ) -> Iterator[None]:
         """Answer requests inside the block with `answers`, in order, and normally after the last.
+
+        One answer needs no list.
 
         An answer is `ok`, a status, `drop`, `cut`, `reset` or `delay=200`. `operation`, such as
         `compareServers`, `server` and `key` select requests; by default, all match. `server` is the
@@ -100,6 +102,7 @@ class SrvstatService:
 
         Raises ValueError.
         """
+        answers = [answers] if isinstance(answers, str | int) else answers
         digest = None if key is None else sha256(key.encode()).hexdigest()
         given = {"operation": operation, "server": server, "sha256": digest, "repeat": repeat}
         lines = [

@@ -141,6 +141,7 @@ NO_ANSWER = (
     " is not an answer; write ok, a status from 400 to 599, drop, cut, reset or delay=200, or a"
     " delay with one of the others"
 )
+TOO_LONG = " is longer than 15,000 milliseconds; write a shorter delay"
 NO_OPERATION = "is not one of getServer, compareServers"
 
 
@@ -154,6 +155,10 @@ NO_OPERATION = "is not one of getServer, compareServers"
             f'line 2: rules[0].answers[1]: "sorry"{NO_ANSWER}',
         ),
         ("[[rules]]\nanswers = ['503;a']", f'line 2: rules[0].answers[0]: "503;a"{NO_ANSWER}'),
+        (
+            "[[rules]]\nanswers = ['503, Delay = 15001']",
+            f'line 2: rules[0].answers[0]: "503, Delay = 15001"{TOO_LONG}',
+        ),
         (
             "[[rules]]\nanswers = ['drop,cut']",
             f'line 2: rules[0].answers[0]: "drop,cut"{NO_ANSWER}',
@@ -197,7 +202,8 @@ def test_a_file_that_is_too_long_is_refused(tmp_path: Path, cli: Cli) -> None:
 def test_the_journal_has_what_a_client_sent(service: Service) -> None:
     control(service, "PUT", "faults", "[[rules]]\nanswers = ['503', 'ok', 'drop']")
     before = time.time_ns() // 1_000_000
-    extra = (b"traceparent: 00-1", b"X-Request-Id: 7", b"Cookie: secret")
+    extra = [b"traceparent: 00-1", b"X-Request-Id: 7", b"Cookie: secret", b"X-Api-Key: secret"]
+    extra += [b"X-Auth-Token: secret", b"Proxy-Authorization: secret", b"X-Amz-Signature: secret"]
     send_request(service, compare(TWO, *extra))
     send_request(service, get(b"a"))
     with service.open_connection() as one:
@@ -301,16 +307,19 @@ def test_the_paths_are_only_for_this_machine_and_for_no_page(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("client", "status"),
+    ("client", "header", "status"),
     [
-        (("192.0.2.1", 5), 404),
-        (("2001:db8::1", 5), 404),
-        (("127.0.0.2", 5), 200),
-        (("::1", 5), 200),
+        (("192.0.2.1", 5), "accept", 404),
+        (("2001:db8::1", 5), "accept", 404),
+        (("127.0.0.2", 5), "accept", 200),
+        (("::1", 5), "accept", 200),
+        (("::1", 5), "forwarded", 404),
+        (("127.0.0.1", 5), "x-forwarded-for", 404),
+        (("127.0.0.1", 5), "x-real-ip", 404),
     ],
 )
-def test_only_clients_on_this_machine_can_control(
-    client: tuple[str, int], status: int, tmp_path: Path
+def test_only_clients_on_this_machine_can_control_and_through_no_proxy(
+    client: tuple[str, int], header: str, status: int, tmp_path: Path
 ) -> None:
     settings = Settings(str(build_small(tmp_path)), simulation=SimulationSettings(control=True))
     application = app.Service(settings, Log())
@@ -318,7 +327,8 @@ def test_only_clients_on_this_machine_can_control(
     async def ask() -> int:
         transport = httpx.ASGITransport(application, client=client)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as asking:
-            return (await asking.get("/__srvstat/requests")).status_code
+            answer = await asking.get("/__srvstat/requests", headers={header: "192.0.2.1"})
+            return answer.status_code
 
     assert asyncio.run(ask()) == status
     application.snapshot.close()
@@ -418,6 +428,24 @@ def test_the_service_says_what_it_simulates(tmp_path: Path) -> None:
             "any program on this machine can read requests and choose answers",
             f"simulates failures, not for production: --faults {rules}",
         ]
+
+
+def test_the_time_ends_with_the_latest_timestamp(daily: Path) -> None:
+    with serve(daily, "--at", "9999-12-31T23:59:59Z", "--speed", "86400") as service:
+        time.sleep(0.1)
+        assert compare_at(service) == (None, 0)
+
+
+def test_a_game_can_be_set_and_messages_name_the_snapshot_of_the_user(tmp_path: Path) -> None:
+    servers = [server("a") | {"game": None}, server("b")]
+    path = build_in(tmp_path, servers, [("a", AS_OF, 6)])
+    with serve(path, "--set", "a.game=game_b") as service:
+        assert send_request(service, get(b"a")).json["data"]["game"] == "game_b"
+    with serve(path, "--set", "a.region=EU") as service:
+        assert send_request(service, get(b"a")).status == 500
+        assert service.process.stdout
+        told = [service.process.stdout.readline().decode() for _ in range(2)]
+        assert f"srvstat snapshot update {path} --game" in told[1]
 
 
 def test_a_service_can_have_other_fields_than_its_snapshot() -> None:

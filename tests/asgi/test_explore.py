@@ -165,7 +165,7 @@ def test_a_request_must_name_this_machine_as_its_host(service: Service) -> None:
     api = "/gateway/v1/servers/a"
     assert ask_page(service, api, host="evil.example").status == 400
     assert ask_page(service, "/healthz", host="evil.example").status == 200
-    with serve_small("--allow-host", "Proxy.example") as allowing:
+    with serve_small("--allow-host", "Proxy.example:8080") as allowing:
         assert ask_page(allowing, api, host="proxy.example:443").body == SERVER_A
 
 

@@ -26,7 +26,8 @@ class Parameter:
     `metavar` replaces its value in help; by default, its choices do. `names` are the names of its
     option, by default the name of the field; help shows only the first long one, and the others
     are accepted until 2.0. `completes` are values for a shell, or where it finds them. A number is
-    at least `least` and at most `most`. An argument has no option. Help omits a hidden one.
+    at least `least` and at most `most`. An argument has no option. Help omits a hidden one. An
+    environment variable can't set one whose values may have spaces.
     """
 
     help: str
@@ -37,6 +38,7 @@ class Parameter:
     most: int | None = None
     is_argument: bool = False
     is_hidden: bool = False
+    has_spaces: bool = False
 
 
 class Without:

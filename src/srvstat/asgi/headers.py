@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from srvstat.asgi import EVERY_ORIGIN
+from srvstat.asgi import EVERY_ORIGIN, remove_port
 from srvstat.contract import errors, http
 from srvstat.contract.responses import ErrorResponse
 
@@ -17,11 +17,8 @@ _MAX_REASON = 500
 _CUT = "..."
 _NOT_PRINTABLE = re.compile(r"[^ -~]")
 
-_HOST = re.compile(
-    r"(?:localhost|127(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}|\[::1\])(?::\d{1,5})?",
-    re.IGNORECASE | re.ASCII,
-)
-"""This machine as browsers write it, and a port."""
+_HOST = re.compile(r"localhost|127(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}|\[::1\]", re.ASCII)
+"""This machine as browsers write it."""
 
 _ANSWER_HEADERS = (
     "Allow, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate,"
@@ -39,7 +36,7 @@ _PERMISSION = {
 }
 
 
-def check_host(headers: http.Headers, allowed: Collection[str] = ()) -> None:
+def check_host(headers: http.Headers, allowed: Collection[str] | None = None) -> None:
     """Check that a request names this machine, or another allowed name, as its host.
 
     The page of a name that its owner points to 127.0.0.1 (DNS rebinding) has another host. Any port
@@ -48,9 +45,10 @@ def check_host(headers: http.Headers, allowed: Collection[str] = ()) -> None:
     Raises InvalidRequestError.
     """
     hosts = [value.decode("latin-1") for value in http.find_values(headers, b"host")]
-    names = [re.sub(r":[0-9]{1,5}\Z", "", host).lower() for host in hosts]
-    if len(hosts) > 1 or not all(_HOST.fullmatch(name) or name in allowed for name in names):
-        raise errors.InvalidRequestError("host: not this machine; use localhost or --allow-host")
+    names = [*map(remove_port, hosts)]
+    if len(hosts) > 1 or not all(_HOST.fullmatch(one) or one in (allowed or ()) for one in names):
+        advice = "use localhost" + ("" if allowed is None else " or --allow-host")
+        raise errors.InvalidRequestError(f"host: not this machine; {advice}")
 
 
 def build_headers(request_id: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from srvstat.asgi.log import Log
 from srvstat.asgi.reload import ReloadedFile
 from srvstat.contract.errors import InternalError, SnapshotError
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.time import format_instant
+from srvstat.contract.time import LATEST, format_instant
 from srvstat.contract.windows import Window, find_window
 from srvstat.contract.wire import EncodedJson, encode, encode_once
 from srvstat.operations import answers as operations
@@ -148,7 +148,7 @@ class ServedSnapshot:
         if self._at is None:
             return generation.as_of
         start, speed = self._at
-        return start + int((time.monotonic() - self._started) * speed) * 1_000
+        return min(start + int((time.monotonic() - self._started) * speed) * 1_000, LATEST)
 
     @property
     def has_rejected(self) -> bool:

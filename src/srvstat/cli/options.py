@@ -110,7 +110,8 @@ def _convert(
             text = next((text for text in metadata if isinstance(text, str)), one.help)
             info = _build_info(name, kind, one, text)
             info.rich_help_panel = None if one.is_argument else panel
-            info.envvar = f"{variables}{name.upper()}" if variables else None
+            has_variable = variables and not one.has_spaces
+            info.envvar = f"{variables}{name.upper()}" if has_variable else None
             kind = Annotated[kind, info]
     return SignatureParameter(
         name, SignatureParameter.KEYWORD_ONLY, default=default, annotation=kind

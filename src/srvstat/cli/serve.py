@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from srvstat.analysis.parameters import Parameter
-from srvstat.asgi import EVERY_ORIGIN, LogFormat, Settings, SimulationSettings
+from srvstat.asgi import EVERY_ORIGIN, LogFormat, Settings, SimulationSettings, remove_port
 from srvstat.cli.options import (
     ACCESS,
     PLAN,
@@ -57,7 +57,7 @@ from srvstat.documents.support import AccessCheck, PlanPermissions
 from srvstat.files.paths import convert_write_errors
 from srvstat.files.writing import write_atomically
 from srvstat.operations.access import add_key, generate_key, read_access
-from srvstat.operations.answers import get_server
+from srvstat.operations.answers import resolve_servers
 from srvstat.operations.faults import MAX_DELAY_SECONDS
 from srvstat.render.text import escape_text
 from srvstat.snapshot.read.file import MissingGameError
@@ -150,6 +150,7 @@ class SimulationOptions:
         Parameter(
             "Change a field in responses of Get Server, such as harbor-city.offline=true.",
             "ID.FIELD=VALUE",
+            has_spaces=True,
         ),
     ] = None
 
@@ -258,6 +259,8 @@ def _change_servers(path: str, changes: Sequence[str]) -> Iterator[str]:
     if not changes:
         yield path
         return
+    if os.path.isdir(path):
+        raise ParameterError("{set}: needs a snapshot in one file; {path} is a folder", path=path)
     # Most services need neither; numpy takes longer to import than they take to start.
     from srvstat.snapshot.write.intake import Inputs  # noqa: PLC0415
     from srvstat.snapshot.write.update import update  # noqa: PLC0415
@@ -271,8 +274,9 @@ def _change_servers(path: str, changes: Sequence[str]) -> Iterator[str]:
                 problem = "{set}: {value} is not ID.FIELD=VALUE, such as harbor-city.offline=true"
                 raise ParameterError(problem, value=quote_value(change))
             name, is_nested, field, value = match.groups()
-            found = get_server(snapshot, ServerReference(identifier=name, by="id"))
-            record = records.setdefault(name, wire.decode(found.to_json())["data"])
+            [server] = resolve_servers(snapshot, [ServerReference(identifier=name, by="id")])
+            given = {key: one for key, one in snapshot.describe_record(server).items() if one != ""}
+            record = records.setdefault(name, given)
             try:
                 decoded = wire.decode(value.encode("utf-8", "replace"))
             except wire.JsonError:
@@ -281,8 +285,6 @@ def _change_servers(path: str, changes: Sequence[str]) -> Iterator[str]:
             if not isinstance(part, dict):
                 raise ParameterError("{set}: players: must be an object")
             part[field] = decoded
-    if os.path.isdir(path):
-        raise ParameterError("{set}: needs a snapshot in one file; {path} is a folder", path=path)
     with TemporaryDirectory() as directory:
         copy, changed = (os.path.join(directory, name) for name in ("snapshot.db", "set.ndjson"))
         with convert_write_errors(copy):
@@ -345,8 +347,9 @@ def serve(
         listener = stack.enter_context(_listen(ctx, address, loopback_only=access is None))
         if access is not None:
             read_access(access)  # its errors come before those of the snapshot
+        path = find_snapshot(snapshot)
         chosen = Settings(
-            stack.enter_context(_change_servers(find_snapshot(snapshot), simulation.set or ())),
+            stack.enter_context(_change_servers(path, simulation.set or ())),
             access,
             record,
             pages.explore,
@@ -357,7 +360,8 @@ def serve(
             log_format=_choose_log(log_format),
         )
         url = server.describe_address(listener)
-        text, steps = _describe_service(chosen, simulation, url), list(_list_steps(chosen, url))
+        text = _describe_service(chosen, simulation, url, path)
+        steps = list(_list_steps(chosen, url))
 
         def announce() -> None:
             write(text)
@@ -372,7 +376,7 @@ def _list_hosts(listener: "socket.socket", address: AddressOptions) -> tuple[str
     """Return the allowed names; None for a UNIX socket, which no browser reaches."""
     if not isinstance(listener.getsockname(), tuple):  # an abstract one has bytes
         return None
-    return tuple(name.lower() for name in address.allow_host or ())
+    return tuple(map(remove_port, address.allow_host or ()))
 
 
 def _load_server() -> ModuleType:
@@ -436,8 +440,11 @@ def _listen(ctx: typer.Context, address: AddressOptions, *, loopback_only: bool)
     return server.inherit_listener(descriptor, loopback_only=loopback_only)
 
 
-def _describe_service(settings: Settings, simulation: SimulationOptions, address: str) -> bytes:
-    lines = [f"serving {escape_text(settings.snapshot)} at {escape_text(address)}"]
+def _describe_service(
+    settings: Settings, simulation: SimulationOptions, address: str, path: str
+) -> bytes:
+    """Return what the service is; `path` is the snapshot that the user has named."""
+    lines = [f"serving {escape_text(path)} at {escape_text(address)}"]
     if settings.explore and address.startswith("http") and settings.log_format == "json":
         lines.append(f"explore page at {escape_text(address)}/")
     if settings.access is None:
@@ -446,7 +453,7 @@ def _describe_service(settings: Settings, simulation: SimulationOptions, address
     with suppress(SnapshotError), closing(open_snapshot(settings.snapshot)) as snapshot:
         lacking = (file.find_without_game() for file in snapshot.iter_files())
         if server_id := next(filter(None, lacking), None):
-            reason = escape_text(MissingGameError(settings.snapshot, server_id).reason)
+            reason = escape_text(MissingGameError(path, server_id).reason)
             lines.append(f"Get Server is an error for servers without a game: {reason}")
         if settings.simulation.at and settings.simulation.at[0] > snapshot.as_of:
             end = format_instant(snapshot.as_of)
