@@ -335,6 +335,39 @@ def test_jobs_of_processes_that_do_not_answer_are_done_here(
     assert found == [(ours, ours)] * 3
 
 
+SLOW_JOBS = """
+import os, sys, time
+from srvstat.fleet import job
+
+def work(item, report):
+    time.sleep(0.7)
+    return os.getpid()
+
+if __name__ == "__main__":
+    jobs = job.do_jobs(work, range(4), processes=1, report=print)
+    print(next(jobs), flush=True)
+    job._SECONDS_TO_ANSWER = 1.5
+    print(os.getpid() in [process for _, process in jobs])
+"""
+
+
+@pytest.mark.slow
+def test_jobs_of_a_suspended_program_continue_in_other_processes(tmp_path: Path) -> None:
+    """As after Ctrl-Z and fg, or when a laptop wakes up."""
+    script = tmp_path / "jobs.py"
+    script.write_text(SLOW_JOBS, encoding="utf-8")
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        os.killpg(process.pid, signal.SIGSTOP)
+        time.sleep(2)
+        os.killpg(process.pid, signal.SIGCONT)
+
+        assert process.stdout.read() == b"False\n"
+
+
 def test_an_error_of_a_job_is_raised() -> None:
     with pytest.raises(OutputError, match="shard: No space left on device"):
         [*do_jobs(fail, range(3), processes=2, report=print)]

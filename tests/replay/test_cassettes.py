@@ -149,6 +149,19 @@ def test_an_interaction_without_its_bodies_is_unreadable(path: Path) -> None:
     assert read_all(path, "interactions: []\n") == []
 
 
+def test_the_aliases_and_merge_keys_of_a_cassette_take_no_room(path: Path) -> None:
+    values = "['1'" + ",'1'" * 500 + "]"
+    repeated = CASSETTE.replace("Content-Length:\n      - '24'", f"A: &a {values}\n      B: *a")
+    reason = "not an interaction of VCR; record it again"
+    assert find_reason(path, repeated.replace("      B: *a", "      B: *a\n      C: *a")) == reason
+    read_one(path, repeated.replace("500", "400").replace("\n      B: *a", ""))
+
+    merged = "a0: &a0 {k: v}\n" + "".join(
+        f"a{at}: &a{at}\n  <<: [*a{at - 1}, *a{at - 1}]\n" for at in range(1, 40)
+    )
+    assert read_one(path, CASSETTE + merged).body == BODY.encode()
+
+
 @pytest.mark.parametrize("damage", ["interactions: [\n", '{"version": 1'])
 def test_a_damaged_cassette_is_refused(damage: str, path: Path) -> None:
     with pytest.raises(SourceError, match="damaged, or of a newer version; send it again"):
@@ -198,3 +211,20 @@ def test_the_bodies_that_playwright_attaches_are_read(tmp_path: Path) -> None:
         RecordedResponse(200, None),
     ]
     assert find_reason(tmp_path / "page.har", build_har(sent)).startswith("request.postData.text")
+
+
+def test_the_pictures_that_playwright_attaches_are_not_read(tmp_path: Path) -> None:
+    """A damaged one is no reason to leave out the other requests."""
+    name = f"{'a' * 40}.png"
+    picture = build_entry(HOST + "/x.png", response_content={"size": 7, "_file": name})
+    path = tmp_path / "page.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("har.har", build_har(picture, build_entry(HOST + SERVER)))
+        archive.writestr(name, "picture")
+    path.write_bytes(path.read_bytes().replace(b"picture", b"damaged"))
+
+    other, read = read_recording(str(path))
+
+    assert isinstance(other, Exchange)
+    assert isinstance(read, Exchange)
+    assert (other.is_foreign, read.head.path) == (True, SERVER.encode())

@@ -6,6 +6,7 @@ import re
 import shlex
 import time
 import zipfile
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from replay.recorded import (
 )
 from srvstat.contract.errors import SourceError
 from srvstat.contract.http import JUDGED_HEADERS
+from srvstat.support import recognition
 from srvstat.support.pasted import read_text
 from srvstat.support.recognition import read_recording
 from srvstat.support.recordings import Exchange, Unreadable, read_har
@@ -499,6 +501,45 @@ def test_what_cannot_be_unpacked_is_reported(tmp_path: Path) -> None:
     assert other.place == f"{path}/picture.png"
 
 
+@pytest.mark.parametrize("pack", ["gzip", "zip", "gzip in zip", "attachment"])
+def test_what_unpacks_to_too_much_is_refused(
+    pack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recognition, "MAX_UNPACKED_BYTES", 100_000)
+    path, content = tmp_path / "x.har", build_har(build_entry("https://a.example" + COMPARE))
+    if pack == "attachment":
+        entry = build_entry(URL, response_content={"size": 9, "_file": "big"})
+        content = build_har(*[entry] * 3)
+    else:
+        content += b" " * 100_000
+    content = gzip.compress(content) if "gzip" in pack else content
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.har", content)
+        archive.writestr("x/big", bytes(40_000))
+        archive.writestr("big", bytes(40_000))
+    if pack == "gzip":
+        path.write_bytes(content)
+
+    with pytest.raises(SourceError) as raised:
+        deque(read_recording(str(path)), 0)
+
+    assert raised.value.reason == f"{path}: more than 100,000 bytes when unpacked; divide it"
+
+
+def test_an_archive_that_is_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recognition, "MAX_ARCHIVE_BYTES", 100)
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.har", bytes(100))
+
+    with pytest.raises(SourceError) as raised:
+        list(read_recording(str(path)))
+
+    assert raised.value.reason == f"{path}: more than 100 bytes; divide it"
+
+
 def test_curly_quotes_are_named(tmp_path: Path) -> None:
     command = CURL.replace("'", "\u201c")
     assert find_reason(tmp_path / "mail.txt", command).startswith("curly quotes")
@@ -541,8 +582,9 @@ def test_a_variable_of_postman_makes_a_request_unreadable(tmp_path: Path) -> Non
         'irm -Uri `"' + '`"' * 20_000,
         "irm http://h/ -Headers @{" + "a" * 40_000 + "}",
         "a:" + " " * 20_000 + "\nrequests.get(a)",
+        "requests.get('http://" + "a:" * 100_000 + "')",
     ],
-    ids=["pipes", "quotes", "table", "annotation"],
+    ids=["pipes", "quotes", "table", "annotation", "passwords"],
 )
 def test_a_hostile_text_is_read_in_a_moment(text: str, tmp_path: Path) -> None:
     path = tmp_path / "mail.txt"

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -484,6 +485,19 @@ def test_an_access_file_selects_the_plan(
     assert ("/status" in [each.pointer for each in replayed.differences]) == (
         answer not in {None, recorded}
     )
+
+
+def test_a_key_that_is_nearly_a_placeholder_is_judged_in_a_moment(
+    access: Access, opened: SnapshotFile, replay_one: Replaying
+) -> None:
+    right = RecordedResponse(200, answer(opened, ["a", "b"], "30d"))
+    exchange = replace(with_key(b"-" * 16_000 + b"a"), response=right)
+    started = time.process_time()
+
+    found = [replay_one(exchange, access=access) for _ in range(20)]
+
+    assert {one.answer and one.answer.status for one in found} == {401}
+    assert time.process_time() - started < 5  # only a quadratic search takes longer
 
 
 @pytest.mark.parametrize("key", [b"REDACTED", b"***", b"<key>", b"[Filtered]", b"xxxx", b"$KEY"])

@@ -21,6 +21,9 @@ Reader = Callable[[str, Iterator[bytes]], Iterator[Exchange | Unreadable]]
 """Reads the exchanges of an input, given its title for places, and its bytes in chunks."""
 
 _CHUNK_BYTES = 1 << 16
+MAX_ARCHIVE_BYTES = 1 << 28
+MAX_UNPACKED_BYTES = 1 << 30
+"""Of all files of an archive, or of a text in gzip."""
 _MAX_START_BYTES = 1 << 10
 """An input that begins with more white space is not taken for JSON."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -44,6 +47,21 @@ _IGNORED = re.compile(r"__MACOSX/.*|(?:.*/)?(?:[0-9a-f]{40}\.\w+)?", re.DOTALL)
 """Members of archives: of macOS, folders, and the bodies that Playwright attaches to a HAR file."""
 
 
+class _Unpacked:
+    """Count the bytes that were unpacked from an input."""
+
+    def __init__(self, title: str) -> None:
+        self._title, self._left = title, MAX_UNPACKED_BYTES
+
+    def add(self, data: bytes) -> bytes:
+        """Count some bytes, and return them. Raises SourceError."""
+        self._left -= len(data)
+        if self._left < 0:
+            problem = f"more than {MAX_UNPACKED_BYTES:,} bytes when unpacked; divide it"
+            raise SourceError(f"{self._title}: {problem}")
+        return data
+
+
 def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
     """Read the exchanges of a recording, in their order; `-` is standard input.
 
@@ -54,34 +72,41 @@ def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
 
     Raises SourceError if the input can't be read, or is a HAR file that is not complete.
     """
+    title = format_title(name)
+    unpacked = _Unpacked(title)
     with open_input(name, fills_buffer=True) as file:
         stream = io.BufferedReader(file, _CHUNK_BYTES)
         if not stream.peek(len(_ZIP)).startswith(_ZIP):
-            yield from _read(format_title(name), "" if name == STDIN else name, stream)
+            yield from _read(title, "" if name == STDIN else name, stream, unpacked)
             return
+        packed = stream.read(MAX_ARCHIVE_BYTES + 1)
+        if len(packed) > MAX_ARCHIVE_BYTES:
+            raise SourceError(f"{title}: more than {MAX_ARCHIVE_BYTES:,} bytes; divide it")
         try:
-            with zipfile.ZipFile(io.BytesIO(stream.read())) as archive:
+            with zipfile.ZipFile(io.BytesIO(packed)) as archive:
                 for member in archive.namelist():
                     if not _IGNORED.fullmatch(member):
-                        yield from _read_member(format_title(name), archive, member)
+                        yield from _read_member(title, archive, member, unpacked)
         except (zipfile.BadZipFile, NotImplementedError, ValueError):
-            raise SourceError(f"{format_title(name)}: a damaged archive; send it again") from None
+            raise SourceError(f"{title}: a damaged archive; send it again") from None
 
 
 def _read_member(
-    title: str, archive: zipfile.ZipFile, member: str
+    title: str, archive: zipfile.ZipFile, member: str, unpacked: _Unpacked
 ) -> Iterator[Exchange | Unreadable]:
     """Read a file of an archive, which may have other files, too."""
     place = f"{title}/{format_title(member)}"
 
     def read_file(name: str) -> bytes:
         with archive.open(posixpath.join(posixpath.dirname(member), name)) as file:
-            return file.read(MAX_BODY_BYTES + 1)
+            return unpacked.add(file.read(MAX_BODY_BYTES + 1))
 
     try:
         with archive.open(member) as file:
-            yield from _read(place, member, file, read_file)
+            yield from _read(place, member, file, unpacked, read_file)
     except SourceError as error:
+        if not error.reason.startswith(place):  # it is about the whole archive
+            raise
         yield Unreadable(place, error.reason.removeprefix(f"{place}: "))
     except (RuntimeError, NotImplementedError):
         yield Unreadable(place, "encrypted or compressed in a way that is not supported")
@@ -90,9 +115,13 @@ def _read_member(
 
 
 def _read(
-    title: str, name: str, stream: Any, read_file: Callable[[str], bytes] | None = None
+    title: str,
+    name: str,
+    stream: Any,
+    unpacked: _Unpacked,
+    read_file: Callable[[str], bytes] | None = None,
 ) -> Iterator[Exchange | Unreadable]:
-    chunks = _decode(title, stream)
+    chunks = _decode(title, stream, unpacked)
     start = b""
     while len(start) < _MAX_START_BYTES and (chunk := next(chunks, b"")):
         start += chunk
@@ -102,7 +131,7 @@ def _read(
     yield from read(title, chain([start], chunks))
 
 
-def _decode(title: str, stream: Any) -> Iterator[bytes]:
+def _decode(title: str, stream: Any, unpacked: _Unpacked) -> Iterator[bytes]:
     """Return the bytes of a text in UTF-8, whatever its encoding, decompressed.
 
     Raises SourceError.
@@ -111,6 +140,8 @@ def _decode(title: str, stream: Any) -> Iterator[bytes]:
         stream = gzip.GzipFile(fileobj=stream)
     try:
         chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
+        if isinstance(stream, gzip.GzipFile | zipfile.ZipExtFile):
+            chunks = map(unpacked.add, chunks)
         first = next(chunks, b"")
         if first.startswith(_UTF_16):
             for text in codecs.iterdecode(chain([first], chunks), "utf-16", "replace"):
