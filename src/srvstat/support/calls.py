@@ -11,6 +11,7 @@ import re
 import warnings
 from typing import Any
 
+from srvstat.contract import read_package_file
 from srvstat.support import commands
 from srvstat.support.commands import VARIABLE
 from srvstat.support.recordings import Unreadable, UnreadableError
@@ -52,15 +53,7 @@ _ARGUMENT = re.compile(
     re.DOTALL,
 )
 """The name of a parameter, or a value."""
-_POWERSHELL_PARAMETERS = (
-    "uri= method= headers= body= contenttype= infile= form= useragent= websession="
-    " sessionvariable= outfile= timeoutsec= proxy= proxycredential= credential= certificate="
-    " certificatethumbprint= authentication= token= maximumredirection= maximumretrycount="
-    " retryintervalsec= httpversion= sslprotocol= statuscodevariable= responseheadersvariable="
-    " erroraction= errorvariable= warningaction= usebasicparsing usedefaultcredentials verbose"
-    " skipcertificatecheck skipheadervalidation skiphttperrorcheck debug disablekeepalive passthru"
-    " allowunencryptedauthentication allowinsecureredirect noproxy followrellink"
-)
+_POWERSHELL_PARAMETERS = read_package_file("support/powershell_parameters.txt").decode()
 """The names of parameters; those with `=` have a value."""
 _PAIR = re.compile(rf"({_STRING}|(?<![\w-])[\w-]++)\s*+=\s*+({_STRING}|[^\s;}}]+)", re.DOTALL)
 _ESCAPE = re.compile(

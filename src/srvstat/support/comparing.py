@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal, DecimalException
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 from srvstat.contract import wire
 from srvstat.contract.wire import EncodedJson
-from srvstat.documents.support import Difference, DifferenceClass
+from srvstat.documents.support import Difference
 
 MAX_DIFFERENCES = 1000
 """The most differences that are listed for one answer."""
@@ -35,6 +35,7 @@ def compare_bodies(
     """
     if recorded == recomputed:
         return []
+    texts = [body.decode("utf-8", "backslashreplace") for body in (recorded, recomputed)]
     try:
         theirs, ours = (
             wire.decode(body, convert_number=wire.EncodedJson) for body in (recorded, recomputed)
@@ -42,11 +43,11 @@ def compare_bodies(
         wire.encode(theirs)
     except (wire.JsonError, UnicodeEncodeError, RecursionError):
         # Ours has no lone surrogates either, and is never nested that deeply.
-        return [_build_body_difference(recorded, recomputed, "value")]
+        return [_build_difference("", *texts)]
     found = find_differences(theirs, ours, tolerance)
     if found or find_differences(theirs, ours):  # the tolerance admits the latter
         return found
-    return [_build_body_difference(recorded, recomputed, "text")]
+    return [_build_difference("", *texts, class_="text")]
 
 
 def find_differences(
@@ -75,10 +76,8 @@ def shorten_difference(difference: Difference) -> Difference:
     """Replace values that are too long to show by their beginning."""
     # The text of a whole body only identifies it.
     longest_text = _MAX_VALUE if difference.pointer else _MAX_TEXT
-    values = {
-        "recorded": _shorten(difference.recorded, longest_text),
-        "recomputed": _shorten(difference.recomputed, longest_text),
-    }
+    names = ("recorded", "recomputed")
+    values = {name: _shorten(getattr(difference, name), longest_text) for name in names}
     return difference.model_copy(update=values)
 
 
@@ -95,11 +94,10 @@ def unescape_step(step: str) -> str:
 def _iter_differences(
     recorded: Any, recomputed: Any, pointer: str, tolerance: Decimal
 ) -> Iterator[Difference]:
+    if isinstance(recorded, list | tuple) and isinstance(recomputed, list | tuple):
+        recorded, recomputed = dict(enumerate(recorded)), dict(enumerate(recomputed))
     if isinstance(recorded, dict) and isinstance(recomputed, dict):
         yield from _compare_members(recorded, recomputed, pointer, tolerance)
-    elif isinstance(recorded, list | tuple) and isinstance(recomputed, list | tuple):
-        theirs, ours = dict(enumerate(recorded)), dict(enumerate(recomputed))
-        yield from _compare_members(theirs, ours, pointer, tolerance)
     elif _is_number(recorded) and _is_number(recomputed):
         yield from _compare_numbers(recorded, recomputed, pointer, tolerance)
     elif type(recorded) is not type(recomputed) or recorded != recomputed:
@@ -128,43 +126,30 @@ def _compare_numbers(
     if theirs == ours:
         return
     if is_number_equal(theirs, ours):
-        yield _build_difference(pointer, recorded, recomputed, "text")
+        yield _build_difference(pointer, recorded, recomputed, class_="text")
     elif not is_number_equal(theirs, ours, tolerance):
         is_current = _CURRENT.fullmatch(pointer) and theirs.isdigit()  # never 27.5 or -1
-        class_: DifferenceClass = "current" if is_current else "value"
-        yield _build_difference(pointer, recorded, recomputed, class_)
+        class_ = "current" if is_current else "value"
+        yield _build_difference(pointer, recorded, recomputed, class_=class_)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | EncodedJson) and not isinstance(value, bool)
 
 
-def _build_difference(
-    pointer: str,
-    recorded: Any,
-    recomputed: Any,
-    class_: DifferenceClass = "value",
-    absent_in: Literal["recorded", "recomputed"] | None = None,
-) -> Difference:
+def _build_difference(pointer: str, recorded: Any, recomputed: Any, **more: Any) -> Difference:
     theirs, ours = (
         wire.encode_once(value) if isinstance(value, dict | list | tuple) else value
         for value in (recorded, recomputed)
     )
-    return Difference(
-        pointer=pointer, recorded=theirs, recomputed=ours, class_=class_, absent_in=absent_in
-    )
-
-
-def _build_body_difference(
-    recorded: bytes, recomputed: bytes, class_: DifferenceClass
-) -> Difference:
-    texts = [body.decode("utf-8", "backslashreplace") for body in (recorded, recomputed)]
-    return Difference(pointer="", recorded=texts[0], recomputed=texts[1], class_=class_)
+    values: dict[str, Any] = {"recorded": theirs, "recomputed": ours, "class_": "value"}
+    return Difference(pointer=pointer, **values | more)
 
 
 def _shorten(value: Any, longest_text: int) -> Any:
+    """Return a value, or the beginning of its text if that is too long."""
+    text, longest = value, longest_text
     if isinstance(value, EncodedJson):
-        return value if len(value.text) <= _MAX_VALUE else f"{value.text[:_MAX_TEXT]}…"
-    if isinstance(value, str):
-        return value if len(value) <= longest_text else f"{value[:_MAX_TEXT]}…"
-    return value
+        text, longest = value.text, _MAX_VALUE
+    is_long = isinstance(text, str) and len(text) > longest
+    return f"{text[:_MAX_TEXT]}…" if is_long else value

@@ -9,13 +9,8 @@ from http import HTTPStatus
 from types import NoneType
 from typing import Any, Literal, NamedTuple
 
-from srvstat.contract import errors, http
-from srvstat.contract.requests import (
-    CompareRequest,
-    ServerReference,
-    build_server_reference,
-    parse_compare_request,
-)
+from srvstat.contract import errors, http, requests
+from srvstat.contract.requests import CompareRequest, ServerReference, build_server_reference
 from srvstat.contract.responses import ErrorResponse, Response
 from srvstat.contract.time import format_instant
 from srvstat.contract.windows import DAY_MS, DAYS, Range
@@ -269,7 +264,7 @@ class _Replayer:
             endpoint = http.check_method(head.method, http.find_endpoint(head.path))
             if endpoint.operation == "compareServers":
                 http.check_compare_head(head)
-                request = parse_compare_request(exchange.body)
+                request = requests.parse_compare_request(exchange.body)
             else:
                 request = http.parse_get_server(head, endpoint.identifier)
             if plan is not None:
