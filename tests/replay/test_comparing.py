@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, server
 from srvstat.contract import wire
-from srvstat.contract.requests import ServerReference
+from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.windows import Range
 from srvstat.operations import answers as operations
 from srvstat.snapshot.read.file import SnapshotFile, open_file
@@ -23,7 +23,7 @@ from srvstat.support.comparing import (
     is_number_equal,
     shorten_difference,
 )
-from srvstat.support.search import Instants, find_true_intervals, intersect
+from srvstat.support.search import Instants, find_true_times, intersect
 
 Found = list[tuple[str, str, str, str]]
 
@@ -182,8 +182,9 @@ def answer(snapshot: SnapshotFile, range: Range, at: int) -> dict[str, Any]:
 def search(
     snapshot: SnapshotFile, searched: Instants, recorded: dict[str, Any], tolerance: Decimal = EXACT
 ) -> list[Instants]:
-    (row,) = operations.resolve_servers(snapshot, [REFERENCE])
-    return find_true_intervals(snapshot, row, recorded, "24h", searched, tolerance)
+    request = CompareRequest.model_construct(servers=(REFERENCE,), range="24h")
+    found, _ = find_true_times(snapshot, request, [recorded], searched, tolerance)
+    return [(one.from_, one.to) for one in found]
 
 
 WEEK = [("a", AS_OF - hour * HOUR, hour % 5) for hour in range(200)]

@@ -24,7 +24,7 @@ from srvstat.operations.answers import resolve_servers
 from srvstat.snapshot.read.observations import read_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
-from srvstat.support.comparing import MAX_DIFFERENCES, is_number_equal
+from srvstat.support.comparing import MAX_DIFFERENCES
 
 Instants = tuple[int, int]
 """The first and the last instant of an interval, in Unix milliseconds."""
@@ -54,13 +54,13 @@ def find_true_times(
     Raises SnapshotError.
     """
     servers = resolve_servers(snapshot, request.servers)
-    found = [
-        find_true_intervals(snapshot, server, result, request.range, searched, tolerance)
+    dated = [
+        _date_figures(snapshot, server, request.range, _read_figures(result, tolerance), searched)
         for server, result in zip(servers, results, strict=True)
     ]
-    return describe_intervals(intersect(found)), tuple(
-        documents.ServerIntervals(server_id=server.id, true_during=describe_intervals(intervals))
-        for server, intervals in zip(servers, found, strict=True)
+    return _intersect_times(dated), tuple(
+        documents.ServerIntervals(server_id=one.server_id, true_during=one.true_during)
+        for one in dated
     )
 
 
@@ -86,38 +86,6 @@ def read_results(
     if None in places or len(differences) == MAX_DIFFERENCES:
         return [None] * count
     return [None if place in places else result for place, result in enumerate(results)]
-
-
-def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to search
-    snapshot: Snapshot,
-    server: ServerRow,
-    recorded: Result,
-    range: Range,
-    searched: Instants,
-    tolerance: Decimal,
-) -> list[Instants]:
-    """Return the maximal intervals of as_of in which a recorded result was true, in their order.
-
-    They lie within `searched`, which `limit_search` has limited. `recorded` is a decoded
-    ServerResult, of which only the statistics are compared. A result without all statistics, or
-    with other values than numbers, was never true.
-
-    Raises SnapshotError.
-    """
-    figures = None if recorded is None else _read_figures(recorded)
-    if figures is None:
-        return []
-    found: list[Instants] = []
-    for start, end, statistics in _iter_statistics(snapshot, server, range, searched):
-        if _is_true(figures, statistics, tolerance):
-            _append(found, start, end)
-    return found
-
-
-def _append(found: list[Instants], start: int, end: int) -> None:
-    """Append an interval, or extend the last one that it continues."""
-    is_adjacent = found and found[-1][1] == start - 1
-    found.append((found.pop()[0] if is_adjacent else start, end))
 
 
 def _iter_statistics(
@@ -157,15 +125,19 @@ def find_when(
         _date_figures(snapshot, server, range, figures, searched)
         for server, figures in zip(servers, wanted, strict=True)
     ]
-    times = [[(one.from_, one.to) for one in each.true_during] for each in dated]
     return documents.When(
         as_of=snapshot.as_of,
         root=snapshot.root,
         range=range,
         searched=documents.Interval(from_=searched[0], to=searched[1]),
         servers=tuple(dated),
-        true_during=describe_intervals(intersect(times)),
+        true_during=_intersect_times(dated),
     )
+
+
+def _intersect_times(dated: Iterable[documents.DatedServer]) -> tuple[documents.Interval, ...]:
+    times = [[(one.from_, one.to) for one in each.true_during] for each in dated]
+    return describe_intervals(intersect(times))
 
 
 def _date_figures(
@@ -175,14 +147,22 @@ def _date_figures(
     wanted: Sequence[documents.Figure],
     searched: Instants,
 ) -> documents.DatedServer:
+    """Find when the wanted figures of a server were true, which was never without any.
+
+    The intervals of `true_during` are maximal. `searched` was limited by `limit_search`.
+
+    Raises SnapshotError.
+    """
     found: list[Instants] = []
     nearest, least = None, (len(wanted) + 1, 0.0)
-    for start, end, statistics in _iter_statistics(snapshot, server, range, searched):
+    intervals = _iter_statistics(snapshot, server, range, searched) if wanted else ()
+    for start, end, statistics in intervals:
         known = dict(zip(documents.FIGURES, (*statistics[:-1], *statistics.growth), strict=True))
         distances = (each.measure(known[each.figure]) for each in wanted)
         missed = [distance for distance in distances if distance is not None]
         if not missed:
-            _append(found, start, end)
+            is_adjacent = found and found[-1][1] == start - 1
+            found.append((found.pop()[0] if is_adjacent else start, end))
         elif (miss := (len(missed), sum(missed))) < least:
             least = miss
             values = tuple(
@@ -250,25 +230,20 @@ class _SlidingWindow:
         return compute_ranking_statistics(high - low, self._total, self._ranked.__getitem__, growth)
 
 
-_FIGURES = ("sampleCount", "averagePlayers", "medianPlayers", "peakPlayers", "lowestPlayers")
-"""The members of a result in the order of Statistics, whose last part is the growth."""
+_MEMBERS = ("sampleCount", "averagePlayers", "medianPlayers", "peakPlayers", "lowestPlayers")
+"""The members of a result that are the first FIGURES; the others are in its growth."""
 
 
-def _read_figures(recorded: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """Return the figures of a result, None unless it has all of them as numbers or null."""
-    growth = recorded.get("growth")
-    if not isinstance(growth, Mapping):
-        return None
-    figures = [recorded.get(name, ...) for name in _FIGURES]
-    figures += [growth.get(name, ...) for name in Growth._fields]
-    return tuple(figures) if {*map(type, figures)} <= {int, float, NoneType} else None
-
-
-def _is_true(recorded: tuple[Any, ...], computed: Statistics, tolerance: Decimal) -> bool:
-    """Return whether figures are equal; null equals only null."""
-    return all(
-        one is other
-        if one is None or other is None
-        else is_number_equal(repr(one), repr(other), tolerance)
-        for one, other in zip(recorded, (*computed[:-1], *computed.growth), strict=True)
-    )
+def _read_figures(recorded: Result, tolerance: Decimal) -> list[documents.Figure]:
+    """Return the figures of a decoded ServerResult, none if one is not a number or null."""
+    growth = recorded.get("growth") if recorded else None
+    if not recorded or not isinstance(growth, Mapping):
+        return []
+    values = [recorded.get(name, ...) for name in _MEMBERS]
+    values += [growth.get(name, ...) for name in Growth._fields]
+    if not {*map(type, values)} <= {int, float, NoneType}:
+        return []
+    return [
+        documents.Figure(figure=figure, value=value, tolerance=float(tolerance))
+        for figure, value in zip(documents.FIGURES, values, strict=True)
+    ]
