@@ -4,7 +4,6 @@ Starlette and uvicorn are optional. Only the other files of this package import 
 command line without them works.
 """
 
-import re
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -13,11 +12,6 @@ LogFormat = Literal["json", "text", "color"]
 
 EVERY_ORIGIN = "*"
 """In place of an origin: pages of every origin may call the API."""
-
-
-def remove_port(host: str) -> str:
-    """Return a name as a request or a user writes it, in lower case and without its port."""
-    return re.sub(r":[0-9]{1,5}\Z", "", host).lower()
 
 
 class SimulationSettings(NamedTuple):

@@ -10,7 +10,6 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.requests import ClientDisconnect, Request
@@ -21,23 +20,11 @@ from srvstat.asgi import Settings
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.control import Control
 from srvstat.asgi.faults import Faults
-from srvstat.asgi.headers import (
-    Cors,
-    build_error_response,
-    build_headers,
-    build_reason_header,
-    check_host,
-)
+from srvstat.asgi.headers import Cors, build_error_response, build_reason_header, check_host
 from srvstat.asgi.log import Exchange, Log, Recorder, store_request
 from srvstat.asgi.pages import ApiDocs
 from srvstat.asgi.snapshots import ServedSnapshot, Work
-from srvstat.contract import errors, http, requests
-from srvstat.contract.responses import (
-    HealthResponse,
-    HealthStatus,
-    UnavailableResponse,
-    encode_comparison,
-)
+from srvstat.contract import errors, http, requests, responses
 from srvstat.contract.time import format_instant
 from srvstat.documents.support import Recording, StoredResponse
 from srvstat.operations.faults import BREAKS, Call
@@ -157,7 +144,8 @@ class Service:
             "method": request.method if request.method in _METHODS else "other",
         }
         now = time.time_ns() // 1_000_000
-        headers, current = build_headers(request_id), self.snapshot.current
+        headers = {"cache-control": http.CACHE_CONTROL, http.REQUEST_ID_HEADER.lower(): request_id}
+        current = self.snapshot.current
         as_of = self.snapshot.find_time(current)
         return Exchange(request, now, head, key_filter, entry, headers, as_of, current.root)
 
@@ -209,7 +197,7 @@ class Service:
         if http.has_ambiguous_length(head.headers):
             headers["connection"] = "close"  # RFC 9112, section 6.1; also after an error
         site = next((site for site in self.sites if site.has_path(head.path)), None)
-        if self.cors and (site is None or site.allows_cors):
+        if self.cors and site in {None, self.operational}:
             headers |= self.cors.build_headers(head)
             if self.cors.is_preflight(head):
                 return self.cors.answer_preflight(head, entry, headers)
@@ -238,7 +226,6 @@ class Service:
         if not site:
             body = await self._answer(exchange)
             return Response(body, headers=headers, media_type=http.JSON_TYPE)
-        headers |= site.headers
         response = await site.answer(exchange)
         if "reason" in exchange.entry:
             response.headers.update(self._note_reason(exchange, exchange.entry["reason"]))
@@ -278,7 +265,7 @@ class Service:
         if isinstance(question, requests.ServerReference):
             return await self.snapshot.answer_get_server(generation, question)
         results = await self.snapshot.answer_comparison(generation, question, exchange.as_of)
-        return encode_comparison(question.range, results)
+        return responses.encode_comparison(question.range, results)
 
 
 def format_address(host: str, port: int) -> str:
@@ -306,9 +293,6 @@ class OperationalPaths:
     At most one check of the snapshot runs, so a disk that does not answer blocks one worker only.
     """
 
-    headers: Mapping[str, str] = MappingProxyType({})
-    allows_cors = True
-
     def __init__(self, snapshot: ServedSnapshot) -> None:
         self._snapshot = snapshot
         self._spot_check = SpotCheck()
@@ -330,12 +314,12 @@ class OperationalPaths:
             return Response(self._openapi, headers=headers, media_type=http.JSON_TYPE)
         if operation == "getReadiness" and (problem := await self._find_problem()):
             entry["reason"] = problem
-            return Response(UnavailableResponse().to_json(), 503, headers, http.JSON_TYPE)
+            return Response(responses.UnavailableResponse().to_json(), 503, headers, http.JSON_TYPE)
         generation = await self._snapshot.get_generation()
         as_of = format_instant(self._snapshot.find_time(generation))
         is_outdated = operation == "getReadiness" and self._snapshot.has_rejected
-        status: HealthStatus = "outdated" if is_outdated else "ok"
-        health = HealthResponse(status=status, as_of=as_of, root=generation.root)
+        status: responses.HealthStatus = "outdated" if is_outdated else "ok"
+        health = responses.HealthResponse(status=status, as_of=as_of, root=generation.root)
         return Response(health.to_json(), headers=headers, media_type=http.JSON_TYPE)
 
     def stop(self) -> None:

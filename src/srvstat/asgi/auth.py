@@ -101,11 +101,6 @@ class Caller(NamedTuple):
     plan: Plan | None
     """None without an access file: everything is allowed."""
 
-    @property
-    def name(self) -> str:
-        """The name in the log."""
-        return self.digest[:8]
-
 
 class Authenticator:
     """Check keys against an access file, which may change; without one, accept every key.
@@ -138,7 +133,7 @@ class Authenticator:
         if self._access and plan is None:
             raise GatewayUnauthorizedError(f"{KEY_HEADER}: not a key of the access file")
         caller = Caller(hashlib.sha256(key).hexdigest(), plan)
-        exchange.entry["caller"] = caller.name
+        exchange.entry["caller"] = caller.digest[:8]
         exchange.plan = plan.name if plan else None
         if plan and (limit := plan.requests_per_minute) is not None:
             quota = self._limiter.count(caller.digest, limit)

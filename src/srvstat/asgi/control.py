@@ -3,7 +3,6 @@
 import ipaddress
 from collections import deque
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from starlette.responses import Response
@@ -29,9 +28,6 @@ _METHODS: Mapping[bytes, str] = {
 
 class Control:
     """The paths below `/__srvstat/`, for clients on this machine, and the journal of requests."""
-
-    headers: Mapping[str, str] = MappingProxyType({})
-    allows_cors = False
 
     def __init__(self, faults: Faults, snapshot: ServedSnapshot) -> None:
         self._faults, self._snapshot = faults, snapshot

@@ -269,9 +269,6 @@ class Explorer:
     The page computes no figures: it shows the API's responses, and the tables of reports.
     """
 
-    headers = PAGE_HEADERS
-    allows_cors = False
-
     def __init__(self, snapshot: ServedSnapshot, authenticator: Authenticator) -> None:
         self._snapshot = snapshot
         self._authenticator = authenticator
@@ -291,6 +288,7 @@ class Explorer:
         Raises ApiError, SnapshotError.
         """
         head, entry, headers = exchange.head, exchange.entry, exchange.headers
+        headers |= PAGE_HEADERS
         if file := self._files.get(head.path):
             entry["operation"] = "explore" if head.path == _PAGE_PATH else "exploreAsset"
             http.check_allowed(head.method, http.GET_METHODS)

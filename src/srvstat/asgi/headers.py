@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from srvstat.asgi import EVERY_ORIGIN, remove_port
+from srvstat.asgi import EVERY_ORIGIN
 from srvstat.contract import errors, http
 from srvstat.contract.responses import ErrorResponse
 
@@ -45,15 +45,13 @@ def check_host(headers: http.Headers, allowed: Collection[str] | None = None) ->
     Raises InvalidRequestError.
     """
     hosts = [value.decode("latin-1") for value in http.find_values(headers, b"host")]
-    names = [*map(remove_port, hosts)]
-    if len(hosts) > 1 or not all(_HOST.fullmatch(one) or one in (allowed or ()) for one in names):
+    names, others = (
+        [re.sub(r":[0-9]{1,5}\Z", "", name).lower() for name in given]
+        for given in (hosts, allowed or ())
+    )
+    if len(names) > 1 or not all(_HOST.fullmatch(name) or name in others for name in names):
         advice = "use localhost" + ("" if allowed is None else " or --allow-host")
         raise errors.InvalidRequestError(f"host: not this machine; {advice}")
-
-
-def build_headers(request_id: str) -> dict[str, str]:
-    """Return the headers of every response."""
-    return {"cache-control": http.CACHE_CONTROL, http.REQUEST_ID_HEADER.lower(): request_id}
 
 
 def build_error_response(error: errors.ApiError, headers: dict[str, str]) -> Response:

@@ -106,9 +106,6 @@ class ApiDocs:
     Create it before the event loop starts, because it reads the files.
     """
 
-    headers = PAGE_HEADERS
-    allows_cors = False
-
     def __init__(
         self, snapshot: ServedSnapshot, authenticator: Authenticator, *, has_explore: bool
     ) -> None:
@@ -131,6 +128,7 @@ class ApiDocs:
         Raises ApiError, SnapshotError.
         """
         head, entry, headers = exchange.head, exchange.entry, exchange.headers
+        headers |= PAGE_HEADERS
         path = http.strip_origin(head.path)
         named = {_ROOT_PATH: "redirectToDocs", _DOCS_PATH.encode(): "getDocs"}
         entry["operation"] = named.get(path, "getDocsAsset")

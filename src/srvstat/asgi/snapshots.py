@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, closing
-from enum import Enum, auto
+from enum import IntEnum
 from functools import partial
 from typing import TypeVar
 
@@ -48,12 +48,15 @@ _MAX_EXPLORING = 1
 _T = TypeVar("_T")
 
 
-class Work(Enum):
-    """What a worker does; `EXPLORE` is a search or a chart of the page of `serve --explore`."""
+class Work(IntEnum):
+    """What a worker does; `EXPLORE` is a search or a chart of the page of `serve --explore`.
 
-    GET_SERVER = auto()
-    COMPARE = auto()
-    EXPLORE = auto()
+    Each takes its own limit, and those of the works after it.
+    """
+
+    EXPLORE = 0
+    COMPARE = 1
+    GET_SERVER = 2
 
 
 class Cache:
@@ -116,15 +119,8 @@ class ServedSnapshot:
         self.restart_clock()
         self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="srvstat-reader")
         # An asyncio.Semaphore serves in the order of waiting.
-        free, comparing, exploring = map(
-            asyncio.Semaphore, (WORKERS, _MAX_COMPARING, _MAX_EXPLORING)
-        )
         # The tightest limit first: a question that waits for it takes nothing from the others.
-        self._limits = {
-            Work.GET_SERVER: (free,),
-            Work.COMPARE: (comparing, free),
-            Work.EXPLORE: (exploring, comparing, free),
-        }
+        self._limits = [*map(asyncio.Semaphore, (_MAX_EXPLORING, _MAX_COMPARING, WORKERS))]
         self._file = ReloadedFile(path, "snapshot", log.add_event, identify=identify_snapshot)
         # Each answer verifies what it reads. A new file is verified completely, because a service
         # that has a valid file need not switch to a damaged one.
@@ -180,7 +176,7 @@ class ServedSnapshot:
         generation.questions += 1
         with ExitStack() as stack:
             stack.callback(self._release, generation)
-            for limit in self._limits[work]:
+            for limit in self._limits[work:]:
                 await limit.acquire()
                 stack.callback(limit.release)
             # The file used last is taken first: its page cache is the fullest.

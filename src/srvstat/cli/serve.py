@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from srvstat.analysis.parameters import Parameter
-from srvstat.asgi import EVERY_ORIGIN, LogFormat, Settings, SimulationSettings, remove_port
+from srvstat.asgi import EVERY_ORIGIN, LogFormat, Settings, SimulationSettings
 from srvstat.cli.options import (
     ACCESS,
     PLAN,
@@ -376,7 +376,7 @@ def _list_hosts(listener: "socket.socket", address: AddressOptions) -> tuple[str
     """Return the allowed names; None for a UNIX socket, which no browser reaches."""
     if not isinstance(listener.getsockname(), tuple):  # an abstract one has bytes
         return None
-    return tuple(map(remove_port, address.allow_host or ()))
+    return tuple(address.allow_host or ())
 
 
 def _load_server() -> ModuleType:
