@@ -22,7 +22,7 @@ from srvstat.operations import answers as operations
 from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.read.observations import WindowFigures
-from srvstat.support.explain import explain_comparison, explain_server, has_uneven_intervals
+from srvstat.support.explain import explain_comparison, explain_server
 from support.snapshots import forge
 
 RANGES: list[Range] = list(DAYS)
@@ -93,7 +93,7 @@ def test_intervals_are_uneven_if_they_change_the_mean_by_more_than_a_hundredth(
 ) -> None:
     observations = Observations(np.array(instants), np.array([0, 100, 200]))
 
-    assert has_uneven_intervals(WindowFigures(observations, Window(-1, end))) == expected
+    assert WindowFigures(observations, Window(-1, end)).has_uneven_intervals == expected
 
 
 def check_comparison(

@@ -157,11 +157,10 @@ def _list_options(function: str, call: Any, scope: Scope, at: int) -> commands.O
         body, kind = _dump(given["json"]), commands.JSON_TYPE
     elif (body := given.get("data", body)) and not isinstance(body, str):
         body, kind = commands.encode_form(body), commands.FORM_TYPE
-    headers = given.get("headers")
-    if headers == VARIABLE:
-        commands.check_known("headers", headers)
+    headers = given.get("headers") or {}
+    commands.check_known("headers", headers)
     url = commands.add_query(given["url"], given.get("params"))
-    method, pairs = given.get("method", name).upper(), (headers or {}).items()
+    method, pairs = given.get("method", name).upper(), headers.items()
     return commands.list_options(method, url, pairs, body, kind)
 
 

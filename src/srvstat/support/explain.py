@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from srvstat.contract import __version__, wire
-from srvstat.contract.arrays import dot_exactly, find_ranks
+from srvstat.contract.arrays import find_ranks
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import Response
 from srvstat.contract.stats import Statistics, compute_statistics, find_middle_ranks
@@ -125,7 +125,7 @@ def _explain_figures(
         gap_count=len(gaps),
         gaps=tuple(GapPart(from_=first, to=last) for first, last in gaps[:_MAX_GAPS]),
         time_weighted_average=lasting.weighted_mean,
-        has_uneven_intervals=usual is not None and has_uneven_intervals(figures),
+        has_uneven_intervals=usual is not None and figures.has_uneven_intervals,
     )
 
 
@@ -182,21 +182,3 @@ def _find_middle(figures: WindowFigures) -> tuple[RankedValue, ...]:
     values = find_ranks(figures.observations.players, *ranks)
     middle = dict(zip(ranks, values, strict=True))
     return tuple(RankedValue(rank=rank + 1, players=value) for rank, value in middle.items())
-
-
-def has_uneven_intervals(figures: WindowFigures) -> bool:
-    """Check whether gaps or irregular polling change the mean by more than 1 percent.
-
-    Compares the mean weighted by durations with the plain mean and with the one for regular
-    polling. There the last of at least two observations can also be shorter than the usual
-    interval, because the window ends: that alone can change the mean much.
-    """
-    count, total, regular = figures.count, figures.total, int(2 * (figures.usual_interval or 0))
-    last, last_players = min(int(figures.durations[-1]), regular), figures.last or 0
-    weight, regular_weight = int(figures.durations.sum()), regular * (count - 1) + last
-    weighted = dot_exactly(figures.durations, figures.observations.players)
-    if_regular = regular * (total - last_players) + last * last_players
-    # Compares quotients as products of integers, which are exact.
-    differs = 100 * abs(weighted * count - total * weight) > total * weight
-    excess = 100 * count * abs(weighted * regular_weight - if_regular * weight)
-    return differs and excess > total * weight * regular_weight

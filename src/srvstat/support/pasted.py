@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
-from typing import Any
+from typing import Any, ClassVar
 
 from srvstat.contract import errors, http, wire
 from srvstat.contract.errors import SourceError
@@ -301,20 +301,16 @@ def _parse_yaml(text: bytes) -> Any:
     import yaml  # noqa: PLC0415 - optional
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # as above
-        """A loader without merge keys, whose size can double at each step, and other numbers."""
+        """A loader of text, null and short integers: without merge keys, whose size can double."""
+
+        yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
         def flatten_mapping(self, node: Any) -> None:
             """Leave a mapping as it is."""
 
-    plain = re.compile(r"-?[0-9]{1,15}\Z")
-    Loader.yaml_implicit_resolvers = {
-        first: [
-            (tag, plain if tag.endswith(":int") else pattern)
-            for tag, pattern in resolvers
-            if not tag.endswith((":merge", ":timestamp", ":float"))
-        ]
-        for first, resolvers in Loader.yaml_implicit_resolvers.items()
-    }
+    for tag, pattern in (("null", "null|~|"), ("int", "-?[0-9]{1,15}")):
+        resolver = re.compile(rf"(?:{pattern})\Z")
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", resolver, [None])
     return dict(yaml.load(text, Loader))  # noqa: S506 - it is a safe loader
 
 

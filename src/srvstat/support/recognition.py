@@ -20,6 +20,9 @@ from srvstat.support.recordings import MAX_BODY_BYTES, Exchange, Unreadable, rea
 Reader = Callable[[str, Iterator[bytes]], Iterator[Exchange | Unreadable]]
 """Reads the exchanges of an input, given its title for places, and its bytes in chunks."""
 
+_Count = Callable[[bytes], bytes]
+"""Counts what was unpacked from an input, and returns it. Raises SourceError for too much."""
+
 _CHUNK_BYTES = 1 << 16
 MAX_ARCHIVE_BYTES = 1 << 28
 MAX_UNPACKED_BYTES = 1 << 30
@@ -47,21 +50,6 @@ _IGNORED = re.compile(r"__MACOSX/.*|(?:.*/)?(?:[0-9a-f]{40}\.\w+)?", re.DOTALL)
 """Members of archives: of macOS, folders, and the bodies that Playwright attaches to a HAR file."""
 
 
-class _Unpacked:
-    """Count the bytes that were unpacked from an input."""
-
-    def __init__(self, title: str) -> None:
-        self._title, self._left = title, MAX_UNPACKED_BYTES
-
-    def add(self, data: bytes) -> bytes:
-        """Count some bytes, and return them. Raises SourceError."""
-        self._left -= len(data)
-        if self._left < 0:
-            problem = f"more than {MAX_UNPACKED_BYTES:,} bytes when unpacked; divide it"
-            raise SourceError(f"{self._title}: {problem}")
-        return data
-
-
 def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
     """Read the exchanges of a recording, in their order; `-` is standard input.
 
@@ -73,11 +61,20 @@ def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
     Raises SourceError if the input can't be read, or is a HAR file that is not complete.
     """
     title = format_title(name)
-    unpacked = _Unpacked(title)
+    left = MAX_UNPACKED_BYTES
+
+    def count(data: bytes) -> bytes:
+        nonlocal left
+        left -= len(data)
+        if left < 0:
+            problem = f"more than {MAX_UNPACKED_BYTES:,} bytes when unpacked; divide it"
+            raise SourceError(f"{title}: {problem}")
+        return data
+
     with open_input(name, fills_buffer=True) as file:
         stream = io.BufferedReader(file, _CHUNK_BYTES)
         if not stream.peek(len(_ZIP)).startswith(_ZIP):
-            yield from _read(title, "" if name == STDIN else name, stream, unpacked)
+            yield from _read(title, "" if name == STDIN else name, stream, count)
             return
         packed = stream.read(MAX_ARCHIVE_BYTES + 1)
         if len(packed) > MAX_ARCHIVE_BYTES:
@@ -86,24 +83,24 @@ def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
             with zipfile.ZipFile(io.BytesIO(packed)) as archive:
                 for member in archive.namelist():
                     if not _IGNORED.fullmatch(member):
-                        yield from _read_member(title, archive, member, unpacked)
+                        yield from _read_member(title, archive, member, count)
         except (zipfile.BadZipFile, NotImplementedError, ValueError):
             raise SourceError(f"{title}: a damaged archive; send it again") from None
 
 
 def _read_member(
-    title: str, archive: zipfile.ZipFile, member: str, unpacked: _Unpacked
+    title: str, archive: zipfile.ZipFile, member: str, count: _Count
 ) -> Iterator[Exchange | Unreadable]:
     """Read a file of an archive, which may have other files, too."""
     place = f"{title}/{format_title(member)}"
 
     def read_file(name: str) -> bytes:
         with archive.open(posixpath.join(posixpath.dirname(member), name)) as file:
-            return unpacked.add(file.read(MAX_BODY_BYTES + 1))
+            return count(file.read(MAX_BODY_BYTES + 1))
 
     try:
         with archive.open(member) as file:
-            yield from _read(place, member, file, unpacked, read_file)
+            yield from _read(place, member, file, count, read_file)
     except SourceError as error:
         if not error.reason.startswith(place):  # it is about the whole archive
             raise
@@ -118,10 +115,10 @@ def _read(
     title: str,
     name: str,
     stream: Any,
-    unpacked: _Unpacked,
+    count: _Count,
     read_file: Callable[[str], bytes] | None = None,
 ) -> Iterator[Exchange | Unreadable]:
-    chunks = _decode(title, stream, unpacked)
+    chunks = _decode(title, stream, count)
     start = b""
     while len(start) < _MAX_START_BYTES and (chunk := next(chunks, b"")):
         start += chunk
@@ -131,7 +128,7 @@ def _read(
     yield from read(title, chain([start], chunks))
 
 
-def _decode(title: str, stream: Any, unpacked: _Unpacked) -> Iterator[bytes]:
+def _decode(title: str, stream: Any, count: _Count) -> Iterator[bytes]:
     """Return the bytes of a text in UTF-8, whatever its encoding, decompressed.
 
     Raises SourceError.
@@ -141,7 +138,7 @@ def _decode(title: str, stream: Any, unpacked: _Unpacked) -> Iterator[bytes]:
     try:
         chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
         if isinstance(stream, gzip.GzipFile | zipfile.ZipExtFile):
-            chunks = map(unpacked.add, chunks)
+            chunks = map(count, chunks)
         first = next(chunks, b"")
         if first.startswith(_UTF_16):
             for text in codecs.iterdecode(chain([first], chunks), "utf-16", "replace"):

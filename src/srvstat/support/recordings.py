@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from srvstat.contract import http, wire
 from srvstat.contract.errors import SourceError
@@ -30,8 +30,7 @@ _FILLER = b"x"
 """The name of the header that replaces all dropped ones, because only their size is judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedResponse:
+class RecordedResponse(NamedTuple):
     """A response. `body` is None if it was not recorded."""
 
     status: int
@@ -74,8 +73,7 @@ class Exchange:
         return [at for at in times if at is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(NamedTuple):
     """A part of a recording that can't be read."""
 
     place: str

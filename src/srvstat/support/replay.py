@@ -18,7 +18,6 @@ from srvstat.contract.wire import EncodedJson
 from srvstat.documents import support as documents
 from srvstat.operations import answers as operations
 from srvstat.operations.access import Access, Plan
-from srvstat.operations.answers import NotInBundleError
 from srvstat.operations.redaction import HIDDEN_PART, KeyFilter
 from srvstat.snapshot.read.file import MissingGameError
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -63,8 +62,7 @@ class NotReproducibleError(Exception):
     """Only the service that answered knows why. The message gives the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecomputedAnswer:
+class RecomputedAnswer(NamedTuple):
     """The answer to a request. `body` is empty for HEAD.
 
     `request` is None if it is invalid. `reason` explains an error.
@@ -76,8 +74,7 @@ class RecomputedAnswer:
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaySettings:
+class ReplaySettings(NamedTuple):
     """How to answer and to compare.
 
     `at` is a rule, or an instant in Unix milliseconds for all exchanges. A search begins `within`
@@ -156,7 +153,7 @@ class _Replayer:
             return replayed
         try:
             findings = self._judge(exchange)
-        except (NotReproducibleError, NotInBundleError, MissingGameError) as error:
+        except (NotReproducibleError, operations.NotInBundleError, MissingGameError) as error:
             findings = {"class_": "notReproducible", "reason": str(error)}
         return replayed.model_copy(update=_hide_findings(keys, findings))
 
@@ -299,11 +296,10 @@ class _Replayer:
             raise errors.GatewayUnauthorizedError(
                 f"{http.KEY_HEADER}: not a key of the access file"
             )
-        if plan is not None:
-            return plan
-        if exchange.response is not None and exchange.response.status == HTTPStatus.UNAUTHORIZED:
+        is_refused = exchange.response and exchange.response.status == HTTPStatus.UNAUTHORIZED
+        if plan is None and is_refused:
             raise errors.GatewayUnauthorizedError(f"{http.KEY_HEADER}: not recorded")
-        return None
+        return plan
 
     def _compare(
         self, exchange: Exchange, response: RecordedResponse, answered: RecomputedAnswer
@@ -377,7 +373,7 @@ class _Replayer:
             return explain.explain_comparison(self.snapshot, request, at)
         try:
             return explain.explain_server(self.snapshot, request, at)
-        except NotInBundleError:
+        except operations.NotInBundleError:
             return None
 
 

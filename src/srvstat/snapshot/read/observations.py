@@ -197,6 +197,24 @@ class WindowFigures:
             start = int(self.counts.instants[0]) if len(self.counts.instants) else end
         return int(self.durations.sum()) / (2 * (end - start)) if start < end else None
 
+    @property
+    def has_uneven_intervals(self) -> bool:
+        """Whether gaps or irregular polling change the mean by more than 1 percent.
+
+        Compares the mean weighted by durations with the plain mean and with the one for regular
+        polling. There the last of at least two observations can also be shorter than the usual
+        interval, because the window ends: that alone can change the mean much.
+        """
+        count, total, regular = self.count, self.total, int(2 * (self.usual_interval or 0))
+        last, last_players = min(int(self.durations[-1]), regular), self.last or 0
+        weight, regular_weight = int(self.durations.sum()), regular * (count - 1) + last
+        weighted = dot_exactly(self.durations, self.observations.players)
+        if_regular = regular * (total - last_players) + last * last_players
+        # Compares quotients as products of integers, which are exact.
+        differs = 100 * abs(weighted * count - total * weight) > total * weight
+        excess = 100 * count * abs(weighted * regular_weight - if_regular * weight)
+        return differs and excess > total * weight * regular_weight
+
     def sum_durations_above(self, players: int) -> int | None:
         """Return how long observations of more players last, in half milliseconds."""
         above = self.counts.players > players
