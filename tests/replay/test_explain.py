@@ -22,7 +22,7 @@ from srvstat.operations import answers as operations
 from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.read.file import SnapshotFile, open_file
 from srvstat.snapshot.read.observations import WindowFigures
-from srvstat.support.explain import explain_comparison, explain_server
+from srvstat.support.explain import explain
 from support.snapshots import forge
 
 RANGES: list[Range] = list(DAYS)
@@ -102,7 +102,7 @@ def check_comparison(
     references = tuple(ServerReference(identifier=name, by="id") for name in servers)
     request = CompareRequest(servers=references, range=range)
     body = operations.compare(snapshot, request, at=at).to_json()
-    shown = explain_comparison(snapshot, request, at).to_json()
+    shown = explain(snapshot, request, at).to_json()
     end = AS_OF if at is None else at
 
     explained = read_explanation(shown, body, end)
@@ -120,7 +120,7 @@ def check_server(snapshot: SnapshotFile, of_one: Rows, name: str, at: int | None
     body = operations.get_server(snapshot, reference).to_json()
     end = AS_OF if at is None else at
 
-    explained = read_explanation(explain_server(snapshot, reference, at).to_json(), body, end)
+    explained = read_explanation(explain(snapshot, reference, at).to_json(), body, end)
     (found,) = explained["servers"]
     assert explained["range"] is None
     assert found == found | explain_naively(of_one.items(), None, end)

@@ -56,9 +56,9 @@ def get(
     # Importing what only tables need takes 3 ms, and 40 ms with Rich.
     with _open_named(snapshot, instant, plan, build, named, by) as (file, request):
         if explain:
-            from srvstat.support.explain import explain_server  # noqa: PLC0415 - see above
+            from srvstat.support.explain import explain as describe  # noqa: PLC0415 - see above
 
-            return show(explain_server(file, request, instant), chosen)
+            return show(describe(file, request, instant), chosen)
         if chosen is Form.JSON:
             return show(operations.get_server(file, request), chosen)
         from srvstat.analysis.servers import describe_server  # noqa: PLC0415 - see above
@@ -125,9 +125,9 @@ def _compare(
     snapshot: Snapshot, request: CompareRequest, form: Form, at: int | None, *, explain: bool
 ) -> "CompareResponse | Stats | Explanation":
     if explain:
-        from srvstat.support.explain import explain_comparison  # noqa: PLC0415 - see get
+        from srvstat.support.explain import explain as describe  # noqa: PLC0415 - see get
 
-        return explain_comparison(snapshot, request, at)
+        return describe(snapshot, request, at)
     if form is Form.JSON:
         return operations.compare(snapshot, request, at=at)
     from srvstat.analysis.servers import describe_comparison  # noqa: PLC0415 - see get

@@ -158,7 +158,7 @@ def _list_options(function: str, call: Any, scope: Scope, at: int) -> commands.O
     elif (body := given.get("data", body)) and not isinstance(body, str):
         body, kind = commands.encode_form(body), commands.FORM_TYPE
     headers = given.get("headers") or {}
-    commands.check_known("headers", headers)
+    commands.check_known("headers", "".join(headers))
     url = commands.add_query(given["url"], given.get("params"))
     method, pairs = given.get("method", name).upper(), headers.items()
     return commands.list_options(method, url, pairs, body, kind)

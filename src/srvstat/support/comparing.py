@@ -120,8 +120,6 @@ def _compare_members(
 def _compare_numbers(
     recorded: Any, recomputed: Any, pointer: str, tolerance: Decimal
 ) -> Iterator[Difference]:
-    if type(recorded) is type(recomputed) and recorded == recomputed:
-        return
     theirs, ours = (wire.encode(number).decode() for number in (recorded, recomputed))
     if theirs == ours:
         return

@@ -1,16 +1,13 @@
 """Explain an answer: the operands of each of its figures, from the observations themselves."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from srvstat.contract import __version__, wire
 from srvstat.contract.arrays import find_ranks
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.responses import Response
 from srvstat.contract.stats import Statistics, compute_statistics, find_middle_ranks
 from srvstat.contract.time import LATEST
-from srvstat.contract.windows import BEFORE_ALL, Range, Window, find_window
+from srvstat.contract.windows import BEFORE_ALL, Window, find_window
 from srvstat.documents.document import GapPart, WindowPart
 from srvstat.documents.support import (
     BuildCounts,
@@ -30,39 +27,25 @@ from srvstat.snapshot.rows import ServerRow
 _MAX_GAPS = 5
 
 
-def explain_comparison(snapshot: Snapshot, request: CompareRequest, at: int | None) -> Explanation:
-    """Answer Compare Servers, and explain each figure of the answer.
+def explain(
+    snapshot: Snapshot, request: ServerReference | CompareRequest, at: int | None
+) -> Explanation:
+    """Answer a request, and explain the answer and the observations of its servers.
 
-    `at`, in Unix milliseconds, replaces the snapshot's own as_of.
+    `at`, in Unix milliseconds, replaces the snapshot's own as_of; for Get Server, only that of the
+    observations.
 
     Raises UnknownServerError; SnapshotError, also if the figures contradict the observations.
     """
-    response = compare(snapshot, request, at=at)
-    window = find_window(request.range, snapshot.as_of if at is None else at)
-    return _explain(snapshot, request.servers, request.range, window, response)
-
-
-def explain_server(snapshot: Snapshot, reference: ServerReference, at: int | None) -> Explanation:
-    """Answer Get Server, and explain its current count and the observations of the server.
-
-    `at`, in Unix milliseconds, replaces the snapshot's own as_of for the observations.
-
-    Raises UnknownServerError; SnapshotError, also if the observations contradict its totals.
-    """
-    response = get_server(snapshot, reference)
-    window = find_whole_window(snapshot, snapshot.as_of if at is None else at)
-    return _explain(snapshot, [reference], None, window, response)
-
-
-def _explain(
-    snapshot: Snapshot,
-    references: Sequence[ServerReference],
-    range: Range | None,
-    window: Window,
-    response: Response,
-) -> Explanation:
+    end = snapshot.as_of if at is None else at
+    if isinstance(request, CompareRequest):
+        references, length = request.servers, request.range
+        answer, window = compare(snapshot, request, at=at).to_json(), find_window(length, end)
+    else:
+        references, length = (request,), None
+        answer, window = get_server(snapshot, request).to_json(), find_whole_window(snapshot, end)
     row = snapshot.file_row
-    is_whole = range is None and window.start == BEFORE_ALL
+    is_whole = length is None and window.start == BEFORE_ALL
     servers = resolve_servers(snapshot, references)
     found = compute_window_statistics(snapshot, servers, window)
     return Explanation(
@@ -72,7 +55,7 @@ def _explain(
         snapshot_as_of=snapshot.as_of,
         covered_from=snapshot.covered_from,
         program_version=__version__,
-        range=range,
+        range=length,
         not_kept=BuildCounts(
             repeated=row.repeated, conflicting=row.conflicting, rejected=row.rejected
         ),
@@ -80,7 +63,7 @@ def _explain(
             _explain_figures(snapshot, server, window, None if is_whole else window.start, figures)
             for server, figures in zip(servers, found, strict=True)
         ),
-        answer=wire.decode(response.to_json()),
+        answer=wire.decode(answer),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from srvstat.contract import errors, http, wire
 from srvstat.contract.errors import SourceError
 from srvstat.support import calls, commands, recordings
-from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable
+from srvstat.support.recordings import Exchange, Exchanges, RecordedResponse, Unreadable
 
 MAX_BYTES = 16 << 20
 
@@ -47,7 +47,7 @@ _BODY = re.compile(r'^[^\n"{]{0,80}(\{\s*"(?:data|range|error)"\s*:)', re.MULTIL
 _STATUS: dict[str, int] = {kind.code: kind.http_status for kind in errors.ApiError.__subclasses__()}
 
 
-def read_text(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
+def read_text(title: str, chunks: Iterator[bytes]) -> Exchanges:
     """Read commands, calls and lines of logs in their order; other lines are skipped.
 
     A response below a command or a call belongs to it.
@@ -127,7 +127,7 @@ def _decode(title: str, text: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def read_json(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
+def read_json(title: str, chunks: Iterator[bytes]) -> Exchanges:
     """Read the body of a request of Compare Servers, or of a response.
 
     A response names the servers and the range of its request.
@@ -161,7 +161,7 @@ def _infer_request(title: str, value: dict[str, Any]) -> Exchange | None:
     return recordings.build_comparison(title, [("id", str(name)) for name in names], length)
 
 
-def read_postman(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
+def read_postman(title: str, chunks: Iterator[bytes]) -> Exchanges:
     """Read the saved responses of a Postman collection, its other requests, or a run of newman.
 
     Raises SourceError.
@@ -242,7 +242,7 @@ def list_objects(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
 _MOST_HEADERS = 1_000
 
 
-def read_cassette(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
+def read_cassette(title: str, chunks: Iterator[bytes]) -> Exchanges:
     """Read the interactions of a cassette in YAML or JSON: of VCR.py, Betamax or VCR for Ruby.
 
     Raises SourceError.
@@ -286,7 +286,7 @@ def _convert(message: Any) -> dict[str, Any]:
     }
 
 
-def read_flows(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
+def read_flows(title: str, chunks: Iterator[bytes]) -> Exchanges:
     """Read a flow file with mitmproxy, if it is installed in the same environment.
 
     Raises SourceError.

@@ -14,10 +14,10 @@ from typing import Any
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import STDIN, format_title, open_input
-from srvstat.support.pasted import read_cassette, read_flows, read_json, read_postman, read_text
-from srvstat.support.recordings import MAX_BODY_BYTES, Exchange, Unreadable, read_har, read_ndjson
+from srvstat.support import pasted, recordings
+from srvstat.support.recordings import Exchanges, ReadFile, Unreadable, read_har
 
-Reader = Callable[[str, Iterator[bytes]], Iterator[Exchange | Unreadable]]
+Reader = Callable[[str, Iterator[bytes]], Exchanges]
 """Reads the exchanges of an input, given its title for places, and its bytes in chunks."""
 
 _Count = Callable[[bytes], bytes]
@@ -34,13 +34,13 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _STARTS: Mapping[str, Reader] = {
     r'\{\s*"log"\s*:': read_har,
-    r'\{\s*"(?:data|range|servers|error)"\s*:': read_json,
-    r'\{\s*"(?:info|collection|run)"\s*:': read_postman,
-    r"(?:---\s+)?(?:http_)?interactions:\s": read_cassette,
-    r'\{\s*"(?:version|(?:http_)?interactions)"\s*:': read_cassette,
-    r"[0-9]+:[0-9]+:\w+[;,]": read_flows,
-    r"\{": read_ndjson,
-    "": read_text,
+    r'\{\s*"(?:data|range|servers|error)"\s*:': pasted.read_json,
+    r'\{\s*"(?:info|collection|run)"\s*:': pasted.read_postman,
+    r"(?:---\s+)?(?:http_)?interactions:\s": pasted.read_cassette,
+    r'\{\s*"(?:version|(?:http_)?interactions)"\s*:': pasted.read_cassette,
+    r"[0-9]+:[0-9]+:\w+[;,]": pasted.read_flows,
+    r"\{": recordings.read_ndjson,
+    "": pasted.read_text,
 }
 """How the text of each kind begins, the most exact ones first.
 
@@ -50,7 +50,7 @@ _IGNORED = re.compile(r"__MACOSX/.*|(?:.*/)?(?:[0-9a-f]{40}\.\w+)?", re.DOTALL)
 """Members of archives: of macOS, folders, and the bodies that Playwright attaches to a HAR file."""
 
 
-def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
+def read_recording(name: str) -> Exchanges:
     """Read the exchanges of a recording, in their order; `-` is standard input.
 
     It is a HAR file, NDJSON of the service, text with commands or calls, a Postman collection, a
@@ -88,15 +88,13 @@ def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
             raise SourceError(f"{title}: a damaged archive; send it again") from None
 
 
-def _read_member(
-    title: str, archive: zipfile.ZipFile, member: str, count: _Count
-) -> Iterator[Exchange | Unreadable]:
+def _read_member(title: str, archive: zipfile.ZipFile, member: str, count: _Count) -> Exchanges:
     """Read a file of an archive, which may have other files, too."""
     place = f"{title}/{format_title(member)}"
 
     def read_file(name: str) -> bytes:
         with archive.open(posixpath.join(posixpath.dirname(member), name)) as file:
-            return count(file.read(MAX_BODY_BYTES + 1))
+            return count(file.read(recordings.MAX_BODY_BYTES + 1))
 
     try:
         with archive.open(member) as file:
@@ -112,12 +110,8 @@ def _read_member(
 
 
 def _read(
-    title: str,
-    name: str,
-    stream: Any,
-    count: _Count,
-    read_file: Callable[[str], bytes] | None = None,
-) -> Iterator[Exchange | Unreadable]:
+    title: str, name: str, stream: Any, count: _Count, read_file: ReadFile | None = None
+) -> Exchanges:
     chunks = _decode(title, stream, count)
     start = b""
     while len(start) < _MAX_START_BYTES and (chunk := next(chunks, b"")):

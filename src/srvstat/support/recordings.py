@@ -80,6 +80,11 @@ class Unreadable(NamedTuple):
     reason: str
 
 
+Exchanges = Iterator[Exchange | Unreadable]
+ReadFile = Callable[[str], bytes]
+"""Returns the content of another file of the same archive."""
+
+
 class UnreadableError(ValueError):
     """A part can't be read. The message says why, and quotes nothing of the request."""
 
@@ -137,7 +142,7 @@ _Model = TypeVar("_Model", bound=Part)
 _MESSAGES = {"dict_type": "must be an object", "bool_type": "must be true or false"}
 
 
-def read_ndjson(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
+def read_ndjson(title: str, chunks: Iterator[bytes]) -> Exchanges:
     """Read the exchanges of NDJSON text, one a line; empty lines are skipped."""
     for number, line in enumerate(split_lines(chunks, MAX_LINE_BYTES), 1):
         if not line.strip():
@@ -253,9 +258,7 @@ _GZIP_START, _ANY_HEADER = b"\x1f\x8b", zlib.MAX_WBITS | 32
 _CODINGS = (b"gzip", b"x-gzip", b"deflate")
 
 
-def read_har(
-    title: str, chunks: Iterator[bytes], read_file: Callable[[str], bytes] | None = None
-) -> Iterator[Exchange | Unreadable]:
+def read_har(title: str, chunks: Iterator[bytes], read_file: ReadFile | None = None) -> Exchanges:
     """Read the entries of a HAR file in their order.
 
     `read_file` reads the bodies that Playwright attaches as files of an archive.
@@ -282,7 +285,7 @@ def read_har(
     raise SourceError(f"{title}: {problem}")
 
 
-def _embed_files(entry: Any, read_file: Callable[[str], bytes]) -> None:
+def _embed_files(entry: Any, read_file: ReadFile) -> None:
     for outer, inner in (("request", "postData"), ("response", "content")):
         with suppress(LookupError, TypeError):  # without a file, or not valid
             body = entry[outer][inner]

@@ -110,9 +110,8 @@ def replay(
 
 def count_classes(exchanges: Iterable[documents.ReplayedExchange]) -> documents.ReplayCounts:
     """Count exchanges by their class."""
-    counts = Counter[str](exchange.class_ for exchange in exchanges)
-    not_reproducible = counts.pop("notReproducible", 0)
-    return documents.ReplayCounts(not_reproducible=not_reproducible, **counts)
+    counts = Counter(exchange.class_ for exchange in exchanges)
+    return documents.ReplayCounts.model_validate(counts, by_alias=True)
 
 
 @dataclass(slots=True)
@@ -367,12 +366,10 @@ class _Replayer:
 
     def _explain(self, request: Request, at: int) -> documents.Explanation | None:
         """Explain an answer; None as of a time before a bundle, at which Get Server has one."""
-        from srvstat.support import explain  # noqa: PLC0415 - see _search
+        from srvstat.support.explain import explain  # noqa: PLC0415 - see _search
 
-        if isinstance(request, CompareRequest):
-            return explain.explain_comparison(self.snapshot, request, at)
         try:
-            return explain.explain_server(self.snapshot, request, at)
+            return explain(self.snapshot, request, at)
         except operations.NotInBundleError:
             return None
 
