@@ -521,7 +521,7 @@ NOT_BASE64_TEXT = "response.content.text: not base64"
     ("entry", "reason"),
     [
         (build_entry(startedDateTime="2026-03-01T12:00:00"), f"startedDateTime: {NO_ZONE}"),
-        (build_entry(startedDateTime=5), "startedDateTime: must be a string"),
+        (build_entry(startedDateTime=[]), "startedDateTime: must be an integer"),
         (build_entry(request_method=None), "request.method: must be a string"),
         (build_entry(request_url=7), "request.url: must be a string"),
         (build_entry(request_headers={}), "request.headers: must be an array"),

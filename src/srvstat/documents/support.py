@@ -176,7 +176,7 @@ class ForeignHarEntry(HarPart):
 class HarEntry(HarPart):
     """An entry."""
 
-    started_date_time: str | None = None
+    started_date_time: GivenInstant | None = None
     request: HarRequest
     response: HarResponse | None = None
 

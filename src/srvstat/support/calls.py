@@ -98,10 +98,8 @@ class Scope:
     def evaluate(self, node: ast.expr, before: int) -> Any:  # noqa: PLR0911 - one for each kind
         """Return the value of an expression at a place. Raises UnreadableError."""
         match node:
-            case ast.Constant(value=str() as value):
-                return _join_surrogates(value)
             case ast.Constant(value=value):
-                return value
+                return _join_surrogates(value) if isinstance(value, str) else value
             case ast.Name(id=name):
                 return _LITERALS[name] if name in _LITERALS else self.find(name, before)
             case ast.List(elts=items) | ast.Tuple(elts=items):

@@ -58,9 +58,7 @@ _NOT_PLAIN = "a substitution, a backtick or a bracket outside quotes; write or q
 
 # cmd.exe replaces %ID% if that variable is set; otherwise the text stays. In a URL, %C3%A9 is an
 # encoded letter, and its %C3% no variable: two hexadecimal digits follow both percent signs.
-_CMD_VARIABLE = (
-    r"%(?:(?![0-9A-Fa-f]{2})[A-Za-z_][A-Za-z0-9_]*%|[A-Za-z_][A-Za-z0-9_]*%(?![0-9A-Fa-f]{2}))"
-)
+_CMD_VARIABLE = r"(?ai:%(?:(?![0-9a-f]{2})[a-z_]\w*%|[a-z_]\w*%(?![0-9a-f]{2})))"
 # A line is for cmd.exe if it contains ^", ends in ^, or contains a %VARIABLE% and no apostrophe,
 # backtick or dollar sign. These belong to a POSIX shell, as in $(date +%Y%m%d).
 _CMD_LINE = re.compile(

@@ -8,16 +8,9 @@ from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.stats import Statistics, compute_statistics, find_middle_ranks
 from srvstat.contract.time import LATEST
 from srvstat.contract.windows import BEFORE_ALL, Window, find_window
+from srvstat.documents import support as documents
 from srvstat.documents.document import GapPart, WindowPart
-from srvstat.documents.support import (
-    BuildCounts,
-    ExplainedObservation,
-    Explanation,
-    ExtremeValue,
-    GrowthOperands,
-    RankedValue,
-    ServerExplanation,
-)
+from srvstat.documents.support import ExplainedObservation, Explanation, ServerExplanation
 from srvstat.operations.answers import compare, find_whole_window, get_server, resolve_servers
 from srvstat.snapshot.read.observations import WindowFigures, compute_figures, find_gaps
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -48,6 +41,7 @@ def explain(
     is_whole = length is None and window.start == BEFORE_ALL
     servers = resolve_servers(snapshot, references)
     found = compute_window_statistics(snapshot, servers, window)
+    not_kept = {name: getattr(row, name) for name in documents.BuildCounts.model_fields}
     return Explanation(
         as_of=window.end,
         root=snapshot.root,
@@ -56,9 +50,7 @@ def explain(
         covered_from=snapshot.covered_from,
         program_version=__version__,
         range=length,
-        not_kept=BuildCounts(
-            repeated=row.repeated, conflicting=row.conflicting, rejected=row.rejected
-        ),
+        not_kept=documents.BuildCounts(**not_kept),
         servers=tuple(
             _explain_figures(snapshot, server, window, None if is_whole else window.start, figures)
             for server, figures in zip(servers, found, strict=True)
@@ -97,10 +89,12 @@ def _explain_figures(
         first=_get_observation(figures, 0),
         last=_get_observation(figures, -1),
         middle=_find_middle(figures),
-        peak=peak and ExtremeValue(players=peak.players, first_at=peak.first_at),
-        lowest=lowest and ExtremeValue(players=lowest.players, first_at=lowest.first_at),
+        peak=peak and documents.ExtremeValue(players=peak.players, first_at=peak.first_at),
+        lowest=lowest and documents.ExtremeValue(players=lowest.players, first_at=lowest.first_at),
         growth=(
-            GrowthOperands(from_=int(players[0]), to=int(players[-1])) if len(players) > 1 else None
+            documents.GrowthOperands(from_=int(players[0]), to=int(players[-1]))
+            if len(players) > 1
+            else None
         ),
         usual_interval_seconds=None if usual is None else usual / 1000,
         expected_count=2 * length // int(2 * usual) if length and usual else None,
@@ -158,10 +152,12 @@ def _get_observation(figures: WindowFigures, position: int) -> ExplainedObservat
     return ExplainedObservation(observed_at=int(instants[position]), players=int(players[position]))
 
 
-def _find_middle(figures: WindowFigures) -> tuple[RankedValue, ...]:
+def _find_middle(figures: WindowFigures) -> tuple[documents.RankedValue, ...]:
     if not figures.count:
         return ()
     ranks = find_middle_ranks(figures.count)
     values = find_ranks(figures.observations.players, *ranks)
     middle = dict(zip(ranks, values, strict=True))
-    return tuple(RankedValue(rank=rank + 1, players=value) for rank, value in middle.items())
+    return tuple(
+        documents.RankedValue(rank=rank + 1, players=value) for rank, value in middle.items()
+    )

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 from srvstat.contract import http, wire
 from srvstat.contract.errors import SourceError
 from srvstat.contract.models import InvalidValueError, validate
-from srvstat.contract.time import InstantError, parse_instant
 from srvstat.documents import support as documents
 from srvstat.documents.document import Part
 from srvstat.documents.support import PlainExchange, Recording
@@ -310,16 +309,11 @@ def _build_har_exchange(place: str, entry: Any) -> Exchange:
         return exchange
     _check_length("request.url", target.url)
     valid = _validate(documents.HarEntry, entry)
-    try:
-        started = valid.started_date_time
-        requested_at = None if started is None else parse_instant(started)
-    except InstantError as error:
-        raise UnreadableError(f"startedDateTime: {error}") from None
     response = _build_har_response(valid)
     return replace(
         exchange,
         body=_build_request_body(valid, headers),
-        requested_at=requested_at,
+        requested_at=valid.started_date_time,
         answered_at=parse_date(_find_header(valid, "Date") or ""),
         response=response,
         request_id=_find_header(valid, http.REQUEST_ID_HEADER),

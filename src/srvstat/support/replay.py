@@ -103,9 +103,8 @@ def replay(
     """
     replayer = _Replayer(snapshot, settings, settings.prefix)
     replayed = tuple(map(replayer.replay, exchanges))
-    return documents.Replay(
-        as_of=snapshot.as_of, root=snapshot.root, exchanges=replayed, counts=count_classes(replayed)
-    )
+    counts, end, root = count_classes(replayed), snapshot.as_of, snapshot.root
+    return documents.Replay(as_of=end, root=root, exchanges=replayed, counts=counts)
 
 
 def count_classes(exchanges: Iterable[documents.ReplayedExchange]) -> documents.ReplayCounts:
@@ -303,10 +302,9 @@ class _Replayer:
     def _compare(
         self, exchange: Exchange, response: RecordedResponse, answered: RecomputedAnswer
     ) -> list[documents.Difference]:
-        if response.status != answered.status:
-            return comparing.find_differences(
-                {"status": response.status}, {"status": answered.status}
-            )
+        theirs, ours = {"status": response.status}, {"status": answered.status}
+        if theirs != ours:
+            return comparing.find_differences(theirs, ours)
         recorded, tolerance = response.body or b"", self.settings.tolerance
         found = comparing.compare_bodies(recorded, answered.body, tolerance)
         if not isinstance(answered.request, ServerReference):
@@ -357,9 +355,8 @@ class _Replayer:
         if request is not None:
             servers = (request,) if isinstance(request, ServerReference) else request.servers
             names = tuple(f"{server.by}:{server.identifier}" for server in servers)
-            findings["request"] = documents.ReferencedServers(
-                servers=names, range=getattr(request, "range", None)
-            )
+            length = getattr(request, "range", None)
+            findings["request"] = documents.ReferencedServers(servers=names, range=length)
         if self.settings.is_explained and request is not None and answered.status == HTTPStatus.OK:
             findings["explanation"] = self._explain(request, at)
         return findings
@@ -431,9 +428,8 @@ def _hide_findings(keys: KeyFilter, findings: Findings) -> Findings:
         names = tuple(map(keys.hide_text, hidden["request"].servers))
         hidden["request"] = hidden["request"].model_copy(update={"servers": names})
     if "differences" in hidden:
-        hidden["differences"] = tuple(
-            _hide_difference(keys, each) for each in hidden["differences"]
-        )
+        found = [_hide_difference(keys, each) for each in hidden["differences"]]
+        hidden["differences"] = tuple(found)
     return hidden
 
 
