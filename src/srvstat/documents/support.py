@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from decimal import Decimal
 from math import inf
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -20,6 +20,9 @@ from srvstat.documents.document import (
     SnapshotDocument,
     WindowPart,
 )
+
+Status = Annotated[int, Field(ge=100, le=599)]
+"""The status of an HTTP response."""
 
 
 class PlanPermissions(Part):
@@ -65,7 +68,7 @@ class StoredRequest(Part):
 class StoredResponse(Part):
     """The answer. `body` is None for HEAD."""
 
-    status: int
+    status: Status
     body: str | None
 
 
@@ -119,7 +122,7 @@ class LogEntry(Part):
     operation: str = "unknown"
     servers: list[str] = Field(default_factory=list)
     range: str | None = None
-    status: int
+    status: Status
 
 
 class HarPart(Part):
@@ -162,7 +165,7 @@ class HarRequest(HarTarget):
 class HarResponse(HarPart):
     """A response; its status is 0 if there was none."""
 
-    status: int | None = None
+    status: Annotated[int, Field(ge=0, le=599)] | None = None
     headers: Members[HarHeader] = ()
     content: HarBody | None = None
 

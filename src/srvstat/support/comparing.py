@@ -121,9 +121,7 @@ def _compare_numbers(
     recorded: Any, recomputed: Any, pointer: str, tolerance: Decimal
 ) -> Iterator[Difference]:
     theirs, ours = (wire.encode(number).decode() for number in (recorded, recomputed))
-    if theirs == ours:
-        return
-    if is_number_equal(theirs, ours):
+    if theirs != ours and is_number_equal(theirs, ours):
         yield _build_difference(pointer, recorded, recomputed, class_="text")
     elif not is_number_equal(theirs, ours, tolerance):
         is_current = _CURRENT.fullmatch(pointer) and theirs.isdigit()  # never 27.5 or -1

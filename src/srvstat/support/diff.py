@@ -1,6 +1,7 @@
 """Find the differences between two snapshots, and the answers that change."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from heapq import merge
 from itertools import count, groupby
 from operator import itemgetter
@@ -101,9 +102,8 @@ def _find_pairs(files: _Files, references: Sequence[ServerReference]) -> list[_P
             if server:
                 with file.convert_decode_errors(server.title):
                     by_id[server.id] = ServerReference(identifier=server.id, by="id")
-    both = (files.old, files.new)
-    pairs = [[_find_server(file, by_id[name]) for file in both] for name in sorted(by_id)]
-    return [(old, new) for old, new in pairs]
+    named = [by_id[name] for name in sorted(by_id)]
+    return [(_find_server(files.old, one), _find_server(files.new, one)) for one in named]
 
 
 def _find_server(file: Snapshot, reference: ServerReference) -> ServerRow | None:
@@ -111,11 +111,9 @@ def _find_server(file: Snapshot, reference: ServerReference) -> ServerRow | None
 
     Raises NotInBundleError.
     """
-    try:
-        (server,) = operations.resolve_servers(file, [reference])
-    except operations.UnknownServerError:
-        return None
-    return server
+    with suppress(operations.UnknownServerError):
+        return operations.resolve_servers(file, [reference])[0]
+    return None
 
 
 def _join_servers(files: _Files) -> Iterator[_Pair]:

@@ -156,8 +156,7 @@ def _find_middle(figures: WindowFigures) -> tuple[documents.RankedValue, ...]:
     if not figures.count:
         return ()
     ranks = find_middle_ranks(figures.count)
-    values = find_ranks(figures.observations.players, *ranks)
-    middle = dict(zip(ranks, values, strict=True))
+    middle = dict(zip(ranks, find_ranks(figures.observations.players, *ranks), strict=True))
     return tuple(
         documents.RankedValue(rank=rank + 1, players=value) for rank, value in middle.items()
     )

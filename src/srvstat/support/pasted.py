@@ -139,13 +139,11 @@ def read_json(title: str, chunks: Iterator[bytes]) -> Exchanges:
     if "servers" in value:
         yield replace(recordings.build_comparison(title, [], None), body=text)
         return
-    exchange = None
     with suppress(UnicodeEncodeError):
-        exchange = _infer_request(title, value)
-    if exchange is None:
-        yield Unreadable(title, "a response that names no servers; send the request, too")
-        return
-    yield replace(exchange, response=RecordedResponse(200, text))
+        if exchange := _infer_request(title, value):
+            yield replace(exchange, response=RecordedResponse(200, text))
+            return
+    yield Unreadable(title, "a response that names no servers; send the request, too")
 
 
 def _infer_request(title: str, value: dict[str, Any]) -> Exchange | None:

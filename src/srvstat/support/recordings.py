@@ -187,7 +187,6 @@ def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:
         return exchange
     response = None
     if (recorded := parsed.response) is not None:
-        _check_status(recorded.status)
         body = None if recorded.body is None else recorded.body.encode()
         response = RecordedResponse(recorded.status, body)
     return replace(
@@ -220,7 +219,6 @@ def _build_logged(place: str, entry: dict[str, Any]) -> Exchange:
     exchange = build_exchange(place, "GET", path.encode(), ())
     if logged.operation == "compareServers":
         exchange = build_comparison(place, servers, logged.range)
-    _check_status(logged.status)
     return replace(
         exchange,
         answered_at=logged.time,
@@ -228,11 +226,6 @@ def _build_logged(place: str, entry: dict[str, Any]) -> Exchange:
         is_from_service=True,
         request_id=logged.id,
     )
-
-
-def _check_status(status: int) -> None:
-    if status not in range(100, 600):
-        raise UnreadableError("response.status: must be from 100 to 599")
 
 
 def _decode_body(text: str | None, encoded: str | None) -> bytes:
@@ -381,7 +374,6 @@ def _build_har_response(entry: documents.HarEntry) -> RecordedResponse | None:
     response = entry.response
     if not response or not response.status:
         return None
-    _check_status(response.status)
     content = response.content
     body = _build_body("response.content", content)
     if content is None or body is None or entry.request.method == "HEAD":

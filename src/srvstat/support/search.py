@@ -34,8 +34,7 @@ Result = Mapping[str, Any] | None
 
 _RESULT = re.compile(r"/data/([0-9]+)/")
 _FIGURE = re.compile(
-    r"/data/[0-9]+/(?:(?:average|median|peak|lowest)Players|growth/(?:players|percentage)"
-    r"|sampleCount)"
+    r"/data/\d+/(?:(?:average|median|peak|lowest)Players|growth/(?:players|percentage)|sampleCount)"
 )
 """The pointers of the values that change with time."""
 
