@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from heapq import nlargest
 from importlib import import_module
 from itertools import islice
@@ -362,14 +363,14 @@ def serve(
         url = server.describe_address(listener)
         text = _describe_service(chosen, simulation, url, path)
         steps = list(_list_steps(chosen, url))
-
-        def announce() -> None:
-            write(text)
-            report(*steps)
-
         start_serving()
-        server.serve(chosen, listener, announce)
+        server.serve(chosen, listener, partial(_announce, text, steps))
     return Outcome()
+
+
+def _announce(text: bytes, steps: Sequence[str]) -> None:
+    write(text)
+    report(*steps)
 
 
 def _list_hosts(listener: "socket.socket", address: AddressOptions) -> tuple[str, ...] | None:
