@@ -26,26 +26,14 @@ from srvstat.contract.arrays import (
 )
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.windows import DAY_MS
-from srvstat.documents.analysis import (
-    Aggregate,
-    History,
-    HistoryNotes,
-    HistoryPart,
-    HistoryQuery,
-    Observation,
-    ObservationTable,
-    StepCell,
-    StepLine,
-    StepTable,
-    name_figure,
-)
+from srvstat.documents import analysis as documents
 from srvstat.documents.document import WHOLE_SHARE
 from srvstat.documents.rows import Column, Kind
 from srvstat.snapshot.read.observations import WindowFigures, iter_observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 
-AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
+AGGREGATES: tuple[documents.Aggregate, ...] = get_args(documents.Aggregate)
 
 WITHIN_DAY = ("1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "6h")
 """Steps of a picture that are shorter than half a day."""
@@ -59,7 +47,7 @@ _Rows = Iterable[tuple[Any, ...]]
 
 def parse_steps(
     step: str | None, aggregate: str | None, *, is_sum: bool, is_chart: bool | None = None
-) -> tuple[Step | None, Aggregate]:
+) -> tuple[Step | None, documents.Aggregate]:
     """Return the step of a history, None for observations, and what represents each step.
 
     The default aggregate is the mean. A chart has steps in any case; `is_chart` is None where there
@@ -73,12 +61,12 @@ def parse_steps(
             raise ParameterError(f"{{{name}}}: needs {{step}}{chart}")
     named = AGGREGATES[0] if aggregate is None else aggregate
     chosen = check_choice("aggregate", named, AGGREGATES)
-    if is_sum and name_figure(chosen) != "players":
+    if is_sum and documents.name_figure(chosen) != "players":
         raise ParameterError(f"{{sum}}: a {chosen} compares servers; leave out {{sum}}")
     return None if step is None else questions.parse_step(step), chosen
 
 
-def read_history(question: Question) -> History:
+def read_history(question: Question) -> documents.History:
     """Return the observations in a window, one server after the other.
 
     Iterating over the rows raises SnapshotError.
@@ -94,7 +82,9 @@ def read_history(question: Question) -> History:
     return _build_history(question, columns, iter_pieces)
 
 
-def aggregate_history(question: Question, steps: Steps, aggregate: Aggregate = "mean") -> History:
+def aggregate_history(
+    question: Question, steps: Steps, aggregate: documents.Aggregate = "mean"
+) -> documents.History:
     """Return an aggregate of each step, one server after the other.
 
     The steps of a total have the number of servers in it instead of an id. A step without
@@ -107,7 +97,7 @@ def aggregate_history(question: Question, steps: Steps, aggregate: Aggregate = "
     def iter_pieces() -> Iterator[_Rows]:
         times = list(steps.iter_times())
         starts, ends = [start for start, _ in times], [end for _, end in times]
-        selected = servers if name_figure(aggregate) == "players" else list(servers)
+        selected = servers if documents.name_figure(aggregate) == "players" else list(servers)
         for one, columns in zip(
             selected, _iter_columns(snapshot, selected, steps, aggregate), strict=True
         ):
@@ -118,7 +108,7 @@ def aggregate_history(question: Question, steps: Steps, aggregate: Aggregate = "
                 yield zip(repeat(one.id), starts, ends, counts, *others, strict=False)
 
     kind: Kind = "number" if _has_fractions(aggregate) else "integer"
-    figures = (Column(name_figure(aggregate), kind), *_SHARE)
+    figures = (Column(documents.name_figure(aggregate), kind), *_SHARE)
     if question.is_sum:
         columns = (*_TIMES, _COUNT, Column("serverCount", "integer"), *figures)
     else:
@@ -128,16 +118,16 @@ def aggregate_history(question: Question, steps: Steps, aggregate: Aggregate = "
 
 def _build_history(
     question: Question, columns: tuple[Column, ...], iter_pieces: Callable[[], Iterator[_Rows]]
-) -> History:
+) -> documents.History:
     described = question.describe()
     del described["hold"]
     # Generating single rows would take a quarter of the time of a history.
-    return History(
+    return documents.History(
         **described, columns=columns, read_rows=lambda: chain.from_iterable(iter_pieces())
     )
 
 
-def _has_fractions(aggregate: Aggregate) -> bool:
+def _has_fractions(aggregate: documents.Aggregate) -> bool:
     """Check whether an aggregate of whole numbers can be a fraction."""
     return aggregate in {"mean", "median", "share"}
 
@@ -150,9 +140,9 @@ class _StepColumns(NamedTuple):
     players: Exact
     shares: Doubles
 
-    def build_cell(self, step: int) -> StepCell:
+    def build_cell(self, step: int) -> documents.StepCell:
         """Return the cell of a step."""
-        return StepCell._make(column.item(step) for column in self)
+        return documents.StepCell._make(column.item(step) for column in self)
 
     def list_values(self) -> list[list[Any]]:
         """Return the values of all columns, and whether each step is partial."""
@@ -160,7 +150,7 @@ class _StepColumns(NamedTuple):
 
 
 def _aggregate_steps(
-    snapshot: Snapshot, series: Series, steps: Steps, aggregate: Aggregate
+    snapshot: Snapshot, series: Series, steps: Steps, aggregate: documents.Aggregate
 ) -> _StepColumns:
     figures = compute_figures(snapshot, series, steps.window)
     counts = questions.count_steps(snapshot, series, figures, steps)
@@ -169,16 +159,16 @@ def _aggregate_steps(
 
 
 def _iter_columns(
-    snapshot: Snapshot, servers: Iterable[Series], steps: Steps, aggregate: Aggregate
+    snapshot: Snapshot, servers: Iterable[Series], steps: Steps, aggregate: documents.Aggregate
 ) -> Iterator[_StepColumns]:
     """Return the steps of each server."""
-    if name_figure(aggregate) != "players":
+    if documents.name_figure(aggregate) != "players":
         return _compare_steps(snapshot, list(servers), steps, aggregate)
     return (_aggregate_steps(snapshot, one, steps, aggregate) for one in servers)
 
 
 def _compare_steps(
-    snapshot: Snapshot, servers: Sequence[Series], steps: Steps, aggregate: Aggregate
+    snapshot: Snapshot, servers: Sequence[Series], steps: Steps, aggregate: documents.Aggregate
 ) -> Iterator[_StepColumns]:
     """Yield the share or the rank of each server in each step, by its average.
 
@@ -212,7 +202,7 @@ def _compare_steps(
         yield _StepColumns(counts.samples, counts.present, values, least)
 
 
-def aggregate_steps(counts: StepCounts, aggregate: Aggregate) -> Exact:
+def aggregate_steps(counts: StepCounts, aggregate: documents.Aggregate) -> Exact:
     """Return the aggregate of each step, None of one without a count."""
     quotients = _compute_quotients(counts, aggregate)
     is_filled = quotients[1] > 0
@@ -224,7 +214,9 @@ def aggregate_steps(counts: StepCounts, aggregate: Aggregate) -> Exact:
     return values
 
 
-def _compute_quotients(observed: StepCounts, aggregate: Aggregate) -> tuple[Exact, Numbers]:
+def _compute_quotients(
+    observed: StepCounts, aggregate: documents.Aggregate
+) -> tuple[Exact, Numbers]:
     """Return the exact aggregates of steps: numerators, and denominators, 0 of an empty step."""
     players, edges = observed.players, observed.edges
     starts, counts = edges[:-1], np.diff(edges)
@@ -256,7 +248,9 @@ _SERVERS_PER_TABLE = 8
 """The most servers that share a table of steps."""
 
 
-def describe_observations(question: Question, query: HistoryQuery) -> Iterator[HistoryPart]:
+def describe_observations(
+    question: Question, query: documents.HistoryQuery
+) -> Iterator[documents.HistoryPart]:
     """Yield the query, a table of the observations of each server, and notes on all of them.
 
     Raises SnapshotError.
@@ -268,17 +262,17 @@ def describe_observations(question: Question, query: HistoryQuery) -> Iterator[H
         figures = compute_figures(snapshot, server, window)
         first, last = _list_shown(figures.count)
         rows = np.transpose(figures.observations)
-        table = ObservationTable(
+        table = documents.ObservationTable(
             query=query,
             server=get_name(server),
-            first=tuple(map(Observation._make, rows[first].tolist())),
-            last=tuple(map(Observation._make, rows[last].tolist())),
+            first=tuple(map(documents.Observation._make, rows[first].tolist())),
+            last=tuple(map(documents.Observation._make, rows[last].tolist())),
             count=figures.count,
             usual_interval=figures.usual_interval,
         )
         has_omitted |= table.omitted_count > 0
         yield table
-    yield HistoryNotes(has_omitted, snapshot.is_held)
+    yield documents.HistoryNotes(has_omitted, snapshot.is_held)
 
 
 def _list_shown(count: int) -> tuple[range, range]:
@@ -287,7 +281,9 @@ def _list_shown(count: int) -> tuple[range, range]:
     return first, range(max(count - _SHOWN, len(first)), count)
 
 
-def describe_steps(question: Question, steps: Steps, query: HistoryQuery) -> Iterator[HistoryPart]:
+def describe_steps(
+    question: Question, steps: Steps, query: documents.HistoryQuery
+) -> Iterator[documents.HistoryPart]:
     """Yield the query, tables of steps, each of some servers, and notes on all of them.
 
     Raises SnapshotError.
@@ -300,24 +296,27 @@ def describe_steps(question: Question, steps: Steps, query: HistoryQuery) -> Ite
         selected = servers[start : start + _SERVERS_PER_TABLE]
         first, last = _list_lines([*islice(columns, _SERVERS_PER_TABLE)], steps, shown)
         names = tuple(map(get_name, selected))
-        yield StepTable(query, names, first, last, steps.step_count)
-    yield HistoryNotes(steps.step_count > 2 * _SHOWN, snapshot.is_held)
+        yield documents.StepTable(query, names, first, last, steps.step_count)
+    yield documents.HistoryNotes(steps.step_count > 2 * _SHOWN, snapshot.is_held)
 
 
 def _list_lines(
     columns: Sequence[_StepColumns], steps: Steps, shown: Iterable[range]
-) -> list[tuple[StepLine, ...]]:
+) -> list[tuple[documents.StepLine, ...]]:
     """Return the lines of some steps, with a cell for each server or total."""
     times = list(steps.iter_times())
     return [
-        tuple(StepLine(*times[at], tuple(one.build_cell(at) for one in columns)) for at in numbers)
+        tuple(
+            documents.StepLine(*times[at], tuple(one.build_cell(at) for one in columns))
+            for at in numbers
+        )
         for numbers in shown
     ]
 
 
 def describe_cells(
     snapshot: Snapshot, series: Series, figures: WindowFigures, steps: Steps
-) -> tuple[StepCell, ...]:
+) -> tuple[documents.StepCell, ...]:
     """Return the average of each step of a server, and as its observations its weight.
 
     Raises SnapshotError.
@@ -325,7 +324,7 @@ def describe_cells(
     counts = questions.count_steps(snapshot, series, figures, steps)
     values, (_, weights) = aggregate_steps(counts, "mean"), counts.sum_players()
     columns = (weights, counts.present, values, counts.shares)
-    return (*map(StepCell, *(column.tolist() for column in columns)),)
+    return (*map(documents.StepCell, *(column.tolist() for column in columns)),)
 
 
 _INTERVALS_PER_STEP = 2
@@ -336,8 +335,8 @@ _FEW_OBSERVATIONS = 10
 
 
 def compute_step_chart(
-    question: Question, query: HistoryQuery, step: Step | None, most: int
-) -> StepTable:
+    question: Question, query: documents.HistoryQuery, step: Step | None, most: int
+) -> documents.StepTable:
     """Return all steps of a window, at most `most`; by default the shortest step that suits.
 
     A step chosen by default is at least two usual intervals long, of every server that has more
@@ -359,7 +358,7 @@ def compute_step_chart(
     columns = [*_iter_columns(snapshot, servers, steps, query.aggregate)]
     (lines,) = _list_lines(columns, steps, [range(steps.step_count)])
     query = replace(query, step=step.name)
-    return StepTable(query, tuple(map(get_name, servers)), lines, (), len(lines))
+    return documents.StepTable(query, tuple(map(get_name, servers)), lines, (), len(lines))
 
 
 def _choose_steps(question: Question, most: int) -> tuple[Step, Steps]:

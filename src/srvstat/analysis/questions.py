@@ -28,19 +28,10 @@ from srvstat.analysis.series import (
     measure_observed,
     read_lasting,
 )
-from srvstat.contract import wire
+from srvstat.contract import time, wire
 from srvstat.contract.arrays import Doubles, Exact, Numbers, multiply, sum_groups
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.requests import MAX_SERVERS
-from srvstat.contract.time import (
-    LATEST,
-    InstantError,
-    explain_instant_error,
-    format_instant,
-    load_zone,
-    parse_instant,
-    parse_shown_time,
-)
 from srvstat.contract.windows import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
 from srvstat.documents.analysis import MarkPart
 from srvstat.operations.answers import check_coverage, find_whole_window
@@ -186,7 +177,7 @@ def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
         start = end - length
     elif start >= end:
         problem = "{start}: must be earlier than the end of the snapshot, {end_time}"
-        raise ParameterError(problem, end_time=format_instant(end))
+        raise ParameterError(problem, end_time=time.format_instant(end))
     window = Window(start, end)
     check_coverage(snapshot, window)
     return window
@@ -240,7 +231,7 @@ def _find_days(query: ComparedQuery, day: str, as_of: int) -> Window:
             "{around}: the snapshot has no whole day from {day} on; it ends {end_time}, so use an"
             " earlier date",
             day=day,
-            end_time=format_instant(as_of),
+            end_time=time.format_instant(as_of),
         )
     days = min(most, _MOST_DAYS)
     if query.range is not None:
@@ -349,7 +340,7 @@ def find_zone(name: str) -> ZoneInfo:
     Raises UsageError.
     """
     try:
-        return load_zone(name)
+        return time.load_zone(name)
     except ValueError as error:
         raise ParameterError("{tz}: {problem}", problem=str(error)) from None
 
@@ -361,10 +352,10 @@ def parse_edge(name: str, text: str, zone: ZoneInfo) -> int:
     """
     if not _DATE.fullmatch(text):
         try:
-            return parse_shown_time(text)
-        except InstantError as error:
+            return time.parse_shown_time(text)
+        except time.InstantError as error:
             remedy = "write a date such as 2026-02-01, or 2026-02-01T12:00Z"
-            problem = explain_instant_error(text, error, remedy)
+            problem = time.explain_instant_error(text, error, remedy)
             raise ParameterError(f"{{{name}}}: {{problem}}", problem=problem) from None
     return _find_midnight(name, text, zone)
 
@@ -392,8 +383,8 @@ def parse_marks(texts: Iterable[str] | None, zone: ZoneInfo) -> tuple[MarkPart, 
 def _parse_moment(text: str, zone: ZoneInfo) -> int:
     """Return the instant of a date or a time, on the clock of a zone if it has no offset."""
     try:
-        return _find_instant(parse_instant(f"{text}Z"), zone)
-    except InstantError:
+        return _find_instant(time.parse_instant(f"{text}Z"), zone)
+    except time.InstantError:
         return parse_edge("mark", text, zone)
 
 
@@ -544,7 +535,7 @@ def _find_change(before: int, after: int, offset: int, zone: ZoneInfo) -> int:
 def _find_offset(at: int, zone: ZoneInfo) -> int:
     """Return the difference of local time and UTC at an instant, in milliseconds."""
     # A local time after the year 9999 can't be represented.
-    moment = datetime.fromtimestamp(min(at, LATEST - 2 * DAY_MS) // 1000, zone)
+    moment = datetime.fromtimestamp(min(at, time.LATEST - 2 * DAY_MS) // 1000, zone)
     return (moment.utcoffset() or timedelta()) // timedelta(milliseconds=1)
 
 
@@ -632,8 +623,8 @@ def _find_first_instant(question: Question) -> int:
     """
     with question.snapshot.convert_decode_errors("the servers"):
         firsts = [one.first_observed_at for one in question.servers]
-        first = min((at for at in firsts if at is not None), default=LATEST)
-        if not 0 <= first <= LATEST:
+        first = min((at for at in firsts if at is not None), default=time.LATEST)
+        if not 0 <= first <= time.LATEST:
             raise ForgedRowError("not a time")
     return first
 

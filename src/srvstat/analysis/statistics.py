@@ -10,17 +10,9 @@ from heapq import nsmallest
 from itertools import islice
 from typing import Annotated, Any
 
+from srvstat.analysis import questions
 from srvstat.analysis.history import describe_cells
 from srvstat.analysis.parameters import Parameter
-from srvstat.analysis.questions import (
-    LONGEST_MS,
-    ComparedQuery,
-    bound_window,
-    divide_window,
-    find_previous,
-    list_compared,
-    parse_step,
-)
 from srvstat.analysis.selection import Question, build_window_part
 from srvstat.analysis.series import Series, Total, compute_figures, get_name
 from srvstat.contract import wire
@@ -43,9 +35,9 @@ from srvstat.snapshot.rows import ServerRow
 
 def find_earlier(snapshot: Snapshot, window: Window) -> list[Window]:
     """Return the window before; none if there is none, or a bundle does not cover it."""
-    if window.start == BEFORE_ALL or window.end - window.start > LONGEST_MS:
+    if window.start == BEFORE_ALL or window.end - window.start > questions.LONGEST_MS:
         return []
-    earlier = find_previous(window)
+    earlier = questions.find_previous(window)
     covered_from = snapshot.covered_from
     return [] if covered_from is not None and earlier.start < covered_from else [earlier]
 
@@ -130,13 +122,13 @@ def _parse_quantile(text: str) -> Fraction:
 
 
 _USUAL_FIGURES = FigureOptions()
-_USUAL_QUERY = ComparedQuery()
+_USUAL_QUERY = questions.ComparedQuery()
 
 
 def compute_stats(
     question: Question,
     figures: FigureOptions = _USUAL_FIGURES,
-    query: ComparedQuery = _USUAL_QUERY,
+    query: questions.ComparedQuery = _USUAL_QUERY,
     *,
     has_cells: bool = False,
 ) -> documents.Stats:
@@ -165,12 +157,12 @@ class _Asked:
 
     question: Question
     figures: FigureOptions
-    query: ComparedQuery
+    query: questions.ComparedQuery
     has_cells: bool
 
     @cached_property
     def _bounded(self) -> Window:
-        return bound_window(self.question)
+        return questions.bound_window(self.question)
 
     @cached_property
     def cell_step(self) -> str:
@@ -189,7 +181,7 @@ class _Asked:
 
     def _find_earlier(self, window: Window) -> list[Window]:
         if self.is_compared:
-            return list_compared(self.question, self.query, window)
+            return questions.list_compared(self.question, self.query, window)
         return find_earlier(self.question.snapshot, window)
 
     def choose_windows(self, server: Series) -> tuple[Window, list[Window]]:
@@ -249,8 +241,8 @@ class _Asked:
         if self.has_cells:
             is_whole = found.window.start == BEFORE_ALL
             question = self.question._replace(window=self._bounded if is_whole else found.window)
-            step = parse_step("1h" if self.cell_step == "hour" else self.cell_step)
-            cells = describe_cells(snapshot, server, found, divide_window(question, step))
+            step = questions.parse_step("1h" if self.cell_step == "hour" else self.cell_step)
+            cells = describe_cells(snapshot, server, found, questions.divide_window(question, step))
         return documents.ServerStatistics(
             **get_name(server)._asdict(),
             current_players=server.players_current,
@@ -325,7 +317,7 @@ def rank_servers(  # noqa: PLR0913 - what a user can ask for
     by: documents.TopKey,
     limit: int,
     figures: FigureOptions = _USUAL_FIGURES,
-    query: ComparedQuery = _USUAL_QUERY,
+    query: questions.ComparedQuery = _USUAL_QUERY,
     *,
     is_sum: bool = False,
     reverse: bool = False,
@@ -343,7 +335,7 @@ def rank_servers(  # noqa: PLR0913 - what a user can ask for
     common = asked.describe()
     common["shows_occupancy"] |= by == "occupancy"
     if by == "change" and not asked.is_compared:
-        find_previous(question.window)  # without one, no server has a change
+        questions.find_previous(question.window)  # without one, no server has a change
     count = 0
     averages: Counter[int] = Counter()
 

@@ -18,21 +18,8 @@ from srvstat.contract.arrays import Numbers
 from srvstat.contract.time import LATEST, YEAR_2001, InstantError
 from srvstat.contract.windows import DAY_MS
 from srvstat.contract.wire import MAX_IDENTIFIER_LENGTH
+from srvstat.sources import values
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.values import (
-    DAY_FIRST,
-    FIRST_YEAR_OF_1900S,
-    MAX_PLAYERS,
-    MONTH_FIRST,
-    NOON,
-    PER_MILLISECOND,
-    SECONDS,
-    RowError,
-    TimeForm,
-    convert_local_times,
-    find_strict_time_form,
-    find_time_form,
-)
 
 EMPTY_COUNT, MALFORMED, BLANK = -1, -2, -3
 """Instead of a count: a text such as NA or an empty one, a malformed one, an empty wide cell.
@@ -138,12 +125,12 @@ class Column(Sequence[str]):
             is_digits = widths <= _MOST_DIGITS
             widths = np.minimum(widths, _MOST_DIGITS)
         lower = np.minimum(widths, WORD) if most > WORD else widths
-        values = self._parse_last_digits(self.ends, lower, is_digits)
+        numbers = self._parse_last_digits(self.ends, lower, is_digits)
         if most > WORD:
             upper = self._parse_last_digits(self.ends - WORD, widths - lower, is_digits)
-            values += upper * 10**WORD
-        is_digits &= values >= _LEAST[widths]
-        return np.where(is_digits, values, -1)
+            numbers += upper * 10**WORD
+        is_digits &= numbers >= _LEAST[widths]
+        return np.where(is_digits, numbers, -1)
 
     def _parse_last_digits(self, ends: Numbers, counts: Numbers, is_digits: Flags) -> Numbers:
         """Return the numbers of the last bytes, at most eight, and clear flags of other bytes."""
@@ -256,7 +243,7 @@ def _join_digits(digits: Words, most: int = WORD) -> Numbers:
 def parse_times(columns: Sequence[Column], mapping: ColumnMapping) -> Numbers:
     """Return the instants of one or two columns, which are joined; negative where malformed."""
     instants: Numbers = np.full(len(columns[0].starts), MALFORMED)
-    if mapping.time_format in {None, DAY_FIRST, MONTH_FIRST}:
+    if mapping.time_format in {None, values.DAY_FIRST, values.MONTH_FIRST}:
         if (
             len(columns) == 1
             and (columns[0].ends - columns[0].starts).min(initial=_MOST_DIGITS) <= _MOST_DIGITS
@@ -266,9 +253,9 @@ def parse_times(columns: Sequence[Column], mapping: ColumnMapping) -> Numbers:
             is_number = shape.text.strip().replace(".", "", 1).isdigit()
             try:
                 if mapping.is_strict:
-                    form = find_strict_time_form(shape.text)
+                    form = values.find_strict_time_form(shape.text)
                 else:
-                    form = find_time_form(shape.text, mapping)
+                    form = values.find_time_form(shape.text, mapping)
             except InstantError:
                 continue
             if form is not None and not is_number and shape.text.isascii():
@@ -279,23 +266,23 @@ def parse_times(columns: Sequence[Column], mapping: ColumnMapping) -> Numbers:
 
 def _parse_numbers(column: Column, mapping: ColumnMapping) -> Numbers:
     """Return the instants of numbers, MALFORMED for what may be no number or no instant."""
-    values, unit = column.parse_digits(), mapping.time_unit
+    numbers, unit = column.parse_digits(), mapping.time_unit
     if unit is None:
         most = LATEST if mapping.is_strict else 10 ** (_COMPACT_DIGITS - 1) - 1
-        is_instant = (values >= YEAR_2001) & (values <= most)
+        is_instant = (numbers >= YEAR_2001) & (numbers <= most)
     elif unit == "s":
-        is_instant = values <= LATEST // 1000
-        values *= 1000
+        is_instant = numbers <= LATEST // 1000
+        numbers *= 1000
     elif unit == "ms":
-        is_odd = (values >= SECONDS.start) & (values < SECONDS.stop)
-        is_instant = (values <= LATEST) & (mapping.is_strict | ~is_odd)
+        is_odd = (numbers >= values.SECONDS.start) & (numbers < values.SECONDS.stop)
+        is_instant = (numbers <= LATEST) & (mapping.is_strict | ~is_odd)
     else:
-        values //= PER_MILLISECOND[unit]
-        is_instant = (values >= YEAR_2001) & (values <= LATEST)
-    return np.where(is_instant & (values >= 0), values, MALFORMED)
+        numbers //= values.PER_MILLISECOND[unit]
+        is_instant = (numbers >= YEAR_2001) & (numbers <= LATEST)
+    return np.where(is_instant & (numbers >= 0), numbers, MALFORMED)
 
 
-def _read_times(shape: _Shape, form: TimeForm, mapping: ColumnMapping) -> Numbers:
+def _read_times(shape: _Shape, form: values.TimeForm, mapping: ColumnMapping) -> Numbers:
     """Return the instants of texts of a shape, negative where malformed."""
 
     def read(part: str, default: int = 0) -> Numbers:
@@ -305,17 +292,17 @@ def _read_times(shape: _Shape, form: TimeForm, mapping: ColumnMapping) -> Number
     year, month, day = read("year"), read("month", form.month), read("day", 1)
     start, end = form.spans["year"]
     if end - start == len("26"):
-        year = year + np.where(np.less(year, FIRST_YEAR_OF_1900S), 2000, 1900)
+        year = year + np.where(np.less(year, values.FIRST_YEAR_OF_1900S), 2000, 1900)
     hour, minute, second = read("hour"), read("minute"), read("second")
     is_time = np.greater_equal(year, 1970) & (month > 0)
     limits = [(month, 12), (minute, 59), (second, 59)]
     if form.half:
         is_time &= hour > 0
-        limits.append((hour, NOON))
-        hour = hour % NOON + NOON * (form.half == "p")
+        limits.append((hour, values.NOON))
+        hour = hour % values.NOON + values.NOON * (form.half == "p")
     hours, minutes = read("hours"), read("minutes")
-    for values, most in (*limits, (hour, 23), (hours, 23), (minutes, 59)):
-        is_time &= values <= most
+    for part, most in (*limits, (hour, 23), (hours, 23), (minutes, 59)):
+        is_time &= part <= most
     start, end = form.spans.get("fraction", (0, 0))
     end = min(end, start + len("999"))
     milliseconds = shape.read_number(start, end) * 10 ** (len("999") - end + start)
@@ -329,7 +316,7 @@ def _read_times(shape: _Shape, form: TimeForm, mapping: ColumnMapping) -> Number
     elif mapping.time_zone is None:
         is_time &= False
     else:
-        local = convert_local_times(np.where(is_time, local, 0), mapping.time_zone)
+        local = values.convert_local_times(np.where(is_time, local, 0), mapping.time_zone)
     return np.where(is_time & (local >= 0) & (local <= LATEST), local, MALFORMED)
 
 
@@ -343,7 +330,7 @@ def _find_first_days() -> Numbers:
 def parse_counts(column: Column, mapping: ColumnMapping) -> Numbers:
     """Return the player counts of a column, or EMPTY_COUNT, or MALFORMED."""
     counts = column.parse_digits()
-    counts[(counts < 0) | (counts > MAX_PLAYERS)] = MALFORMED
+    counts[(counts < 0) | (counts > values.MAX_PLAYERS)] = MALFORMED
     if mapping.is_strict:
         return counts
     counts[column.starts == column.ends] = EMPTY_COUNT
@@ -370,9 +357,9 @@ def _round_averages(shape: _Shape, mapping: ColumnMapping) -> Numbers | int:
     return shape.read_number(0, len(whole)) + (tenths >= _HALF)
 
 
-def _parse_alone(columns: Sequence[Column], values: Numbers, parse: Callable[[str], int]) -> None:
+def _parse_alone(columns: Sequence[Column], parsed: Numbers, parse: Callable[[str], int]) -> None:
     """Parse the texts of malformed values one by one, and those that are equal only once."""
-    rows = np.flatnonzero(values == MALFORMED)
+    rows = np.flatnonzero(parsed == MALFORMED)
     if not len(rows):
         return
     first, *others = (column.take(rows) for column in columns)
@@ -380,6 +367,6 @@ def _parse_alone(columns: Sequence[Column], values: Numbers, parse: Callable[[st
     different, numbers = number_texts(texts)
     found: Numbers = np.full(len(different), MALFORMED)
     for at, text in enumerate(different):
-        with suppress(RowError):
+        with suppress(values.RowError):
             found[at] = parse(text)
-    values[rows] = found[numbers]
+    parsed[rows] = found[numbers]

@@ -8,13 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import IO, Any
 
-from python_calamine import (
-    CalamineError,
-    CalamineSheet,
-    CalamineWorkbook,
-    SheetTypeEnum,
-    SheetVisibleEnum,
-)
+import python_calamine as calamine
 
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.paths import convert_errors
@@ -50,15 +44,15 @@ def read_sample(source: Source) -> Sample:
     return Sample(f"Excel, sheet {sheet.name}", table, is_whole=sheet.height <= SAMPLE_ROWS)
 
 
-def _open_sheet(source: Source) -> CalamineSheet:
+def _open_sheet(source: Source) -> calamine.CalamineSheet:
     source.check_regular()
     try:
         with convert_errors(source.title, SourceError), open(source.name, "rb") as file:
             _check_size(source, file)
             file.seek(0)
-            workbook = CalamineWorkbook.from_filelike(file)
+            workbook = calamine.CalamineWorkbook.from_filelike(file)
             return _choose_sheet(source, workbook)
-    except (CalamineError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+    except (calamine.CalamineError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         reason = " ".join(str(error).split())
         raise SourceError(f"{source.title}: can't be read as .xlsx: {reason}") from None
 
@@ -103,13 +97,17 @@ def _number_column(letters: bytes) -> int:
     return number
 
 
-def _choose_sheet(source: Source, workbook: CalamineWorkbook) -> CalamineSheet:
+def _choose_sheet(source: Source, workbook: calamine.CalamineWorkbook) -> calamine.CalamineSheet:
     wanted = source.mapping.table
     sheets = [
         workbook.get_sheet_by_name(sheet.name)
         for sheet in workbook.sheets_metadata
-        if sheet.typ == SheetTypeEnum.WorkSheet
-        and (sheet.visible == SheetVisibleEnum.Visible if wanted is None else wanted == sheet.name)
+        if sheet.typ == calamine.SheetTypeEnum.WorkSheet
+        and (
+            sheet.visible == calamine.SheetVisibleEnum.Visible
+            if wanted is None
+            else wanted == sheet.name
+        )
     ]
     if wanted is None:
         sheets = [sheet for sheet in sheets if sheet.height > 1]
@@ -119,7 +117,7 @@ def _choose_sheet(source: Source, workbook: CalamineWorkbook) -> CalamineSheet:
     return sheets[0]
 
 
-def _read_tables(source: Source, sheet: CalamineSheet) -> Iterator[Table]:
+def _read_tables(source: Source, sheet: calamine.CalamineSheet) -> Iterator[Table]:
     """Read the rows of a sheet; their places are the numbers that Excel shows.
 
     The header is the first row with two values, because a title may precede it.
