@@ -199,7 +199,7 @@ def test_a_missing_change_has_a_reason(explored: Any, path: Path) -> None:
     with srvstat.open_snapshot(path) as snapshot:
         document = snapshot.stats(["a"], range="90d")
     [one] = document.servers
-    reason = explain_missing_change(document.window, one.coverage, one.previous_coverage)
+    reason = explain_missing_change(document.window, one)
 
     assert reason == "the 90 days before were observed for 11.1% only"
     assert [cells[3] for cells in explored["quarter"]["rows"]] == ["–"] * 3  # noqa: RUF001 - the dash

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis.parameters import IDENTIFIER, By, Parameter
-from srvstat.analysis.series import Series, Total
+from srvstat.analysis.series import Series, Total, is_silent
 from srvstat.contract import errors, wire
 from srvstat.contract.requests import (
     NAMESPACES,
@@ -18,7 +18,7 @@ from srvstat.contract.requests import (
     build_server_reference,
 )
 from srvstat.contract.windows import BEFORE_ALL, Window
-from srvstat.documents.document import WindowPart, is_silent, remove_color_codes
+from srvstat.documents.document import WindowPart, remove_color_codes
 from srvstat.operations.answers import NotInBundleError, build_unknown_error
 from srvstat.snapshot.read.file import list_source_ids
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -88,8 +88,7 @@ class FilterOptions:
 
     def matches(self, server: ServerRow, snapshot: Snapshot) -> bool:
         """Check whether a server of a snapshot has all properties."""
-        last, as_of = server.last_observed_at, snapshot.as_of
-        is_offline = bool(server.offline) or is_silent(last, as_of, hold=snapshot.is_held)
+        is_offline = bool(server.offline) or is_silent(snapshot, server)
         return (
             self.offline in {None, is_offline}
             and (self.game is None or server.game.casefold() == self.game.casefold())

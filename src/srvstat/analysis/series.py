@@ -14,7 +14,8 @@ from srvstat.contract.stats import find_middle_ranks
 from srvstat.contract.time import LATEST
 from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.documents.document import ServerName, is_silent
+from srvstat.documents import document
+from srvstat.documents.document import ServerName
 from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.read import observations
 from srvstat.snapshot.read.observations import HeldFigures, WindowFigures, read_observations
@@ -23,6 +24,12 @@ from srvstat.snapshot.rows import ServerRow, read_block_ends
 
 _FEW_OBSERVATIONS = 10
 """Fewer observations in a window do not show how often a server is polled."""
+
+
+def is_silent(snapshot: Snapshot, server: ServerRow) -> bool:
+    """Return whether a server has no observation in the last day of a snapshot."""
+    last, as_of = server.last_observed_at, snapshot.as_of
+    return document.is_silent(last, as_of, hold=snapshot.is_held)
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class Total:
     @property
     def players_current(self) -> int:
         """The sum of the current counts."""
-        return sum(one.players_current for one in self.servers if not self._is_silent(one))
+        return sum(one.players_current for one in self.servers if not is_silent(self.snapshot, one))
 
     @property
     def players_max(self) -> int:
@@ -78,11 +85,7 @@ class Total:
         first, last = server.first_observed_at, server.last_observed_at
         if first is None or last is None:
             return None
-        return first, last if self._is_silent(server) else max(last, self.snapshot.as_of)
-
-    def _is_silent(self, server: ServerRow) -> bool:
-        snapshot = self.snapshot
-        return is_silent(server.last_observed_at, snapshot.as_of, hold=snapshot.is_held)
+        return first, last if is_silent(self.snapshot, server) else max(last, self.snapshot.as_of)
 
 
 Series = ServerRow | Total
@@ -231,12 +234,17 @@ def _cut(counts: Observations, inside: slice) -> Observations:
     return Observations(*(column[inside] for column in counts))
 
 
+def cut_to(window: Window, counts: Observations) -> Observations:
+    """Return the observations that are in a window."""
+    return _cut(counts, window.locate(counts.instants))
+
+
 def _add_held(snapshot: Snapshot, total: Total, window: Window) -> HeldFigures:
     figures = [observations.compute_figures(snapshot, one, window) for one in total.servers]
     held = [one.held for one in figures if isinstance(one, HeldFigures)]
     sums, _ = add_up(held, [LATEST] * len(held))
     until = max((one.until for one in figures if isinstance(one, HeldFigures)), default=window.end)
-    return HeldFigures(_cut(sums, window.locate(sums.instants)), window, sums, until)
+    return HeldFigures(cut_to(window, sums), window, sums, until)
 
 
 def add_up(counts: Sequence[Observations], longest: Iterable[int]) -> tuple[Observations, Numbers]:

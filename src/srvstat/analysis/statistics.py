@@ -14,13 +14,13 @@ from srvstat.analysis import questions
 from srvstat.analysis.history import describe_cells
 from srvstat.analysis.parameters import Parameter
 from srvstat.analysis.selection import Question, build_window_part
-from srvstat.analysis.series import Series, Total, compute_figures, get_name
+from srvstat.analysis.series import Series, Total, compute_figures, get_name, is_silent
 from srvstat.contract import wire
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.windows import BEFORE_ALL, DAY_MS, Window
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents import analysis as documents
-from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart, is_silent
+from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart
 from srvstat.operations.answers import check_coverage
 from srvstat.snapshot.read.observations import (
     Extreme,
@@ -418,5 +418,4 @@ def _find_value(figures: WindowFigures, by: documents.TopKey) -> float | None:
 
 def find_current(server: ServerRow, snapshot: Snapshot) -> int | None:
     """Return the current count of a server; None if it is silent, and so not online."""
-    is_unknown = is_silent(server.last_observed_at, snapshot.as_of, hold=snapshot.is_held)
-    return None if is_unknown else server.players_current
+    return None if is_silent(snapshot, server) else server.players_current

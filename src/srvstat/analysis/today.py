@@ -4,15 +4,16 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from srvstat.analysis import series
 from srvstat.analysis.events import EventOptions, find_events, may_be_down
 from srvstat.analysis.questions import HOUR_MS, list_step_edges, parse_step, subtract_days
 from srvstat.analysis.selection import Question
-from srvstat.analysis.series import Total, add_up, carry_counts, find_longest, read_recent
+from srvstat.analysis.series import Total, carry_counts, cut_to, find_longest, is_silent
 from srvstat.analysis.statistics import compare_averages, compare_with_earlier, find_earlier
 from srvstat.contract.arrays import sum_exactly
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import EventPart
-from srvstat.documents.document import LEAST_COVERAGE, is_silent
+from srvstat.documents.document import LEAST_COVERAGE
 from srvstat.documents.today import ChangedServer, PeakPart, Today, TotalPart
 from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.rows import ServerRow
@@ -93,26 +94,21 @@ class _Counts(NamedTuple):
 
 def _read_counts(total: Total, server: ServerRow, query: _Query) -> _Counts:
     snapshot, (instants, yesterday, week) = total.snapshot, query
-    recent = read_recent(snapshot, server, Window(instants[-1] - 1, instants[0]))
+    recent = series.read_recent(snapshot, server, Window(instants[-1] - 1, instants[0]))
     day, usual = carry_counts(recent, yesterday)
     longest = snapshot.as_of if snapshot.is_held else find_longest(usual)
     rise = 0.0
     before, after = (
-        _cut(recent, one).players for one in (Window(2 * week.start - week.end, week.start), week)
+        cut_to(one, recent).players for one in (Window(2 * week.start - week.end, week.start), week)
     )
     if len(before) and len(after):
         sums = (sum_exactly(before), len(before), sum_exactly(after), len(after))
         rise = abs(compare_averages(*sums).players)
     moments = list(_iter_moments(total, server, recent, instants))
     since = Window(yesterday.start - 2 * HOUR_MS, snapshot.as_of)
-    is_down = snapshot.is_held or may_be_down(_cut(recent, since), since)
-    is_down = is_down and not _is_silent(total, server)
+    is_down = snapshot.is_held or may_be_down(cut_to(since, recent), since)
+    is_down = is_down and not is_silent(snapshot, server)
     return _Counts(moments, day, longest, rise, is_down)
-
-
-def _cut(counts: Observations, window: Window) -> Observations:
-    inside = window.locate(counts.instants)
-    return Observations(counts.instants[inside], counts.players[inside])
 
 
 def _iter_moments(
@@ -154,13 +150,8 @@ def _compare_hours(counts: Sequence[_Counts]) -> TotalPart:
     )
 
 
-def _is_silent(total: Total, server: ServerRow) -> bool:
-    snapshot = total.snapshot
-    return is_silent(server.last_observed_at, snapshot.as_of, hold=snapshot.is_held)
-
-
 def _list_silent(total: Total) -> list[str]:
-    silent = [server for server in total.servers if _is_silent(total, server)]
+    silent = [server for server in total.servers if is_silent(total.snapshot, server)]
     silent.sort(
         key=lambda one: (one.last_observed_at is None, -(one.last_observed_at or 0), one.id)
     )
@@ -196,12 +187,11 @@ def _find_peak(total: Total, counts: Sequence[_Counts], day: Window) -> PeakPart
     parts = [one.day for one in counts]
     if total.snapshot.is_held:  # a count that is held into the day is one of its counts
         parts = [Observations(one.instants.clip(day.first), one.players) for one in parts]
-    sums, _ = add_up(parts, [one.longest for one in counts])
-    inside = day.locate(sums.instants)
-    players = sums.players[inside]
+    sums, _ = series.add_up(parts, [one.longest for one in counts])
+    instants, players = cut_to(day, sums)
     if not len(players):
         return None
-    return PeakPart(int(players.max()), int(sums.instants[inside][players.argmax()]))
+    return PeakPart(int(players.max()), int(instants[players.argmax()]))
 
 
 def _find_events(

@@ -43,8 +43,8 @@ def describe_silence(last_observed_at: int | None, as_of: int, *, hold: bool) ->
 
 # The first and the last count, changes and trends.
 
-Servers = Sequence[analysis.ServerStatistics | analysis.ServerGrowth]
-"""The servers of a table that has changes."""
+Server = analysis.ServerStatistics | analysis.ServerGrowth
+"""A server of a table that has changes."""
 
 _LEAST_COUNT_BASE = 10
 """In players: `2 → 78 +3,800.0%` says less than the same without the percentage."""
@@ -118,7 +118,10 @@ HELD = "each count lasts until the next one"
 
 
 def list_unobserved(
-    servers: Servers, window: WindowPart, screen: Screen, versus: analysis.Versus | None = None
+    servers: Sequence[Server],
+    window: WindowPart,
+    screen: Screen,
+    versus: analysis.Versus | None = None,
 ) -> Iterator[str]:
     """Yield which servers have gaps, and why averages have no change: how many, and the first."""
     names = [screen.escape(text.format_id(one.server_id)).plain for one in servers]
@@ -132,17 +135,14 @@ def list_unobserved(
     missing = [(name, one) for name, one in zip(names, servers, strict=True) if not one.change]
     before = {one.previous_coverage for _, one in missing}
     if len(missing) == len(servers) and before in ({None}, {0}):
-        yield f"no change: {explain_missing_change(window, 0, before.pop(), versus)}"
+        yield f"no change: {explain_missing_change(window, servers[0], versus)}"
     elif missing:
         shown = missing[0][0] if len(missing) == 1 else f"{len(missing):,} servers"
         yield f"no change under {LEAST_COVERAGE:.0%}: {shown}"
 
 
 def explain_missing_change(
-    window: WindowPart,
-    coverage: float | None,
-    previous_coverage: float | None,
-    versus: analysis.Versus | None = None,
+    window: WindowPart, server: Server, versus: analysis.Versus | None = None
 ) -> str:
     """Say why there is no change: `the 30 days before were observed for 46.6% only`."""
     if window.from_ is None and versus != "other":
@@ -152,14 +152,15 @@ def explain_missing_change(
     before = named.get(versus or "", f"the {length} before")
     was = "were" if length[0].isdecimal() else "was"
     was_before = "was" if before in named.values() else was
-    if previous_coverage is None:
+    if server.previous_coverage is None:
         return f"the snapshot does not have {before}"
-    if not previous_coverage:
+    if not server.previous_coverage:
         return f"{before} {was_before} not observed"
-    if previous_coverage < LEAST_COVERAGE:
-        share = text.format_share(previous_coverage)
+    if server.previous_coverage < LEAST_COVERAGE:
+        share = text.format_share(server.previous_coverage)
         return f"{before} {was_before} observed for {share} only"
-    return f"the {length} of the window {was} observed for {text.format_share(coverage or 0)} only"
+    share = text.format_share(server.coverage or 0)
+    return f"the {length} of the window {was} observed for {share} only"
 
 
 def format_title_window(window: WindowPart, zone: ZoneInfo = text.UTC) -> str:

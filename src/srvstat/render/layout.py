@@ -12,7 +12,7 @@ from rich.text import Text
 from srvstat.documents.analysis import NamedServer, StepCell
 from srvstat.render import figures
 from srvstat.render.screen import SERIES_STYLES, Screen
-from srvstat.render.text import format_id, name_some
+from srvstat.render.text import format_count, format_id, name_some
 
 _TITLE = "server"
 GAP = 2
@@ -88,6 +88,12 @@ def choose_styles(count: int) -> Sequence[str]:
 def build_title(title: str) -> Text:
     """Return the line above a table."""
     return Text(title, "bold", overflow="fold")
+
+
+def build_rest(count: int, noun: str, plural: str | None = None) -> list[Text]:
+    """Return a line about the items that a table leaves out, if there are any."""
+    more = format_count(count, noun, plural)
+    return [Text(f"and {more}; --json lists all")] if count > 0 else []
 
 
 POINTER = "srvstat help terms explains the columns"

@@ -453,7 +453,7 @@ def _list_growth_figures(server: analysis.ServerGrowth, window: WindowPart) -> I
         return
     yield f"average {text.format_median(server.average_players)}"
     if server.change is None:
-        yield figures.explain_missing_change(window, server.coverage, server.previous_coverage)
+        yield figures.explain_missing_change(window, server)
     else:
         change = " ".join(figures.format_change(server.change, server.average_players))
         yield f"{change} against the {figures.format_window_length(window)} before"
@@ -521,8 +521,7 @@ def _describe_change(server: analysis.ServerStatistics, window: WindowPart) -> t
     if server.average_players is None:
         return svg.NO_OBSERVATIONS, ""
     if server.change is None:
-        coverages = server.coverage, server.previous_coverage
-        return figures.explain_missing_change(window, *coverages), ""
+        return figures.explain_missing_change(window, server), ""
     change = " ".join(figures.format_change(server.change, server.average_players))
     return change, figures.choose_class(server.change, server.average_players)
 

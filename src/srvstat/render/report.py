@@ -178,8 +178,7 @@ def _describe_leader(
 def _describe_change(server: analysis.ServerStatistics, window: WindowPart) -> html.Children:
     change, average = server.change, server.average_players or 0
     if change is None:
-        coverages = server.coverage, server.previous_coverage
-        return [f"; {figures.explain_missing_change(window, *coverages)}"]
+        return [f"; {figures.explain_missing_change(window, server)}"]
     length = figures.format_window_length(window)
     if abs(change.players) <= _LEAST_CHANGE * (average - change.players):
         return [f", as in the {length} before"]
@@ -342,7 +341,7 @@ def _build_change(server: analysis.ServerStatistics, window: WindowPart) -> Elem
     """
     change = server.change
     if change is None:
-        reason = figures.explain_missing_change(window, server.coverage, server.previous_coverage)
+        reason = figures.explain_missing_change(window, server)
         return html.build("span", html.build_number(None, ""), title=reason)
     players, *percent = figures.format_change(change, server.average_players)
     parts: list[html.Child] = [html.build_number(change.players, players)]
@@ -480,8 +479,7 @@ def list_missing_changes(stats: analysis.Stats, labels: html.Labels) -> Iterator
     reasons: dict[str, list[Element]] = {}
     for at, one in enumerate(stats.servers):
         if one.change is None:
-            coverages = one.coverage, one.previous_coverage
-            reason = figures.explain_missing_change(stats.window, *coverages)
+            reason = figures.explain_missing_change(stats.window, one)
             reasons.setdefault(reason, []).append(labels.build_name(at))
     for reason, names in reasons.items():
         of = [" of ", *html.join_words(names)] if len(names) < len(stats.servers) else []

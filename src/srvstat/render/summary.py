@@ -151,8 +151,7 @@ def _list_names(names: Mapping[str, str]) -> str:
         server_id if name == server_id else f"{server_id} ({wire.quote_value(name)})"
         for server_id, name in names.items()
     ]
-    more = len(listed) - _MAX_NAMED
-    return ", ".join(listed[:_MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    return text.name_some(listed, _MAX_NAMED)
 
 
 def _list_rows(summary: snapshot.BuildSummary, seconds: float) -> _Fields:

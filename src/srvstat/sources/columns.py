@@ -46,7 +46,6 @@ _MOST_DIGITS = 2 * WORD
 _LEAST = np.array([1, 0, *(10**digits for digits in range(1, _MOST_DIGITS))])
 """The least number of so many digits; none has no digit."""
 
-_HALF = 5
 _MOST_WORDS = 8
 _MOST_SHAPES = 64
 _COMPACT_DIGITS = 14
@@ -334,10 +333,6 @@ def parse_counts(column: Column, mapping: ColumnMapping) -> Numbers:
     if mapping.is_strict:
         return counts
     counts[column.starts == column.ends] = EMPTY_COUNT
-    # Other texts than averages are seldom different.
-    averages = np.flatnonzero(counts == MALFORMED) if mapping.rounds else counts[:0]
-    for shape in _iter_shapes([column], averages):
-        counts[shape.rows] = _round_averages(shape, mapping)
 
     def parse(text: str) -> int:
         count = mapping.parse_count(text)
@@ -345,16 +340,6 @@ def parse_counts(column: Column, mapping: ColumnMapping) -> Numbers:
 
     _parse_alone([column], counts, parse)
     return counts
-
-
-def _round_averages(shape: _Shape, mapping: ColumnMapping) -> Numbers | int:
-    """Return the counts of averages without separators of thousands, MALFORMED for other texts."""
-    whole, _, fraction = shape.text.partition("," if mapping.thousands == "." else ".")
-    is_average = f"{whole}{fraction}".isdecimal() and shape.text.isascii() and whole and fraction
-    if not is_average or len(whole) >= _MOST_DIGITS:
-        return MALFORMED
-    tenths = shape.read_number(len(whole) + 1, len(whole) + 2)
-    return shape.read_number(0, len(whole)) + (tenths >= _HALF)
 
 
 def _parse_alone(columns: Sequence[Column], parsed: Numbers, parse: Callable[[str], int]) -> None:

@@ -99,7 +99,7 @@ def _list_optional(
     }
 
 
-def _list_first_last(servers: figures.Servers, screen: Screen) -> _Columns:
+def _list_first_last(servers: Sequence[figures.Server], screen: Screen) -> _Columns:
     pairs = [
         figures.format_first_last(one.first_players, one.growth.players, screen.arrow)
         for one in servers

@@ -55,9 +55,7 @@ def build_event_lines(
         )
         if table.row_count == most:
             break
-    rest = len(events) - shown
-    more = [Text(f"and {text.format_count(rest, 'more event')}; --json lists all")] if rest else []
-    return [table, *more]
+    return [table, *layout.build_rest(len(events) - shown, "more event")]
 
 
 def describe_event(event: EventPart) -> str:

@@ -93,7 +93,9 @@ def render_integrity(integrity: Integrity, screen: Screen) -> str:
     table = build_server_table([words.header for words in RULES.values()], lines, screen)
     zone = ZoneInfo(integrity.time_zone)
     title = layout.build_title(figures.format_title_window(integrity.window, zone))
-    blocks = [[title, *table, *_build_rest(len(integrity.servers) - _MAX_SERVERS)]]
+    blocks = [
+        [title, *table, *layout.build_rest(len(integrity.servers) - _MAX_SERVERS, "more server")]
+    ]
     if len(integrity.servers) == 1:
         blocks.append(_list_reasons(integrity.servers[0]))
     causes: dict[str, str] = {}
@@ -103,7 +105,8 @@ def render_integrity(integrity: Integrity, screen: Screen) -> str:
         evidence = [(header, describe_evidence(rule, zone)) for header, rule in found.items()]
         head = layout.build_head(server, screen)
         blocks.append([head, build_fields_grid(evidence, screen)])
-    blocks.append(_build_rest(len(suspects) - _MAX_DETAILS, " with suspect results"))
+    nouns = (f"more {noun} with suspect results" for noun in ("server", "servers"))
+    blocks.append([*layout.build_rest(len(suspects) - _MAX_DETAILS, *nouns)])
     if causes:
         headers = [words.header for words in RULES.values() if words.header in causes]
         grid = build_fields_grid([(header, causes[header]) for header in headers], screen)
@@ -113,11 +116,6 @@ def render_integrity(integrity: Integrity, screen: Screen) -> str:
 
 def _list_suspect(server: ServerIntegrity) -> list[AnyRule]:
     return [rule for rule in server.rules if rule.result == "suspect"]
-
-
-def _build_rest(count: int, condition: str = "") -> list[RenderableType]:
-    shown = f"and {format_count(count, 'more server')}{condition}; --json lists all"
-    return [Text(shown)] if count > 0 else []
 
 
 def _list_reasons(server: ServerIntegrity) -> list[RenderableType]:

@@ -16,7 +16,7 @@ from srvstat.contract import wire
 from srvstat.contract.time import parse_instant
 from srvstat.documents import support
 from srvstat.documents.document import GapPart, remove_color_codes
-from srvstat.render import text
+from srvstat.render import layout, text
 from srvstat.render.figures import describe_silence, format_title_window
 from srvstat.render.screen import Renderers, Screen, build_fields_grid, start_table
 from srvstat.render.text import NOTHING, UTC, format_count, format_id, format_time
@@ -283,7 +283,7 @@ def _build_differences(
         table.add_row(*map(screen.escape, texts), *short)
         before = cells
     yield table
-    yield from _build_rest(len(rows), "difference")
+    yield from layout.build_rest(len(rows) - _MAX_ROWS, "more difference")
 
 
 def _format_values(difference: support.Difference) -> list[str]:
@@ -292,11 +292,6 @@ def _format_values(difference: support.Difference) -> list[str]:
         return text.format_apart(values)
     values[difference.absent_in == "recomputed"] = "absent"
     return values
-
-
-def _build_rest(count: int, noun: str) -> list[RenderableType]:
-    more = count - _MAX_ROWS
-    return [Text(f"and {format_count(more, f'more {noun}')}; --json lists all")] if more > 0 else []
 
 
 def _build_answer(data: Any, screen: Screen) -> Table:
@@ -363,11 +358,12 @@ def render_when(found: support.When, screen: Screen) -> str:
     verdict = format_count(len(times), "match", "matches") if times else "no match"
     start, end = map(format_time, (found.searched.from_, found.searched.to))
     title = f"{verdict} for {found.range} between {start} and {end}"
-    more = len(times) - _MAX_TIMES
-    rest = [Text(f"and {format_count(more, 'earlier time')}; --json lists all")] if more > 0 else []
     blocks: list[list[RenderableType]] = [
         [Text(title, "bold", overflow="fold")],
-        [*map(Text, times[:_MAX_TIMES]), *rest],
+        [
+            *map(Text, times[:_MAX_TIMES]),
+            *layout.build_rest(len(times) - _MAX_TIMES, "earlier time"),
+        ],
     ]
     for server in found.servers if not times else ():
         if server.nearest is None:
@@ -440,7 +436,7 @@ def _build_servers(servers: support.ServerChanges, screen: Screen) -> Iterator[R
             cells = (", ".join(fields), ", ".join(days))
             table.add_row(screen.escape(name), change, *(cell or NOTHING for cell in cells))
         yield table
-        yield from _build_rest(len(rows), "server")
+        yield from layout.build_rest(len(rows) - _MAX_ROWS, "more server")
 
 
 def _join_days(days: Sequence[str]) -> Iterator[str]:
