@@ -18,13 +18,7 @@ from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, find_ranks
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.time import format_instant
 from srvstat.contract.windows import DAY_MS, Window
-from srvstat.documents.analysis import (
-    GrowthDocument,
-    GrowthStepName,
-    GrowthStepPart,
-    RemainingPart,
-    ServerGrowth,
-)
+from srvstat.documents import analysis as documents
 from srvstat.documents.document import LEAST_COVERAGE, WHOLE_SHARE, GrowthPart
 from srvstat.operations.answers import check_coverage
 from srvstat.snapshot.read.observations import WindowFigures
@@ -37,8 +31,8 @@ _LEAST_DAYS = 3
 
 
 def compute_growth(
-    question: Question, step: GrowthStepName | None = None, after: int | None = None
-) -> GrowthDocument:
+    question: Question, step: documents.GrowthStepName | None = None, after: int | None = None
+) -> documents.GrowthDocument:
     """Return the growth of servers in a window by step, in their order.
 
     Without a step, it is one that divides a window of up to five years into about 60 or fewer. A
@@ -55,7 +49,7 @@ def compute_growth(
     days = questions.divide_window(question, questions.parse_step("day"))
     steps = days if step == "day" else questions.divide_window(question, questions.parse_step(step))
     earlier = find_earlier(question.snapshot, question.window)
-    return GrowthDocument(
+    return documents.GrowthDocument(
         **question.describe(),
         step=step,
         previous_window=build_window_part(earlier[0]) if earlier else None,
@@ -63,7 +57,7 @@ def compute_growth(
     )
 
 
-def choose_growth_step(window: Window) -> GrowthStepName:
+def choose_growth_step(window: Window) -> documents.GrowthStepName:
     """Return the step of the growth in a window."""
     days = (window.end - window.start) // DAY_MS
     if days > 366:  # noqa: PLR2004 - a leap year
@@ -83,7 +77,9 @@ def _check_day(snapshot: Snapshot, after: int) -> None:
 _DAYS_LATER = (0, 7, 30, 90)
 
 
-def _list_remaining(question: Question, series: Series, after: int) -> Iterator[RemainingPart]:
+def _list_remaining(
+    question: Question, series: Series, after: int
+) -> Iterator[documents.RemainingPart]:
     """Yield what is left of the average of the local day of an instant."""
     last = after + (max(_DAYS_LATER) + 2) * DAY_MS
     edges = questions.list_step_edges(after, last, questions.parse_step("day"), question.zone)
@@ -97,7 +93,7 @@ def _list_remaining(question: Question, series: Series, after: int) -> Iterator[
             base = quotient if days == 0 else base
             if base and base[0]:
                 share = quotient[0] * base[1] / (quotient[1] * base[0])
-        yield RemainingPart(days, start, end, average, share)
+        yield documents.RemainingPart(days, start, end, average, share)
 
 
 def _find_average(
@@ -118,13 +114,13 @@ def _iter_servers(
     steps: questions.Steps,
     earlier: Sequence[Window],
     after: int | None,
-) -> Iterator[ServerGrowth]:
+) -> Iterator[documents.ServerGrowth]:
     snapshot, servers, window, _ = question
     for server in servers:
         found, before, change = compare_with_earlier(snapshot, server, window, earlier)
         by_day = _add_up(question, server, found, days)
         by_step = by_day if steps is days else _add_up(question, server, found, steps)
-        yield ServerGrowth(
+        yield documents.ServerGrowth(
             **get_name(server)._asdict(),
             sample_count=found.count,
             average_players=found.mean,
@@ -174,7 +170,7 @@ def _add_up(
     )
 
 
-def _iter_steps(totals: _StepTotals) -> Iterator[GrowthStepPart]:
+def _iter_steps(totals: _StepTotals) -> Iterator[documents.GrowthStepPart]:
     earlier: tuple[int, int] | None = None
     columns = (column.tolist() for column in totals[1:])
     for (start, end), count, total, weight, first, last, share in zip(
@@ -189,7 +185,9 @@ def _iter_steps(totals: _StepTotals) -> Iterator[GrowthStepPart]:
                 change = compare_averages(*earlier, total, weight)
         if count > 1:
             growth = GrowthPart(*stats.compute_growth(first, last))
-        yield GrowthStepPart(start, end, is_partial, share, count, average, change, growth)
+        yield documents.GrowthStepPart(
+            start, end, is_partial, share, count, average, change, growth
+        )
         earlier = None if is_partial or not weight else (total, weight)
 
 

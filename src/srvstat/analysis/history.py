@@ -16,14 +16,7 @@ from srvstat.analysis.parameters import check_choice
 from srvstat.analysis.questions import Step, StepCounts, Steps
 from srvstat.analysis.selection import Question
 from srvstat.analysis.series import Series, Total, compute_figures, get_name
-from srvstat.contract.arrays import (
-    Doubles,
-    Exact,
-    Numbers,
-    compute_double_medians,
-    divide,
-    sort_groups,
-)
+from srvstat.contract import arrays
 from srvstat.contract.errors import ParameterError
 from srvstat.contract.windows import DAY_MS
 from srvstat.documents import analysis as documents
@@ -135,10 +128,10 @@ def _has_fractions(aggregate: documents.Aggregate) -> bool:
 class _StepColumns(NamedTuple):
     """The fields of `StepCell`, each with the values of all steps."""
 
-    counts: Numbers
-    servers: Numbers
-    players: Exact
-    shares: Doubles
+    counts: arrays.Numbers
+    servers: arrays.Numbers
+    players: arrays.Exact
+    shares: arrays.Doubles
 
     def build_cell(self, step: int) -> documents.StepCell:
         """Return the cell of a step."""
@@ -202,21 +195,21 @@ def _compare_steps(
         yield _StepColumns(counts.samples, counts.present, values, least)
 
 
-def aggregate_steps(counts: StepCounts, aggregate: documents.Aggregate) -> Exact:
+def aggregate_steps(counts: StepCounts, aggregate: documents.Aggregate) -> arrays.Exact:
     """Return the aggregate of each step, None of one without a count."""
     quotients = _compute_quotients(counts, aggregate)
     is_filled = quotients[1] > 0
     numerators, denominators = (each[is_filled] for each in quotients)
     values = np.full(len(is_filled), None, object)
     values[is_filled] = (
-        divide(numerators, denominators) if _has_fractions(aggregate) else numerators
+        arrays.divide(numerators, denominators) if _has_fractions(aggregate) else numerators
     )
     return values
 
 
 def _compute_quotients(
     observed: StepCounts, aggregate: documents.Aggregate
-) -> tuple[Exact, Numbers]:
+) -> tuple[arrays.Exact, arrays.Numbers]:
     """Return the exact aggregates of steps: numerators, and denominators, 0 of an empty step."""
     players, edges = observed.players, observed.edges
     starts, counts = edges[:-1], np.diff(edges)
@@ -229,9 +222,9 @@ def _compute_quotients(
             groups = np.repeat(np.arange(len(counts)), counts)
             if observed.weights is not None:
                 weighted = groups, players, observed.weights, len(counts)
-                totals, doubles = compute_double_medians(*weighted)
+                totals, doubles = arrays.compute_double_medians(*weighted)
                 return doubles, 2 * (totals > 0)
-            ranked = np.append(sort_groups(groups, players), 0)
+            ranked = np.append(arrays.sort_groups(groups, players), 0)
             return ranked[starts + (counts - 1) // 2] + ranked[starts + counts // 2], 2 * ones
         case "max":
             return np.maximum.reduceat(padded, edges)[:-1], ones

@@ -19,15 +19,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from srvstat.analysis import series
 from srvstat.analysis.parameters import Parameter, check_text
 from srvstat.analysis.selection import Question
-from srvstat.analysis.series import (
-    Series,
-    TotalFigures,
-    count_begun,
-    measure_observed,
-    read_lasting,
-)
 from srvstat.contract import time, wire
 from srvstat.contract.arrays import Doubles, Exact, Numbers, multiply, sum_groups
 from srvstat.contract.errors import ParameterError, UsageError
@@ -653,7 +647,7 @@ class StepCounts(NamedTuple):
 
 
 def count_steps(
-    snapshot: Snapshot, series: Series, figures: WindowFigures, steps: Steps
+    snapshot: Snapshot, server: series.Series, figures: WindowFigures, steps: Steps
 ) -> StepCounts:
     """Return the counts of a window by step.
 
@@ -665,16 +659,16 @@ def count_steps(
         parts, lengths = figures.split(steps.edges)
         held = steps.locate(parts.instants)
         shares = sum_groups(lengths, held) / np.diff(steps.edges)
-        present = count_begun(series, steps.edges[1:])
+        present = series.count_begun(server, steps.edges[1:])
         return StepCounts(parts.players, held, np.diff(edges), present, shares, lengths)
-    if isinstance(figures, TotalFigures):
+    if isinstance(figures, series.TotalFigures):
         observed = figures.measure_observed(steps.edges)
         present = figures.count_present(edges)
     else:
         present = np.diff(edges).clip(max=1)
-        lasting = read_lasting(snapshot, series, figures)
+        lasting = series.read_lasting(snapshot, server, figures)
         usual = figures.usual_interval
-        observed = measure_observed(lasting, usual, steps.window, steps.edges)
+        observed = series.measure_observed(lasting, usual, steps.window, steps.edges)
     shares = observed / (2 * np.diff(steps.edges))
     return StepCounts(players, edges, np.diff(edges), present, shares)
 

@@ -3,13 +3,9 @@
 import shlex
 from collections.abc import Sequence
 
-from srvstat.analysis.growth import compute_growth
-from srvstat.analysis.integrity import check_integrity
-from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
-from srvstat.analysis.questions import ComparedQuery, WindowQuery, parse_marks
+from srvstat.analysis import growth, integrity, pictures, questions, statistics
 from srvstat.analysis.selection import Question
 from srvstat.analysis.series import get_name
-from srvstat.analysis.statistics import FigureOptions, compute_stats
 from srvstat.contract import __version__
 from srvstat.documents.analysis import Report
 from srvstat.documents.document import remove_color_codes
@@ -32,7 +28,10 @@ identifies the snapshot.
 
 
 def build_report(
-    question: Question, query: WindowQuery, title: str | None = None, marks: Sequence[str] = ()
+    question: Question,
+    query: questions.WindowQuery,
+    title: str | None = None,
+    marks: Sequence[str] = (),
 ) -> Report:
     """Return the documents of a report about servers, in their order, for the window of a query.
 
@@ -45,25 +44,27 @@ def build_report(
     labels = map(get_name, question.servers)
     names = [remove_color_codes(one.hostname) or str(one.server_id) for one in labels]
     shown = " and ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} servers"
-    growth = compute_growth(question)
-    compared = ComparedQuery(versus="previous" if growth.previous_window else None)
+    grown = growth.compute_growth(question)
+    compared = questions.ComparedQuery(versus="previous" if grown.previous_window else None)
     # Each part reads the observations itself: sharing them would save little.
     return Report(
         **question.describe(),
         title=f"Players of {shown}" if title is None else title,
         program=f"srvstat {__version__}",
         command=shlex.join(_list_words(question, query, title, marks)),
-        stats=compute_stats(question, FigureOptions(QUANTILES), compared),
-        timeline=compute_timeline(question, MOST_STEPS, parse_marks(marks, question.zone)),
-        peak_hours=compute_peak_hours(question),
-        distribution=compute_distribution(question),
-        growth=growth,
-        integrity=check_integrity(question),
+        stats=statistics.compute_stats(question, statistics.FigureOptions(QUANTILES), compared),
+        timeline=pictures.compute_timeline(
+            question, MOST_STEPS, questions.parse_marks(marks, question.zone)
+        ),
+        peak_hours=pictures.compute_peak_hours(question),
+        distribution=pictures.compute_distribution(question),
+        growth=grown,
+        integrity=integrity.check_integrity(question),
     )
 
 
 def _list_words(
-    question: Question, query: WindowQuery, title: str | None, marks: Sequence[str]
+    question: Question, query: questions.WindowQuery, title: str | None, marks: Sequence[str]
 ) -> list[str]:
     """Return the words of the command that repeats a report from the same snapshot."""
     words = ["srvstat", "report"]

@@ -10,13 +10,7 @@ from zoneinfo import ZoneInfo
 
 from srvstat.analysis.parameters import IDENTIFIER, By, Parameter
 from srvstat.analysis.series import Series, Total, is_silent
-from srvstat.contract import errors, wire
-from srvstat.contract.requests import (
-    NAMESPACES,
-    CompareRequest,
-    ServerReference,
-    build_server_reference,
-)
+from srvstat.contract import errors, requests, wire
 from srvstat.contract.windows import BEFORE_ALL, Window
 from srvstat.documents.document import WindowPart, remove_color_codes
 from srvstat.operations.answers import NotInBundleError, build_unknown_error
@@ -199,11 +193,11 @@ class Name(NamedTuple):
     """
 
     text: str
-    reference: ServerReference | None
+    reference: requests.ServerReference | None
     problem: str = ""
 
 
-Reference = ServerReference | Name
+Reference = requests.ServerReference | Name
 """What names a server in the questions of the analyzer."""
 
 
@@ -227,7 +221,7 @@ def build_references(identifiers: Iterable[str] | None, by: str | None) -> list[
 
 def _build_reference(text: str, by: str | None) -> Reference:
     try:
-        reference = build_server_reference(text, by=by)
+        reference = requests.build_server_reference(text, by=by)
     except errors.InvalidRequestError as error:
         if by in {None, "id"} and can_be_name(text):
             return Name(text, None, error.reason)
@@ -238,7 +232,7 @@ def _build_reference(text: str, by: str | None) -> Reference:
 
 def can_be_name(text: object) -> bool:
     """Return whether a text can be the name of a server: it has no namespace, and is not blank."""
-    prefixes = tuple(f"{namespace}:" for namespace in NAMESPACES)
+    prefixes = tuple(f"{namespace}:" for namespace in requests.NAMESPACES)
     if not isinstance(text, str) or text.startswith(prefixes) or not text.strip():
         return False
     return not any("\ud800" <= one <= "\udfff" for one in text)  # not an argument in UTF-8
@@ -266,7 +260,7 @@ def _look_up(
     """Return the server of each reference; None for an unknown one."""
     strict = {one: one.reference if isinstance(one, Name) else one for one in references}
     asked = [reference for reference in strict.values() if reference is not None]
-    known: dict[ServerReference | None, ServerRow | None] = dict(
+    known: dict[requests.ServerReference | None, ServerRow | None] = dict(
         zip(asked, snapshot.find_servers(asked), strict=True)
     )
     servers = {one: known.get(reference) for one, reference in strict.items()}
@@ -280,7 +274,7 @@ def _look_up(
     }
 
 
-_Request = TypeVar("_Request", bound=ServerReference | CompareRequest)
+_Request = TypeVar("_Request", bound=requests.ServerReference | requests.CompareRequest)
 
 
 def build_named(
@@ -307,7 +301,7 @@ def build_named(
     found = _look_up(snapshot, references)
     with snapshot.convert_decode_errors("the servers"):
         named = [
-            f"id:{ServerReference(identifier=server.id, by='id').identifier}"
+            f"id:{requests.ServerReference(identifier=server.id, by='id').identifier}"
             if isinstance(one, Name) and (server := found[one])
             else text
             for text, one in zip(identifiers, references, strict=True)

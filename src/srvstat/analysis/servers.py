@@ -15,13 +15,8 @@ from srvstat.documents.analysis import ServerStatistics, Stats
 from srvstat.documents.document import GrowthPart, remove_color_codes
 from srvstat.documents.snapshot import ListedServer, Servers, ServerTable, SnapshotInfo, SortKey
 from srvstat.operations.answers import compare, resolve_servers
+from srvstat.snapshot.read import observations
 from srvstat.snapshot.read.file import read_texts
-from srvstat.snapshot.read.observations import (
-    HeldFigures,
-    WindowFigures,
-    compute_figures,
-    find_last_observed_at,
-)
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.read.statistics import compute_window_totals
 from srvstat.snapshot.rows import ServerRow
@@ -101,18 +96,18 @@ def describe_listed(snapshot: Snapshot, server: ServerRow) -> ListedServer:
     )
 
 
-def _compute_figures(snapshot: Snapshot, server: ServerRow) -> WindowFigures:
+def _compute_figures(snapshot: Snapshot, server: ServerRow) -> observations.WindowFigures:
     """Return the figures of all observations of a server, up to the as-of time.
 
     Raises SnapshotError.
     """
     window = Window(BEFORE_ALL, max(snapshot.as_of, server.last_observed_at or 0))
-    return compute_figures(snapshot, server, window)
+    return observations.compute_figures(snapshot, server, window)
 
 
-def _find_coverage(figures: WindowFigures) -> float | None:
-    has_coverage = figures.usual_interval is not None or isinstance(figures, HeldFigures)
-    return figures.coverage if has_coverage else None
+def _find_coverage(figures: observations.WindowFigures) -> float | None:
+    is_held = isinstance(figures, observations.HeldFigures)
+    return figures.coverage if is_held or figures.usual_interval is not None else None
 
 
 def _negate(value: float | None) -> float | None:
@@ -182,8 +177,8 @@ def describe_server(
         detail,
         as_of,
         snapshot.as_of,
-        find_last_observed_at(snapshot, server, as_of),
-        find_last_observed_at(snapshot, server, snapshot.as_of),
+        observations.find_last_observed_at(snapshot, server, as_of),
+        observations.find_last_observed_at(snapshot, server, snapshot.as_of),
         server.first_seen_at,
         server.updated_at,
         bool(server.current_is_fallback),

@@ -22,12 +22,7 @@ from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents import analysis as documents
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GrowthPart
 from srvstat.operations.answers import check_coverage
-from srvstat.snapshot.read.observations import (
-    Extreme,
-    WindowFigures,
-    find_last_observed_at,
-    join_figures,
-)
+from srvstat.snapshot.read import observations
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.read.statistics import compute_window_statistics, compute_window_totals
 from srvstat.snapshot.rows import ServerRow
@@ -44,7 +39,7 @@ def find_earlier(snapshot: Snapshot, window: Window) -> list[Window]:
 
 def compare_with_earlier(
     snapshot: Snapshot, server: Series, window: Window, earlier: Sequence[Window]
-) -> tuple[WindowFigures, WindowFigures | None, ChangePart | None]:
+) -> tuple[observations.WindowFigures, observations.WindowFigures | None, ChangePart | None]:
     """Return the figures in a window and in earlier ones together, and how the average changed.
 
     Growth compares one moment with another, so it mostly shows the time of day. The change of the
@@ -55,7 +50,7 @@ def compare_with_earlier(
     after = compute_figures(snapshot, server, window)
     if not earlier:
         return after, None, None
-    before = join_figures([compute_figures(snapshot, server, one) for one in earlier])
+    before = observations.join_figures([compute_figures(snapshot, server, one) for one in earlier])
     # A total can be observed without an observation in the window.
     has_counts = before.quotient[1] and after.quotient[1]
     if not has_counts or min(before.coverage or 0, after.coverage or 0) < LEAST_COVERAGE:
@@ -202,7 +197,7 @@ class _Asked:
 
     def compare(
         self, server: Series
-    ) -> tuple[WindowFigures, WindowFigures | None, ChangePart | None]:
+    ) -> tuple[observations.WindowFigures, observations.WindowFigures | None, ChangePart | None]:
         """Return what `compare_with_earlier` returns for the windows of a server."""
         return compare_with_earlier(self.question.snapshot, server, *self.choose_windows(server))
 
@@ -262,7 +257,7 @@ class _Asked:
 def _find_last(snapshot: Snapshot, series: Series, until: int) -> int | None:
     """Return the instant of the last observation of a server, or of one of a total."""
     servers = series.servers if isinstance(series, Total) else [series]
-    found = [find_last_observed_at(snapshot, one, until) for one in servers]
+    found = [observations.find_last_observed_at(snapshot, one, until) for one in servers]
     return max((at for at in found if at is not None), default=None)
 
 
@@ -271,7 +266,7 @@ def _divide(total: int, weight: int) -> float | None:
 
 
 def _build_part(
-    figures: WindowFigures, server: Series, options: FigureOptions
+    figures: observations.WindowFigures, server: Series, options: FigureOptions
 ) -> documents.FiguresPart:
     peak, lowest, interval = figures.peak, figures.lowest, figures.usual_interval
     above, most = None, server.players_max
@@ -304,7 +299,7 @@ def _build_part(
     )
 
 
-def _count_hours_above(figures: WindowFigures, players: int) -> float | None:
+def _count_hours_above(figures: observations.WindowFigures, players: int) -> float | None:
     lasted = figures.sum_durations_above(players)
     return None if lasted is None else lasted / _HALF_MS_PER_HOUR
 
@@ -407,13 +402,13 @@ def _find_quotients(asked: _Asked, servers: Sequence[ServerRow]) -> list[tuple[i
     return [(total, count) for count, total in compute_window_totals(snapshot, servers, window)]
 
 
-def _find_value(figures: WindowFigures, by: documents.TopKey) -> float | None:
+def _find_value(figures: observations.WindowFigures, by: documents.TopKey) -> float | None:
     if by == "samples":
         return figures.count
     if by == "growth":
         return figures.growth.players
     found = getattr(figures, by)
-    return found.players if isinstance(found, Extreme) else found
+    return found.players if isinstance(found, observations.Extreme) else found
 
 
 def find_current(server: ServerRow, snapshot: Snapshot) -> int | None:

@@ -10,13 +10,9 @@ from typing import Annotated, get_args
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
-from srvstat.analysis.growth import compute_growth
+from srvstat.analysis import growth, pictures, questions, report, statistics
 from srvstat.analysis.parameters import MarkOption, Parameter, check_choice, check_text
-from srvstat.analysis.pictures import compute_distribution, compute_peak_hours, compute_timeline
-from srvstat.analysis.questions import ComparedQuery, parse_step
-from srvstat.analysis.report import MOST_STEPS
 from srvstat.analysis.selection import Question
-from srvstat.analysis.statistics import compute_stats
 from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.documents.analysis import GrowthStepName, MarkPart, Timeline
 from srvstat.documents.analysis import Report as ReportDocument
@@ -97,19 +93,21 @@ class PictureOptions(MarkOption):
         if step is not None and not has_time and name != "growth":
             raise ParameterError(f"{{step}}: a picture of {name} has no steps; leave it out")
         if has_time:
-            parsed = None if step is None else parse_step(step)
-            return partial(compute_timeline, most_steps=MOST_STEPS, marks=marks, step=parsed)
+            parsed = None if step is None else questions.parse_step(step)
+            return partial(
+                pictures.compute_timeline, most_steps=report.MOST_STEPS, marks=marks, step=parsed
+            )
         if name == "growth" and step is not None:
             named = check_choice("step", step, get_args(GrowthStepName))
-            return partial(compute_growth, step=named)
+            return partial(growth.compute_growth, step=named)
         return _QUESTIONS[name]
 
 
 _QUESTIONS: Mapping[str, Callable[[Question], PictureDocument]] = {
-    "growth": compute_growth,
-    "hours": compute_peak_hours,
-    "distribution": compute_distribution,
-    "compare": partial(compute_stats, query=ComparedQuery(versus="previous")),
+    "growth": growth.compute_growth,
+    "hours": pictures.compute_peak_hours,
+    "distribution": pictures.compute_distribution,
+    "compare": partial(statistics.compute_stats, query=questions.ComparedQuery(versus="previous")),
 }
 
 

@@ -38,15 +38,7 @@ from srvstat.api.arguments import (
     parse_time,
     warn_of_old_name,
 )
-from srvstat.contract.requests import (
-    Namespace,
-    ServerReference,
-    build_compare_request,
-    build_server_reference,
-)
-from srvstat.contract.responses import CompareResponse, ServerResponse
-from srvstat.contract.time import format_instant
-from srvstat.contract.windows import Range
+from srvstat.contract import requests, responses, time, windows
 from srvstat.documents import analysis as documents
 from srvstat.documents.integrity import Integrity
 from srvstat.documents.snapshot import Servers, SortKey, UpdateSummary
@@ -144,7 +136,7 @@ class Snapshot:
         query: questions.WindowQuery,
         filters: selection.FilterOptions = _ALL_SERVERS,
         *,
-        by: Namespace = "id",
+        by: requests.Namespace = "id",
         sum: bool = False,
     ) -> Iterator[selection.Question]:
         """Lock the file, and find the servers and the window of a question."""
@@ -177,7 +169,7 @@ class Snapshot:
     def as_of(self) -> str:
         """The time of the responses, such as `2026-03-01T12:00:00.000Z`."""
         with self._use() as file:
-            return format_instant(file.as_of)
+            return time.format_instant(file.as_of)
 
     @property
     def root(self) -> str:
@@ -185,7 +177,7 @@ class Snapshot:
         with self._use() as file:
             return file.root
 
-    def get(self, identifier: str, *, by: Namespace = "id") -> ServerResponse:
+    def get(self, identifier: str, *, by: requests.Namespace = "id") -> responses.ServerResponse:
         """Return the response of Get Server: the public details of one server.
 
         `identifier` is an id, a name, `id:ID` or `cfxId:ID`; a prefix overrides `by`. Names work
@@ -198,8 +190,8 @@ class Snapshot:
         34
         """
 
-        def build(identifiers: Sequence[str]) -> ServerReference:
-            return build_server_reference(identifiers[0], by=by)
+        def build(identifiers: Sequence[str]) -> requests.ServerReference:
+            return requests.build_server_reference(identifiers[0], by=by)
 
         with self._use() as file:
             return operations.get_server(file, selection.build_named(file, build, [identifier], by))
@@ -208,10 +200,10 @@ class Snapshot:
         self,
         identifiers: Sequence[str],
         *,
-        by: Namespace = "id",
-        range: Range | None = None,
+        by: requests.Namespace = "id",
+        range: windows.Range | None = None,
         at: Time | None = None,
-    ) -> CompareResponse:
+    ) -> responses.CompareResponse:
         """Return the response of Compare Servers: exact statistics of 2 to 5 servers.
 
         `identifiers` are ids, names, `id:ID` or `cfxId:ID`. Names work only if the snapshot was
@@ -230,7 +222,7 @@ class Snapshot:
         texts = list_values("identifiers", identifiers)
         instant = parse_time("at", at)
         with self._use() as file:
-            build = partial(build_compare_request, by=by, range=range)
+            build = partial(requests.build_compare_request, by=by, range=range)
             request = selection.build_named(file, build, texts, by)
             return operations.compare(file, request, at=instant)
 
@@ -512,7 +504,11 @@ class Snapshot:
             return list_events(question, options)
 
     def today(
-        self, identifiers: Iterable[str] | None = None, *, by: Namespace = "id", tz: str = "UTC"
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: requests.Namespace = "id",
+        tz: str = "UTC",
     ) -> Today:
         """Summarize servers at the end of the snapshot.
 

@@ -10,22 +10,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from srvstat.contract import wire
 from srvstat.contract.windows import Window
-from srvstat.documents.document import (
-    LEAST_COVERAGE,
-    WHOLE_SHARE,
-    ChangePart,
-    CountsDocument,
-    GapPart,
-    GrowthPart,
-    Instant,
-    Members,
-    Part,
-    ServerName,
-    ServerPart,
-    WindowPart,
-    describe,
-    name_member,
-)
+from srvstat.documents import document as base
 from srvstat.documents.integrity import Integrity
 from srvstat.documents.rows import Column, RowDocument, Rows, build_rows, derive_columns
 
@@ -86,12 +71,12 @@ class FiguresPart:
     median_players: float | None
     peak_players: int | None
     lowest_players: int | None
-    growth: GrowthPart
+    growth: base.GrowthPart
     sample_count: int
-    peak_first_at: Instant | None
-    peak_last_at: Instant | None
-    lowest_first_at: Instant | None
-    lowest_last_at: Instant | None
+    peak_first_at: base.Instant | None
+    peak_last_at: base.Instant | None
+    lowest_first_at: base.Instant | None
+    lowest_last_at: base.Instant | None
     quantiles: tuple[QuantilePart, ...]
     time_weighted_average: float | None
     above: AbovePart | None
@@ -115,9 +100,9 @@ class _IdentityPart:
     server_id: str | None
     cfx_id: str
     hostname: str
-    servers: Members = None
+    servers: base.Members = None
     current_players: int
-    last_observed_at: Instant | None
+    last_observed_at: base.Instant | None
 
 
 class StepCell(NamedTuple):
@@ -135,7 +120,7 @@ class StepCell(NamedTuple):
     @property
     def is_partial(self) -> bool:
         """Whether the value may mislead beside others: much of the step was not observed."""
-        return self.observed_share < WHOLE_SHARE
+        return self.observed_share < base.WHOLE_SHARE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,18 +136,18 @@ class ServerStatistics(FiguresPart, _IdentityPart):
     """
 
     cells: Annotated[SkipJsonSchema[tuple[StepCell, ...]], Field(exclude=True)] = ()
-    window: Annotated[WindowPart | None, _Asked] = None
+    window: Annotated[base.WindowPart | None, _Asked] = None
     share: Annotated[float | None, _Asked] = None
-    change: ChangePart | None
+    change: base.ChangePart | None
     previous_coverage: float | None
     previous: FiguresPart | None
 
 
-NamedServer = ServerPart | ServerName | ServerStatistics
+NamedServer = base.ServerPart | base.ServerName | ServerStatistics
 """A server of any document."""
 
 
-class _Statistics(CountsDocument, RowDocument):
+class _Statistics(base.CountsDocument, RowDocument):
     """`previous_window` is None unless its figures were asked for, and if each server has its own.
 
     If it was asked for, `versus` says which window that is. The same hours of the four weeks before
@@ -177,8 +162,8 @@ class _Statistics(CountsDocument, RowDocument):
     )
 
     time_zone: str
-    window: WindowPart
-    previous_window: WindowPart | None
+    window: base.WindowPart
+    previous_window: base.WindowPart | None
     versus: Annotated[Versus | None, _Asked] = None
     until_last_seen: Annotated[bool, _Asked] = False
     shows_occupancy: SkipJsonSchema[bool] = Field(default=False, exclude=True)
@@ -188,7 +173,7 @@ class _Statistics(CountsDocument, RowDocument):
 
     def to_rows(self) -> Rows:
         """Return a row for each server, with columns for what was asked for."""
-        columns = [*derive_columns(_IdentityPart), *derive_columns(ChangePart, "change")]
+        columns = [*derive_columns(_IdentityPart), *derive_columns(base.ChangePart, "change")]
         if self.until_last_seen:
             columns.append(Column("windowFrom", "instant", ("window", "from_")))
             columns.append(Column("windowTo", "instant", ("window", "to")))
@@ -211,7 +196,9 @@ class _Statistics(CountsDocument, RowDocument):
         yield from (column for column in figures if "above" not in column.path)
         for first in self.servers[:1]:
             for number, one in enumerate(first.quantiles):
-                name = name_member("_".join((*path, f"quantile{wire.format_number(one.quantile)}")))
+                name = base.name_member(
+                    "_".join((*path, f"quantile{wire.format_number(one.quantile)}"))
+                )
                 yield Column(name, "number", (*path, "quantiles", number, "players"))
             if first.above is not None:
                 yield from (column for column in figures if "above" in column.path)
@@ -259,14 +246,14 @@ class GrowthStepPart:
     observations. `growth` is the last observation in the step minus the first.
     """
 
-    from_: Instant
-    to: Instant
+    from_: base.Instant
+    to: base.Instant
     is_partial: bool
     observed_share: float
     sample_count: int
     average_players: float | None
-    change: ChangePart | None
-    growth: GrowthPart
+    change: base.ChangePart | None
+    growth: base.GrowthPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,13 +264,13 @@ class RemainingPart:
     """
 
     days: int
-    from_: Instant
-    to: Instant
+    from_: base.Instant
+    to: base.Instant
     average_players: float | None
     share: float | None
 
 
-class ServerGrowth(ServerPart):
+class ServerGrowth(base.ServerPart):
     """One server; `growth` is that over the window, `previous_growth` that in the window before.
 
     `change`, the coverages, and the first and the last count are those of the document `stats`.
@@ -294,13 +281,13 @@ class ServerGrowth(ServerPart):
 
     sample_count: int
     average_players: float | None
-    change: ChangePart | None
+    change: base.ChangePart | None
     coverage: float | None
     previous_coverage: float | None
     first_players: int | None
     last_players: int | None
-    growth: GrowthPart
-    previous_growth: GrowthPart | None
+    growth: base.GrowthPart
+    previous_growth: base.GrowthPart | None
     players_per_week: float | None
     remaining: tuple[RemainingPart, ...] | None = Field(
         default=None, exclude_if=lambda parts: parts is None
@@ -308,7 +295,7 @@ class ServerGrowth(ServerPart):
     steps: tuple[GrowthStepPart, ...]
 
 
-class GrowthDocument(CountsDocument, RowDocument):
+class GrowthDocument(base.CountsDocument, RowDocument):
     """The growth of servers per interval.
 
     `previous_window` is the window of equal length before. It is None, and so is each
@@ -320,8 +307,8 @@ class GrowthDocument(CountsDocument, RowDocument):
     document: Literal["growth"] = "growth"
     step: GrowthStepName
     time_zone: str
-    window: WindowPart
-    previous_window: WindowPart | None
+    window: base.WindowPart
+    previous_window: base.WindowPart | None
     servers: tuple[ServerGrowth, ...]
 
     def to_rows(self) -> Rows:
@@ -365,10 +352,10 @@ class HourCellPart(HourPart):
 def has_known_hours(cells: Sequence[HourCellPart]) -> bool:
     """Return whether cells can be compared: at least 80 % of them have an average."""
     known = sum(cell.average_players is not None for cell in cells)
-    return known >= LEAST_COVERAGE * len(cells)
+    return known >= base.LEAST_COVERAGE * len(cells)
 
 
-class ServerPeakHours(ServerPart):
+class ServerPeakHours(base.ServerPart):
     """One server; `cells` are in the order of time, from Monday or 0:00.
 
     `busiest` and `quietest` have the greatest and the least average, the earliest of equal ones;
@@ -393,7 +380,7 @@ class ServerPeakHours(ServerPart):
         return next(cell for cell in self.cells if (cell.weekday, cell.hour) == wanted)
 
 
-class PeakHours(CountsDocument, RowDocument):
+class PeakHours(base.CountsDocument, RowDocument):
     """The players in each hour or weekday.
 
     `by` names the cells, on the clock of a time zone.
@@ -404,7 +391,7 @@ class PeakHours(CountsDocument, RowDocument):
     document: Literal["peakHours"] = "peakHours"
     by: HourKey
     time_zone: str
-    window: WindowPart
+    window: base.WindowPart
     servers: tuple[ServerPeakHours, ...]
 
     def to_rows(self) -> Rows:
@@ -426,14 +413,14 @@ class EventPart:
 
     server_id: str | None
     kind: EventKind
-    from_: Instant
-    to: Instant
+    from_: base.Instant
+    to: base.Instant
     seconds: float
     expected: float | None
     seen: float | None
 
 
-class Events(CountsDocument, RowDocument):
+class Events(base.CountsDocument, RowDocument):
     """What was unusual, newest first.
 
     Events describe numbers. They say nothing about causes, and they are not probabilities.
@@ -444,8 +431,8 @@ class Events(CountsDocument, RowDocument):
 
     document: Literal["events"] = "events"
     time_zone: str
-    window: WindowPart
-    servers: Members = None
+    window: base.WindowPart
+    servers: base.Members = None
     events: tuple[EventPart, ...]
 
     def to_rows(self) -> Rows:
@@ -455,7 +442,7 @@ class Events(CountsDocument, RowDocument):
         return build_rows(columns, self.events)
 
 
-class ServerDistribution(ServerPart):
+class ServerDistribution(base.ServerPart):
     """One server; `counts` has the number of observations of each bin.
 
     The quartiles are quantiles after Hyndman and Fan's definition 2. Without observations, all
@@ -471,7 +458,7 @@ class ServerDistribution(ServerPart):
     counts: tuple[int, ...]
 
 
-class Distribution(CountsDocument, RowDocument):
+class Distribution(base.CountsDocument, RowDocument):
     """How often servers had how many players.
 
     All servers have the same bins.
@@ -481,7 +468,7 @@ class Distribution(CountsDocument, RowDocument):
     """
 
     document: Literal["distribution"] = "distribution"
-    window: WindowPart
+    window: base.WindowPart
     first_players: int
     bin_players: int
     servers: tuple[ServerDistribution, ...]
@@ -499,15 +486,15 @@ class Distribution(CountsDocument, RowDocument):
         return Rows(columns, rows)
 
 
-class StepRun(Part):
+class StepRun(base.Part):
     """Successive steps of equal length, from an instant on."""
 
-    from_: Instant
+    from_: base.Instant
     seconds: int
     count: int
 
 
-class ServerTimeline(ServerPart):
+class ServerTimeline(base.ServerPart):
     """One server; each array has a value for each step, and None for one without observations.
 
     `observed_shares` are the parts of the steps' calendar lengths that observations cover: until
@@ -522,14 +509,14 @@ class ServerTimeline(ServerPart):
     lowest: tuple[int | None, ...]
     peak: tuple[int | None, ...]
     observed_shares: tuple[float, ...]
-    gaps: tuple[GapPart, ...]
+    gaps: tuple[base.GapPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MarkPart:
     """A time that a picture marks with a label."""
 
-    at: Instant
+    at: base.Instant
     label: str
 
 
@@ -545,7 +532,7 @@ _STEP_COLUMNS = (
 )
 
 
-class Timeline(CountsDocument, RowDocument):
+class Timeline(base.CountsDocument, RowDocument):
     """Players over time.
 
     A step includes its start and excludes its end; the last step also includes the end of the
@@ -554,7 +541,7 @@ class Timeline(CountsDocument, RowDocument):
     """
 
     document: Literal["timeline"] = "timeline"
-    window: WindowPart
+    window: base.WindowPart
     time_zone: str
     step: str
     steps: tuple[StepRun, ...]
@@ -611,7 +598,7 @@ class PairPart:
     reason: MissingCorrelation | None
 
 
-class Together(CountsDocument, RowDocument):
+class Together(base.CountsDocument, RowDocument):
     """The rank correlations of servers.
 
     The greatest correlation is first; None is last.
@@ -620,7 +607,7 @@ class Together(CountsDocument, RowDocument):
     document: Literal["together"] = "together"
     step: str
     time_zone: str
-    window: WindowPart
+    window: base.WindowPart
     pairs: tuple[PairPart, ...]
 
     def to_rows(self) -> Rows:
@@ -642,13 +629,13 @@ class History(RowDocument):
     as_of: int
     root: str
     time_zone: str
-    window: WindowPart
+    window: base.WindowPart
     columns: tuple[Column, ...]
     read_rows: Callable[[], Iterator[tuple[Any, ...]]]
     document: str = field(default="history", init=False)
 
     def __repr__(self) -> str:
-        return f"<{describe(self)}>"
+        return f"<{base.describe(self)}>"
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return self.read_rows()
@@ -706,7 +693,7 @@ class ObservationTable:
     """
 
     query: HistoryQuery
-    server: ServerName
+    server: base.ServerName
     first: tuple[Observation, ...]
     last: tuple[Observation, ...]
     count: int
@@ -726,7 +713,7 @@ class StepTable:
     """
 
     query: HistoryQuery
-    servers: tuple[ServerName, ...]
+    servers: tuple[base.ServerName, ...]
     first: tuple[StepLine, ...]
     last: tuple[StepLine, ...]
     count: int
@@ -754,7 +741,7 @@ class HistoryNotes:
 HistoryPart = HistoryQuery | ObservationTable | StepTable | HistoryNotes
 
 
-class Report(CountsDocument):
+class Report(base.CountsDocument):
     """The data of a report.
 
     Its documents are about the same servers in the same order, and the same window.
@@ -768,7 +755,7 @@ class Report(CountsDocument):
     program: str
     command: str
     time_zone: str
-    window: WindowPart
+    window: base.WindowPart
     stats: Stats
     timeline: Timeline
     peak_hours: PeakHours

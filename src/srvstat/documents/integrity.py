@@ -6,27 +6,18 @@ from typing import Annotated, Generic, Literal, TypeVar
 from pydantic import Field
 
 from srvstat.contract import wire
-from srvstat.documents.document import (
-    CountsDocument,
-    GapPart,
-    Instant,
-    Part,
-    ServerName,
-    ServerPart,
-    WindowPart,
-    name_member,
-)
+from srvstat.documents import document as base
 from srvstat.documents.rows import Column, RowDocument, Rows
 
 Result = Literal["pass", "suspect", "notEvaluated"]
 """After the flags of QARTOD; `suspect` only says that a figure is beyond its threshold."""
 
 
-_Evidence = TypeVar("_Evidence", bound=Part)
-_Threshold = TypeVar("_Threshold", bound=Part | None)
+_Evidence = TypeVar("_Evidence", bound=base.Part)
+_Threshold = TypeVar("_Threshold", bound=base.Part | None)
 
 
-class RulePart(Part, Generic[_Evidence, _Threshold]):
+class RulePart(base.Part, Generic[_Evidence, _Threshold]):
     """The result of a rule for one server.
 
     `evidence` is None if the rule was not evaluated; `reason` says why, and is None otherwise.
@@ -41,16 +32,16 @@ class RulePart(Part, Generic[_Evidence, _Threshold]):
     innocent_causes: tuple[str, ...]
 
 
-class FlatLineEvidence(Part):
+class FlatLineEvidence(base.Part):
     """The longest run of equal counts above 0: its length, its count, and its first and last."""
 
     longest_run: int
     players: int
-    from_: Instant
-    to: Instant
+    from_: base.Instant
+    to: base.Instant
 
 
-class FlatLineThreshold(Part):
+class FlatLineThreshold(base.Part):
     """The fewest observations of a suspect run, and the hours that it lasts, for its count."""
 
     longest_run: int
@@ -63,14 +54,14 @@ class FlatLineRule(RulePart[FlatLineEvidence, FlatLineThreshold | None]):
     rule: Literal["flatLine"] = "flatLine"
 
 
-class FloorEvidence(Part):
+class FloorEvidence(base.Part):
     """The lowest usual count, and the share of the counts above 0 that are equal to it."""
 
     players: int
     share: float
 
 
-class FloorThreshold(Part):
+class FloorThreshold(base.Part):
     """The lowest suspect values."""
 
     players: int
@@ -83,14 +74,14 @@ class FloorRule(RulePart[FloorEvidence, FloorThreshold]):
     rule: Literal["floor"] = "floor"
 
 
-class JitterEvidence(Part):
+class JitterEvidence(base.Part):
     """The lag-1 correlation of the differences, of which there are `pairs` successive pairs."""
 
     correlation: float
     pairs: int
 
 
-class JitterThreshold(Part):
+class JitterThreshold(base.Part):
     """The highest suspect correlation."""
 
     correlation: float
@@ -102,7 +93,7 @@ class JitterRule(RulePart[JitterEvidence, JitterThreshold]):
     rule: Literal["jitter"] = "jitter"
 
 
-class MissingValuesEvidence(Part):
+class MissingValuesEvidence(base.Part):
     """The whole numbers between two counts that never occur, and how regular their spacing is.
 
     `from` and `to` are the counts at 5 and 95 percent. Adjacent missing numbers are one hole;
@@ -120,7 +111,7 @@ class MissingValuesEvidence(Part):
     regular: float | None
 
 
-class MissingValuesThreshold(Part):
+class MissingValuesThreshold(base.Part):
     """The lowest suspect values, all of which are needed."""
 
     share: float
@@ -134,19 +125,19 @@ class MissingValuesRule(RulePart[MissingValuesEvidence, MissingValuesThreshold])
     rule: Literal["missingValues"] = "missingValues"
 
 
-class StepChangeEvidence(Part):
+class StepChangeEvidence(base.Part):
     """The medians of seven days before and after the midnight (UTC) between them.
 
     `ratio` is the greater over the lesser, after adding 5 players to both.
     """
 
-    at: Instant
+    at: base.Instant
     median_before: float
     median_after: float
     ratio: float
 
 
-class StepChangeThreshold(Part):
+class StepChangeThreshold(base.Part):
     """The lowest suspect ratio."""
 
     ratio: float
@@ -158,7 +149,7 @@ class StepChangeRule(RulePart[StepChangeEvidence, StepChangeThreshold]):
     rule: Literal["stepChange"] = "stepChange"
 
 
-class DailyCycleEvidence(Part):
+class DailyCycleEvidence(base.Part):
     """The lowest and the highest median of an hour of the day, and the first hour that has it.
 
     `share` is their difference over the median of all 24 medians, `typical_players`.
@@ -172,7 +163,7 @@ class DailyCycleEvidence(Part):
     share: float
 
 
-class DailyCycleThreshold(Part):
+class DailyCycleThreshold(base.Part):
     """The highest suspect share."""
 
     share: float
@@ -184,17 +175,17 @@ class DailyCycleRule(RulePart[DailyCycleEvidence, DailyCycleThreshold]):
     rule: Literal["noDailyCycle"] = "noDailyCycle"
 
 
-class MaximumEvidence(Part):
+class MaximumEvidence(base.Part):
     """The observations above the maximum of the record; the instants are None without any."""
 
     observations: int
     maximum_players: int
     peak_players: int
-    first_at: Instant | None
-    last_at: Instant | None
+    first_at: base.Instant | None
+    last_at: base.Instant | None
 
 
-class MaximumThreshold(Part):
+class MaximumThreshold(base.Part):
     """The fewest observations that are suspect."""
 
     observations: int
@@ -206,7 +197,7 @@ class MaximumRule(RulePart[MaximumEvidence, MaximumThreshold]):
     rule: Literal["aboveMaximum"] = "aboveMaximum"
 
 
-class GapsEvidence(Part):
+class GapsEvidence(base.Part):
     """The coverage of the window from the first observation on, and its longest gaps.
 
     `gap_count` counts all gaps: distances between successive observations, or from the last one to
@@ -215,10 +206,10 @@ class GapsEvidence(Part):
 
     coverage: float
     gap_count: int
-    longest: tuple[GapPart, ...]
+    longest: tuple[base.GapPart, ...]
 
 
-class GapsThreshold(Part):
+class GapsThreshold(base.Part):
     """The coverage below which a window is suspect."""
 
     coverage: float
@@ -243,13 +234,13 @@ AnyRule = Annotated[
 ]
 
 
-class ServerIntegrity(ServerPart):
+class ServerIntegrity(base.ServerPart):
     """The results of all rules for one server."""
 
     rules: tuple[AnyRule, ...]
 
 
-class Integrity(CountsDocument, RowDocument):
+class Integrity(base.CountsDocument, RowDocument):
     """Unusual patterns in player counts.
 
     A result is an observation about numbers. It proves nothing, and it is not a probability.
@@ -259,14 +250,14 @@ class Integrity(CountsDocument, RowDocument):
     _details = "cfxId|evidence|threshold"
 
     document: Literal["integrity"] = "integrity"
-    window: WindowPart
+    window: base.WindowPart
     time_zone: str
     servers: tuple[ServerIntegrity, ...]
 
     def to_rows(self) -> Rows:
         """Return a row for each rule of each server, with evidence and threshold as JSON."""
-        names = (*ServerName._fields[:3], *RulePart.model_fields)
-        columns = tuple(Column(name_member(name), "text") for name in names)
+        names = (*base.ServerName._fields[:3], *RulePart.model_fields)
+        columns = tuple(Column(base.name_member(name), "text") for name in names)
         return Rows(columns, self._iter_rows())
 
     def _iter_rows(self) -> Iterator[tuple[str | None, ...]]:

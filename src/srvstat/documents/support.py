@@ -9,23 +9,13 @@ from pydantic import ConfigDict, Field
 
 from srvstat.contract.models import Members
 from srvstat.contract.windows import Range
-from srvstat.documents.document import (
-    CountsDocument,
-    Document,
-    GapPart,
-    GivenInstant,
-    Instant,
-    Part,
-    ServerPart,
-    SnapshotDocument,
-    WindowPart,
-)
+from srvstat.documents import document as base
 
 Status = Annotated[int, Field(ge=100, le=599)]
 """The status of an HTTP response."""
 
 
-class PlanPermissions(Part):
+class PlanPermissions(base.Part):
     """What one plan allows, and its number of keys.
 
     Without `requests_per_minute` there is no limit.
@@ -39,7 +29,7 @@ class PlanPermissions(Part):
     keys: int
 
 
-class AccessCheck(Document):
+class AccessCheck(base.Document):
     """The plans of an access file.
 
     Plans are in the order of the file, with the number of all keys.
@@ -50,7 +40,7 @@ class AccessCheck(Document):
     keys: int
 
 
-class StoredRequest(Part):
+class StoredRequest(base.Part):
     """A request; `…` replaces each key in it.
 
     `path` is as sent and includes the query. `headers` are those that an answer depends on, with
@@ -65,14 +55,14 @@ class StoredRequest(Part):
     body_base64: str | None
 
 
-class StoredResponse(Part):
+class StoredResponse(base.Part):
     """The answer. `body` is None for HEAD."""
 
     status: Status
     body: str | None
 
 
-class Recording(SnapshotDocument):
+class Recording(base.SnapshotDocument):
     """A recorded request and its response.
 
     `plan` is None if authentication failed, or without an access file.
@@ -82,8 +72,8 @@ class Recording(SnapshotDocument):
     """
 
     document: Literal["recording"] = "recording"
-    as_of: GivenInstant
-    requested_at: GivenInstant
+    as_of: base.GivenInstant
+    requested_at: base.GivenInstant
     request_id: str | None = None
     plan: str | None
     request: StoredRequest
@@ -104,20 +94,20 @@ class PlainResponse(StoredResponse):
     body: str | None = None
 
 
-class PlainExchange(Part):
+class PlainExchange(base.Part):
     """An exchange that a person wrote: a line with less than the service records."""
 
     request: PlainRequest
     response: PlainResponse | None = None
-    as_of: GivenInstant | None = None
-    requested_at: GivenInstant | None = None
+    as_of: base.GivenInstant | None = None
+    requested_at: base.GivenInstant | None = None
 
 
-class LogEntry(Part):
+class LogEntry(base.Part):
     """A line of the service's log, whose other fields do not matter to an answer."""
 
     model_config = ConfigDict(extra="ignore")
-    time: GivenInstant
+    time: base.GivenInstant
     id: str | None = None
     operation: str = "unknown"
     servers: list[str] = Field(default_factory=list)
@@ -125,7 +115,7 @@ class LogEntry(Part):
     status: Status
 
 
-class HarPart(Part):
+class HarPart(base.Part):
     """A part of an entry of a HAR file, which may have other members, too."""
 
     model_config = ConfigDict(extra="ignore")
@@ -184,35 +174,35 @@ class HarEntry(HarPart):
     response: HarResponse | None = None
 
 
-class ExplainedObservation(Part):
+class ExplainedObservation(base.Part):
     """One observation."""
 
-    observed_at: Instant
+    observed_at: base.Instant
     players: int
 
 
-class RankedValue(Part):
+class RankedValue(base.Part):
     """A value and its rank in ascending order; ranks count from 1."""
 
     rank: int
     players: int
 
 
-class ExtremeValue(Part):
+class ExtremeValue(base.Part):
     """The highest or lowest value, and the instant of the first observation that has it."""
 
     players: int
-    first_at: Instant
+    first_at: base.Instant
 
 
-class GrowthOperands(Part):
+class GrowthOperands(base.Part):
     """The players of the first and of the last observation in the window."""
 
     from_: int
     to: int
 
 
-class ServerExplanation(ServerPart):
+class ServerExplanation(base.ServerPart):
     """The operands of one server's figures. Values that need an observation are None without one.
 
     `sum` over `sample_count` is the mean. `middle` has the two middle values, or the one if their
@@ -234,9 +224,9 @@ class ServerExplanation(ServerPart):
 
     current_players: int
     current_is_fallback: bool
-    first_in_snapshot_at: Instant | None
+    first_in_snapshot_at: base.Instant | None
     last_in_snapshot: ExplainedObservation | None
-    window: WindowPart
+    window: base.WindowPart
     sample_count: int
     sum: int
     first: ExplainedObservation | None
@@ -249,12 +239,12 @@ class ServerExplanation(ServerPart):
     expected_count: int | None
     coverage: float | None
     gap_count: int
-    gaps: tuple[GapPart, ...]
+    gaps: tuple[base.GapPart, ...]
     time_weighted_average: float | None
     has_uneven_intervals: bool
 
 
-class BuildCounts(Part):
+class BuildCounts(base.Part):
     """The rows that the build did not keep: repeated, conflicting and malformed ones.
 
     A snapshot does not count skipped rows: of unknown servers, or later than its as-of time.
@@ -265,7 +255,7 @@ class BuildCounts(Part):
     rejected: int
 
 
-class Explanation(CountsDocument):
+class Explanation(base.CountsDocument):
     """The operands of a response.
 
     The response is a JSON value whose text is the API's bytes.
@@ -275,8 +265,8 @@ class Explanation(CountsDocument):
     """
 
     document: Literal["explanation"] = "explanation"
-    snapshot_as_of: Instant
-    covered_from: Instant | None
+    snapshot_as_of: base.Instant
+    covered_from: base.Instant | None
     program_version: str
     range: Range | None
     not_kept: BuildCounts
@@ -290,7 +280,7 @@ ExchangeClass = Literal[
 DifferenceClass = Literal["value", "text", "current", "notComparable"]
 
 
-class Difference(Part):
+class Difference(base.Part):
     """A difference between the recorded and the recomputed answer.
 
     `pointer` is a JSON Pointer (RFC 6901) into the body; `/status` names the status. `class` is
@@ -307,25 +297,25 @@ class Difference(Part):
     absent_in: Literal["recorded", "recomputed"] | None = None
 
 
-class Answer(Part):
+class Answer(base.Part):
     """An answer of the API; a HEAD request has no body."""
 
     status: int
     body: Any
 
 
-class ReferencedServers(Part):
+class ReferencedServers(base.Part):
     """The servers that a valid request names, such as `cfxId:abc123`, and the range it gets."""
 
     servers: tuple[str, ...]
     range: Range | None
 
 
-class Interval(Part):
+class Interval(base.Part):
     """Instants from `from` to `to`, both inclusive."""
 
-    from_: Instant
-    to: Instant
+    from_: base.Instant
+    to: base.Instant
 
 
 def find_nearest(intervals: Sequence[Interval], at: int) -> tuple[Interval, int]:
@@ -341,14 +331,14 @@ def find_nearest(intervals: Sequence[Interval], at: int) -> tuple[Interval, int]
     return nearest, measure(nearest)
 
 
-class ServerIntervals(Part):
+class ServerIntervals(base.Part):
     """When the recorded result of one server was true."""
 
     server_id: str
     true_during: tuple[Interval, ...]
 
 
-class ReplayedExchange(Part):
+class ReplayedExchange(base.Part):
     """A recorded exchange and its result.
 
     `place` is its file and its line or entry, and `request_id` the `X-Request-Id` of the response.
@@ -369,17 +359,17 @@ class ReplayedExchange(Part):
     request_id: str | None = None
     method: str | None = None
     path: str | None = None
-    requested_at: Instant | None = None
-    answered_at: Instant | None = None
+    requested_at: base.Instant | None = None
+    answered_at: base.Instant | None = None
     clock: Literal["client", "service"] | None = None
-    as_of: Instant | None = None
+    as_of: base.Instant | None = None
     class_: ExchangeClass
     reason: str | None = None
     request: ReferencedServers | None = None
     answer: Answer | None = None
     differences: tuple[Difference, ...] = ()
     searched: Interval | None = None
-    searched_around: Instant | None = None
+    searched_around: base.Instant | None = None
     true_during: tuple[Interval, ...] | None = None
     servers: tuple[ServerIntervals, ...] | None = None
     explanation: Explanation | None = None
@@ -394,7 +384,7 @@ class ReplayedExchange(Part):
         return find_nearest(self.true_during, self.searched_around)[1]
 
 
-class ReplayCounts(Part):
+class ReplayCounts(base.Part):
     """The number of exchanges of each class."""
 
     match: int = 0
@@ -405,7 +395,7 @@ class ReplayCounts(Part):
     unreadable: int = 0
 
 
-class Replay(SnapshotDocument):
+class Replay(base.SnapshotDocument):
     """Recorded responses, compared with the snapshot.
 
     Requests are in the order of the recordings. `as_of` is the end of the snapshot.
@@ -422,7 +412,7 @@ FIGURES = ("samples", "average", "median", "peak", "lowest", "growth", "percenta
 """The names of figures that people write, in the order of Statistics with its growth."""
 
 
-class Figure(Part):
+class Figure(base.Part):
     """A figure, such as `median`, and its value; None without an observation.
 
     A wanted value may differ by at most `tolerance`.
@@ -441,15 +431,15 @@ class Figure(Part):
         return None if is_near else float(distance) / max(abs(self.value), 1)
 
 
-class Miss(Part):
+class Miss(base.Part):
     """The interval in which the fewest figures differed, and by the least, and what they were."""
 
-    from_: Instant
-    to: Instant
+    from_: base.Instant
+    to: base.Instant
     figures: tuple[Figure, ...]
 
 
-class DatedServer(Part):
+class DatedServer(base.Part):
     """The wanted figures of a server, and when all of them were true.
 
     `nearest` is None if they ever were.
@@ -461,7 +451,7 @@ class DatedServer(Part):
     nearest: Miss | None
 
 
-class When(SnapshotDocument):
+class When(base.SnapshotDocument):
     """When statistics were true.
 
     Times are those of each server, and of all servers at once.
@@ -474,7 +464,7 @@ class When(SnapshotDocument):
     true_during: tuple[Interval, ...]
 
 
-class ChangedServer(Part):
+class ChangedServer(base.Part):
     """A server in both snapshots whose record or observations differ.
 
     `fields` are the names of the API's fields, such as `players.max`. `days` are UTC dates whose
@@ -486,7 +476,7 @@ class ChangedServer(Part):
     days: tuple[str, ...]
 
 
-class ServerChanges(Part):
+class ServerChanges(base.Part):
     """The ids of added and removed servers, and the changed ones, each ordered by id."""
 
     added: tuple[str, ...]
@@ -494,7 +484,7 @@ class ServerChanges(Part):
     changed: tuple[ChangedServer, ...]
 
 
-class ChangedAnswer(Part):
+class ChangedAnswer(base.Part):
     """A result of Compare Servers that differs; its pointers begin at the server's result.
 
     In each difference, `recorded` is the value of the old snapshot, `recomputed` of the new one.
@@ -505,7 +495,7 @@ class ChangedAnswer(Part):
     differences: tuple[Difference, ...]
 
 
-class SnapshotDiff(SnapshotDocument):
+class SnapshotDiff(base.SnapshotDocument):
     """The differences between two snapshots.
 
     `as_of` is the time of the responses, and `root` the hash of the new snapshot.
@@ -516,10 +506,10 @@ class SnapshotDiff(SnapshotDocument):
     """
 
     document: Literal["diff"] = "diff"
-    old_as_of: Instant
-    new_as_of: Instant
+    old_as_of: base.Instant
+    new_as_of: base.Instant
     old_root: str
-    compared_from: Instant | None
+    compared_from: base.Instant | None
     servers: ServerChanges
     answers: tuple[ChangedAnswer, ...]
 
