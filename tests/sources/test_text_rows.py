@@ -18,7 +18,7 @@ from srvstat.sources import columns, csv, source
 from srvstat.sources.json import read_document_sample
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.source import BLOCK_BYTES, Source
-from srvstat.sources.table import list_wanted
+from srvstat.sources.tables import list_wanted
 
 HEADER = b"serverId,observedAt,players\n"
 

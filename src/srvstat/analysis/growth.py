@@ -9,14 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from srvstat.analysis import questions
+from srvstat.analysis import questions, statistics
 from srvstat.analysis.selection import Question, build_window_part
 from srvstat.analysis.series import Series, compute_figures, get_name
-from srvstat.analysis.statistics import compare_averages, compare_with_earlier, find_earlier
-from srvstat.contract import stats
+from srvstat.contract import errors, stats, time
 from srvstat.contract.arrays import Doubles, Exact, Numbers, divide, find_ranks
-from srvstat.contract.errors import ParameterError
-from srvstat.contract.time import format_instant
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents import analysis as documents
 from srvstat.documents.document import LEAST_COVERAGE, WHOLE_SHARE, GrowthPart
@@ -48,7 +45,7 @@ def compute_growth(
         step = choose_growth_step(questions.bound_window(question))
     days = questions.divide_window(question, questions.parse_step("day"))
     steps = days if step == "day" else questions.divide_window(question, questions.parse_step(step))
-    earlier = find_earlier(question.snapshot, question.window)
+    earlier = statistics.find_earlier(question.snapshot, question.window)
     return documents.GrowthDocument(
         **question.describe(),
         step=step,
@@ -67,8 +64,8 @@ def choose_growth_step(window: Window) -> documents.GrowthStepName:
 
 def _check_day(snapshot: Snapshot, after: int) -> None:
     if after > snapshot.as_of:
-        end = format_instant(snapshot.as_of)
-        raise ParameterError(
+        end = time.format_instant(snapshot.as_of)
+        raise errors.ParameterError(
             "{after}: must be earlier than the end of the snapshot, {end}", end=end
         )
     check_coverage(snapshot, Window(after - 1, snapshot.as_of))
@@ -117,7 +114,7 @@ def _iter_servers(
 ) -> Iterator[documents.ServerGrowth]:
     snapshot, servers, window, _ = question
     for server in servers:
-        found, before, change = compare_with_earlier(snapshot, server, window, earlier)
+        found, before, change = statistics.compare_with_earlier(snapshot, server, window, earlier)
         by_day = _add_up(question, server, found, days)
         by_step = by_day if steps is days else _add_up(question, server, found, steps)
         yield documents.ServerGrowth(
@@ -182,7 +179,7 @@ def _iter_steps(totals: _StepTotals) -> Iterator[documents.GrowthStepPart]:
         if weight:
             average = total / weight
             if earlier and not is_partial:
-                change = compare_averages(*earlier, total, weight)
+                change = statistics.compare_averages(*earlier, total, weight)
         if count > 1:
             growth = GrowthPart(*stats.compute_growth(first, last))
         yield documents.GrowthStepPart(

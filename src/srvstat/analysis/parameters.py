@@ -9,9 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
 
-from srvstat.contract.errors import ParameterError
-from srvstat.contract.requests import NAMESPACES
-from srvstat.contract.wire import quote_value
+from srvstat.contract import errors, requests, wire
 
 _Choice = TypeVar("_Choice", bound=str)
 
@@ -57,8 +55,8 @@ def check_choice(name: str, value: str, choices: Iterable[_Choice]) -> _Choice:
     for choice in known:
         if choice == value:
             return choice
-    raise ParameterError(
-        f"{{{name}}}: {{value}} is not one of {', '.join(known)}", value=quote_value(value)
+    raise errors.ParameterError(
+        f"{{{name}}}: {{value}} is not one of {', '.join(known)}", value=wire.quote_value(value)
     )
 
 
@@ -70,11 +68,11 @@ def check_text(name: str, value: str | None) -> None:
     if value is None:
         return
     if not value.strip():
-        raise ParameterError(f"{{{name}}}: is empty; leave it out, or give a text")
+        raise errors.ParameterError(f"{{{name}}}: is empty; leave it out, or give a text")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ParameterError(f"{{{name}}}: is not UTF-8") from None
+        raise errors.ParameterError(f"{{{name}}}: is not UTF-8") from None
 
 
 IDENTIFIER = Parameter(
@@ -87,9 +85,9 @@ By = Annotated[
     str | None,
     Parameter(
         "The namespace of identifiers without a prefix (id: or cfxId:)"
-        f" [default: {NAMESPACES[0]}].",
-        "|".join(NAMESPACES),
-        completes=NAMESPACES,
+        f" [default: {requests.NAMESPACES[0]}].",
+        "|".join(requests.NAMESPACES),
+        completes=requests.NAMESPACES,
     ),
 ]
 """A parameter of every question about servers. The contract judges its value."""

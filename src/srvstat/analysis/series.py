@@ -8,12 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from srvstat.contract import errors, stats, time, wire
 from srvstat.contract.arrays import Numbers
-from srvstat.contract.errors import UsageError
-from srvstat.contract.stats import find_middle_ranks
-from srvstat.contract.time import LATEST
 from srvstat.contract.windows import BEFORE_ALL, Window
-from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents import document
 from srvstat.documents.document import ServerName
 from srvstat.snapshot.blocks import Observations
@@ -135,7 +132,9 @@ class TotalFigures(WindowFigures):
     def usual_interval(self) -> float | None:
         """The median of the servers' usual intervals."""
         known = sorted(one.usual_interval for one in self.members if one.usual_interval is not None)
-        return sum(known[rank] for rank in find_middle_ranks(len(known))) / 2 if known else None
+        return (
+            sum(known[rank] for rank in stats.find_middle_ranks(len(known))) / 2 if known else None
+        )
 
     @property
     def coverage(self) -> float | None:
@@ -242,7 +241,7 @@ def cut_to(window: Window, counts: Observations) -> Observations:
 def _add_held(snapshot: Snapshot, total: Total, window: Window) -> HeldFigures:
     figures = [observations.compute_figures(snapshot, one, window) for one in total.servers]
     held = [one.held for one in figures if isinstance(one, HeldFigures)]
-    sums, _ = add_up(held, [LATEST] * len(held))
+    sums, _ = add_up(held, [time.LATEST] * len(held))
     until = max((one.until for one in figures if isinstance(one, HeldFigures)), default=window.end)
     return HeldFigures(cut_to(window, sums), window, sums, until)
 
@@ -252,8 +251,8 @@ def add_up(counts: Sequence[Observations], longest: Iterable[int]) -> tuple[Obse
 
     A count that is more than `longest` milliseconds old has expired.
     """
-    if sum(int(players.max(initial=0)) for _, players in counts) > MAX_SAFE_INTEGER:
-        raise UsageError("the total may exceed 2^53 - 1; select fewer servers")
+    if sum(int(players.max(initial=0)) for _, players in counts) > wire.MAX_SAFE_INTEGER:
+        raise errors.UsageError("the total may exceed 2^53 - 1; select fewer servers")
     none = np.zeros(0, np.int64)
     times, changes, joins = [none], [none], [none]
     for (instants, players), age in zip(counts, longest, strict=True):

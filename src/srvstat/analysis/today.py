@@ -4,12 +4,9 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from srvstat.analysis import series
-from srvstat.analysis.events import EventOptions, find_events, may_be_down
-from srvstat.analysis.questions import HOUR_MS, list_step_edges, parse_step, subtract_days
+from srvstat.analysis import events, questions, series, statistics
 from srvstat.analysis.selection import Question
 from srvstat.analysis.series import Total, carry_counts, cut_to, find_longest, is_silent
-from srvstat.analysis.statistics import compare_averages, compare_with_earlier, find_earlier
 from srvstat.contract.arrays import sum_exactly
 from srvstat.contract.windows import DAY_MS, Window
 from srvstat.documents.analysis import EventPart
@@ -32,10 +29,10 @@ def compute_today(question: Question) -> Today:
     """
     snapshot, zone, as_of = question.snapshot, question.zone, question.snapshot.as_of
     total = Total(snapshot, [one for one in question.servers if isinstance(one, ServerRow)])
-    edges = list_step_edges(as_of - 3 * DAY_MS, as_of, parse_step("day"), zone)
+    edges = questions.list_step_edges(as_of - 3 * DAY_MS, as_of, questions.parse_step("day"), zone)
     start, end = edges[-3:-1].tolist()
     query = _Query(
-        instants=[subtract_days(as_of, 7 * weeks, zone) for weeks in range(_WEEKS + 1)],
+        instants=[questions.subtract_days(as_of, 7 * weeks, zone) for weeks in range(_WEEKS + 1)],
         yesterday=Window.from_first(start, end - 1),
         week=Window(as_of - 7 * DAY_MS, as_of),
     )
@@ -103,10 +100,10 @@ def _read_counts(total: Total, server: ServerRow, query: _Query) -> _Counts:
     )
     if len(before) and len(after):
         sums = (sum_exactly(before), len(before), sum_exactly(after), len(after))
-        rise = abs(compare_averages(*sums).players)
+        rise = abs(statistics.compare_averages(*sums).players)
     moments = list(_iter_moments(total, server, recent, instants))
-    since = Window(yesterday.start - 2 * HOUR_MS, snapshot.as_of)
-    is_down = snapshot.is_held or may_be_down(cut_to(since, recent), since)
+    since = Window(yesterday.start - 2 * questions.HOUR_MS, snapshot.as_of)
+    is_down = snapshot.is_held or events.may_be_down(cut_to(since, recent), since)
     is_down = is_down and not is_silent(snapshot, server)
     return _Counts(moments, day, longest, rise, is_down)
 
@@ -139,7 +136,7 @@ def _compare_hours(counts: Sequence[_Counts]) -> TotalPart:
     usual = median(weeks) if len(weeks) >= _LEAST_WEEKS else None
     change = None
     if usual is not None and now.is_observed:
-        change = compare_averages(int(2 * usual), 2, now.players, 1)
+        change = statistics.compare_averages(int(2 * usual), 2, now.players, 1)
     return TotalPart(
         players=now.players if now.present else None,
         present_count=now.present,
@@ -163,7 +160,7 @@ def _find_changed(
 ) -> tuple[ChangedServer, ...]:
     """Return the servers whose averages changed most."""
     snapshot = total.snapshot
-    earlier = find_earlier(snapshot, week)
+    earlier = statistics.find_earlier(snapshot, week)
     if not earlier:
         return ()
     ranked = zip(total.servers, counts, strict=True)
@@ -172,7 +169,7 @@ def _find_changed(
         # With `hold`, averages are weighted by time, so all servers are compared.
         if not snapshot.is_held and (not one.rise or len(found) == _MOST_CHANGED):
             break
-        figures, _, change = compare_with_earlier(snapshot, server, week, earlier)
+        figures, _, change = statistics.compare_with_earlier(snapshot, server, week, earlier)
         if change and change.players and figures.mean is not None:
             found.append(ChangedServer(server.id, figures.mean, change))
     found.sort(key=lambda one: (-abs(one.change.players), one.server_id))
@@ -204,6 +201,6 @@ def _find_events(
     snapshot, as_of = question.snapshot, question.snapshot.as_of
     start = max(as_of - _EVENTS_MS, (snapshot.covered_from or 0) - 1)
     servers = [one for one, of_one in zip(total.servers, counts, strict=True) if of_one.may_be_down]
-    options = EventOptions(kinds=["gap", "zeros"])
+    options = events.EventOptions(kinds=["gap", "zeros"])
     asked = question._replace(servers=servers, window=Window(start, as_of))
-    return tuple(one for one in find_events(asked, options) if one.to > since)
+    return tuple(one for one in events.find_events(asked, options) if one.to > since)

@@ -21,7 +21,7 @@ from srvstat.snapshot.write.update import update as update_snapshot
 from srvstat.sources.mapping import MappingOptions, build_options, list_options
 from srvstat.sources.registry import KINDS, Kind
 from srvstat.sources.source import IN_MEMORY, Batch, Source
-from srvstat.sources.table import check_columns
+from srvstat.sources.tables import check_columns
 
 KINDS["frame"] = Kind((), f"{__name__}:read", extra="parquet", is_object=True)
 

@@ -17,17 +17,10 @@ import numpy as np
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.time import InstantError
+from srvstat.sources import tables
 from srvstat.sources.columns import MARGIN, Column, Data
 from srvstat.sources.mapping import ColumnMapping, list_names
 from srvstat.sources.source import Batch, Reject, Source, TextBlock
-from srvstat.sources.table import (
-    SAMPLE_ROWS,
-    Sample,
-    Table,
-    check_columns,
-    convert_table,
-    list_wanted,
-)
 from srvstat.sources.values import DAY_FIRST, Forms, find_time_form
 
 HEADER = ("serverId", "observedAt", "players")
@@ -66,7 +59,7 @@ def read(source: Source) -> Iterator[Batch]:
     """
     is_strict = source.mapping.is_strict
     start = _read_own_header(source) if is_strict else _read_start(source, is_sample=False)
-    check_columns(source, start.names, start.line)
+    tables.check_columns(source, start.names, start.line)
     pending: _Lines = []
     for block in start.blocks:
         batch = None if pending else _parse_plain(source, start, block)
@@ -78,14 +71,14 @@ def read(source: Source) -> Iterator[Batch]:
         yield _parse_lines(source, start, pending, is_end=True)[0]
 
 
-def read_sample(source: Source) -> Sample:
+def read_sample(source: Source) -> tables.Sample:
     """Return the first rows of a source, without those that have another number of fields.
 
     Raises SourceError.
     """
     start = _read_start(source, is_sample=True)
     source = replace(source, mapping=ColumnMapping())
-    most = min(SAMPLE_ROWS, max(100, _SAMPLE_CELLS // max(len(start.names), 1)))
+    most = min(tables.SAMPLE_ROWS, max(100, _SAMPLE_CELLS // max(len(start.names), 1)))
     lines = (
         (number, text)
         for block in start.blocks
@@ -96,8 +89,8 @@ def read_sample(source: Source) -> Sample:
     rows = [(number, start.form.split_fields(text) or ()) for number, text in found]
     rows = [row for row in rows if len(row[1]) == len(start.names)]
     cells = list(zip(*(fields for _, fields in rows), strict=True)) or [()] * len(start.names)
-    table = Table(start.names, cells, [number for number, _ in rows])
-    return Sample(_DELIMITERS[start.form.delimiter], table, next(lines, None) is None)
+    table = tables.Table(start.names, cells, [number for number, _ in rows])
+    return tables.Sample(_DELIMITERS[start.form.delimiter], table, next(lines, None) is None)
 
 
 class _Form:
@@ -237,7 +230,9 @@ def _read_start(source: Source, *, is_sample: bool) -> _Start:
     if is_sample:
         names, first = starts[1 if any(map(_is_time, header)) else 0]
     else:
-        fitting = (each for each in starts if {*list_wanted(source.mapping, each[0])} <= {*each[0]})
+        fitting = (
+            each for each in starts if {*tables.list_wanted(source.mapping, each[0])} <= {*each[0]}
+        )
         names, first = next(fitting, starts[0])
     rest = form.normalize(TextBlock(block.first_line + first, "\n".join(lines[first:])))
     names = _fit_names(names, form.split_fields(peeked[1]) or () if len(peeked) > 1 else names)
@@ -307,8 +302,8 @@ def _parse_plain(source: Source, start: _Start, block: TextBlock) -> Batch | Non
     columns = [*map(partial(Column, data), starts, ends)]
     lines = Column(data, line_ends[:-1] + 1, line_ends[1:])
     places = range(block.first_line, block.first_line + len(lines))
-    batch = convert_table(source, Table(start.names, columns, places, lines))
-    wanted = list_wanted(source.mapping, start.names)
+    batch = tables.convert_table(source, tables.Table(start.names, columns, places, lines))
+    wanted = tables.list_wanted(source.mapping, start.names)
     rejects = [
         reject
         for reject in batch.rejects
@@ -328,7 +323,7 @@ def _parse_lines(
     rest of the file one record. So several lines are a record only if they are well-formed
     together.
     """
-    wanted = list_wanted(source.mapping, start.names)
+    wanted = tables.list_wanted(source.mapping, start.names)
     found: list[tuple[int, str, list[str]]] = []
     rejects: list[Reject] = []
     at = 0
@@ -345,10 +340,10 @@ def _parse_lines(
         else:
             rejects.append(Reject(line, start.describe_problem(text, fields), text))
     columns = [[fields[at] for *_, fields in found] for at in range(len(start.names))]
-    table = Table(
+    table = tables.Table(
         start.names, columns, [line for line, *_ in found], [text for _, text, _ in found]
     )
-    return convert_table(source, table, rejects), lines[at:]
+    return tables.convert_table(source, table, rejects), lines[at:]
 
 
 def _split_record(

@@ -22,7 +22,7 @@ from srvstat.sources.source import (
     describe_missing_table,
     quote_identifier,
 )
-from srvstat.sources.table import SAMPLE_ROWS, Sample, build_own_sample, check_columns, fold_names
+from srvstat.sources.tables import SAMPLE_ROWS, Sample, build_own_sample, check_columns, fold_names
 from srvstat.sources.values import is_utf8
 
 _MEMORY_LIMIT = "512MB"

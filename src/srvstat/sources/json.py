@@ -29,7 +29,7 @@ from srvstat.sources.source import (
     Source,
     TextBlock,
 )
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table
+from srvstat.sources.tables import SAMPLE_ROWS, Sample, Table, convert_table
 from srvstat.sources.values import COUNT_RULE, IDENTIFIER_RULE, RowError
 
 OTHER_KEYS = "must be an object with the keys serverId, observedAt and players"

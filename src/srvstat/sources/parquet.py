@@ -22,7 +22,7 @@ from srvstat.files.reading import CHANGED, is_url
 from srvstat.sources.columns import MARGIN, Column, Data
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.source import Batch, Source
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, check_columns, convert_table
+from srvstat.sources.tables import SAMPLE_ROWS, Sample, Table, check_columns, convert_table
 
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _ROWS_PER_BATCH = 1 << 16

@@ -12,16 +12,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import is_url
+from srvstat.sources import tables
 from srvstat.sources.source import Batch, Source, build_query, describe_missing_table
-from srvstat.sources.table import (
-    SAMPLE_ROWS,
-    Sample,
-    Table,
-    build_own_sample,
-    check_columns,
-    convert_table,
-    fold_names,
-)
 
 _CONNECT_SECONDS = 10
 _ROWS_PER_TABLE = 10_000
@@ -50,7 +42,7 @@ def read(source: Source) -> Iterator[Batch]:
         yield from _read_query(source, cursor)
 
 
-def read_sample(source: Source) -> Sample:
+def read_sample(source: Source) -> tables.Sample:
     """Return the first rows of a query or table.
 
     Raises SourceError as `read` does.
@@ -60,12 +52,14 @@ def read_sample(source: Source) -> Sample:
         parts = sql.SQL(build_query(source))
         cursor.execute(query.format(parts, 0), binary=True)
         names = [column.name for column in cursor.description or ()]
-        if own := build_own_sample(source, "PostgreSQL", names):
+        if own := tables.build_own_sample(source, "PostgreSQL", names):
             return own
-        cursor.execute(query.format(parts, SAMPLE_ROWS), binary=True)
+        cursor.execute(query.format(parts, tables.SAMPLE_ROWS), binary=True)
         rows = [["" if value is None else str(value) for value in row] for row in cursor]
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
-        return Sample("PostgreSQL", Table(names, columns, range(1, len(rows) + 1)), is_whole=False)
+        return tables.Sample(
+            "PostgreSQL", tables.Table(names, columns, range(1, len(rows) + 1)), is_whole=False
+        )
 
 
 @contextmanager
@@ -124,8 +118,8 @@ def _read_query(source: Source, cursor: "psycopg.Cursor[Any]") -> Iterator[Batch
     statement = sql.SQL("SELECT * FROM ({}\n) AS rows LIMIT 0").format(query)
     cursor.execute(statement, binary=True)  # in this form, the server refuses a second statement
     stored = [column.name for column in cursor.description or ()]
-    names = fold_names(source.mapping, stored)
-    wanted = check_columns(source, names)
+    names = tables.fold_names(source.mapping, stored)
+    wanted = tables.check_columns(source, names)
     chosen = [sql.Identifier(stored[names.index(name)]) for name in wanted]
     statement = sql.SQL("COPY (SELECT {} FROM ({}\n) AS rows) TO STDOUT").format(
         sql.SQL(", ").join(chosen), query
@@ -135,7 +129,9 @@ def _read_query(source: Source, cursor: "psycopg.Cursor[Any]") -> Iterator[Batch
         rows = copy.rows()
         while found := [*islice(rows, _ROWS_PER_TABLE)]:
             columns = [_read_column(column) for column in zip(*found, strict=True)]
-            yield convert_table(source, Table(wanted, columns, range(first, first + len(found))))
+            yield tables.convert_table(
+                source, tables.Table(wanted, columns, range(first, first + len(found)))
+            )
             first += len(found)
 
 

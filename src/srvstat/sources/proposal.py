@@ -33,7 +33,7 @@ from srvstat.sources.mapping import (
     parse_columns,
 )
 from srvstat.sources.source import Batch, EncodingError, Source
-from srvstat.sources.table import Sample, Table, convert_table, find_columns
+from srvstat.sources.tables import Sample, Table, convert_table, find_columns
 from srvstat.sources.values import EMPTY, MAX_PLAYERS, RowError, TimeUnit
 
 _TIMES = (

@@ -16,7 +16,7 @@ import numpy as np
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.contract.time import LATEST
 from srvstat.sources.source import MAX_LINE_BYTES, Batch, Source
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table
+from srvstat.sources.tables import SAMPLE_ROWS, Sample, Table, convert_table
 
 _TIME = "time"
 _USUAL = "AVERAGE"

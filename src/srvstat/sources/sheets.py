@@ -14,7 +14,7 @@ from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.paths import convert_errors
 from srvstat.sources.mapping import list_names
 from srvstat.sources.source import BLOCK_BYTES, Batch, Source
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table
+from srvstat.sources.tables import SAMPLE_ROWS, Sample, Table, convert_table
 
 _MAX_BYTES = 1 << 30
 _MAX_CELLS = 1 << 25

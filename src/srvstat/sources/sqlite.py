@@ -18,7 +18,7 @@ from srvstat.files.paths import convert_errors, identify_file
 from srvstat.sources import flatten
 from srvstat.sources.mapping import ColumnMapping, list_names
 from srvstat.sources.source import Batch, Source, build_query, quote_identifier, quote_text
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, check_columns, convert_table
+from srvstat.sources.tables import SAMPLE_ROWS, Sample, Table, check_columns, convert_table
 
 _MAX_VALUE_BYTES = 1 << 20
 _MAGIC = b"SQLite format 3\x00"

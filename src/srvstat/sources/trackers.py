@@ -31,7 +31,7 @@ from srvstat.sources.json import read_document, read_first_values, read_values
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.servers import FieldError, PartialRecord, get_field, require_field
 from srvstat.sources.source import Batch, Source
-from srvstat.sources.table import SAMPLE_ROWS, Sample, Table, convert_table
+from srvstat.sources.tables import SAMPLE_ROWS, Sample, Table, convert_table
 from srvstat.sources.values import NO_COUNT
 
 FAILED_PING = "failed ping"
