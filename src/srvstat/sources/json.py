@@ -52,9 +52,8 @@ def read(source: Source) -> Iterator[Batch]:
     Raises SourceError as `Source.read_blocks` does, and if keys of the mapping are missing.
     """
     regular, rows = _Regular(source.mapping), _Rows(source.mapping)
-    read_block = _read_own_lines if source.mapping.is_strict else _read_lines
     for block in source.read_blocks():
-        yield read_block(source, block, regular, rows)
+        yield _read_lines(source, block, regular, rows)
 
 
 def read_sample(source: Source) -> Sample:
@@ -124,29 +123,21 @@ def read_first_values(source: Source) -> tuple[list[Any], bool]:
     return _Document(source).read_prefix(_WHOLE_CHARACTERS)
 
 
-def _read_own_lines(source: Source, block: TextBlock, regular: "_Regular", _rows: "_Rows") -> Batch:
-    """Read lines of our own form."""
-    table = regular.parse(_end_lines(block))
-    if table is not None and {*table.names} == {*STRICT.names}:
-        batch = convert_table(source, _number_rows(table, block.first_line))
-        if not batch.rejects:
-            return batch
-    values, rejects = _decode_lines(block.split_lines(), _split_object)
-    columns = [[row[at] for *_, row in values] for at in range(len(STRICT.names))]
-    places, texts = [line for line, *_ in values], [text for _, text, _ in values]
-    return convert_table(source, Table(STRICT.names, columns, places, texts), rejects)
-
-
 def _read_lines(source: Source, block: TextBlock, regular: "_Regular", rows: "_Rows") -> Batch:
     """Read the lines of a block; one that is malformed costs only itself."""
+    is_strict = source.mapping.is_strict
     table = regular.parse(_end_lines(block))
     if table is not None:
-        return convert_table(source, rows.complete(_number_rows(table, block.first_line)))
-    values, rejects = _decode_lines(block.split_lines(), _get_decoder(source.mapping))
+        batch = convert_table(source, rows.complete(_number_rows(table, block.first_line)))
+        if not (is_strict and batch.rejects):  # these have the lines as they are written
+            return batch
+    decode = _read_own_object if is_strict else _get_decoder(source.mapping)
+    values, rejects = _decode_lines(block.split_lines(), decode)
     found = _expand_lines(rows, values, rejects)
     table = rows.complete(_build_table([row for _, row in found]))
     places = [values[at][0] for at, _ in found]
-    return convert_table(source, table._replace(places=places), rejects)
+    texts = [values[at][1] for at, _ in found] if is_strict else ()
+    return convert_table(source, table._replace(places=places, texts=texts), rejects)
 
 
 def _expand_lines(
@@ -236,8 +227,8 @@ def _decode_lines(
     return found, rejects
 
 
-def _split_object(text: str) -> Sequence[str]:
-    """Return the values of a row of our own form.
+def _read_own_object(text: str) -> flatten.Row:
+    """Return a row of our own form.
 
     Raises RowError.
     """
@@ -251,7 +242,7 @@ def _split_object(text: str) -> Sequence[str]:
         raise RowError("observedAt: must be an integer or a string", _format_value(observed_at))
     if type(players) is not int:
         raise RowError(f"players: {COUNT_RULE}, {AS_INTEGER}", _format_value(players))
-    return server_id, str(observed_at), str(players)
+    return dict(zip(STRICT.names, (server_id, str(observed_at), str(players)), strict=True))
 
 
 def _decode(text: str, number: Callable[[str], str] | None) -> Any:
@@ -324,7 +315,7 @@ class _Regular:
         self._pattern = None
         try:
             if self._mapping.is_strict:
-                _split_object(text)
+                _read_own_object(text)
             row = flatten.find_row(_decode(text, self._mapping.write_number), self._mapping)
         except (RowError, FlattenError, RecursionError):
             return

@@ -112,11 +112,6 @@ def list_names(names: Sequence[str]) -> str:
     return f"{listed} and {others:,} more" if others > 0 else listed
 
 
-def describe_repeated(name: str) -> str:
-    """Describe that two columns of a table have a name."""
-    return f"has two columns {wire.quote_value(name)}; rename one of them"
-
-
 _SHARED = ("encoding", "time_zone", "time_unit", "time_format", "thousands")
 """The options that a mapping has under the same names."""
 
@@ -227,10 +222,8 @@ def _check_columns(value: Any) -> dict[str, str]:
     for key, name in value.items():
         if key not in COLUMNS:
             raise ValueError(f"{wire.quote_value(key)} is not one of {', '.join(COLUMNS)}")
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or not name or not is_utf8(name):
             raise ValueError(f"{key}: must be the name of a column")
-        if not is_utf8(name):
-            raise ValueError(f"{key}: not Unicode text")
     if len(set(value.values())) < len(value):
         raise ValueError("two fields can't have the same column")
     return value

@@ -226,11 +226,9 @@ class Source:
         try:
             return stream.read1(BLOCK_BYTES)
         except EOFError:
-            reason = "the gzip data is cut off"
+            reason = f"the {stream.compression} data is cut off"
         except (zlib.error, gzip.BadGzipFile):
-            reason = "the gzip data is damaged"
-        except _StreamError as error:
-            reason = str(error)
+            reason = f"the {stream.compression} data is damaged"
         except UnicodeDecodeError:
             raise self._build_encoding_error(line or 1) from None
         if line is None:
@@ -246,17 +244,13 @@ class Source:
         """
         head = b""
         with self._open() as stream:
-            while len(head) < recognition.HEAD_BYTES:
-                try:
-                    chunk = self._read(stream, None)
-                except SourceError:
-                    if head:
-                        break
+            try:
+                while len(head) < recognition.HEAD_BYTES and (chunk := self._read(stream, None)):
+                    head += chunk
+            except SourceError:
+                if not head:
                     raise
-                if not chunk:
-                    break
-                head += chunk
-            return head, stream.is_compressed
+            return head, stream.compression is not None
 
     def _check_length(self, line: int, text: bytes) -> None:
         if len(text) > MAX_LINE_BYTES:
@@ -283,10 +277,6 @@ class EncodingError(SourceError):
     """A text is not in the encoding of its mapping, or not UTF-8 without one."""
 
 
-class _StreamError(ValueError):
-    """Bytes can't be decompressed."""
-
-
 class _Zstd(io.RawIOBase):
     """The bytes of frames of zstd, which follow each other."""
 
@@ -301,19 +291,22 @@ class _Zstd(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer with decompressed bytes, at least one; return 0 at the end."""
+        """Fill a buffer with decompressed bytes, at least one; return 0 at the end.
+
+        Raises the errors of gzip: EOFError for data that is cut off, zlib.error for damaged data.
+        """
         while not self._text:
             # A frame of so many bytes has at most 32 MiB.
             if not (stored := self._rest or self._stored.read(1024)):
                 if self._frame is not None:
-                    raise _StreamError("the zstd data is cut off")
+                    raise EOFError
                 return 0
             if self._frame is None:
                 self._frame = self._library.ZstdDecompressor().decompressobj()
             try:
                 self._text = self._frame.decompress(stored)
             except self._library.ZstdError:
-                raise _StreamError("the zstd data is damaged") from None
+                raise zlib.error from None
             self._rest = self._frame.unused_data
             if self._frame.eof:
                 self._frame = None
@@ -329,12 +322,11 @@ class _Text:
     """
 
     def __init__(self, stored: "io.BufferedReader[Any]", encoding: str | None) -> None:
-        compression = recognition.find_compression(stored.peek(4))
-        self.is_compressed = compression is not None
+        self.compression = recognition.find_compression(stored.peek(4))
         self._stream: io.BufferedIOBase = stored
-        if compression == "gzip":
+        if self.compression == "gzip":
             self._stream = gzip.GzipFile(fileobj=stored)
-        elif compression == "zstd":
+        elif self.compression == "zstd":
             self._stream = io.BufferedReader(_Zstd(stored), BLOCK_BYTES)
         self._encoding = encoding
         self._decoder: codecs.IncrementalDecoder | None = None

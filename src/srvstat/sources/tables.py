@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from srvstat.contract import wire
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
 from srvstat.sources.columns import (
@@ -24,7 +25,7 @@ from srvstat.sources.columns import (
     parse_counts,
     parse_times,
 )
-from srvstat.sources.mapping import STRICT, ColumnMapping, describe_missing, describe_repeated
+from srvstat.sources.mapping import STRICT, ColumnMapping, describe_missing
 from srvstat.sources.registry import TEXT_KINDS
 from srvstat.sources.source import Batch, Reject, Source, renumber
 from srvstat.sources.values import NO_COUNT, RowError, check_identifier, is_identifier
@@ -212,7 +213,8 @@ def find_columns(source: Source, names: Sequence[str], line: int | None = None) 
     counts = Counter(names)
     for name in filter(None, names if mapping.is_wide else wanted):
         if counts[name] > 1:
-            raise SourceError(f"{title}: {describe_repeated(name)}")
+            quoted = wire.quote_value(name)
+            raise SourceError(f"{title}: has two columns {quoted}; rename one of them")
     return wanted
 
 
