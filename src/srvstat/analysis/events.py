@@ -128,8 +128,11 @@ def find_events(question: Question, options: EventOptions = _ALL_EVENTS) -> tupl
     for server in question.servers:
         search = _Search(question, server, days, options.parse_longer())
         if since is None or search.may_find(kinds, since):
+            name = get_name(server).server_id
             found += [
-                _build_part(server, kind, event)
+                EventPart(
+                    name, kind, event.from_, event.to, (event.to - event.from_) / 1000, *event[2:]
+                )
                 for kind in kinds
                 for event in _RULES[kind](search)
                 if since is None or event.to > since
@@ -353,9 +356,3 @@ _RULES: dict[EventKind, Callable[[_Search], Iterator[_Event]]] = {
     "stepChange": _Search.find_step_changes,
     "belowUsual": _Search.find_below_usual,
 }
-
-
-def _build_part(server: Series, kind: EventKind, event: _Event) -> EventPart:
-    start, end, expected, seen = event
-    server_id = get_name(server).server_id
-    return EventPart(server_id, kind, start, end, (end - start) / 1000, expected, seen)

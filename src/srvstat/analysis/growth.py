@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
-from typing import NamedTuple
 
 import numpy as np
 
@@ -115,8 +114,10 @@ def _iter_servers(
     snapshot, servers, window, _ = question
     for server in servers:
         found, before, change = statistics.compare_with_earlier(snapshot, server, window, earlier)
-        by_day = _add_up(question, server, found, days)
-        by_step = by_day if steps is days else _add_up(question, server, found, steps)
+        by_day = questions.count_steps(snapshot, server, found, days)
+        by_step = by_day
+        if steps is not days:
+            by_step = questions.count_steps(snapshot, server, found, steps)
         yield documents.ServerGrowth(
             **get_name(server)._asdict(),
             sample_count=found.count,
@@ -128,50 +129,23 @@ def _iter_servers(
             last_players=found.last,
             growth=GrowthPart(*found.growth),
             previous_growth=None if before is None else GrowthPart(*before.growth),
-            players_per_week=_compute_trend(by_day),
+            players_per_week=_compute_trend(days, by_day),
             remaining=None if after is None else (*_list_remaining(question, server, after),),
-            steps=tuple(_iter_steps(by_step)),
+            steps=tuple(_iter_steps(found, steps, by_step)),
         )
 
 
-class _StepTotals(NamedTuple):
-    """The totals of steps, and the share of each that observations cover.
-
-    An average is a sum divided by its weight. The first and the last count of a step without
-    observations have no meaning.
-    """
-
-    steps: questions.Steps
-    samples: Numbers
-    sums: Exact
-    weights: Numbers
-    firsts: Numbers
-    lasts: Numbers
-    shares: Doubles
-
-
-def _add_up(
-    question: Question, server: Series, figures: WindowFigures, steps: questions.Steps
-) -> _StepTotals:
-    counts = questions.count_steps(question.snapshot, server, figures, steps)
+def _iter_steps(
+    figures: WindowFigures, steps: questions.Steps, counts: questions.StepCounts
+) -> Iterator[documents.GrowthStepPart]:
     instants, players = figures.observations
-    positions = steps.locate(instants)
-    padded = np.append(players, 0)
-    return _StepTotals(
-        steps,
-        counts.samples,
-        *counts.sum_players(),
-        padded[positions[:-1]],
-        padded[positions[1:] - 1],
-        counts.shares,
-    )
-
-
-def _iter_steps(totals: _StepTotals) -> Iterator[documents.GrowthStepPart]:
+    positions, padded = steps.locate(instants), np.append(players, 0)
+    # Those of a step without observations have no meaning.
+    firsts, lasts = padded[positions[:-1]], padded[positions[1:] - 1]
+    columns = (counts.samples, *counts.sum_players(), firsts, lasts, counts.shares)
     earlier: tuple[int, int] | None = None
-    columns = (column.tolist() for column in totals[1:])
     for (start, end), count, total, weight, first, last, share in zip(
-        totals.steps.iter_times(), *columns, strict=True
+        steps.iter_times(), *(column.tolist() for column in columns), strict=True
     ):
         is_partial = share < WHOLE_SHARE
         average = change = None
@@ -188,15 +162,15 @@ def _iter_steps(totals: _StepTotals) -> Iterator[documents.GrowthStepPart]:
         earlier = None if is_partial or not weight else (total, weight)
 
 
-def _compute_trend(days: _StepTotals) -> float | None:
+def _compute_trend(days: questions.Steps, counts: questions.StepCounts) -> float | None:
     """Return the median slope of the averages of whole days, in players a week."""
-    is_used = (days.shares >= WHOLE_SHARE) & (days.weights > 0)
+    sums, weights = counts.sum_players()
+    is_used = (counts.shares >= WHOLE_SHARE) & (weights > 0)
     if is_used.sum() < _LEAST_DAYS:
         return None
-    edges = days.steps.edges
     # The sum of its ends is twice the midpoint of a day, which may be a half.
-    positions = (edges[:-1] + edges[1:])[is_used]
-    slope = compute_median_slope(positions, days.sums[is_used], days.weights[is_used])
+    positions = (days.edges[:-1] + days.edges[1:])[is_used]
+    slope = compute_median_slope(positions, sums[is_used], weights[is_used])
     return float(slope * _HALF_MS_PER_WEEK)
 
 

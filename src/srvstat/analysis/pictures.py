@@ -10,7 +10,7 @@ import numpy as np
 from srvstat.analysis import questions
 from srvstat.analysis.history import WITHIN_DAY, aggregate_steps
 from srvstat.analysis.questions import HOUR_MS, Steps
-from srvstat.analysis.selection import Question, build_window_part
+from srvstat.analysis.selection import Question
 from srvstat.analysis.series import Series, TotalFigures, compute_figures, get_name, read_lasting
 from srvstat.contract.arrays import Numbers, compute_double_medians, multiply, sum_groups
 from srvstat.contract.errors import ParameterError
@@ -135,10 +135,7 @@ def compute_distribution(question: Question, most_bins: int = MOST_BINS) -> docu
     first = least // width * width
     edges = np.arange(first, most + width + 1, width)
     return documents.Distribution(
-        as_of=snapshot.as_of,
-        root=snapshot.root,
-        hold=snapshot.is_held,
-        window=build_window_part(window),
+        **question.describe("time_zone"),
         first_players=first,
         bin_players=width,
         servers=tuple(

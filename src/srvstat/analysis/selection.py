@@ -170,15 +170,16 @@ class Question(NamedTuple):
         for one in self.servers:
             yield from one.servers if isinstance(one, Total) else (one,)
 
-    def describe(self) -> dict[str, Any]:
-        """Return the fields that most documents have in common."""
-        return {
+    def describe(self, *omitted: str) -> dict[str, Any]:
+        """Return the fields that most documents have in common, without those to omit."""
+        fields = {
             "as_of": self.snapshot.as_of,
             "root": self.snapshot.root,
             "hold": self.snapshot.is_held,
             "time_zone": self.zone.key,
             "window": build_window_part(self.window),
         }
+        return {name: value for name, value in fields.items() if name not in omitted}
 
 
 def build_window_part(window: Window) -> WindowPart:

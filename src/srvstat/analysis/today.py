@@ -39,10 +39,7 @@ def compute_today(question: Question) -> Today:
     # Reading the observations takes most of the time.
     counts = [_read_counts(total, server, query) for server in total.servers]
     return Today(
-        as_of=as_of,
-        root=snapshot.root,
-        hold=snapshot.is_held,
-        time_zone=zone.key,
+        **question.describe("window"),
         yesterday=start,
         total=_compare_hours(counts),
         silent=tuple(_list_silent(total)),
