@@ -3,7 +3,7 @@
 docs/explanation/events.md has the rules.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -89,9 +89,9 @@ class EventOptions:
         """Return the kinds. Raises UsageError."""
         return [check_choice("kinds", one, EVENT_KINDS) for one in self.kinds or EVENT_KINDS]
 
-    def parse_since(self, end: int) -> int | None:
-        """Return the instant after which events end; None without one. Raises UsageError."""
-        return None if self.since is None else end - questions.parse_length(self.since, "since")
+    def parse_since(self, end: int) -> int:
+        """Return the instant after which events end. Raises UsageError."""
+        return 0 if self.since is None else end - questions.parse_length(self.since, "since")
 
     def parse_longer(self) -> int | None:
         """Return a length in milliseconds; None for the usual ones. Raises UsageError."""
@@ -113,8 +113,6 @@ def list_events(question: Question, options: EventOptions = _ALL_EVENTS) -> Even
 def find_events(question: Question, options: EventOptions = _ALL_EVENTS) -> tuple[EventPart, ...]:
     """Return the events of servers in a window, the newest first.
 
-    The gaps and zeros of the last part of a window need few observations of most servers.
-
     Raises UsageError, SnapshotError.
     """
     start, end = question.window
@@ -127,23 +125,20 @@ def find_events(question: Question, options: EventOptions = _ALL_EVENTS) -> tupl
     found = []
     for server in question.servers:
         search = _Search(question, server, days, options.parse_longer())
-        if since is None or search.may_find(kinds, since):
-            name = get_name(server).server_id
-            found += [
-                EventPart(
-                    name, kind, event.from_, event.to, (event.to - event.from_) / 1000, *event[2:]
-                )
-                for kind in kinds
-                for event in _RULES[kind](search)
-                if since is None or event.to > since
-            ]
+        found += [
+            EventPart(name, kind, start, end, (end - start) / 1000, *others)
+            for name in [get_name(server).server_id]
+            for kind in kinds
+            for start, end, *others in _RULES[kind](search)
+            if end > since
+        ]
     return tuple(sorted(found, key=lambda one: (-one.to, -one.from_, one.server_id or "")))
 
 
-def may_be_down(counts: Observations, window: Window, longest: int = _GAP_MS) -> bool:
-    """Return whether the counts of a window have a zero, or a distance longer than `longest`."""
+def may_be_down(counts: Observations, window: Window) -> bool:
+    """Return whether the counts of a window have a zero, or a long distance."""
     distances = np.diff(np.concatenate([[window.start], counts.instants, [window.end]]))
-    return bool(distances.max() > longest or not counts.players.all())
+    return bool(distances.max() > _GAP_MS or not counts.players.all())
 
 
 class _Days(NamedTuple):
@@ -187,17 +182,6 @@ class _Search:
     def figures(self) -> WindowFigures:
         """The observations of the window."""
         return compute_figures(self.question.snapshot, self.server, self.question.window)
-
-    def may_find(self, kinds: Collection[EventKind], since: int) -> bool:
-        """Return whether events may end after an instant, from the observations around it."""
-        if not {"gap", "zeros"}.issuperset(kinds) or self.question.snapshot.is_held:
-            return True
-        longest = self.longer or _GAP_MS
-        start, end = self.question.window
-        window = Window(max(start, min(since - longest, end - 1)), end)
-        return may_be_down(
-            compute_figures(self.question.snapshot, self.server, window).counts, window, longest
-        )
 
     def find_gaps(self) -> Iterator[_Event]:
         """Yield the times without an observation, from the first one on."""

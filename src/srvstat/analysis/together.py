@@ -78,12 +78,10 @@ def _subtract_means(totals: Exact, weights: Numbers, groups: Numbers, sizes: Num
     """
     common = lcm(*set(weights.tolist()))
     multiple = lcm(*set(sizes[groups].tolist()))
-    largest = int(totals.max(initial=0)) * common * multiple * (1 + int(sizes.max()))
-    kind = np.int64 if largest < 1 << 63 else object
-    averages = totals.astype(kind) * np.array([common // one for one in weights.tolist()], kind)
-    sums = np.zeros(len(sizes), kind)
+    averages = totals * np.array([common // one for one in weights.tolist()], object)
+    sums = np.zeros(len(sizes), object)
     np.add.at(sums, groups, averages)
-    parts = np.array([multiple // one for one in sizes.clip(1).tolist()], kind)
+    parts = np.array([multiple // one for one in sizes.clip(1).tolist()], object)
     deviations: Exact = averages * multiple - (sums * parts)[groups]
     return deviations
 

@@ -118,16 +118,12 @@ class Column(Sequence[str]):
     def parse_digits(self) -> Numbers:
         """Return integers of at most 16 digits, without leading zeros; -1 for any other text."""
         widths = self.ends - self.starts
-        most = widths.max(initial=0)
-        is_digits = np.ones(len(widths), np.bool_)
-        if most > _MOST_DIGITS:
-            is_digits = widths <= _MOST_DIGITS
-            widths = np.minimum(widths, _MOST_DIGITS)
-        lower = np.minimum(widths, WORD) if most > WORD else widths
+        is_digits = widths <= _MOST_DIGITS
+        widths = np.minimum(widths, _MOST_DIGITS)
+        lower = np.minimum(widths, WORD)
         numbers = self._parse_last_digits(self.ends, lower, is_digits)
-        if most > WORD:
-            upper = self._parse_last_digits(self.ends - WORD, widths - lower, is_digits)
-            numbers += upper * 10**WORD
+        upper = self._parse_last_digits(self.ends - WORD, widths - lower, is_digits)
+        numbers += upper * 10**WORD
         is_digits &= numbers >= _LEAST[widths]
         return np.where(is_digits, numbers, -1)
 
@@ -135,9 +131,7 @@ class Column(Sequence[str]):
         """Return the numbers of the last bytes, at most eight, and clear flags of other bytes."""
         unused = (8 * (WORD - counts)).view(np.uint64)  # numpy shifts by 64 bits to 0
         digits = ((self.data.words[ends - WORD] ^ _ZEROS) >> unused) << unused
-        others = ((digits + _OVER_NINE) | digits) & _HIGH_BITS
-        if others.any():
-            is_digits &= others == 0
+        is_digits &= ((digits + _OVER_NINE) | digits) & _HIGH_BITS == 0
         return _join_digits(digits)
 
 
@@ -195,7 +189,7 @@ class _Shape(NamedTuple):
             digits = (self.words[number] << np.uint64(8 * (WORD - last))) & _LAST_DIGITS[
                 last - first
             ]
-            found = found * 10 ** (last - first) + _join_digits(digits, last - first)
+            found = found * 10 ** (last - first) + _join_digits(digits)
         return found
 
 
@@ -226,15 +220,11 @@ def _iter_shapes(columns: Sequence[Column], rows: Numbers) -> Iterator[_Shape]:
         columns = [column.take(others) for column in columns]
 
 
-def _join_digits(digits: Words, most: int = WORD) -> Numbers:
-    """Return the numbers whose digits are the bytes of words, at most so many, the last ones."""
+def _join_digits(digits: Words) -> Numbers:
+    """Return the numbers whose digits are the bytes of words."""
     # Two neighbours become a number of two digits, then two of these one of four, and so on.
     digits = digits * np.uint64(10 << 8 | 1)
-    if most <= len("99"):
-        return (digits >> np.uint64(56)).view(np.int64)
     digits = ((digits >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(100 << 16 | 1)
-    if most <= len("9999"):
-        return (digits >> np.uint64(48)).view(np.int64)
     digits = (digits >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
     return ((digits * np.uint64(10_000 << 32 | 1)) >> np.uint64(32)).view(np.int64)
 
@@ -243,10 +233,7 @@ def parse_times(columns: Sequence[Column], mapping: ColumnMapping) -> Numbers:
     """Return the instants of one or two columns, which are joined; negative where malformed."""
     instants: Numbers = np.full(len(columns[0].starts), MALFORMED)
     if mapping.time_format in {None, values.DAY_FIRST, values.MONTH_FIRST}:
-        if (
-            len(columns) == 1
-            and (columns[0].ends - columns[0].starts).min(initial=_MOST_DIGITS) <= _MOST_DIGITS
-        ):
+        if len(columns) == 1:
             instants = _parse_numbers(columns[0], mapping)
         for shape in _iter_shapes(columns, np.flatnonzero(instants < 0)):
             is_number = shape.text.strip().replace(".", "", 1).isdigit()

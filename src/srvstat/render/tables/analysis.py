@@ -211,17 +211,17 @@ def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     )
     is_single = len(servers) == 1 and servers[0].average_players is not None
     steps = list(_list_steps(servers[0], document, screen)) if is_single else []
-    facts = [figures.HELD] if document.hold else []
-    facts += figures.list_unobserved(servers, document.window, screen)
-    title = layout.build_title(figures.format_title_window(document.window, zone))
-    footer = layout.build_footer(facts, screen)
+    facts = figures.list_unobserved(servers, document.window, screen)
+    title, footer = _frame(document, screen, facts)
     if steps:
-        return screen.render_blocks([title, *table], [*steps, *footer])
-    return screen.render(title, *table, *footer)
+        return screen.render_blocks([*title, *table], [*steps, *footer])
+    return screen.render(*title, *table, *footer)
 
 
 def _frame(
-    document: analysis.PeakHours | analysis.Together, screen: Screen, facts: Iterable[str] = ()
+    document: analysis.GrowthDocument | analysis.PeakHours | analysis.Together,
+    screen: Screen,
+    facts: Iterable[str] = (),
 ) -> tuple[list[Text], list[Text]]:
     """Return the lines above and below a table about a window."""
     window = figures.format_title_window(document.window, ZoneInfo(document.time_zone))
@@ -489,10 +489,6 @@ def render_steps(table: analysis.StepTable, screen: Screen) -> str:
     servers = table.servers
     if not table.count:
         return screen.render(Text("no step in the window"))
-    if table.query.is_sum:
-        return screen.render(
-            layout.build_head(servers[0], screen), _build_server_grid(table, 0, screen)
-        )
     if len(servers) > 1:
         for width in _HEADING_WIDTHS:
             headings = [_build_heading(server, width, screen) for server in servers]
