@@ -2,9 +2,9 @@
 
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import singledispatch
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import set_cell_size
@@ -168,5 +168,7 @@ def start_table(
     return table
 
 
-Renderers = Mapping[type, Callable[[Any, Screen], str]]
-"""The functions that render documents, by their type."""
+@singledispatch
+def render_table(document: object, _screen: Screen) -> str:
+    """Render a document that has a table for a screen; `tables` has the functions by type."""
+    raise TypeError(type(document))

@@ -14,7 +14,7 @@ from srvstat.contract.windows import BEFORE_ALL
 from srvstat.documents import analysis
 from srvstat.documents.document import ServerName, WindowPart
 from srvstat.render import figures, layout, text
-from srvstat.render.screen import HEAT_STYLES, Renderers, Screen, start_table
+from srvstat.render.screen import HEAT_STYLES, Screen, render_table, start_table
 
 _HOUR_MS = 3_600_000
 
@@ -24,6 +24,7 @@ _LEAST_DIFFERENCE = 0.05
 _Columns = dict[str, Sequence[str | Text]]
 
 
+@render_table.register
 def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str:
     """Render the figures of servers, and what is unusual about them."""
     servers = document.list_series()
@@ -183,6 +184,7 @@ _MAX_STEPS_LISTED = 62
 """Two months of days."""
 
 
+@render_table.register
 def render_growth(document: analysis.GrowthDocument, screen: Screen) -> str:
     """Render the growth of servers, and for a single server a list of its steps."""
     servers, zone = document.servers, ZoneInfo(document.time_zone)
@@ -275,6 +277,7 @@ _LONGER = (
 """What to do about empty hours of a total."""
 
 
+@render_table.register
 def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
     """Render a heat map for each server, or a bar for each hour or weekday; below them notes."""
     servers = document.servers
@@ -395,6 +398,7 @@ _BAR_HALF = 10
 _WIDTH_WITH_BARS = 80
 
 
+@render_table.register
 def render_together(document: analysis.Together, screen: Screen) -> str:
     """Render the correlation of each pair of servers, with a bar from -1 to 1."""
     names = ("server", "and", "steps", "correlation", *[""] * (screen.width >= _WIDTH_WITH_BARS))
@@ -458,6 +462,7 @@ def _convert_instant(at: int, zone: ZoneInfo) -> datetime:
         return moment
 
 
+@render_table.register
 def render_observations(table: analysis.ObservationTable, screen: Screen) -> str:
     """Render the observations of a server."""
     title = layout.build_head(table.server, screen)
@@ -484,6 +489,7 @@ def _describe_omitted(count: int) -> Text:
     return Text(f"{count:,} not shown", "dim")
 
 
+@render_table.register
 def render_steps(table: analysis.StepTable, screen: Screen) -> str:
     """Render the steps of servers: a column for each where they fit, else a table for each."""
     servers = table.servers
@@ -579,6 +585,7 @@ def _build_heading(server: ServerName, width: int, screen: Screen) -> Text:
     return Text("\n").join([name, screen.truncate(hostname, max(name.cell_len, width))])
 
 
+@render_table.register
 def render_query(query: analysis.HistoryQuery, screen: Screen) -> str:
     """Render the title of the tables of a history."""
     start = None if query.window.start == BEFORE_ALL else query.window.start
@@ -590,22 +597,10 @@ def render_query(query: analysis.HistoryQuery, screen: Screen) -> str:
     return screen.render(layout.build_title(title))
 
 
+@render_table.register
 def render_notes(notes: analysis.HistoryNotes, screen: Screen) -> str:
     """Render what the tables of a history have in common."""
     facts = [figures.HELD] if notes.hold else []
     if notes.has_omitted:
         facts.append("the first and the last rows; --format csv prints all")
     return screen.render(*layout.build_footer(facts, screen))
-
-
-RENDERERS: Renderers = {
-    analysis.GrowthDocument: render_growth,
-    analysis.HistoryNotes: render_notes,
-    analysis.HistoryQuery: render_query,
-    analysis.ObservationTable: render_observations,
-    analysis.PeakHours: render_peak_hours,
-    analysis.Stats: render_stats,
-    analysis.StepTable: render_steps,
-    analysis.Together: render_together,
-    analysis.Top: render_stats,
-}

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from srvstat.documents.analysis import EventPart, Events
 from srvstat.render import figures, layout, text
-from srvstat.render.screen import Renderers, Screen, start_table
+from srvstat.render.screen import Screen, render_table, start_table
 
 _MAX_LINES = 30
 
@@ -22,6 +22,7 @@ _TEMPLATES = {
 }
 
 
+@render_table.register
 def render_events(document: Events, screen: Screen) -> str:
     """Render the newest events, and below them notes."""
     zone = ZoneInfo(document.time_zone)
@@ -62,6 +63,3 @@ def describe_event(event: EventPart) -> str:
     """Return what happened, such as `no observation`."""
     counts = map(text.format_median, (event.expected, event.seen))
     return _TEMPLATES[event.kind].format(*counts)
-
-
-RENDERERS: Renderers = {Events: render_events}

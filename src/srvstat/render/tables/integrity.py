@@ -10,7 +10,7 @@ from srvstat.documents import integrity as rules
 from srvstat.documents.integrity import AnyRule, Integrity, ServerIntegrity
 from srvstat.render import figures, layout, text
 from srvstat.render.layout import build_server_table, escape_server
-from srvstat.render.screen import Renderers, Screen, build_fields_grid
+from srvstat.render.screen import Screen, build_fields_grid, render_table
 from srvstat.render.text import format_clock, format_count, format_share
 
 
@@ -78,6 +78,7 @@ MEANING = (
 _MEANING = "The results describe numbers; they prove nothing about a server or its owner"
 
 
+@render_table.register
 def render_integrity(integrity: Integrity, screen: Screen) -> str:
     """Render the marks of all servers, the evidence of suspect results, and what they mean."""
     marks = {
@@ -215,6 +216,3 @@ def _format_interval(first: int, last: int, zone: ZoneInfo) -> str:
 
 def _format_median(players: float) -> str:
     return f"{players:,.2f}".removesuffix("0").removesuffix(".0")
-
-
-RENDERERS: Renderers = {Integrity: render_integrity}

@@ -11,11 +11,12 @@ from rich.text import Text
 from srvstat.documents import snapshot
 from srvstat.documents.document import ServerName, remove_color_codes
 from srvstat.render import figures, layout, text
-from srvstat.render.screen import Fields, Renderers, Screen, build_fields_grid, start_table
+from srvstat.render.screen import Fields, Screen, build_fields_grid, render_table, start_table
 
 _MAX_PROPERTY_WIDTH = 20
 
 
+@render_table.register
 def render_servers(found: snapshot.Servers, screen: Screen) -> str:
     """Render the servers that match a filter."""
     at = text.format_zoned_time(found.as_of, text.UTC, "minutes")
@@ -75,6 +76,7 @@ def _align_left(name: str, values: Sequence[str], screen: Screen) -> list[Text]:
     return cells
 
 
+@render_table.register
 def render_server(detail: snapshot.ServerTable, screen: Screen) -> str:
     """Render all fields of a server."""
     server = detail.server
@@ -145,6 +147,7 @@ def _format_moment(at: int, as_of: int) -> str:
     return f"{text.format_time(at)} ({text.format_duration(abs(as_of - at))} {side} the snapshot)"
 
 
+@render_table.register
 def render_info(info: snapshot.SnapshotInfo, screen: Screen) -> str:
     """Render the totals of a snapshot and the first of its servers."""
     more = info.matched - len(info.identifiers)
@@ -206,6 +209,7 @@ _MAX_REASONS = 10
 _MAX_INTERVALS = 4
 
 
+@render_table.register
 def render_dry_run(dry_run: snapshot.DryRun, screen: Screen) -> str:
     """Render what a build would do."""
     dropped = [
@@ -268,6 +272,7 @@ def _build_reason(
         yield Padding(example + screen.escape_cell(row), (0, 0, 0, 2))
 
 
+@render_table.register
 def render_verification(verification: snapshot.Verification, screen: Screen) -> str:
     """Render the root and the totals of a verified snapshot."""
     fields = [
@@ -279,12 +284,3 @@ def render_verification(verification: snapshot.Verification, screen: Screen) -> 
         ("server days", f"{verification.days:,}"),
     ]
     return screen.render(build_fields_grid(fields, screen))
-
-
-RENDERERS: Renderers = {
-    snapshot.DryRun: render_dry_run,
-    snapshot.Servers: render_servers,
-    snapshot.ServerTable: render_server,
-    snapshot.SnapshotInfo: render_info,
-    snapshot.Verification: render_verification,
-}

@@ -18,7 +18,7 @@ from srvstat.documents import support
 from srvstat.documents.document import GapPart, remove_color_codes
 from srvstat.render import layout, text
 from srvstat.render.figures import describe_silence, format_title_window
-from srvstat.render.screen import Renderers, Screen, build_fields_grid, start_table
+from srvstat.render.screen import Screen, build_fields_grid, render_table, start_table
 from srvstat.render.text import NOTHING, UTC, format_count, format_id, format_time
 
 _APART = {"current": "current counts", "notComparable": "what can't be compared"}
@@ -41,6 +41,7 @@ _MARKS = {
 }
 
 
+@render_table.register
 def render_replay(replay: support.Replay, screen: Screen) -> str:
     """Render a line for each exchange, then what differs, and answers that were not recorded."""
     exchanges = replay.exchanges
@@ -352,6 +353,7 @@ def _describe_truth(
 _MAX_TIMES = 10
 
 
+@render_table.register
 def render_when(found: support.When, screen: Screen) -> str:
     """Render the times at which all figures were true, the last ones first, or the closest ones."""
     times = [_format_interval(one.from_, one.to) for one in reversed(found.true_during)]
@@ -391,6 +393,7 @@ _ROOT_DIGITS = 12
 _ONE_DAY = timedelta(days=1)
 
 
+@render_table.register
 def render_snapshot_diff(diff: support.SnapshotDiff, screen: Screen) -> str:
     """Render the changed servers, the first of the changed answers, and what was compared."""
     blocks: list[list[RenderableType]] = [
@@ -460,6 +463,7 @@ def _describe_sides(diff: support.SnapshotDiff) -> Iterator[str]:
         yield f"compared: servers in both, from {start} on, because a bundle lacks the rest"
 
 
+@render_table.register
 def render_access(check: support.AccessCheck, screen: Screen) -> str:
     """Render a row for each plan, or a block for each where the rows do not fit."""
     table = start_table()
@@ -493,6 +497,7 @@ ExplainedRow = tuple[str, str, str]
 """The name of a figure, its value, and what the value follows from."""
 
 
+@render_table.register
 def render_explanation(explanation: support.Explanation, screen: Screen) -> str:
     """Render the window, a block of figures for each server, and what the answer comes from."""
     screen = replace(screen, width=min(screen.width, MAIL_WIDTH))
@@ -698,12 +703,3 @@ def _format_interval(first: int, last: int) -> str:
         return start
     day, _, clock = end.partition(" ")
     return f"{start.removesuffix(' UTC')} to {clock if start.startswith(day) else end}"
-
-
-RENDERERS: Renderers = {
-    support.AccessCheck: render_access,
-    support.Explanation: render_explanation,
-    support.Replay: render_replay,
-    support.SnapshotDiff: render_snapshot_diff,
-    support.When: render_when,
-}

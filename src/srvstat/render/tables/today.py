@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from srvstat.documents.rows import escape_markdown
 from srvstat.documents.today import Today
 from srvstat.render import figures, text
-from srvstat.render.screen import Renderers, Screen, build_fields_grid
+from srvstat.render.screen import Screen, build_fields_grid, render_table
 from srvstat.render.tables.events import describe_event
 
 _MOST_SILENT = 3
@@ -16,6 +16,7 @@ _ID_WIDTH = 36
 """Enough for a UUID. With a longer id, a line would be folded."""
 
 
+@render_table.register
 def render_today(document: Today, screen: Screen) -> str:
     """Render the page, whose lists show their first few items."""
     fields = [(name, screen.escape(value)) for name, value in _iter_fields(document, screen)]
@@ -103,6 +104,3 @@ def _list_events(document: Today, screen: Screen) -> Iterator[tuple[str, str]]:
 
 def _cut_id(server_id: str, screen: Screen) -> str:
     return screen.truncate(screen.escape(server_id), _ID_WIDTH).plain
-
-
-RENDERERS: Renderers = {Today: render_today}
