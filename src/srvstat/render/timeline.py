@@ -307,7 +307,7 @@ class _Drawing:
     """A picture of a timeline. Servers are numbers in their order."""
 
     def __init__(self, timeline: Timeline, size: svg.Size, step: str, layout: Layout) -> None:
-        words = (_describe_server(timeline, server) for server in timeline.servers)
+        words = (", ".join(_list_figures(timeline, server)) for server in timeline.servers)
         title = "Shares of the players over time" if layout == "share" else "Players over time"
         self.timeline = timeline
         self.picture, self.names = svg.create_picture_of(
@@ -524,10 +524,6 @@ def measure_averages(timeline: Timeline) -> Iterator[tuple[float | None, float]]
     for server in timeline.servers:
         merged = _merge(server, range(len(edges) - 1), edges, end - start, hold=timeline.hold)
         yield (None, 0) if merged is None else (merged[0], merged[3])
-
-
-def _describe_server(timeline: Timeline, server: ServerTimeline) -> str:
-    return ", ".join(_list_figures(timeline, server))
 
 
 def _list_figures(timeline: Timeline, server: ServerTimeline) -> list[str]:

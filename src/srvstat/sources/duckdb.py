@@ -44,7 +44,16 @@ def read(source: Source) -> Iterator[Batch]:
     Raises SourceError if the database can't be read, or if the query fails.
     """
     with _open_database(source) as connection:
-        yield from _read_query(source, connection)
+        query = _check_query(source, connection)
+        names = fold_names(source.mapping, connection.sql(query).columns)
+        wanted = check_columns(source, names)
+        # DuckDB ignores capitals, and keeps those of a table.
+        quoted = map(quote_identifier, wanted)
+        chosen = ", ".join(f"{name} AS {name}" for name in quoted)
+        rows = connection.sql(f"SELECT {chosen} FROM ({query}\n) AS rows")  # noqa: S608 - the user's own query
+        most = parquet.count_rows_per_batch(len(wanted))
+        with closing(_fetch(source, connection, rows, most)) as record_batches:
+            yield from parquet.convert_batches(source, record_batches)
 
 
 def read_sample(source: Source) -> Sample:
@@ -88,18 +97,6 @@ def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
     for option in () if source.is_in_memory else _ISOLATION:
         connection.execute(option)
     return connection
-
-
-def _read_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> Iterator[Batch]:
-    query = _check_query(source, connection)
-    names = fold_names(source.mapping, connection.sql(query).columns)
-    wanted = check_columns(source, names)
-    # DuckDB ignores capitals, and keeps those of a table.
-    chosen = ", ".join(f"{quote_identifier(name)} AS {quote_identifier(name)}" for name in wanted)
-    rows = connection.sql(f"SELECT {chosen} FROM ({query}\n) AS rows")  # noqa: S608 - the user's own query
-    most = parquet.count_rows_per_batch(len(wanted))
-    with closing(_fetch(source, connection, rows, most)) as record_batches:
-        yield from parquet.convert_batches(source, record_batches)
 
 
 def _check_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> str:

@@ -267,12 +267,16 @@ def _list_steps(
     value: Mapping[str, Any], lists: dict[str, Sequence[Any]], start: str, step: str
 ) -> _Columns | None:
     """Return the rows of counts in equal steps from a start."""
-    counts = {key: each for key, each in lists.items() if all(map(_is_count, each[:_PROBE]))}
+    counts = {
+        key: each
+        for key, each in lists.items()
+        if all(one is None or is_number(_format(one)) for one in each[:_PROBE])
+    }
     keys = {start, step, *counts}
     for key, each in () if counts else value.items():
         if isinstance(each, dict) and each and all(map(_is_row, each.values())):
             counts, keys = each, {start, step, key}
-        elif isinstance(each, list) and each and all(map(_is_object, each)):
+        elif isinstance(each, list) and each and {*map(type, each)} == {dict}:
             shared = {start: value[start], step: value[step]}
             return _Columns([shared | one for one in each], {start, step, key})
     if not counts:
@@ -282,10 +286,6 @@ def _list_steps(
     return _Columns(_transpose({"time": times, **counts}), keys)
 
 
-def _is_count(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and is_number(value))
-
-
 def _list_times(start: str, step: str, count: int) -> list[str]:
     """Return so many times in steps from a start: numbers of one unit, or ISO 8601 and seconds.
 
@@ -293,7 +293,7 @@ def _list_times(start: str, step: str, count: int) -> list[str]:
     """
     with suppress(ValueError, OverflowError):
         number = int(step)
-        if is_time(start) and start.isdigit() and not _is_date(start):
+        if is_time(start) and start.isdigit() and len(start) != len("YYYYMMDD"):
             return [str(int(start) + number * at) for at in range(count)]
         first = datetime.fromisoformat(start)
         # No number of milliseconds that is whole seconds divides the seconds of a day.
@@ -409,10 +409,6 @@ def _is_container(value: Any) -> bool:
     return isinstance(value, dict | list)
 
 
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
 def _is_row(value: Any) -> bool:
     """Return whether a value is an array of scalars."""
     return isinstance(value, list) and not any(map(_is_container, value))
@@ -426,10 +422,6 @@ def is_time(value: Any) -> bool:
 def is_number(text: str) -> bool:
     """Return whether a text looks like a number."""
     return _NUMBER.fullmatch(text) is not None
-
-
-def _is_date(digits: str) -> bool:
-    return len(digits) == len("YYYYMMDD") and is_time(digits)
 
 
 def _format(value: Any) -> str:

@@ -409,18 +409,11 @@ def convert_local_times(local_times: Numbers, zone: str) -> Numbers:
 
     See `convert_local_time`.
     """
-    days = local_times // DAY_MS
-    first = int(days.min(initial=0))
-    used = np.flatnonzero(np.bincount(days - first))
-    offsets = np.zeros(int(used.max(initial=0)) + 1, np.int64)
-    changing = []
-    for day in used.tolist():
-        offset = _find_offset_of_day(first + day, zone)
-        offsets[day] = offset or 0
-        if offset is None:
-            changing.append(first + day)
-    found = local_times - offsets[days - first]
-    for row in np.flatnonzero(np.isin(days, changing)) if changing else ():
+    days, places = np.unique(local_times // DAY_MS, return_inverse=True)
+    offsets = [_find_offset_of_day(day, zone) for day in days.tolist()]
+    found: Numbers = local_times - np.array([offset or 0 for offset in offsets], np.int64)[places]
+    is_changing = np.array([offset is None for offset in offsets], np.bool_)[places]
+    for row in np.flatnonzero(is_changing):
         try:
             found[row] = convert_local_time(int(local_times[row]), zone)
         except time.InstantError:
