@@ -15,13 +15,7 @@ import pyarrow as pa
 from srvstat.contract.errors import SourceError
 from srvstat.files.paths import convert_errors
 from srvstat.sources import parquet
-from srvstat.sources.source import (
-    Batch,
-    Source,
-    build_query,
-    describe_missing_table,
-    quote_identifier,
-)
+from srvstat.sources.source import Batch, Source, build_query, describe_no_table, quote_identifier
 from srvstat.sources.tables import SAMPLE_ROWS, Sample, build_own_sample, check_columns, fold_names
 from srvstat.sources.values import is_utf8
 
@@ -138,6 +132,6 @@ def _explain(source: Source, error: Exception) -> str:
     if isinstance(error, duckdb.PermissionException) and not source.is_in_memory:
         return _NO_FILES
     if isinstance(error, duckdb.CatalogException) and source.query is None:
-        return describe_missing_table(source)
+        return describe_no_table(source)
     text = str(error).split("\n\nLINE ")[0]
     return " ".join(text.split())

@@ -7,7 +7,6 @@ Most values of a file differ in their strings and numbers only. A regular expres
 one of them finds the others in half of the time that decoding takes.
 """
 
-import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -20,15 +19,7 @@ from srvstat.contract.errors import SourceError
 from srvstat.sources import flatten
 from srvstat.sources.flatten import FlattenError
 from srvstat.sources.mapping import STRICT, ColumnMapping
-from srvstat.sources.source import (
-    BLOCK_BYTES,
-    NOT_UTF8,
-    Batch,
-    EncodingError,
-    Reject,
-    Source,
-    TextBlock,
-)
+from srvstat.sources.source import BLOCK_BYTES, Batch, Reject, Source, TextBlock
 from srvstat.sources.tables import SAMPLE_ROWS, Sample, Table, convert_table
 from srvstat.sources.values import COUNT_RULE, IDENTIFIER_RULE, RowError
 
@@ -377,7 +368,7 @@ class _Document:
         self._source = source
         self._regular = _Regular(source.mapping)
         self._decoder = wire.get_decoder(convert_number)
-        self._chunks = self._read_chunks()
+        self._chunks = source.read_text()
         self._text, self._at, self._count = "", 0, 0
         self._taken = 0  # the characters of the items of a part
         self._separator = ","
@@ -530,16 +521,6 @@ class _Document:
         self._text, self._at = self._text[self._at :] + chunk, 0
         self._is_end = not chunk
         return not self._is_end
-
-    def _read_chunks(self) -> Iterator[str]:
-        decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        try:
-            for chunk in self._source.read_chunks():
-                if text := decoder.decode(chunk):
-                    yield text
-            yield decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            raise EncodingError(f"{self._source.title}: {NOT_UTF8}") from None
 
     def _build_error(self, reason: str, position: int | None = None) -> SourceError:
         """Return the error for a position in the text, if it is known, or for the next item."""

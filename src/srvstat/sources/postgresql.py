@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import is_url
 from srvstat.sources import tables
-from srvstat.sources.source import Batch, Source, build_query, describe_missing_table
+from srvstat.sources.source import Batch, Source, build_query, describe_no_table
 
 _CONNECT_SECONDS = 10
 _ROWS_PER_TABLE = 10_000
@@ -72,7 +72,7 @@ def _open_cursor(source: Source) -> Iterator["psycopg.Cursor[Any]"]:
             yield cursor
     except psycopg.Error as error:
         has_no_table = source.query is None and isinstance(error, psycopg.errors.UndefinedTable)
-        reason = describe_missing_table(source) if has_no_table else _describe(error, secrets)
+        reason = describe_no_table(source) if has_no_table else _describe(error, secrets)
         raise SourceError(f"{source.title}: {reason}") from None
 
 

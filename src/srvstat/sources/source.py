@@ -208,6 +208,16 @@ class Source:
             while chunk := self._read(stream, None):
                 yield chunk
 
+    def read_text(self) -> Iterator[str]:
+        """Read the text, decompressed, in chunks of any length.
+
+        Raises EncodingError, and SourceError as `read_chunks` does.
+        """
+        try:
+            yield from codecs.iterdecode(self.read_chunks(), "utf-8-sig")
+        except UnicodeDecodeError:
+            raise EncodingError(f"{self.title}: {NOT_UTF8}") from None
+
     def read_lines(self) -> Iterator[tuple[int, str]]:
         """Read the lines that are not empty, with their numbers and without line ends."""
         for block in self.read_blocks():
@@ -572,7 +582,7 @@ TABLE = "observations"
 """The table that is read if there is no query."""
 
 
-def describe_missing_table(source: Source) -> str:
+def describe_no_table(source: Source) -> str:
     """Describe that a database lacks the table to read."""
     missing = source.mapping.table or TABLE
     return f"no table {missing}; name one with --input-table, or rows with --query"

@@ -16,15 +16,7 @@ import numpy as np
 from srvstat.contract import wire
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError
-from srvstat.sources.columns import (
-    BLANK,
-    EMPTY_COUNT,
-    MALFORMED,
-    Column,
-    number_texts,
-    parse_counts,
-    parse_times,
-)
+from srvstat.sources import columns
 from srvstat.sources.mapping import STRICT, ColumnMapping, describe_missing
 from srvstat.sources.registry import TEXT_KINDS
 from srvstat.sources.source import Batch, Reject, Source, renumber
@@ -82,24 +74,24 @@ def convert_table(source: Source, table: Table, rejects: Sequence[Reject] = ()) 
     find_columns(source, table.names)
     if mapping.is_strict and source.kind not in TEXT_KINDS and mapping.time_unit is None:
         mapping = ColumnMapping()  # only text can have other forms than its own
-    columns = dict(zip(table.names, table.columns, strict=True))
+    by_name = dict(zip(table.names, table.columns, strict=True))
     at = mapping.find_times(table.names)
     servers = list_servers(mapping, table.names) if mapping.is_wide else [mapping.players]
-    instants = parse_times([Column.join([columns[name]]) for name in at], mapping)
-    cells = Column.join([columns[name] for name in servers])
-    counts = parse_counts(cells, mapping)
+    instants = columns.parse_times([columns.Column.join([by_name[name]]) for name in at], mapping)
+    cells = columns.Column.join([by_name[name] for name in servers])
+    counts = columns.parse_counts(cells, mapping)
     if mapping.is_wide:
-        counts[cells.starts == cells.ends] = BLANK
+        counts[cells.starts == cells.ends] = columns.BLANK
     counts = counts.reshape(len(servers), len(instants)).T
     names = [source.server_id]
     codes: Numbers | None = np.zeros(len(instants), np.int64)
     if mapping.is_wide:
         names, codes = servers, None
     elif mapping.id is not None:
-        names, codes = number_texts(columns[mapping.id])
+        names, codes = columns.number_texts(by_name[mapping.id])
         if mapping.is_strict and not source.accepts_any_id:
             is_valid = np.array([is_identifier(name) for name in names], np.bool_)
-            codes = np.where(is_valid[codes], codes, MALFORMED)
+            codes = np.where(is_valid[codes], codes, columns.MALFORMED)
         if not source.mapping.is_strict and source.kind not in _EXACT:
             names = [name.strip() for name in names]
 
@@ -109,9 +101,9 @@ def convert_table(source: Source, table: Table, rejects: Sequence[Reject] = ()) 
         return _explain_row(
             mapping,
             Reject(table.places[row], "", text),
-            None if is_named else columns[mapping.id or ""][row],
-            " ".join(columns[name][row] for name in at),
-            [(name, columns[name][row]) for name in servers],
+            None if is_named else by_name[mapping.id or ""][row],
+            " ".join(by_name[name][row] for name in at),
+            [(name, by_name[name][row]) for name in servers],
         )
 
     places = table.places
@@ -165,15 +157,15 @@ def build_batch(
     is_known = instants >= 0
     if codes is not None:
         is_known &= codes >= 0
-    rows, columns = np.nonzero(is_known[:, np.newaxis] & (counts >= 0))
-    used, kept = renumber(columns if codes is None else codes[rows])
-    malformed = np.flatnonzero(~is_known | (counts == MALFORMED).any(axis=1))
-    empty = int((counts[is_known] == EMPTY_COUNT).sum())
+    rows, cells = np.nonzero(is_known[:, np.newaxis] & (counts >= 0))
+    used, kept = renumber(cells if codes is None else codes[rows])
+    malformed = np.flatnonzero(~is_known | (counts == columns.MALFORMED).any(axis=1))
+    empty = int((counts[is_known] == columns.EMPTY_COUNT).sum())
     return Batch(
         [names[code] for code in used.tolist()],
         kept,
         instants[rows],
-        counts[rows, columns],
+        counts[rows, cells],
         places[rows],
         [reject for row in malformed.tolist() for reject in explain(row)],
         {NO_COUNT: empty} if empty else {},
