@@ -16,8 +16,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
-import numpy as np
-
 from srvstat.contract.arrays import Numbers
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.paths import convert_errors
@@ -464,12 +462,6 @@ class Batch:
     def count_rejected(self) -> int:
         """Return the number of rows that are malformed."""
         return sum(reject.rows for reject in self.rejects)
-
-
-def renumber(codes: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the codes that occur, in ascending order, and each code's position among them."""
-    is_used = np.bincount(codes) > 0
-    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[codes]
 
 
 def read_batches(source: Source) -> Iterator[Batch]:

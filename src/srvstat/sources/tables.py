@@ -5,8 +5,7 @@ are. So a form of a time or a count is known to all formats, or to none.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from srvstat.contract.errors import SourceError
 from srvstat.sources import columns
 from srvstat.sources.mapping import STRICT, ColumnMapping, describe_missing
 from srvstat.sources.registry import TEXT_KINDS
-from srvstat.sources.source import Batch, Reject, Source, renumber
+from srvstat.sources.source import Batch, Reject, Source
 from srvstat.sources.values import NO_COUNT, RowError, check_identifier, is_identifier
 
 _EXACT = ("parquet", "duckdb", "postgresql")
@@ -78,40 +77,56 @@ def convert_table(source: Source, table: Table, rejects: Sequence[Reject] = ()) 
     at = mapping.find_times(table.names)
     servers = list_servers(mapping, table.names) if mapping.is_wide else [mapping.players]
     instants = columns.parse_times([columns.Column.join([by_name[name]]) for name in at], mapping)
-    cells = columns.Column.join([by_name[name] for name in servers])
-    counts = columns.parse_counts(cells, mapping)
+    joined = columns.Column.join([by_name[name] for name in servers])
+    counts = columns.parse_counts(joined, mapping)
     if mapping.is_wide:
-        counts[cells.starts == cells.ends] = columns.BLANK
+        counts[joined.starts == joined.ends] = columns.BLANK
     counts = counts.reshape(len(servers), len(instants)).T
-    names = [source.server_id]
-    codes: Numbers | None = np.zeros(len(instants), np.int64)
-    if mapping.is_wide:
-        names, codes = servers, None
-    elif mapping.id is not None:
-        names, codes = columns.number_texts(by_name[mapping.id])
-        if mapping.is_strict and not source.accepts_any_id:
-            is_valid = np.array([is_identifier(name) for name in names], np.bool_)
-            codes = np.where(is_valid[codes], codes, columns.MALFORMED)
-        if not source.mapping.is_strict and source.kind not in _EXACT:
-            names = [name.strip() for name in names]
-
-    def explain(row: int) -> Iterator[Reject]:
+    names, codes = _number_servers(source, mapping, by_name, counts)
+    is_known = (instants >= 0) & (codes >= 0).all(axis=1)
+    found = [*rejects]
+    is_malformed = ~is_known | (counts == columns.MALFORMED).any(axis=1)
+    for row in np.flatnonzero(is_malformed).tolist():
         text = table.texts[row] if table.texts else ",".join(each[row] for each in table.columns)
-        is_named = codes is None or mapping.id is None or codes[row] >= 0
-        return _explain_row(
+        found += _explain_row(
             mapping,
             Reject(table.places[row], "", text),
-            None if is_named else by_name[mapping.id or ""][row],
+            None if (codes[row] >= 0).all() else by_name[mapping.id or ""][row],
             " ".join(by_name[name][row] for name in at),
             [(name, by_name[name][row]) for name in servers],
         )
-
+    empty = int((counts[is_known] == columns.EMPTY_COUNT).sum())
+    rows, cells = np.nonzero(is_known[:, np.newaxis] & (counts >= 0))
+    used, kept = np.unique(codes[rows, cells], return_inverse=True)
     places = table.places
     numbers = np.arange(places.start, places.stop) if isinstance(places, range) else places
-    batch = build_batch((names, codes), instants, counts, np.asarray(numbers, np.int64), explain)
-    if not rejects:
-        return batch
-    return replace(batch, rejects=sorted([*batch.rejects, *rejects], key=attrgetter("place")))
+    return Batch(
+        [names[code] for code in used.tolist()],
+        kept,
+        instants[rows],
+        counts[rows, cells],
+        np.asarray(numbers, np.int64)[rows],
+        sorted(found, key=attrgetter("place")),
+        {NO_COUNT: empty} if empty else {},
+    )
+
+
+def _number_servers(
+    source: Source, mapping: ColumnMapping, by_name: Mapping[str, Sequence[str]], counts: Numbers
+) -> tuple[Sequence[str], Numbers]:
+    """Return names of servers, and the code of the server of each count; negative if malformed."""
+    if mapping.is_wide:
+        servers = list_servers(mapping, [*by_name])
+        return servers, np.broadcast_to(np.arange(len(servers)), counts.shape)
+    if mapping.id is None:
+        return [source.server_id], np.zeros(counts.shape, np.int64)
+    names, codes = columns.number_texts(by_name[mapping.id])
+    if mapping.is_strict and not source.accepts_any_id:
+        is_valid = np.array([is_identifier(name) for name in names], np.bool_)
+        codes = np.where(is_valid[codes], codes, columns.MALFORMED)
+    if not source.mapping.is_strict and source.kind not in _EXACT:
+        names = [name.strip() for name in names]
+    return names, codes[:, np.newaxis]
 
 
 def _explain_row(
@@ -138,38 +153,6 @@ def _explain_row(
             if mapping.is_wide:
                 found = found._replace(text=f"{name},{at},{written}")
             yield found
-
-
-def build_batch(
-    servers: tuple[Sequence[str], Numbers | None],
-    instants: Numbers,
-    counts: Numbers,
-    places: Numbers,
-    explain: Callable[[int], Iterable[Reject]],
-) -> Batch:
-    """Build the batch of some rows, each with the code of its server, an instant and counts.
-
-    `servers` are names, and the codes of rows among them; without codes, a row has a count of each
-    server. Negative codes and instants are malformed, and counts are as from `parse_counts`.
-    `explain` returns why a row is malformed.
-    """
-    names, codes = servers
-    is_known = instants >= 0
-    if codes is not None:
-        is_known &= codes >= 0
-    rows, cells = np.nonzero(is_known[:, np.newaxis] & (counts >= 0))
-    used, kept = renumber(cells if codes is None else codes[rows])
-    malformed = np.flatnonzero(~is_known | (counts == columns.MALFORMED).any(axis=1))
-    empty = int((counts[is_known] == columns.EMPTY_COUNT).sum())
-    return Batch(
-        [names[code] for code in used.tolist()],
-        kept,
-        instants[rows],
-        counts[rows, cells],
-        places[rows],
-        [reject for row in malformed.tolist() for reject in explain(row)],
-        {NO_COUNT: empty} if empty else {},
-    )
 
 
 def check_columns(source: Source, names: Sequence[str], line: int | None = None) -> list[str]:
