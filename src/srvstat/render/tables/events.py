@@ -1,10 +1,8 @@
 """The table of events: one line for each, or for equal ones of several servers."""
 
-from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from zoneinfo import ZoneInfo
 
-from rich.console import RenderableType
 from rich.text import Text
 
 from srvstat.documents.analysis import EventPart, Events
@@ -27,22 +25,15 @@ def render_events(document: Events, screen: Screen) -> str:
     """Render the newest events, and below them notes."""
     zone = ZoneInfo(document.time_zone)
     title = layout.build_title(figures.format_title_window(document.window, zone))
-    lines = build_event_lines(document.events, _MAX_LINES, zone, screen)
-    return screen.render(title, *(lines or [Text("no event")]), *layout.build_footer([], screen))
-
-
-def build_event_lines(
-    events: Sequence[EventPart], most: int, zone: ZoneInfo, screen: Screen
-) -> list[RenderableType]:
-    """Return a table of the first events, and the number of the others; nothing for none."""
+    events = document.events
     if not events:
-        return []
+        return screen.render(title, Text("no event"), *layout.build_footer([], screen))
     table = start_table("begin", "lasted", "server", "event")
     for column in table.columns[:2]:
         column.no_wrap = True
     shown = 0
     groups = groupby(events, key=lambda one: (one.from_, one.to, one.kind, one.expected, one.seen))
-    for _, group in groups:
+    for _, group in islice(groups, _MAX_LINES):
         first, *others = group
         shown += 1 + len(others)
         name = screen.escape(text.format_id(first.server_id))
@@ -54,9 +45,8 @@ def build_event_lines(
             name,
             describe_event(first),
         )
-        if table.row_count == most:
-            break
-    return [table, *layout.build_rest(len(events) - shown, "more event")]
+    rest = layout.build_rest(len(events) - shown, "more event")
+    return screen.render(title, table, *rest, *layout.build_footer([], screen))
 
 
 def describe_event(event: EventPart) -> str:
