@@ -98,10 +98,7 @@ class EventOptions:
         return None if self.longer is None else questions.parse_length(self.longer, "longer")
 
 
-_ALL_EVENTS = EventOptions()
-
-
-def list_events(question: Question, options: EventOptions = _ALL_EVENTS) -> Events:
+def list_events(question: Question, options: EventOptions) -> Events:
     """Return the events of servers in a window, the newest first.
 
     Raises UsageError, SnapshotError.
@@ -110,7 +107,7 @@ def list_events(question: Question, options: EventOptions = _ALL_EVENTS) -> Even
     return Events(**question.describe(), servers=ids, events=find_events(question, options))
 
 
-def find_events(question: Question, options: EventOptions = _ALL_EVENTS) -> tuple[EventPart, ...]:
+def find_events(question: Question, options: EventOptions) -> tuple[EventPart, ...]:
     """Return the events of servers in a window, the newest first.
 
     Raises UsageError, SnapshotError.

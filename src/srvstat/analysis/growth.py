@@ -82,7 +82,7 @@ def _list_remaining(
     base: tuple[int, int] | None = None
     for days in _DAYS_LATER:
         start, end = edges[days : days + 2].tolist()
-        quotient = _find_average(question.snapshot, series, start, end)
+        quotient = _find_average(question.snapshot, series, Window(start, end))
         average = share = None
         if quotient:
             average = quotient[0] / quotient[1]
@@ -92,15 +92,13 @@ def _list_remaining(
         yield documents.RemainingPart(days, start, end, average, share)
 
 
-def _find_average(
-    snapshot: Snapshot, series: Series, start: int, end: int
-) -> tuple[int, int] | None:
+def _find_average(snapshot: Snapshot, series: Series, step: Window) -> tuple[int, int] | None:
     """Return the average of a step as a quotient; None if less than 80 % of it is observed."""
     # An observation lasts beyond the end of the snapshot, where nothing is known.
-    if snapshot.as_of - start < LEAST_COVERAGE * (end - start):
+    if snapshot.as_of - step.start < LEAST_COVERAGE * (step.end - step.start):
         return None
     # A step includes its start and excludes its end.
-    figures = compute_figures(snapshot, series, Window(start - 1, end - 1))
+    figures = compute_figures(snapshot, series, Window(step.start - 1, step.end - 1))
     return figures.quotient if (figures.coverage or 0) >= LEAST_COVERAGE else None
 
 

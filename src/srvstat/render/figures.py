@@ -270,10 +270,8 @@ _MARKS = "▁▂▃▄▅▆▇█"
 _UNITS = {"m": "minute", "h": "hour", "d": "day"}
 
 
-def describe_step(name: str, count: int = 1) -> str:
-    """Return one or more steps in words: `a day` for `day` and `1d`, `6 hours` for `6h`."""
-    if count > 1:
-        return text.format_count(count, name)
+def describe_step(name: str) -> str:
+    """Return a step in words: `a day` for `day` and `1d`, `6 hours` for `6h`."""
     number, unit = name[:-1], _UNITS.get(name[-1], "")
     if not number.isdecimal():
         number, unit = "1", name

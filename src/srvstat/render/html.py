@@ -105,12 +105,12 @@ def build_fields(fields: Mapping[str, Child]) -> Element:
     return build("dl", *pairs)
 
 
-def join_words(items: Sequence[Child | Children], pair: str = " and ") -> list[Child]:
-    """Join parts of a sentence: `a`, `a and b`, `a, b, and c`; `pair` joins two."""
+def join_words(items: Sequence[Child | Children]) -> list[Child]:
+    """Join parts of a sentence: `a`, `a and b`, `a, b, and c`."""
     joined: list[Child] = []
     for at, item in enumerate(items):
         if at == len(items) - 1:
-            joined.append(("", pair, ", and ")[min(at, 2)])
+            joined.append(("", " and ", ", and ")[min(at, 2)])
         elif at:
             joined.append(", ")
         joined += [item] if isinstance(item, Child) else item
