@@ -169,7 +169,7 @@ class ForeignHarEntry(HarPart):
 class HarEntry(HarPart):
     """An entry."""
 
-    started_date_time: GivenInstant | None = None
+    started_date_time: base.GivenInstant | None = None
     request: HarRequest
     response: HarResponse | None = None
 

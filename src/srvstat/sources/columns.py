@@ -122,8 +122,9 @@ class Column(Sequence[str]):
         widths = np.minimum(widths, _MOST_DIGITS)
         lower = np.minimum(widths, WORD)
         numbers = self._parse_last_digits(self.ends, lower, is_digits)
-        upper = self._parse_last_digits(self.ends - WORD, widths - lower, is_digits)
-        numbers += upper * 10**WORD
+        if widths.max(initial=0) > WORD:
+            upper = self._parse_last_digits(self.ends - WORD, widths - lower, is_digits)
+            numbers += upper * 10**WORD
         is_digits &= numbers >= _LEAST[widths]
         return np.where(is_digits, numbers, -1)
 
