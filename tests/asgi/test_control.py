@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -22,6 +23,7 @@ from conftest import AS_OF, DAY, Cli, build_in, server
 from srvstat.asgi import Settings, SimulationSettings, app
 from srvstat.asgi.log import Log
 from srvstat.contract.time import format_instant, parse_instant
+from srvstat.testing import SrvstatService
 from support.http import (
     ERRORS,
     HEALTH,
@@ -461,6 +463,14 @@ def test_a_service_can_have_other_fields_than_its_snapshot() -> None:
         )
 
         assert response.content == wanted
+
+
+@pytest.mark.parametrize("answers", ["503", 503, ["503"]])
+def test_one_answer_of_a_fixture_needs_no_list(answers: Any) -> None:
+    with serve_small("--control") as running:
+        service = SrvstatService(running.url, running.log_path)
+        with service.fail("getServer", answers):
+            assert [send_request(running, get(b"a")).status for _ in range(2)] == [503, 200]
 
 
 @pytest.mark.parametrize("name", ["reset", "faults"])
