@@ -470,9 +470,7 @@ def find_case(replayed: documents.Replay) -> Case:
     Raises SourceError if none was answered.
     """
     exchanges = sorted(replayed.exchanges, key=lambda each: each.class_ != "differs")
-    answered = [
-        (each.request, each.as_of) for each in exchanges if each.request and each.as_of is not None
-    ]
+    answered = [(each.request, each.as_of or 0) for each in exchanges if each.request]
     names = dict.fromkeys(name for request, _ in answered for name in request.servers)
     if not names:
         problem = "no request of the recording is one of the API that can be answered"
