@@ -3,34 +3,39 @@
     import srvstat
 
     with srvstat.open_snapshot("snapshot.db") as snapshot:
-        answer = snapshot.compare(["harbor-city", "cfxId:ns6r0b"], range="7d")
-        print(answer.data[0].median_players)
-        body = answer.to_json()  # the exact bytes of the API
+        response = snapshot.compare(["harbor-city", "cfxId:ns6r0b"], range="7d")
+        print(response.data[0].median_players)
+        body = response.to_json()  # the exact bytes of the API
 
-Ask a snapshot:
+Query a snapshot:
 
     get, compare                           the responses of the API
     servers, top                           find and rank servers
     stats, growth, peak_hours, history     statistics of any window
-    events, integrity, today, together     what is unusual, and what moves together
-    timeline, distribution                 the data of pictures
-    plot, report                           pictures and pages, which a notebook shows
+    events, integrity, today, together     unusual events, correlations, a daily summary
+    timeline, distribution                 the data behind the pictures
+    plot, report                           pictures and reports (displayed by notebooks)
 
-Write one:
+Write a snapshot:
 
-    build(data, path)                      from a data frame of pandas, polars or Arrow
-    Snapshot.update(data)                  add the data of another day
+    build(data, path)                      from a pandas, polars or Arrow data frame
+    Snapshot.update(data)                  add new observations
 
-Results have attributes in snake case and `to_json()`. Those of analyses also have `to_polars()`,
+Results have snake_case attributes and `to_json()`. Analysis results also have `to_polars()`,
 `to_pandas()` and `to_arrow()`.
 
-Errors derive from SrvstatError, whose `reason` says what to do: ApiError for an error response of
-the API, SnapshotError for an unusable file, and UsageError, which is a ValueError, for an invalid
-value. `srvstat.testing` has pytest fixtures, and `srvstat.fleet.spark` computes with Spark.
+All errors derive from SrvstatError; its `reason` explains the problem:
+
+    ApiError                               an error response of the API
+    SnapshotError                          an unusable snapshot file
+    UsageError (a ValueError)              an invalid value
+
+`srvstat.testing` has pytest fixtures that run the service. `srvstat.fleet.spark` computes the same
+statistics with Spark.
 """
 
-# Type checkers know the names without an import. Importing `typing` would take longer than
-# everything else that runs before the command line installs its signal handlers.
+# Type checkers read these names without an import at run time. Importing `typing` would take longer
+# than everything else that runs before the command line installs its signal handlers.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -71,11 +76,11 @@ _HOMES = {
     "build": "srvstat.api.frames",
     "open_snapshot": "srvstat.api.snapshot",
 }
-"""The modules of names; the others are errors."""
+"""The modules that define public names. All other names are errors."""
 
 
 def __getattr__(name: str) -> "Any":
-    """Load the public names on first use, so that the command line starts without them."""
+    """Load a public name on first use, so that the command line starts without loading them all."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - only needed here

@@ -8,19 +8,19 @@ from contextlib import suppress
 from srvstat.cli.process import take_over_signals
 
 _DESCRIPTORS = 16
-"""The number of descriptors that must be free at the start. A build uses at most 7."""
+"""The minimum number of free file descriptors. A build uses at most 7."""
 
 _TOO_FEW = (
     f"error: open files: the limit leaves fewer than {_DESCRIPTORS} for srvstat;"
     " raise it with ulimit -n\n"
 )
 _USAGE_ERROR = 2
-"""The exit code: the remedy is to start srvstat in another way."""
+"""The exit code for too few descriptors: a usage error."""
 
 
 def run() -> None:
-    """Run the command line of this process, then end the process."""
-    # Before the slow imports, so that a signal during them is handled.
+    """Run the command line, then end the process with its exit code."""
+    # This precedes the slow imports, so that a signal during them is handled.
     take_over_signals()
     occupy_standard_descriptors()
     _check_descriptors()
@@ -39,8 +39,7 @@ def run() -> None:
 def occupy_standard_descriptors() -> None:
     """Open /dev/null for each closed standard descriptor, so that no other file gets its number.
 
-    It is opened in the wrong direction, such as standard output for reading, so that each use of
-    it still fails.
+    Each is opened in the wrong mode (standard output for reading), so that using it still fails.
     """
     for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
         try:
@@ -52,8 +51,8 @@ def occupy_standard_descriptors() -> None:
 def _check_descriptors() -> None:
     """End the process if the limit on open files is too low.
 
-    Otherwise, an import or a data file would exceed it, with an error that names neither the limit
-    nor the remedy.
+    Without this check, an import or a data file would exceed the limit, and the error would name
+    neither the limit nor the remedy.
     """
     opened = []
     try:

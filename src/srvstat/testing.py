@@ -1,10 +1,18 @@
-"""Test clients of the API: pytest fixtures that run the service.
+"""Pytest fixtures that run the service, to test API clients.
 
-A test whose `conftest.py` has `pytest_plugins = ["srvstat.testing"]` can ask for the fixture
-`srvstat_service`. Redefine `srvstat_snapshot` there to serve other data, and `srvstat_options` for
-other options of `srvstat serve`. `serve_snapshot` runs another service beside it.
+A `conftest.py` with `pytest_plugins = ["srvstat.testing"]` makes the fixture `srvstat_service`
+available:
 
-PYTEST_DONT_REWRITE: nothing here needs it, and pytest would warn if a test imports this module.
+    def test_my_client_retries(srvstat_service):
+        client = MyClient(srvstat_service.api)
+        with srvstat_service.fail("compareServers", ["500", "ok"]):
+            assert client.compare("harbor-city", "night-shift")
+
+Override `srvstat_snapshot` to serve other data and `srvstat_options` to set `srvstat serve`
+options. Use `serve_snapshot` to run additional services.
+
+PYTEST_DONT_REWRITE: this module has no assertions that need it, and pytest would warn if a test
+imports the module.
 """
 
 import json
@@ -37,7 +45,12 @@ _LOG_SECONDS = 5
 
 @dataclass(frozen=True)
 class SrvstatService:
-    """A running service. `url` has no path; `api` is the address before `/servers`."""
+    """A running service. `srvstat_service` and `serve_snapshot` return it.
+
+    - `url`: the base URL of the service, such as `http://127.0.0.1:40123`.
+    - `api`: the base URL of the API, such as `http://127.0.0.1:40123/gateway/v1`.
+    - `log_path`: the service's log, as JSON lines.
+    """
 
     url: str
     log_path: Path
@@ -45,20 +58,20 @@ class SrvstatService:
 
     @property
     def api(self) -> str:
-        """The address of the API, such as `http://127.0.0.1:40123/gateway/v1`."""
+        """The base URL of the API, such as `http://127.0.0.1:40123/gateway/v1`."""
         return f"{self.url}/gateway/v1"
 
     def read_log(self) -> list[dict[str, Any]]:
-        """Return the entries of the log so far, which docs/reference/service.md describes."""
+        """Return the log entries so far. `docs/reference/service.md` describes their fields."""
         *lines, _ = self.log_path.read_bytes().split(b"\n")
         return [json.loads(line) for line in lines]
 
     def find_entry(self, request_id: str) -> dict[str, Any]:
-        """Return the log entry of an answer with this `X-Request-Id`; an error's has a `reason`.
+        """Return the log entry with this `X-Request-Id`. Entries of errors have a `reason`.
 
-        Waits up to five seconds, because the service logs after it answers.
+        Waits up to five seconds, because the service logs a request after responding.
 
-        Raises LookupError.
+        Raises LookupError if no such entry appears.
         """
         deadline = time.monotonic() + _LOG_SECONDS
         while time.monotonic() < deadline:
@@ -69,16 +82,16 @@ class SrvstatService:
         raise LookupError(f"{self.log_path}: no entry with the id {request_id}")
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return the log entries of the last 1,000 requests, with what was sent, without keys.
+        """Return the log entries of the last 1,000 requests, each with the request sent.
 
-        `docs/reference/service.md` describes an entry. Here, it also has `request`: the method, the
-        path, the headers and the body.
+        `docs/reference/service.md` describes an entry. These entries also have `request`: the
+        method, path, headers and body, with keys removed.
         """
         found: list[dict[str, Any]] = self._control("GET", "requests")["requests"]
         return found
 
     def reset(self) -> None:
-        """Clear the journal, and restart the rules, the random seed and the simulated time."""
+        """Clear recorded requests, and restart rules, the random seed and simulated time."""
         self._control("POST", "reset")
 
     @contextmanager
@@ -91,16 +104,19 @@ class SrvstatService:
         key: str | None = None,
         repeat: bool = False,
     ) -> Iterator[None]:
-        """Answer requests inside the block with `answers`, in order, and normally after the last.
+        """Respond to requests in the block with `answers` in order, then normally.
 
-        One answer needs no list.
+        - `operation`: only requests of this operation, such as `compareServers`. Default: any.
+        - `answers`: the responses, or a single response. `ok` responds normally, a status such as `500` responds with
+          this error, `drop` closes the connection without a response, `cut` closes it in the middle
+          of the body, `reset` resets it, and `delay=200` waits 200 ms before the normal response.
+        - `server`: only requests that name this server, with the identifier as sent.
+        - `key`: only requests with this key.
+        - `repeat`: start again after the last answer.
 
-        An answer is `ok`, a status, `drop`, `cut`, `reset` or `delay=200`. `operation`, such as
-        `compareServers`, `server` and `key` select requests; by default, all match. `server` is the
-        identifier as sent. `repeat` starts again after the last answer. Inner blocks take
-        precedence. Entering or leaving a block restarts all rules.
+        Inner blocks take precedence. Entering or leaving a block restarts all rules.
 
-        Raises ValueError.
+        Raises ValueError if an answer or an operation is invalid.
         """
         answers = [answers] if isinstance(answers, str | int) else answers
         digest = None if key is None else sha256(key.encode()).hexdigest()
@@ -133,9 +149,10 @@ class SrvstatService:
 
 @pytest.fixture(scope="session")
 def srvstat_snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the path of the snapshot to serve: the demo's, beside the demo's other files.
+    """Return the path of the snapshot to serve; by default the demo's.
 
-    Redefine this fixture to serve another one.
+    Override it to serve another snapshot. The demo's directory has further files, such as
+    `access.toml`.
     """
     directory = tmp_path_factory.mktemp("srvstat-demo")
     done = subprocess.run(  # noqa: S603 - srvstat itself
@@ -148,7 +165,7 @@ def srvstat_snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def srvstat_options() -> Sequence[str]:
-    """Return extra command-line options for the service. Override it to add some.
+    """Return additional `srvstat serve` options. Override it to set some.
 
     For example, return `("--access", "access.toml")`.
     """
@@ -161,7 +178,7 @@ def srvstat_service(
     srvstat_options: Sequence[str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[SrvstatService]:
-    """Serve the snapshot on a free port until the end of the tests."""
+    """Serve the snapshot on a free port for the test session."""
     log_path = tmp_path_factory.mktemp("srvstat-service") / "log.ndjson"
     with serve_snapshot(srvstat_snapshot, *srvstat_options, log_path=log_path) as service:
         yield service
@@ -169,12 +186,14 @@ def srvstat_service(
 
 @contextmanager
 def serve_snapshot(snapshot: str | Path, *options: str, log_path: Path) -> Iterator[SrvstatService]:
-    """Serve a snapshot on a free port until the block ends, with more options of `srvstat serve`.
+    """Serve a snapshot on a free port until the block ends.
 
-    The service is a process of its own, which writes its log to the file. It ignores environment
-    variables of srvstat.
+    - `snapshot`: the path of the snapshot.
+    - `options`: additional options of `srvstat serve`.
+    - `log_path`: the file for the service's log, which is replaced.
 
-    If the service does not start, the test fails with the message of `srvstat serve`.
+    The service runs in a separate process. It ignores SRVSTAT_ variables. If it does not start, the
+    test fails with the message of `srvstat serve`.
     """
     env = {name: value for name, value in os.environ.items() if not name.startswith("SRVSTAT_")}
     with (
@@ -202,6 +221,6 @@ def serve_snapshot(snapshot: str | Path, *options: str, log_path: Path) -> Itera
 
 
 def _build_command(*arguments: str) -> list[str]:
-    # The srvstat of this environment, even if another one is on the path. Without -P, files of the
+    # Run the srvstat of this environment, even if PATH has another one. Without -P, files of the
     # current directory would replace modules that srvstat imports, such as secrets.
     return [sys.executable, "-P", "-m", "srvstat", *arguments]

@@ -214,10 +214,10 @@ def test_a_report_and_its_parts_are_those_of_the_command(cli: Cli, demo_snapshot
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         report = snapshot.report(names, title="a b", **window)
         year, default = snapshot.report(names[1:], range="1y"), snapshot.report(names[1:])
-        timeline = snapshot.timeline(names, most_steps=9_000, **window)
+        timeline = snapshot.timeline(names, max_steps=9_000, **window)
         distribution = snapshot.distribution(iter(names), **window)
-        short = snapshot.timeline(most_steps=3)
-        wide = snapshot.distribution(most_bins=1)
+        short = snapshot.timeline(max_steps=3)
+        wide = snapshot.distribution(max_bins=1)
 
     options = ["--title=a b", "--from=2026-02-01", "--tz=Asia/Tokyo", "--json"]
     shown = cli("report", *names, *options, "--snapshot", demo_snapshot).stdout
@@ -532,8 +532,8 @@ ERRORS: list[tuple[Ask, type[Exception], str]] = [
         ValueError,
         '^kind: "b" is not one of players',
     ),
-    (lambda snapshot: snapshot.timeline(most_steps=1), ValueError, "^most_steps: 1 is less than 2"),
-    (lambda snapshot: snapshot.distribution(most_bins=0), ValueError, "^most_bins: 0 is less than"),
+    (lambda snapshot: snapshot.timeline(max_steps=1), ValueError, "^max_steps: 1 is less than 2"),
+    (lambda snapshot: snapshot.distribution(max_bins=0), ValueError, "^max_bins: 0 is less than"),
     (lambda snapshot: snapshot.report(["a"], title=HALF), TypeError, "^title: must be a string$"),
     (lambda snapshot: snapshot.report("old-guard"), TypeError, "^identifiers: must be a list"),
     (lambda snapshot: snapshot.history("old-guard"), TypeError, "^identifiers: must be a list"),

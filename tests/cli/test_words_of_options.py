@@ -163,6 +163,8 @@ def test_python_accepts_former_names_until_2_0(demo_snapshot: str) -> None:
         for old, new in (
             (lambda: snapshot.top(by="peak"), lambda: snapshot.top(rank_by="peak")),
             (lambda: snapshot.peak_hours(by="hour"), lambda: snapshot.peak_hours(group_by="hour")),
+            (lambda: snapshot.timeline(most_steps=9), lambda: snapshot.timeline(max_steps=9)),
+            (lambda: snapshot.distribution(most_bins=9), lambda: snapshot.distribution(max_bins=9)),
             (
                 lambda: snapshot.plot(["harbor-city"], source="X").to_svg(),
                 lambda: snapshot.plot(["harbor-city"], caption="X").to_svg(),

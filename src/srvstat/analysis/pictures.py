@@ -27,29 +27,29 @@ _LEAST_INTERVALS = 0.95
 
 def compute_timeline(
     question: Question,
-    most_steps: int,
+    max_steps: int,
     marks: Iterable[documents.MarkPart] = (),
     step: questions.Step | None = None,
 ) -> documents.Timeline:
-    """Return the players of servers in at most `most_steps` steps of a time zone, in their order.
+    """Return the players of servers in at most `max_steps` steps of a time zone, in their order.
 
     Has the marks that are in the window. Without `step`, the shortest step that suits is chosen.
 
     A step is at least about as long as the shortest usual interval of the servers. Needs memory for
     the observations of one server, besides the document.
 
-    Raises UsageError if the steps are more than `most_steps`, SnapshotError.
+    Raises UsageError if the steps are more than `max_steps`, SnapshotError.
     """
     window = questions.bound_window(question)
     question = question._replace(window=window)
     snapshot, servers, _, _ = question
     if step is None:
-        step, steps = _choose_steps(question, most_steps)
+        step, steps = _choose_steps(question, max_steps)
     else:
         steps = questions.divide_window(question, step)
-        if steps.step_count > most_steps:
+        if steps.step_count > max_steps:
             raise ParameterError(
-                f"{{step}}: {steps.step_count:,} steps, at most {most_steps:,} can be drawn; use a"
+                f"{{step}}: {steps.step_count:,} steps, at most {max_steps:,} can be drawn; use a"
                 " longer step or a shorter window"
             )
     return documents.Timeline(
@@ -61,17 +61,17 @@ def compute_timeline(
     )
 
 
-def _choose_steps(question: Question, most_steps: int) -> tuple[questions.Step, Steps]:
+def _choose_steps(question: Question, max_steps: int) -> tuple[questions.Step, Steps]:
     snapshot, servers, window, _ = question
     usual = [compute_figures(snapshot, server, window).usual_interval for server in servers]
     shortest = min((interval for interval in usual if interval is not None), default=HOUR_MS)
     for step in _STEPS:
         is_long = step.shortest >= _LEAST_INTERVALS * shortest or step is _STEPS[-1]
-        if is_long and (window.end - window.start) // (2 * step.shortest) <= most_steps:
+        if is_long and (window.end - window.start) // (2 * step.shortest) <= max_steps:
             steps = questions.divide_window(question, step)
-            if steps.step_count <= most_steps:
+            if steps.step_count <= max_steps:
                 return step, steps
-    raise ParameterError(f"{{most_steps}}: {most_steps} is too few for the months of the window")
+    raise ParameterError(f"{{max_steps}}: {max_steps} is too few for the months of the window")
 
 
 def _describe_timeline(
@@ -118,8 +118,8 @@ def _find_gaps(snapshot: Snapshot, server: Series, figures: WindowFigures) -> It
 MOST_BINS = 40
 
 
-def compute_distribution(question: Question, most_bins: int = MOST_BINS) -> documents.Distribution:
-    """Return the observations of servers in at most `most_bins` bins of players, in their order.
+def compute_distribution(question: Question, max_bins: int = MOST_BINS) -> documents.Distribution:
+    """Return the observations of servers in at most `max_bins` bins of players, in their order.
 
     The bins are 1, 2, 5, 10, 20, … players wide, and begin at a multiple of their width.
 
@@ -131,7 +131,7 @@ def compute_distribution(question: Question, most_bins: int = MOST_BINS) -> docu
         figures = compute_figures(snapshot, server, window)
         extremes += (each.players for each in (figures.lowest, figures.peak) if each)
     least, most = min(extremes, default=0), max(extremes, default=0)
-    width = _choose_width(least, most, most_bins)
+    width = _choose_width(least, most, max_bins)
     first = least // width * width
     edges = np.arange(first, most + width + 1, width)
     return documents.Distribution(
@@ -145,10 +145,10 @@ def compute_distribution(question: Question, most_bins: int = MOST_BINS) -> docu
     )
 
 
-def _choose_width(lowest: int, peak: int, most_bins: int) -> int:
-    """Return the smallest width with which `most_bins` bins cover all player counts."""
+def _choose_width(lowest: int, peak: int, max_bins: int) -> int:
+    """Return the smallest width with which `max_bins` bins cover all player counts."""
     widths: Iterator[int] = (factor * 10**power for power in count() for factor in (1, 2, 5))
-    return next(one for one in widths if peak // one - lowest // one < most_bins)
+    return next(one for one in widths if peak // one - lowest // one < max_bins)
 
 
 def _describe_distribution(

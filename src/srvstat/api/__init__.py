@@ -1,1 +1,1 @@
-"""The Python API, whose names the package `srvstat` loads."""
+"""Implement the Python API. The package `srvstat` loads the names on first use."""

@@ -1,4 +1,4 @@
-"""The arguments of the Python API, which fill the groups of parameters of the command line."""
+"""Convert keyword arguments to the command line's parameter groups."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +14,7 @@ from srvstat.contract.errors import UsageError
 from srvstat.contract.requests import Namespace
 
 Time: TypeAlias = str | date
-"""An instant as on the command line, a date, or a datetime with a time zone, also of pandas."""
+"""A time as text, as on the command line; a date; or an aware datetime or pandas Timestamp."""
 
 _UTC = ZoneInfo("UTC")
 
@@ -23,7 +23,7 @@ _Value = TypeVar("_Value")
 
 
 class WindowArguments(TypedDict, total=False):
-    """The window of a question, and the time zone of its dates, hours and steps."""
+    """Arguments that choose the window, and the time zone of its dates, hours and steps."""
 
     range: str | None
     start: Time | None
@@ -32,14 +32,14 @@ class WindowArguments(TypedDict, total=False):
 
 
 class QuestionArguments(WindowArguments, total=False):
-    """The window of a question, the namespace of its identifiers, and whether to add servers up."""
+    """Window arguments, the namespace of identifiers, and whether to return the servers' total."""
 
     by: Namespace
     sum: bool
 
 
 class FilterArguments(TypedDict, total=False):
-    """Properties of servers."""
+    """Arguments that select servers by their properties."""
 
     game: str | None
     region: str | None
@@ -48,7 +48,7 @@ class FilterArguments(TypedDict, total=False):
 
 
 class FigureArguments(TypedDict, total=False):
-    """More figures, and the window to compare with."""
+    """Additional statistics and the window to compare with."""
 
     quantiles: Iterable[float | str]
     above: int | None
@@ -66,7 +66,7 @@ class TopArguments(WindowArguments, FilterArguments, FigureArguments, total=Fals
 
 
 class PlotArguments(QuestionArguments, total=False):
-    """The arguments of `plot`, as the options of the command."""
+    """The arguments of `plot`, equal to the options of `srvstat plot`."""
 
     kind: str
     step: str | None
@@ -82,16 +82,21 @@ class PlotArguments(QuestionArguments, total=False):
 
 
 class Arguments:
-    """The arguments of a call by their names, checked and converted, to be taken in groups.
+    """Keyword arguments of a call, checked and converted, then taken by group.
 
-    Raises UsageError; TypeError, which names the argument.
+    Raises TypeError for a value of a wrong type, and UsageError for an invalid value. Both name the
+    argument.
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._values = {name: _convert(name, value) for name, value in given.items()}
 
     def take(self, group: type[_Group]) -> _Group:
-        """Return a group of parameters, a dataclass, with those that were given."""
+        """Return a parameter group, filled with the arguments that were given.
+
+        `group` is a dataclass. Raises UsageError if a number is out of range, TypeError if it is
+        not an integer.
+        """
         hints = get_type_hints(group, include_extras=True)
         taken = {name: self._values.pop(name) for name in hints.keys() & self._values.keys()}
         for name, value in taken.items():
@@ -101,13 +106,13 @@ class Arguments:
         return group(**taken)
 
     def take_rest(self) -> dict[str, Any]:
-        """Return the arguments that were not taken."""
+        """Return the arguments that no group has taken."""
         rest, self._values = self._values, {}
         return rest
 
 
 def warn_of_old_name(name: str, value: _Value, new: str, *, level: int = 3) -> _Value:
-    """Return the value of an argument. Warn if it is given, because 2.0 renames it to `new`."""
+    """Return the argument's value, and warn that 2.0 removes this name in favor of `new`."""
     if value is not None:
         text = f"{name}: is now {new}; srvstat 2.0 removes {name}"
         warnings.warn(text, DeprecationWarning, level)
@@ -115,14 +120,17 @@ def warn_of_old_name(name: str, value: _Value, new: str, *, level: int = 3) -> _
 
 
 def _check_text(name: str, value: Any) -> str:
-    """Return an argument that must be a string. Raises TypeError."""
+    """Return the value of an argument that must be text. Raises TypeError if it is not a string."""
     if not isinstance(value, str):
         raise TypeError(f"{name}: must be a string")
     return value
 
 
 def check_count(name: str, value: Any, *, least: int, most: int | None = None) -> int:
-    """Return an integer from `least` to `most`. Raises TypeError, UsageError."""
+    """Return the value of an argument that must be an integer from `least` to `most`.
+
+    Raises TypeError if it is not an integer, UsageError if it is out of range.
+    """
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name}: must be an integer")
     if value < least:
@@ -133,9 +141,9 @@ def check_count(name: str, value: Any, *, least: int, most: int | None = None) -
 
 
 def list_values(name: str, values: Iterable[_Value]) -> list[_Value]:
-    """Return the values of an argument.
+    """Return the values of an argument as a list.
 
-    Raises TypeError for a single string, whose characters would be used otherwise.
+    Raises TypeError for a single string, because iterating over it would give characters.
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{name}: must be a list")
@@ -143,14 +151,14 @@ def list_values(name: str, values: Iterable[_Value]) -> list[_Value]:
 
 
 def check_texts(**arguments: Any) -> None:
-    """Check that arguments are None or strings. Raises TypeError."""
+    """Check that each argument is None or a string. Raises TypeError if not."""
     Arguments(arguments)
 
 
 def format_time(name: str, value: Any) -> str:
-    """Return a time as on the command line.
+    """Return a time as the text that the command line would take.
 
-    Raises UsageError for a datetime without a time zone; TypeError.
+    Raises UsageError for a datetime without a time zone, TypeError for a value of another type.
     """
     if isinstance(value, datetime):
         if value.tzinfo is None:
@@ -164,9 +172,9 @@ def format_time(name: str, value: Any) -> str:
 
 
 def parse_time(name: str, value: Time | None, zone: ZoneInfo = _UTC) -> int | None:
-    """Return a time in Unix milliseconds; a date begins at midnight of the zone.
+    """Return a time in Unix milliseconds. A date means midnight in the zone.
 
-    Raises UsageError, TypeError.
+    Raises UsageError for an invalid time, TypeError for a value of another type.
     """
     return None if value is None else parse_edge(name, format_time(name, value), zone)
 
@@ -191,7 +199,7 @@ def _list_marks(name: str, values: Any) -> list[str]:
 
 
 def _list_quantiles(name: str, values: Any) -> list[str]:
-    # The text of a small float has an exponent.
+    # `str` would write a small float with an exponent.
     return [
         f"{Decimal(str(one)):f}" if isinstance(one, float) else str(one)
         for one in list_values(name, values)
@@ -207,7 +215,7 @@ _CONVERTERS: Mapping[str, Callable[[str, Any], Any]] = {
     "text": lambda name, value: [_check_text(name, value)],
     "versus": _format_versus,
 }
-"""How arguments are converted; all others are texts."""
+"""The converter of each argument. All other arguments are texts."""
 
 _KEPT = {"by", "sum", "offline", "until_last_seen", "above", "width", "height", "scale"}
 

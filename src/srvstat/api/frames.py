@@ -1,4 +1,4 @@
-"""Build and update snapshots from data frames: of pandas, polars, Arrow, DuckDB and others."""
+"""Build and update snapshots from data frames, such as those of pandas, polars, Arrow or DuckDB."""
 
 import re
 import warnings
@@ -29,7 +29,7 @@ _OPTION = re.compile("--([a-z][a-z-]+)")
 
 
 class ReadingArguments(TypedDict, total=False):
-    """How to read a data frame, as the options of `srvstat snapshot build` do."""
+    """Options for reading a data frame; the same as those of `srvstat snapshot build`."""
 
     columns: Mapping[str, str]
     wide: Mapping[str, str]
@@ -46,7 +46,7 @@ class ReadingArguments(TypedDict, total=False):
 
 
 class BuildArguments(ReadingArguments, total=False):
-    """How to read a data frame, the records of its servers, and what to do with bad rows."""
+    """Options for reading a data frame, the servers file, and the handling of bad rows."""
 
     servers: str | PathLike[str] | None
     at: Time | None
@@ -66,20 +66,20 @@ class _Frame(Source):
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether the source is no file: always."""
+        """Always true: a data frame is not a file."""
         return True
 
     @property
     def title(self) -> str:
-        """The name of the source in messages and in the snapshot."""
+        """The name of the source, in messages and in the snapshot."""
         return "data frame"
 
 
 def read(source: _Frame) -> Iterator[Batch]:
-    """Read the observations of a data frame, in the order of its rows.
+    """Read the observations of a data frame, in row order.
 
-    Raises SourceError if Arrow can't represent it, or if a column of the mapping is missing;
-    MissingLibraryError.
+    Raises SourceError if Arrow can't represent the data or a mapped column is missing, and
+    MissingLibraryError if pyarrow is missing.
     """
     pa = import_pyarrow()
     from srvstat.sources import parquet  # noqa: PLC0415 - it needs pyarrow too
@@ -108,22 +108,29 @@ def build(
 ) -> BuildSummary:
     """Build a snapshot from a data frame, as `srvstat snapshot build` does.
 
-    - `data`: any object with an Arrow C stream, such as a data frame of pandas or polars. It has
-      the columns `serverId`, `observedAt` and `players`, or those of `columns`.
-    - `path`: the file to write. `overwrite` replaces an existing one.
-    - `columns`: `{"id": "server", "at": "time", "players": "online"}`, or `wide`: `{"at": "time"}`.
-    - `time_zone`: the zone of times without one, such as `UTC`.
+    - `data`: any object with an Arrow C stream, such as a pandas or polars data frame. It must have
+      the columns `serverId`, `observedAt` and `players`, unless `columns` or `wide` names others.
+    - `path`: the file to write.
+    - `overwrite`: whether to replace an existing file.
+    - `allow_empty`: allow a snapshot without observations.
+    - `columns`: column names, such as `{"id": "server", "at": "time", "players": "online"}`.
+    - `wide`: `{"at": "time"}` for a frame with one column per server.
+    - `time_zone`: the zone of times without a zone, such as `UTC`.
     - `servers`: the path of a servers file.
     - `at`: the end of the snapshot. Default: the latest observation.
-    - `rejects`: a file for rejected rows. `max_rejected`: how many are allowed, `100` or `"2.5%"`;
-      `strict`: none.
-    - `allow_empty`: whether a snapshot without observations is valid.
-    - `id`, `time_unit`, `time_format`, `thousands`, `round`, `hold`, `slug_ids`, `game`: the
-      options of the command. `as_of` and `ids` are former names of `at` and `slug_ids`.
+    - `rejects`: the path of a file for rejected rows.
+    - `max_rejected`: how many rejected rows to allow, such as `100` or `"2.5%"`.
+    - `strict`: allow none.
+    - `id`, `time_unit`, `time_format`, `thousands`, `round`, `hold`, `slug_ids`, `game`: see the
+      options of `srvstat snapshot build`. `as_of` and `ids` are deprecated names of `at` and
+      `slug_ids`.
 
-    Returns the numbers of servers and rows. Warns of rows that are not kept. Raises SourceError,
-    UsageError, OutputError; MissingLibraryError without pyarrow; TypeError if `data` is not a data
-    frame.
+    Returns a BuildSummary; `kept` and `rejected` count rows, `servers` counts servers. Warns about
+    rows that it does not keep.
+
+    Raises SourceError if the data can't be read or too many rows are rejected, UsageError for an
+    invalid argument, OutputError if the file can't be written, MissingLibraryError without pyarrow,
+    and TypeError if `data` is not a data frame.
 
     >>> polls = {"serverId": ["lobby"], "observedAt": ["2026-03-01T12:00Z"], "players": [40]}
     >>> srvstat.build(polars.DataFrame(polls), "games.db")
@@ -140,9 +147,10 @@ def build(
 def update(
     path: str, reading: Mapping[str, Any], data: Any, arguments: BuildArguments
 ) -> UpdateSummary:
-    """Add a data frame to a snapshot, which was built with the options `reading`.
+    """Add a data frame to a snapshot. `reading` holds the options of its build.
 
-    Warns and raises as `build` does, and raises SnapshotError.
+    Warns and raises as `build` does, and raises SnapshotError if the snapshot is damaged or its
+    options are invalid.
     """
     with _name_arguments():
         remembered = build_options(
@@ -158,7 +166,10 @@ def update(
 def _describe(
     data: Any, arguments: BuildArguments, remembered: MappingOptions | None = None
 ) -> Inputs:
-    """Return the inputs of a build or an update. Raises UsageError, TypeError."""
+    """Return the inputs of a build or an update.
+
+    Raises UsageError and TypeError as `build` does.
+    """
     import_pyarrow()  # an error now leaves no half-written file
     if not hasattr(data, "__arrow_c_stream__"):
         raise TypeError("data: must be a data frame of pandas, polars or Arrow")
@@ -202,7 +213,7 @@ def _find_path(path: str | PathLike[str] | None) -> str | None:
 
 @contextmanager
 def _name_arguments() -> Iterator[None]:
-    """Write the options in a message as arguments: time_zone for --time-zone."""
+    """Replace option names in a message with argument names, such as time_zone for --time-zone."""
     try:
         yield
     except SrvstatError as error:
@@ -212,6 +223,6 @@ def _name_arguments() -> Iterator[None]:
 
 
 def _warn(summary: BuildSummary, stacklevel: int) -> None:
-    """Warn of rows that were not kept, in the words of the command."""
+    """Warn about rows that were not kept, with the command's messages."""
     for line in (*format_dropped_rows(summary), *summary.warnings):
         warnings.warn(line, stacklevel=stacklevel)

@@ -1,4 +1,4 @@
-"""Pictures and reports, which a notebook shows, and files hold."""
+"""Define the Picture and Report classes, for notebooks and files."""
 
 import html
 import os
@@ -28,18 +28,25 @@ _HEIGHT = 720
 
 
 class Report(ReportDocument):
-    """The data of a report, and its page. `Snapshot.report` returns it."""
+    """A report: its data and its HTML page.
+
+    `Snapshot.report` returns it, and notebooks display it.
+    """
 
     def to_html(self) -> bytes:
-        """Return the page as HTML in UTF-8."""
+        """Return the page: HTML in UTF-8."""
         return render_report(self)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the page to a file, which is replaced. Raises OutputError."""
+        """Write the page to a file, replacing an existing file.
+
+        Raises OutputError if the file can't be written.
+        """
         write_atomically(fsdecode(path), self.to_html(), overwrite=True)
 
     def _repr_html_(self) -> str:
-        # A frame keeps the styles, the scripts and the policy of the page inside.
+        # An iframe isolates the page's styles, scripts and content security policy from the
+        # notebook.
         page = html.escape(self.to_html().decode())
         return (
             f'<iframe srcdoc="{page}" sandbox="allow-scripts" height="{_HEIGHT}"'
@@ -50,12 +57,12 @@ class Report(ReportDocument):
 KINDS = ("players", "growth", "hours", "distribution", "share", "compare")
 _OLD_KINDS = {"line": "players", "heatmap": "hours"}
 _MOST_PIXELS = 8_000
-"""The greatest width: a PNG, which has twice as many, needs 4 bytes for each."""
+"""The maximum width in pixels. A PNG has twice the resolution, at 4 bytes per pixel."""
 
 
 @dataclass(frozen=True)
 class PictureOptions(MarkOption):
-    """What a picture shows."""
+    """The options that choose the content of a picture."""
 
     kind: Annotated[
         str,
@@ -78,13 +85,16 @@ class PictureOptions(MarkOption):
 
     @property
     def name(self) -> str:
-        """The kind of the picture. Raises ParameterError."""
+        """The kind of the picture, with former names replaced.
+
+        Raises ParameterError if the kind is unknown.
+        """
         return check_choice("kind", _OLD_KINDS.get(self.kind, self.kind), KINDS)
 
     def choose_question(self, marks: Sequence[MarkPart]) -> Callable[[Question], PictureDocument]:
-        """Return what computes the document of the picture.
+        """Return the function that computes the picture's document.
 
-        Raises ParameterError for options that this kind of picture does not have.
+        Raises ParameterError for a mark or a step that this kind of picture does not support.
         """
         name, step = self.name, self.step
         has_time = name in {"players", "share"}
@@ -95,7 +105,7 @@ class PictureOptions(MarkOption):
         if has_time:
             parsed = None if step is None else questions.parse_step(step)
             return partial(
-                pictures.compute_timeline, most_steps=report.MOST_STEPS, marks=marks, step=parsed
+                pictures.compute_timeline, max_steps=report.MOST_STEPS, marks=marks, step=parsed
             )
         if name == "growth" and step is not None:
             named = check_choice("step", step, get_args(GrowthStepName))
@@ -113,7 +123,7 @@ _QUESTIONS: Mapping[str, Callable[[Question], PictureDocument]] = {
 
 @dataclass(frozen=True)
 class LookOptions:
-    """How a picture looks, and what it says about itself."""
+    """The options that choose the texts, size and colors of a picture."""
 
     panel = "Look"
 
@@ -148,7 +158,10 @@ class LookOptions:
     ] = "light"
 
     def check(self, *, is_png: bool) -> None:
-        """Check the texts, the size and the theme. Raises ParameterError."""
+        """Check the texts, the size and the theme.
+
+        Raises ParameterError if one of them is invalid.
+        """
         check_choice("theme", self.theme, get_args(Theme))
         for name in ("title", "subtitle", "caption"):
             check_text(name, getattr(self, name))
@@ -163,7 +176,7 @@ class LookOptions:
 
 
 class Picture:
-    """A picture, which a notebook shows as SVG. `Snapshot.plot` returns it."""
+    """A picture. `Snapshot.plot` returns it, and notebooks display it as SVG."""
 
     def __init__(self, sheet: Element, look: LookOptions, subject: str) -> None:
         self._sheet = sheet
@@ -178,17 +191,18 @@ class Picture:
         return encode_svg(self._sheet, self._look.theme, self._look.scale)
 
     def to_png(self) -> bytes:
-        """Return the picture as a PNG file, which needs `srvstat[png]`.
+        """Return the picture as a PNG file. This needs `srvstat[png]`.
 
-        Raises UsageError for the theme `auto`, or if the library is missing.
+        Raises UsageError for the theme `auto`, and if the library is missing.
         """
         self._look.check(is_png=True)
         return encode_png(self._sheet, self._look.theme, self._look.scale)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture to a file, which is replaced; its name ends in .svg or .png.
+        """Write the picture to a file whose name ends in .svg or .png, replacing an existing file.
 
-        Raises UsageError for another name, or as `to_png` does; OutputError.
+        Raises UsageError for another ending and as `to_png` does, and OutputError if the file can't
+        be written.
         """
         name = fsdecode(path)
         write_atomically(name, self.to_png() if is_png(name) else self.to_svg(), overwrite=True)
@@ -198,7 +212,10 @@ class Picture:
 
 
 def is_png(path: str) -> bool:
-    """Return whether the name of a picture is one of PNG, not of SVG. Raises UsageError."""
+    """Return whether the file name ends in .png.
+
+    Raises UsageError if it ends in neither .png nor .svg.
+    """
     ending = os.path.splitext(path)[1].lower()
     if ending not in {".svg", ".png"}:
         raise UsageError(f"{path}: unsupported picture format; use .svg or .png")
@@ -208,9 +225,9 @@ def is_png(path: str) -> bool:
 def draw_picture(
     document: PictureDocument, options: PictureOptions, look: LookOptions, path: str, zone: ZoneInfo
 ) -> Picture:
-    """Draw a document about the snapshot at a path, which the picture names.
+    """Draw a document. The caption names the snapshot at `path` by default.
 
-    Raises UsageError for the share of a single server.
+    Raises UsageError for a `share` picture of a single server.
     """
     is_share = options.name == "share"
     if is_share and len(document.servers) == 1:

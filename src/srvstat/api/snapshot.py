@@ -1,4 +1,4 @@
-"""An open snapshot, whose methods answer the questions of the command line."""
+"""Define the Snapshot class, with a method for each query command."""
 
 import os
 import warnings
@@ -56,27 +56,28 @@ _ALL_SERVERS = selection.FilterOptions()
 
 
 class Snapshot:
-    """An open snapshot, whose methods answer questions about servers. `open_snapshot` returns it.
+    """An open snapshot, with methods to query its servers. `open_snapshot` returns it.
 
-    It is a context manager that closes the file. Arguments that many methods take:
+    It is a context manager that closes the file. Common arguments:
 
     - `identifiers`: a list of ids, names, `id:ID` or `cfxId:ID`. None means all servers.
     - `by`: the namespace of identifiers without a prefix, `id` or `cfxId`.
     - `range`: the length of the window, such as `36h`, `7d`, `1y` or `all`. Default: `30d`.
-    - `start` and `end`: the window `(start, end]`. Default: the last `range` of the snapshot. Both
-      are times: text such as `2026-01-31T12:00Z`, a datetime with a time zone, also of pandas, or a
-      date, which begins at midnight of `tz`.
+    - `start` and `end`: the window `(start, end]`. Default: the last `range` before the end of the
+      snapshot. Both are times: text such as `2026-01-31T12:00Z`, an aware datetime or pandas
+      Timestamp, or a date (midnight in `tz`).
     - `tz`: the time zone of dates, hours and steps, such as `Europe/Berlin`. Default: `UTC`.
-    - `sum`: whether to answer for the total of the servers.
+    - `sum`: if true, return the total of the servers. Default: false.
 
-    Counts are players. Attributes such as `as_of` are Unix milliseconds, except `Snapshot.as_of`.
+    Counts are players. Times in results are Unix milliseconds; only `Snapshot.as_of` is text.
 
-    Threads may share a snapshot; one call runs at a time. To answer in parallel, open one in each
-    thread. A child process must open its own: those of its parent raise RuntimeError.
+    Threads may share a snapshot; one call runs at a time. To run queries in parallel, open one in
+    each thread. After a fork, open a new one: the parent's raises RuntimeError.
 
     Methods raise UsageError for an invalid value, TypeError for a value of a wrong type,
-    SnapshotError for damage in what they read, and ValueError after `close`. Methods with
-    identifiers also raise InvalidRequestError and ServerNotFoundError.
+    SnapshotError if the data they read are damaged, and ValueError after `close`. Methods with
+    identifiers also raise InvalidRequestError for a malformed identifier, and ServerNotFoundError
+    for an unknown one.
 
     >>> snapshot.as_of
     '2026-03-01T12:00:00.000Z'
@@ -86,7 +87,8 @@ class Snapshot:
         self._file = file
         self._is_closed = False
         self._process = os.getpid()
-        # Reentrant: a signal handler may close the snapshot during a call in the same thread.
+        # Reentrant, because a signal handler may close the snapshot during a call in the same
+        # thread.
         self._lock = RLock()
 
     def __enter__(self) -> Self:
@@ -100,7 +102,7 @@ class Snapshot:
         raise TypeError("a snapshot can't be copied or pickled; open it again")
 
     def close(self) -> None:
-        """Close the file, after a running call of another thread. Closing twice is allowed.
+        """Close the file. Waits for calls in other threads; repeated calls do nothing.
 
         >>> snapshot.close()
         """
@@ -114,9 +116,9 @@ class Snapshot:
     def _use(self) -> Iterator[snapshot.Snapshot]:
         """Lock the file for one call.
 
-        Raises ValueError after `close`, RuntimeError in a child process.
+        Raises ValueError after `close`, and RuntimeError in a child process.
         """
-        # Another thread may have held the lock at the fork, and does not exist here.
+        # If another thread held the lock at the fork, nothing in this process would release it.
         if os.getpid() != self._process:
             raise RuntimeError("the snapshot was opened before a fork; open it in each process")
         with self._lock:
@@ -139,8 +141,9 @@ class Snapshot:
         by: requests.Namespace = "id",
         sum: bool = False,
     ) -> Iterator[selection.Question]:
-        """Lock the file, and find the servers and the window of a question."""
-        # Outside the lock: an iterable may use this snapshot itself, even in another thread.
+        """Lock the file, and find the servers and the window of a query."""
+        # Outside the lock, because an iterable may itself use this snapshot, even in another
+        # thread.
         names = None if identifiers is None else list_values("identifiers", identifiers)
         with self._use() as file:
             interval, zone = questions.choose_window(file, query), questions.find_zone(query.tz)
@@ -160,31 +163,34 @@ class Snapshot:
         arguments: Mapping[str, Any],
         group: type[questions.WindowQuery] = questions.WindowQuery,
     ) -> Iterator[selection.Question]:
-        """Do what `_ask` does, for a question without parameters of its own."""
+        """Call `_ask` with a window query built from keyword arguments."""
         given = Arguments(arguments)
         with self._ask(identifiers, given.take(group), **given.take_rest()) as question:
             yield question
 
     @property
     def as_of(self) -> str:
-        """The time of the responses, such as `2026-03-01T12:00:00.000Z`."""
+        """The time to which responses refer, such as `2026-03-01T12:00:00.000Z`."""
         with self._use() as file:
             return time.format_instant(file.as_of)
 
     @property
     def root(self) -> str:
-        """The hash of the content, 64 hexadecimal digits. `srvstat snapshot verify` checks it."""
+        """The content hash, as 64 hexadecimal digits. `srvstat snapshot verify` checks it."""
         with self._use() as file:
             return file.root
 
     def get(self, identifier: str, *, by: requests.Namespace = "id") -> responses.ServerResponse:
         """Return the response of Get Server: the public details of one server.
 
-        `identifier` is an id, a name, `id:ID` or `cfxId:ID`; a prefix overrides `by`. Names work
-        only if the snapshot was built without a servers file.
+        - `identifier`: an id, a name, `id:ID` or `cfxId:ID`. Names work only if the snapshot was
+          built without a servers file.
+        - `by`: the namespace of an identifier without a prefix, `id` or `cfxId`.
 
-        Raises InvalidRequestError, ServerNotFoundError; SnapshotError for damage, or a server
-        without a game.
+        Returns a ServerResponse; `data` has `id`, `hostname`, `players` and the other fields.
+
+        Raises InvalidRequestError for a malformed identifier or namespace, ServerNotFoundError for
+        an unknown server, and SnapshotError if data are damaged or the server has no game.
 
         >>> snapshot.get("night-shift").data.players.current
         34
@@ -206,17 +212,22 @@ class Snapshot:
     ) -> responses.CompareResponse:
         """Return the response of Compare Servers: exact statistics of 2 to 5 servers.
 
-        `identifiers` are ids, names, `id:ID` or `cfxId:ID`. Names work only if the snapshot was
-        built without a servers file. `range` is `24h`, `7d`, `30d`, `90d` or `1y`; default: `30d`.
-        `at` is the time when the window ends; default: the end of the snapshot.
+        - `identifiers`: ids, names, `id:ID` or `cfxId:ID`. Names work only if the snapshot was
+          built without a servers file.
+        - `by`: the namespace of identifiers without a prefix, `id` or `cfxId`.
+        - `range`: `24h`, `7d`, `30d`, `90d` or `1y`. Default: `30d`.
+        - `at`: the end of the window. Default: the end of the snapshot.
 
-        Raises InvalidRequestError, ServerNotFoundError, SnapshotError; UsageError for an invalid
-        `at`; TypeError if `identifiers` is a single string.
+        Returns a CompareResponse; `data` has one ServerResult per server, in the order given.
 
-        >>> answer = snapshot.compare(["harbor-city", "cfxId:ns6r0b"], range="7d")
-        >>> [one.median_players for one in answer.data]
+        Raises InvalidRequestError for an invalid identifier, namespace or range or for a wrong
+        number of servers, ServerNotFoundError for an unknown server, SnapshotError if data are
+        damaged, UsageError for an invalid `at`, and TypeError if `identifiers` is a single string.
+
+        >>> response = snapshot.compare(["harbor-city", "cfxId:ns6r0b"], range="7d")
+        >>> [server.median_players for server in response.data]
         [113.0, 32.0]
-        >>> answer.to_json()[:36]
+        >>> response.to_json()[:36]
         b'{"range":"7d","data":[{"serverId":"h'
         """
         texts = list_values("identifiers", identifiers)
@@ -229,19 +240,25 @@ class Snapshot:
     def update(self, data: Any, **arguments: "Unpack[BuildArguments]") -> UpdateSummary:
         """Add a data frame to the file, as `srvstat snapshot update` does.
 
-        The options of the build apply again, unless arguments replace them: `columns`, `wide`,
-        `id`, `time_zone`, `time_unit`, `time_format`, `thousands`, `round`, `hold`, `slug_ids` and
-        `game`. `servers`, `at`, `rejects`, `max_rejected` and `strict` are as in `srvstat.build`.
-        The next question reads the new file. Warns of rows that are not kept.
+        - `data`: a data frame, as in `srvstat.build`.
+        - `columns`, `wide`, `id`, `time_zone`, `time_unit`, `time_format`, `thousands`, `round`,
+          `hold`, `slug_ids`, `game`: see `srvstat.build`. Default: the options of the original
+          build.
+        - `servers`, `at`, `rejects`, `max_rejected`, `strict`: see `srvstat.build`.
 
-        Returns the numbers of servers and rows. Raises SnapshotError, SourceError, UsageError,
-        OutputError; TypeError if `data` is not a data frame.
+        Later queries read the updated file. Warns about rows that it does not keep.
+
+        Returns an UpdateSummary; `rows.kept` counts the new rows, `observations` all observations.
+
+        Raises SnapshotError if the snapshot is damaged, SourceError if the data can't be read or
+        too many rows are rejected, UsageError for an invalid argument, OutputError if the file
+        can't be written, and TypeError if `data` is not a data frame.
 
         >>> polls = {"serverId": ["old-guard"], "observedAt": ["2026-03-01T13:00Z"], "players": [2]}
         >>> snapshot.update(polars.DataFrame(polls)).rows.kept
         1
         """
-        # Whoever only asks needs none of what reads sources.
+        # Imported here because queries do not need the readers.
         from srvstat.api.frames import update  # noqa: PLC0415
 
         with self._use() as file:
@@ -258,16 +275,22 @@ class Snapshot:
         limit: int | None = None,
         **filters: Unpack[FilterArguments],
     ) -> Servers:
-        """Find servers by their words and properties.
+        """Find servers by text and properties.
 
-        All words of `text` must be in the identifiers, the hostname, the project, its description
-        or the tags. `sort` is `id`, `hostname`, `game`, `region`, `observations`, `last-seen`,
-        `coverage` or `current`; `limit` is the most servers to return. `game`, `region`, `tags`
-        (all of them) and `offline` select servers.
+        - `text`: words that must all be in the identifiers, the hostname, the project, its
+          description or the tags.
+        - `sort`: `id`, `hostname`, `game`, `region`, `observations`, `last-seen`, `coverage` or
+          `current`.
+        - `limit`: the maximum number of servers. Default: no limit.
+        - `game`, `region`: only servers with this game or region.
+        - `tags`: only servers with all of these tags.
+        - `offline`: True for silent servers only, False for the others only.
 
-        Raises UsageError, SnapshotError.
+        Returns a Servers document; `servers` describes each server found.
 
-        >>> [one.id for one in snapshot.servers(sort="current", limit=2).servers]
+        Raises UsageError for an invalid argument, and SnapshotError if data are damaged.
+
+        >>> [server.id for server in snapshot.servers(sort="current", limit=2).servers]
         ['harbor-city', 'new-frontier']
         """
         given = Arguments({"text": text, "limit": limit, **filters})
@@ -281,15 +304,19 @@ class Snapshot:
     ) -> documents.Stats:
         """Compute the statistics of servers in a window.
 
-        - `quantiles` are parsed exactly: `"0.95"` and `0.95` mean 95/100.
-        - `above` counts the hours with more than this many players.
-        - `versus` compares with another window: `previous`, of equal length; `usual`, the same
-          hours of the four weeks before; or a pair of times.
-        - `around` compares the days from this date on with as many before it.
-        - `until_last_seen` ends the window of each server at its last observation.
-        - `by`, `range`, `start`, `end`, `tz` and `sum`: see `Snapshot`.
+        - `quantiles`: from 0 to 1, such as `0.95` or `"0.95"`; both mean exactly 95/100.
+        - `above`: a number of players; counts the hours with more players.
+        - `versus`: the window to compare with. `previous`: the preceding window of equal length;
+          `usual`: the same hours in the four weeks before; or a pair of times.
+        - `around`: a date; compares the days from it with the same number of days before.
+        - `until_last_seen`: whether the window of each server ends at its last observation.
+        - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        Returns a Stats document; `servers` has one ServerStatistics per server, with attributes
+        such as `average_players`, `coverage` and `change`.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
+        says.
 
         >>> (server,) = snapshot.stats(["harbor-city"], range="7d", quantiles=[0.95]).servers
         >>> server.peak_players, server.quantiles[0].players
@@ -313,18 +340,23 @@ class Snapshot:
     ) -> documents.Top:
         """Rank servers by a statistic, in descending order.
 
-        `rank_by` is `average`, `share`, `occupancy`, `median`, `peak`, `lowest`, `change`,
-        `growth`, `samples` or `current`; `change` and `growth` rank by players, not by percentages.
-        `reverse` ranks in ascending order, `limit` is the most servers to return, and `sum` adds
-        the total of all servers found. `by` is the former name of `rank_by`.
+        - `rank_by`: `average`, `share`, `occupancy`, `median`, `peak`, `lowest`, `change`,
+          `growth`, `samples` or `current`. `change` and `growth` rank by players, not by
+          percentages. `by` is the deprecated name of this argument.
+        - `reverse`: whether to rank in ascending order.
+        - `limit`: the maximum number of servers.
+        - `sum`: whether to add the total of all matching servers.
+        - `text`, `game`, `region`, `tags`, `offline`: see `servers`.
+        - `quantiles`, `above`, `versus`, `around`, `until_last_seen`: see `stats`.
+        - `range`, `start`, `end`, `tz`: see `Snapshot`.
 
-        - `text`, `game`, `region`, `tags` and `offline` select servers, as in `servers`.
-        - `quantiles`, `above`, `versus`, `around` and `until_last_seen`: see `stats`.
-        - `range`, `start`, `end` and `tz`: see `Snapshot`.
+        Returns a Top document; `servers` has one ServerStatistics per server, and `total` their
+        total.
 
-        Raises UsageError, SnapshotError.
+        Raises UsageError for an invalid argument, and SnapshotError if data are damaged.
 
-        >>> [one.server_id for one in snapshot.top(rank_by="peak", range="7d", limit=2).servers]
+        >>> top = snapshot.top(rank_by="peak", range="7d", limit=2)
+        >>> [server.server_id for server in top.servers]
         ['harbor-city', 'new-frontier']
         """
         given = Arguments({"text": text, **arguments})
@@ -345,13 +377,17 @@ class Snapshot:
         after: Time | None = None,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.GrowthDocument:
-        """Compute how servers grow by calendar days, weeks or months of `tz`.
+        """Compute growth per calendar day, week or month in `tz`.
 
-        `step` is `day`, `week` or `month`. `after`, a date, adds how much of the average of this
-        day remains 7, 30 and 90 days later. The other arguments are `by`, `range`, `start`, `end`,
-        `tz` and `sum` of `Snapshot`.
+        - `step`: `day`, `week` or `month`.
+        - `after`: a date; adds how much of this day's average remains 7, 30 and 90 days later.
+        - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        Returns a GrowthDocument; `servers` has one ServerGrowth per server, with `growth`,
+        `players_per_week` (the trend) and `steps`.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
+        says.
 
         >>> (server,) = snapshot.growth(["harbor-city"], range="7d").servers
         >>> server.growth.players, round(server.players_per_week, 1)
@@ -373,12 +409,17 @@ class Snapshot:
         sum: bool = False,
         **window: Unpack[WindowArguments],
     ) -> documents.PeakHours:
-        """Compute the average players in each hour of the week, of the day, or on each weekday.
+        """Compute the average players in each hour of the week or of the day, or on each weekday.
 
-        `group_by` is `week-hour`, `hour` or `weekday`. `by` is its former name and not a namespace,
-        so write a cfxId as `cfxId:ID`. `range`, `start`, `end` and `tz` choose the window.
+        - `group_by`: `week-hour`, `hour` or `weekday`. Pass a cfxId as `cfxId:ID`; here `by` is the
+          deprecated name of `group_by`.
+        - `identifiers`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        Returns a PeakHours document; `servers` has one ServerPeakHours per server, with `busiest`,
+        `quietest` and `cells`.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
+        says.
 
         >>> (server,) = snapshot.peak_hours(["harbor-city"], group_by="hour").servers
         >>> server.busiest.hour, server.quietest.hour
@@ -399,15 +440,16 @@ class Snapshot:
     ) -> documents.History:
         """Read player counts, raw or per interval.
 
-        `step`, such as `1h`, `day` or `week`, is the length of an interval; None reads raw counts.
-        `aggregate` combines the counts of an interval: `mean` (default), `median`, `max`, `min` or
-        `last`; `share` and `rank` compare the averages of servers. `by`, `range`, `start`, `end`,
-        `tz` and `sum` are as in `Snapshot`.
+        - `step`: the length of an interval, such as `1h`, `day` or `week`. None reads raw counts.
+        - `aggregate`: how to combine the counts of an interval: `mean` (default), `median`, `max`,
+          `min` or `last`. `share` and `rank` compare the averages of servers.
+        - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
-        Iterating over the result reads rows from the snapshot: tuples in the order of its columns,
+        Returns a History document. Iterate over it to read rows lazily: tuples in column order,
         with times in Unix milliseconds.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
+        says.
 
         >>> history = snapshot.history(["harbor-city"], range="24h", step="6h", aggregate="max")
         >>> history.to_polars()["players"].to_list()
@@ -426,7 +468,7 @@ class Snapshot:
     def _take_turns(
         self, read_rows: Callable[[], Iterator[tuple[Any, ...]]]
     ) -> Iterator[tuple[Any, ...]]:
-        """Read rows without keeping the snapshot from other threads for long."""
+        """Read rows in batches, so that other threads can use the snapshot in between."""
         rows = read_rows()
 
         def take() -> list[tuple[Any, ...]]:
@@ -442,12 +484,15 @@ class Snapshot:
         step: str = "1h",
         **arguments: Unpack[QuestionArguments],
     ) -> documents.Together:
-        """Compute rank correlations between 2 to 20 servers: which ones move together.
+        """Compute rank correlations between 2 to 20 servers.
 
-        `step` is the interval whose averages are compared. `by`, `range`, `start`, `end` and `tz`
-        select the servers and the window.
+        - `step`: the interval whose averages are compared, such as `1h`.
+        - `identifiers`, `by`, `range`, `start`, `end`, `tz`: see `Snapshot`.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        Returns a Together document; `pairs` has the `correlation` of each two servers.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
+        says.
 
         >>> together = snapshot.together(["harbor-city", "new-frontier"])
         >>> [round(pair.correlation, 2) for pair in together.pairs]
@@ -463,14 +508,19 @@ class Snapshot:
     ) -> Integrity:
         """Check the player counts of servers for unusual patterns.
 
-        Each rule has its evidence and benign explanations. A suspect result proves nothing and is
-        not a probability. `by`, `range`, `start`, `end` and `tz` are optional; the default range is
-        `90d`.
+        A suspect result proves nothing and is not a probability.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        - `range`: see `Snapshot`, but the default is `90d`.
+        - `identifiers`, `by`, `start`, `end`, `tz`: see `Snapshot`.
+
+        Returns an Integrity document; `servers` has one ServerIntegrity per server. Each of its
+        `rules` has a `result`, the evidence and benign explanations.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
+        says.
 
         >>> (server,) = snapshot.integrity(["harbor-city"]).servers
-        >>> [one.rule for one in server.rules if one.result == "suspect"]
+        >>> [rule.rule for rule in server.rules if rule.result == "suspect"]
         []
         """
         with self._ask_within(identifiers, arguments, questions.LongWindowQuery) as question:
@@ -487,15 +537,19 @@ class Snapshot:
     ) -> documents.Events:
         """List gaps, times without players, unusual days and level changes.
 
-        `since`, such as `24h`, omits events that end before this last part of the window. `kinds`
-        selects from `gap`, `zeros`, `unusualDay`, `stepChange` and `belowUsual`. `longer`, such as
-        `6h`, is the shortest gap, and the shortest time without players. `by`, `range`, `start`,
-        `end`, `tz` and `sum` are as in `Snapshot`, but the default range is `90d`.
+        - `since`: only events that end in the last part of the window, such as `24h`.
+        - `kinds`: only these of `gap`, `zeros`, `unusualDay`, `stepChange` and `belowUsual`.
+        - `longer`: the minimum length of gaps and empty periods, such as `6h`.
+        - `range`: see `Snapshot`, but the default is `90d`.
+        - `identifiers`, `by`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        Returns an Events document; each of its `events` has `kind`, `server_id`, `from_` and `to`.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
+        says.
 
         >>> events = snapshot.events(["night-shift"], kinds=["gap"], longer="12h").events
-        >>> len(events), {one.kind for one in events}
+        >>> len(events), {event.kind for event in events}
         (3, {'gap'})
         """
         check_texts(since=since, longer=longer)
@@ -513,9 +567,16 @@ class Snapshot:
         """Summarize servers at the end of the snapshot.
 
         Compares the total players with the same hour of the four weeks before, and lists silent
-        servers, the largest changes and yesterday's peak. `tz` is the time zone of hours and days.
+        servers, the largest changes and yesterday's peak.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        - `identifiers`, `by`: see `Snapshot`.
+        - `tz`: the time zone of hours and days. Default: `UTC`.
+
+        Returns a Today document; its main attributes are `total`, `silent`, `changed`,
+        `yesterday_peak` and `events`.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
+        says.
 
         >>> total = snapshot.today().total
         >>> total.players, total.same_hour_median
@@ -528,44 +589,59 @@ class Snapshot:
         self,
         identifiers: Iterable[str] | None = None,
         *,
-        most_steps: int = 1000,
+        max_steps: int = 1000,
+        most_steps: int | None = None,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.Timeline:
-        """Compute players over time, in at most `most_steps` intervals of equal length.
+        """Compute players over time, in at most `max_steps` intervals of equal length.
 
-        Intervals are not much shorter than the polling interval. Optional are also `by`, `range`,
-        `start`, `end`, `tz` and `sum`.
+        - `max_steps`: the maximum number of intervals, at least 2. No interval is much shorter than
+          the polling interval. `most_steps` is the deprecated name of this argument.
+        - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        Returns a Timeline document; `servers` has the average, lowest and peak players of each
+        interval.
 
-        >>> (server,) = snapshot.timeline(["harbor-city"], range="7d", most_steps=2).servers
+        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
+        says.
+
+        >>> (server,) = snapshot.timeline(["harbor-city"], range="7d", max_steps=2).servers
         >>> server.peak
         (345, 336)
         """
-        check_count("most_steps", most_steps, least=2)
+        steps = warn_of_old_name("most_steps", most_steps, "max_steps") or max_steps
+        check_count("max_steps", steps, least=2)
         with self._ask_within(identifiers, arguments) as question:
-            return pictures.compute_timeline(question, most_steps)
+            return pictures.compute_timeline(question, steps)
 
     def distribution(
         self,
         identifiers: Iterable[str] | None = None,
         *,
-        most_bins: int = pictures.MOST_BINS,
+        max_bins: int = pictures.MOST_BINS,
+        most_bins: int | None = None,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.Distribution:
-        """Count how often servers had how many players, in at most `most_bins` bins of equal width.
+        """Compute a histogram of player counts with at most `max_bins` equal bins.
 
-        The arguments `by`, `range`, `start`, `end`, `tz` and `sum` of `Snapshot` are optional.
+        - `max_bins`: the maximum number of bins, at least 1. `most_bins` is the deprecated name of
+          this argument.
+        - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        Returns a Distribution document; `bin_players` is the width of a bin, and each of the
+        `servers` has `counts`: the number of observations in each bin.
 
-        >>> (server,) = snapshot.distribution(["harbor-city"], range="7d", most_bins=4).servers
+        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
+        says.
+
+        >>> (server,) = snapshot.distribution(["harbor-city"], range="7d", max_bins=4).servers
         >>> server.counts
         (77, 54, 29, 9)
         """
-        check_count("most_bins", most_bins, least=1)
+        bins = warn_of_old_name("most_bins", most_bins, "max_bins") or max_bins
+        check_count("max_bins", bins, least=1)
         with self._ask_within(identifiers, arguments) as question:
-            return pictures.compute_distribution(question, most_bins)
+            return pictures.compute_distribution(question, bins)
 
     def plot(
         self, identifiers: Iterable[str] | None = None, **arguments: Unpack[PlotArguments]
@@ -574,22 +650,23 @@ class Snapshot:
 
         - `kind`: `players`, `growth`, `hours`, `distribution`, `share` or `compare`.
         - `step`: the interval, such as `1h`, `day` or `week`.
-        - `mark`: labels of times, `["2026-03-01=Update 5"]` or `{date(2026, 3, 1): "Update 5"}`.
-        - `title`, `subtitle`, `caption`: texts. By default, they are chosen, and the caption names
-          the snapshot.
-        - `width`, `height`: pixels of an SVG; a PNG has twice as many. `scale` enlarges both.
+        - `mark`: labels for times, `["2026-03-01=Update 5"]` or `{date(2026, 3, 1): "Update 5"}`.
+        - `title`, `subtitle`, `caption`: texts. Defaults depend on the picture; the caption names
+          the snapshot. `source` is the deprecated name of `caption`.
+        - `width`, `height`: in pixels; a PNG has twice the resolution.
+        - `scale`: enlarges the picture with its text, from 1 to 8.
         - `theme`: `light`, `dark` or, for an SVG, `auto`.
-        - `by`, `range`, `start`, `end`, `tz` and `sum`: see `Snapshot`. `source` is the former name
-          of `caption`.
+        - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
-        Returns a Picture, which a notebook shows; `save` writes an SVG or a PNG. Warns of a mark
+        Returns a Picture; notebooks display it and `save` writes SVG or PNG. Warns about marks
         outside the window.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
+        says.
 
         >>> snapshot.plot(["harbor-city"], range="90d").save("players.svg")
         """
-        # Whoever only asks needs no pictures.
+        # Imported here because most calls do not draw.
         from srvstat.api.pages import LookOptions, PictureOptions, draw_picture  # noqa: PLC0415
 
         caption = warn_of_old_name("source", arguments.pop("source", None), "caption")
@@ -616,18 +693,21 @@ class Snapshot:
         mark: Iterable[str] | Mapping[Time, str] = (),
         **arguments: Unpack[QuestionArguments],
     ) -> "Report":
-        """Write a report about one to five servers, or their total, as one HTML page.
+        """Build an HTML report about one to five servers, or their total.
 
-        `title` replaces the names of the servers. `mark` adds labeled lines, as in `plot`. `by`,
-        `range` (default: `90d`), `start`, `end`, `tz` and `sum` select what the report covers.
+        - `title`: replaces the names of the servers.
+        - `mark`: labels for times; see `plot`.
+        - `range`: see `Snapshot`, but the default is `90d`.
+        - `identifiers`, `by`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
-        Returns a Report, which a notebook shows; `save` writes the page.
+        Returns a Report; notebooks display it and `save` writes the page.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
+        says.
 
         >>> snapshot.report(["harbor-city"]).save("report.html")
         """
-        # Whoever only asks needs no pages.
+        # Imported here because most calls do not draw.
         from srvstat.api.pages import Report  # noqa: PLC0415
 
         check_texts(title=title)
@@ -640,10 +720,10 @@ class Snapshot:
 
 
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:
-    """Open a snapshot for reading: a file, or a folder of shards. It is never changed.
+    """Open a snapshot file or a folder of shards for reading. Only `Snapshot.update` changes it.
 
-    Raises SnapshotError if `path` is missing, damaged or not a snapshot; TypeError if it is not a
-    path.
+    Raises SnapshotError if `path` is missing, damaged or not a snapshot, and TypeError if it is not
+    a path.
 
     >>> with srvstat.open_snapshot("srvstat-demo/snapshot.db") as snapshot:
     ...     snapshot.get("harbor-city").data.hostname
