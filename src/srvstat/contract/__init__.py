@@ -1,4 +1,4 @@
-"""The published API: errors, ranges, instants, requests, responses and their exact bytes."""
+"""The published API: errors, ranges, times, requests, responses and their exact bytes."""
 
 import os
 
@@ -8,9 +8,9 @@ __version__ = "1.0.0.dev0"
 
 
 def read_package_file(path: str) -> bytes:
-    """Return a file of the package srvstat, such as `snapshot/schema.sql`.
+    """Return the content of a file in the package srvstat, such as `snapshot/schema.sql`.
 
-    The package may be in a zip archive: Spark sends it to its executors as one.
+    The package may be inside a zip archive, because Spark sends it to its executors as an archive.
     """
     # Importing importlib.resources or pkgutil would take longer than reading the file.
     package = os.path.dirname(os.path.dirname(__file__))

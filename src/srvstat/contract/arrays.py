@@ -1,6 +1,6 @@
-"""Compute exact figures of arrays of 64-bit integers.
+"""Compute exact statistics of arrays of 64-bit integers.
 
-No contract answer imports this module: importing numpy takes longer than such an answer.
+No API response needs this module, because importing numpy takes longer than computing one.
 """
 
 from typing import Any, TypeAlias
@@ -11,22 +11,22 @@ import numpy.typing as npt
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Exact: TypeAlias = npt.NDArray[Any]
-"""Numbers that numpy holds exactly, or else Python's integers and floats."""
+"""Numbers that numpy represents exactly, or otherwise Python integers and floats."""
 
-# Once a large array was freed, glibc keeps freed memory for later arrays. Otherwise it returns it
-# to the system, and page faults take half of the time.
+# After a large array is freed, glibc keeps freed memory for later arrays. Without this, glibc
+# returns the memory to the system, and page faults take half of the time.
 np.empty(1 << 24, np.uint8)
 
 
 def sum_exactly(values: Numbers) -> int:
-    """Return the sum of numbers from 0 to 2^53 - 1, which may exceed 63 bits."""
+    """Return the exact sum of numbers from 0 to 2^53 - 1, even beyond 63 bits."""
     if int(values.max(initial=0)) * len(values) < 1 << 63:
         return int(values.sum())
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
 def dot_exactly(factors: Numbers, others: Numbers) -> int:
-    """Return the sum of products of numbers, which may exceed 63 bits."""
+    """Return the exact dot product of two arrays, even beyond 63 bits."""
     largest, other = (int(np.abs(one).max(initial=0)) for one in (factors, others))
     if largest * other * len(factors) < 1 << 63:
         return int(np.dot(factors, others))
@@ -34,9 +34,10 @@ def dot_exactly(factors: Numbers, others: Numbers) -> int:
 
 
 def sum_groups(values: Numbers, edges: Numbers) -> Exact:
-    """Return the sums of groups: the first has `values[edges[0] : edges[1]]`, and so on.
+    """Return the sum of each group; the first group is `values[edges[0] : edges[1]]`, and so on.
 
-    The values are from 0 to 2^53 - 1. Sums that exceed 63 bits are Python integers.
+    The values are from 0 to 2^53 - 1. If a sum exceeds 63 bits, the sums are Python integers.
+    #46 numpy's reduceat needs groups that are not empty
     """
     counts = np.diff(edges)
     if int(counts.max(initial=0)) * int(values.max(initial=0)) >= 1 << 63:
@@ -50,13 +51,13 @@ def sum_groups(values: Numbers, edges: Numbers) -> Exact:
 
 
 def sort_groups(groups: Numbers, values: Numbers) -> Numbers:
-    """Return values, which are not negative, in the order of their groups, each group sorted."""
+    """Return nonnegative values in the order of their groups, and sorted within each group."""
     bits = int(values.max(initial=0)).bit_length()
     all_bits = int(groups.max(initial=0)).bit_length() + bits
     if all_bits > 63:  # noqa: PLR2004 - bits without the sign
         return values[np.lexsort((values, groups))]
     keys = groups << bits | values
-    # Shorter numbers are sorted in less time.
+    # Sorting 32-bit numbers is faster.
     ranked = np.sort(keys.astype(np.int32) if all_bits < 32 else keys)  # noqa: PLR2004 - likewise
     return ranked.astype(np.int64) & ((1 << bits) - 1)
 
@@ -64,10 +65,14 @@ def sort_groups(groups: Numbers, values: Numbers) -> Numbers:
 def compute_double_medians(
     groups: Numbers, values: Numbers, weights: Numbers | None = None, number: int = 0
 ) -> tuple[Numbers, Numbers]:
-    """Return the weight of each group from 0 on, at least `number` of them, and twice the median.
+    """Return the total weight and twice the median of each group.
 
-    A value counts as often as it weighs, by default once. The values are from 0 to 2^53 - 1. The
-    median of a group without weight is undefined.
+    - `groups`: the group of each value, from 0.
+    - `values`: from 0 to 2^53 - 1.
+    - `weights`: how often each value counts. Default: once.
+    - `number`: the minimum number of groups.
+
+    The median of a group without weight is undefined.
     """
     counts = np.bincount(groups, minlength=number)
     if weights is None:
@@ -87,7 +92,7 @@ def compute_double_medians(
 
 
 def multiply(factors: Numbers, others: Numbers) -> Exact:
-    """Return exact products of numbers that are not negative."""
+    """Return the exact products of nonnegative numbers."""
     if int(factors.max(initial=0)) * int(others.max(initial=0)) < 1 << 63:
         return factors * others
     products: Exact = factors.astype(object) * others
@@ -95,7 +100,10 @@ def multiply(factors: Numbers, others: Numbers) -> Exact:
 
 
 def divide(numerators: Exact, denominators: Exact) -> Exact:
-    """Return the doubles nearest to quotients; the denominators are less than 2^53."""
+    """Return the doubles nearest to the quotients. The denominators must be less than 2^53.
+
+    #90 Python rounds quotients of integers of any size correctly
+    """
     if numerators.max(initial=0) >= 1 << 53:
         numerators = numerators.astype(object)  # Python rounds quotients of any integers correctly
     quotients: Exact = numerators / denominators
@@ -103,8 +111,8 @@ def divide(numerators: Exact, denominators: Exact) -> Exact:
 
 
 def find_ranks(values: Numbers, lower: int, upper: int) -> tuple[int, int]:
-    """Return the values with two ranks, which are adjacent or equal, and count from 0."""
-    # For one rank, numpy is several times as fast as for two.
+    """Return the values at two adjacent or equal 0-based ranks."""
+    # numpy selects one rank several times as fast as two.
     ranked = np.partition(values, upper)
     greater: int = ranked[upper].item()
     return ranked[:upper].max().item() if lower < upper else greater, greater

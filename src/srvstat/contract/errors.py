@@ -1,7 +1,7 @@
 """Define the errors of srvstat, one class for each kind.
 
-The command line maps a class to its exit code, the HTTP service to its status. No other code exits
-or prints.
+The command line maps a class to its exit code, and the HTTP service maps it to its status. Only
+these two exit or print.
 """
 
 import copyreg
@@ -34,22 +34,22 @@ class SrvstatError(Exception):
         self.reason = reason
 
     def __reduce__(self) -> tuple[object, ...]:
-        # By default, unpickling calls the class with the reason. Some take other arguments, and a
-        # process that waits for a worker's error would wait for ever.
+        # By default, unpickling calls the class with the reason only. Subclasses take other
+        # arguments, so unpickling would fail and a parent waiting for a worker would hang.
         return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]  # typeshed lacks it
 
 
 class UsageError(SrvstatError, ValueError):
-    """Invalid usage: a value that is not offered, or values that can't be combined."""
+    """Invalid usage: an unsupported value or conflicting values."""
 
     exit_code = 2
 
 
 class ParameterError(UsageError):
-    """A parameter has an invalid value, or parameters can't be combined.
+    """A parameter has an invalid value, or parameters conflict.
 
-    In the problem, `{name}` stands for a parameter, by its name in the Python API; the text of
-    every other field is in `values`. Each surface shows its own name, such as an option.
+    In `problem`, `{name}` is a parameter by its Python name, or a key of `values`. Each interface
+    substitutes its own name, such as an option.
     """
 
     def __init__(self, problem: str, /, **values: str) -> None:
@@ -57,7 +57,7 @@ class ParameterError(UsageError):
         super().__init__(self.describe(str))
 
     def describe(self, find_name: Callable[[str], str]) -> str:
-        """Return the message with the names of a surface, which a function finds."""
+        """Return the message. `find_name` returns an interface's name of a parameter."""
 
         def fill(field: re.Match[str]) -> str:
             return self._values[field[1]] if field[1] in self._values else find_name(field[1])
@@ -82,7 +82,7 @@ class OutputError(SrvstatError):
 
 
 class DifferenceError(SrvstatError):
-    """A check found a difference: `replay`, `snapshot diff`, or another root than `--expect`."""
+    """A check found a difference: `replay`, `snapshot diff`, or a root other than `--expect`."""
 
     exit_code = 5
 
@@ -94,7 +94,7 @@ class SourceError(SrvstatError):
 
 
 class EngineError(SrvstatError):
-    """An engine for large data failed: it is unreachable, or out of memory or disk."""
+    """An engine for large data failed: it is unreachable, or ran out of memory or disk space."""
 
     exit_code = 7
 
@@ -102,8 +102,8 @@ class EngineError(SrvstatError):
 class ApiError(SrvstatError):
     """An error response of the API.
 
-    `code`, `http_status` and `message` are fixed by the API. `reason` explains the error, and is
-    never part of the response.
+    - `code`, `http_status`, `message`: fixed by the API.
+    - `reason`: explains the error, and is never part of the response.
 
     >>> try:
     ...     snapshot.get("nobody")
@@ -121,7 +121,7 @@ class ApiError(SrvstatError):
 
 
 class InvalidRequestError(ApiError):
-    """The path, query, headers or body is invalid, or a reference is repeated."""
+    """The path, query, headers or body is invalid, or a server is given twice."""
 
     code = "INVALID_REQUEST"
     http_status = 400
@@ -130,7 +130,7 @@ class InvalidRequestError(ApiError):
 
 
 class GatewayUnauthorizedError(ApiError):
-    """The gateway's authentication failed."""
+    """The gateway's key is missing or invalid."""
 
     code = "GATEWAY_UNAUTHORIZED"
     http_status = 401
@@ -139,7 +139,7 @@ class GatewayUnauthorizedError(ApiError):
 
 
 class FeatureNotAvailableError(ApiError):
-    """The subscription lacks the feature or the range."""
+    """The plan does not include the feature or range."""
 
     code = "FEATURE_NOT_AVAILABLE"
     http_status = 403
@@ -148,7 +148,7 @@ class FeatureNotAvailableError(ApiError):
 
 
 class ServerNotFoundError(ApiError):
-    """The server is unknown or not public; the two are indistinguishable."""
+    """The server is unknown or not public; callers can't tell which."""
 
     code = "SERVER_NOT_FOUND"
     http_status = 404
@@ -157,9 +157,9 @@ class ServerNotFoundError(ApiError):
 
 
 class RateLimitedError(ApiError):
-    """A request limit was exceeded.
+    """The request exceeds a rate limit.
 
-    `retry_after` is the time to wait, in whole seconds.
+    `retry_after`: the time to wait, in whole seconds.
     """
 
     code = "RATE_LIMITED"
@@ -173,7 +173,7 @@ class RateLimitedError(ApiError):
 
 
 class InternalError(ApiError):
-    """An unexpected error of the service."""
+    """An unexpected error in the service."""
 
     code = "INTERNAL_ERROR"
     http_status = 500

@@ -1,7 +1,7 @@
 """Validate HTTP requests of the published API (D10 to D12), without a web framework.
 
-The checks are functions, so that a caller can run its own between them in the order of D11: the
-key, the path and method, the head, the body.
+The checks are separate functions, so that a caller can add checks between them in the order of D11:
+the key, the path and method, the head, the body.
 """
 
 import re
@@ -15,38 +15,39 @@ from srvstat.contract.requests import ServerReference, check_body_size, parse_se
 
 COMPARE_PATH = "/gateway/v1/compare"
 SERVERS_PATH = "/gateway/v1/servers/"
-"""Followed by the identifier of a server."""
+"""The path prefix of Get Server; a server's identifier follows."""
 HEALTH_PATH = "/healthz"
-"""Outside the contract, as `READY_PATH` (D21)."""
+"""The path of the health check, which the API does not define (D21)."""
 READY_PATH = "/readyz"
+"""The path of the readiness check, which the API does not define (D21)."""
 
 OperationId = Literal["getServer", "compareServers"]
-"""The `operationId` of the OpenAPI document."""
+"""An `operationId` of the OpenAPI document."""
 GET_METHODS = "GET, HEAD"
-"""The methods of Get Server, as `Allow` lists them."""
+"""The methods of Get Server, formatted as an `Allow` header."""
 
 KEY_HEADER = "X-Gateway-Key"
 KEY_NAME = KEY_HEADER.lower().encode()
-"""The name of the header as in `Headers`."""
+"""The header's name as in `Headers`."""
 REQUEST_ID_HEADER = "X-Request-Id"
 REQUEST_ID_PATTERN = r"[A-Za-z0-9._~-]{1,128}"
-"""A pattern of the request ids that an answer repeats; any other is replaced."""
+"""The pattern of request ids that responses repeat. Other ids are replaced."""
 CACHE_CONTROL = "private, no-store"
-"""The `Cache-Control` of every answer."""
+"""The `Cache-Control` header of every response."""
 KEY_CHALLENGE = f'ApiKey header="{KEY_HEADER.lower()}"'
-"""The `WWW-Authenticate` of a 401."""
+"""The `WWW-Authenticate` header of a 401 response."""
 JSON_TYPE = "application/json"
 
 JUDGED_HEADERS = frozenset(
     {KEY_NAME, b"content-encoding", b"content-length", b"content-type", b"transfer-encoding"}
 )
-"""The headers that an answer depends on. A recording has no others."""
+"""The headers that a response depends on. Recordings contain no others."""
 
 MAX_HEAD_BYTES = 16_384
-"""Bytes of a request's target and headers."""
+"""The maximum size of a request's target and headers, in bytes."""
 
 Headers = Sequence[tuple[bytes, bytes]]
-"""Header fields in the order sent: a name in lower case and a value, as in ASGI."""
+"""Header fields in the order sent: names in lower case and values, as in ASGI."""
 
 _METHODS: Mapping[OperationId, str] = {"getServer": GET_METHODS, "compareServers": "POST"}
 _ORIGIN = re.compile(rb"^https?://[^/?#]+", re.IGNORECASE)
@@ -56,13 +57,13 @@ _SERVERS = SERVERS_PATH.encode()
 
 
 class UnknownPathError(InvalidRequestError):
-    """The path is not in the contract."""
+    """The API does not define the path."""
 
     http_status = 404
 
 
 class WrongMethodError(InvalidRequestError):
-    """The path does not have the method; `allowed` lists its methods, as in `Allow`."""
+    """The path does not support the method. `allowed` lists its methods, formatted as `Allow`."""
 
     http_status = 405
 
@@ -76,9 +77,9 @@ class Head(NamedTuple):
 
     method: str
     path: bytes
-    """Percent-encoded, as sent, without the query; may begin with scheme and host."""
+    """Percent-encoded as sent, without the query. It may begin with scheme and host."""
     query: bytes
-    """Percent-encoded, as sent, without the question mark."""
+    """Percent-encoded as sent, without the question mark."""
     headers: Headers
 
 
@@ -87,7 +88,7 @@ class Endpoint(NamedTuple):
 
     operation: OperationId
     identifier: bytes = b""
-    """For Get Server: percent-encoded, as sent."""
+    """The server's identifier in a Get Server request: percent-encoded, as sent."""
 
 
 def find_key(headers: Headers) -> bytes:
@@ -103,14 +104,14 @@ def find_key(headers: Headers) -> bytes:
 
 
 def find_values(headers: Headers, name: bytes) -> list[bytes]:
-    """Return the values of a header, whose name is given in lower case."""
+    """Return the values of a header. `name` is in lower case."""
     return [value for field, value in headers if field == name]
 
 
 def find_endpoint(path: bytes) -> Endpoint | None:
     """Return the endpoint of a path as sent, or None if the path is unknown.
 
-    Only scheme and host are removed. Nothing else is normalized (D12).
+    Removes scheme and host, and normalizes nothing else (D12).
     """
     path = strip_origin(path)
     if path == _COMPARE:
@@ -122,14 +123,14 @@ def find_endpoint(path: bytes) -> Endpoint | None:
 
 
 def strip_origin(path: bytes) -> bytes:
-    """Return a path without scheme and host, with which it may begin (RFC 9112, section 3.2.2)."""
+    """Return a path without its optional scheme and host (RFC 9112, section 3.2.2)."""
     return _ORIGIN.sub(b"", path)
 
 
 def check_method(method: str, endpoint: Endpoint | None) -> Endpoint:
-    """Return the endpoint if it is known and has the method.
+    """Return the endpoint if it supports the method.
 
-    Raises UnknownPathError, WrongMethodError.
+    Raises UnknownPathError if `endpoint` is None, and WrongMethodError.
     """
     if endpoint is None:
         raise UnknownPathError("path: not in the API")
@@ -138,18 +139,18 @@ def check_method(method: str, endpoint: Endpoint | None) -> Endpoint:
 
 
 def check_allowed(method: str, allowed: str) -> None:
-    """Check that a method is one of those that `allowed` lists, as `Allow` does.
+    """Check that a method is in a list formatted as `Allow`.
 
-    Raises WrongMethodError.
+    Raises WrongMethodError if it is not.
     """
     if method not in allowed.split(", "):
         raise WrongMethodError(method, allowed)
 
 
 def parse_get_server(head: Head, identifier: bytes) -> ServerReference:
-    """Validate a request of Get Server, whose path ends in an identifier.
+    """Validate a Get Server request and return its reference. `identifier` is the end of the path.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError for the first problem.
     """
     _check_size_and_framing(head)
     query = parse_query(head.query, known=("by",))
@@ -163,7 +164,7 @@ def parse_get_server(head: Head, identifier: bytes) -> ServerReference:
 def check_compare_head(head: Head) -> None:
     """Validate the head of a Compare Servers request; `parse_compare_request` validates the body.
 
-    Raises InvalidRequestError, also for a `Content-Length` above the limit of a body.
+    Raises InvalidRequestError for the first problem, such as a `Content-Length` above the limit.
     """
     _check_size_and_framing(head)
     parse_query(head.query)
@@ -181,9 +182,10 @@ def check_compare_head(head: Head) -> None:
 
 
 def parse_query(query: bytes, known: Collection[str] = ()) -> dict[str, str]:
-    """Parse a query string whose parameters are known and given once (D10).
+    """Parse a query string into names and values.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError if a parameter is unknown or repeated (D10), or the query is
+    malformed.
     """
     found: dict[str, str] = {}
     for name, value in split_query(query, known):
@@ -196,7 +198,7 @@ def parse_query(query: bytes, known: Collection[str] = ()) -> dict[str, str]:
 def split_query(query: bytes, known: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield the decoded names and values of a query string, in the order sent.
 
-    Raises InvalidRequestError for a name that is not known, and for a malformed query.
+    Raises InvalidRequestError for an unknown name or a malformed query.
     """
     for piece in filter(None, query.split(b"&")):
         name, _, value = (_decode(part, "query") for part in piece.partition(b"="))
@@ -208,7 +210,7 @@ def split_query(query: bytes, known: Collection[str]) -> Iterator[tuple[str, str
 def has_ambiguous_length(headers: Headers) -> bool:
     """Return whether both `Content-Length` and `Transfer-Encoding` delimit the body.
 
-    A proxy may have used the other one (RFC 9112, section 6.1).
+    A proxy may have used the header that the service ignores (RFC 9112, section 6.1).
     """
     return {b"content-length", b"transfer-encoding"} <= dict(headers).keys()
 
@@ -227,7 +229,7 @@ def _find_content_length(headers: Headers) -> bytes:
 
 
 def _decode(text: bytes, place: str) -> str:
-    """Decode the percent-escapes of a part of a target once."""
+    """Decode the percent-escapes of part of a target, once."""
     if not _PERCENT_ENCODED.fullmatch(text):
         raise InvalidRequestError(f"{place}: a broken percent-escape")
     try:
@@ -237,8 +239,9 @@ def _decode(text: bytes, place: str) -> str:
 
 
 def read_openapi() -> bytes:
-    """Return the document: indented JSON in UTF-8 that ends with a newline.
+    """Return the OpenAPI document: indented JSON in UTF-8 with a final newline.
 
-    It is written by hand, because it is the same everywhere; a test compares it with the models.
+    It is a hand-written file, so that it has the same bytes everywhere. A test compares it with the
+    models.
     """
     return read_package_file("contract/openapi.json")

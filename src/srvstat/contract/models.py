@@ -9,17 +9,19 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidato
 from srvstat.contract import wire
 
 Location = tuple[int | str, ...]
-"""The path from a value to one of its parts: property names and array positions."""
+"""The path from a value to a part: property names and array positions."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MAX_NAME_LENGTH = 30
-"""Longer property names are quoted; none of ours is longer."""
+"""The maximum length of a property name shown without quotation marks. No defined name is
+longer.
+"""
 
 
 class ContractModel(BaseModel):
-    """A model that is immutable, coerces nothing and rejects unknown properties."""
+    """An immutable model that coerces nothing and rejects unknown properties."""
 
-    # Building a model takes time: a command builds only those it uses.
+    # Building a model takes time, so a command builds only the models it uses.
     model_config = ConfigDict(
         extra="forbid",
         strict=True,
@@ -33,10 +35,7 @@ _Member = TypeVar("_Member", bound=Hashable)
 
 
 def reject_duplicates(members: tuple[_Member, ...]) -> tuple[_Member, ...]:
-    """Return the members unchanged.
-
-    Raises ValueError if two are equal.
-    """
+    """Return the members unchanged. Raises ValueError if two are equal."""
     if duplicate := find_duplicate(members):
         first, second = duplicate
         raise ValueError(f"[{second}]: the same as [{first}]")
@@ -44,7 +43,7 @@ def reject_duplicates(members: tuple[_Member, ...]) -> tuple[_Member, ...]:
 
 
 def find_duplicate(members: tuple[Hashable, ...]) -> tuple[int, int] | None:
-    """Return both positions of the first duplicate, or None."""
+    """Return the positions of the first two equal members, or None if all differ."""
     seen: dict[Hashable, int] = {}
     for position, member in enumerate(members):
         first = seen.setdefault(member, position)
@@ -53,7 +52,7 @@ def find_duplicate(members: tuple[Hashable, ...]) -> tuple[int, int] | None:
     return None
 
 
-# A strict tuple would reject the list that a parser returns; the members stay strict.
+# A strict tuple would reject the list that a parser returns. The members are still strict.
 Members = Annotated[tuple[_Member, ...], Field(strict=False)]
 Choices = Annotated[Members[_Member], AfterValidator(reject_duplicates)]
 NOT_EMPTY: Any = Field(min_length=1)
@@ -63,7 +62,7 @@ PositiveNumber = Annotated[int, Field(ge=1, le=wire.MAX_SAFE_INTEGER)]
 
 def _check_sha256(text: str) -> str:
     if not _SHA256.fullmatch(text):
-        # The text is not quoted: it may be a key, written here by mistake.
+        # The message does not quote the text, which may be a key entered by mistake.
         raise ValueError(": must be 64 lower-case hexadecimal digits")
     return text
 
@@ -72,15 +71,19 @@ Sha256 = Annotated[str, AfterValidator(_check_sha256)]
 
 
 def parsed_by(parse: Callable[[object], object]) -> Any:
-    """Annotate a type whose values a function parses. It raises ValueError, as `_check_sha256`."""
+    """Annotate a type with a function that parses its values.
+
+    It raises ValueError with the problem, as `_check_sha256` does.
+    """
     return PlainValidator(parse)
 
 
 class InvalidValueError(ValueError):
-    """A value is invalid. `reason` is one line: the location, then the problem.
+    """A value is invalid.
 
-    `location` is the path to the invalid part. `problem` follows its text directly, so it usually
-    begins with a colon and a space.
+    - `reason`: one line with the location and the problem.
+    - `location`: the path to the invalid part.
+    - `problem`: the text after the location. It usually begins with a colon and a space.
     """
 
     def __init__(self, location: Location, problem: str) -> None:
@@ -97,8 +100,9 @@ def validate(
 ) -> _Model:
     """Validate a value and return the model.
 
-    `messages` adds to the messages of pydantic's error types, or overrides them. `by_alias` selects
-    the aliases of the fields, or their names; None leaves it to the model.
+    - `messages`: messages by pydantic's error type, in addition to or in place of `_MESSAGES`.
+    - `by_alias`: whether properties are named by the fields' aliases or by their names. Default:
+      the model's configuration.
 
     Raises InvalidValueError for the first problem.
     """
@@ -108,9 +112,9 @@ def validate(
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         location, problem = first["loc"], _describe_problem(first, messages)
-    # Raised outside `except`, so that the ValidationError does not become the context. It refers to
-    # the exceptions of our validators, and so to all frames above, but hides these references from
-    # the garbage collector: a cycle through it would never be freed.
+    # Raised outside `except`, so that the ValidationError does not become the context. A
+    # ValidationError references the exceptions of our validators, and so all frames above, but
+    # hides these references from the garbage collector, which could never free a cycle through it.
     raise InvalidValueError(location, problem)
 
 
@@ -148,12 +152,12 @@ _MESSAGES = {
 
 
 def _format_location(location: Location) -> str:
-    """Format a location as text, such as `servers[1].range`; the empty one is `body`."""
+    """Format a location as text, such as `servers[1].range`. The empty location is `body`."""
     return "".join(map(_format_step, location)).removeprefix(".") or "body"
 
 
 def _format_step(step: int | str) -> str:
-    # An unknown property may have any name, which is quoted.
+    # Unknown properties can have any name, so most names are quoted.
     is_plain = isinstance(step, str) and step.isascii() and step.isidentifier()
     if is_plain and len(str(step)) <= _MAX_NAME_LENGTH:
         return f".{step}"

@@ -16,7 +16,7 @@ MIN_SERVERS, MAX_SERVERS = 2, 5
 Namespace = Literal["id", "cfxId"]
 NAMESPACES: tuple[Namespace, ...] = get_args(Namespace)
 
-# In pydantic's regex engine `$` matches only at the end of the text, not before a newline.
+# In pydantic's regex engine, `$` matches only at the end of the text, not before a final newline.
 Identifier = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_IDENTIFIER_LENGTH, pattern=r"^[A-Za-z0-9-]+$"),
@@ -24,14 +24,14 @@ Identifier = Annotated[
 
 
 class ServerReference(models.ContractModel):
-    """A server in an explicit namespace; also the whole request of Get Server."""
+    """A server in an explicit namespace. It is also the complete request of Get Server."""
 
     identifier: Identifier
     by: Namespace
 
 
 def _check_server_count(servers: object) -> object:
-    # Runs before the elements are validated: a body may hold thousands.
+    # This runs before the elements are validated, because a body may contain thousands.
     if isinstance(servers, list | tuple) and not MIN_SERVERS <= len(servers) <= MAX_SERVERS:
         raise ValueError(f": {len(servers)} given, {MIN_SERVERS} to {MAX_SERVERS} needed")
     return servers
@@ -63,16 +63,16 @@ class CompareRequest(models.ContractModel):
 def check_body_size(size: int) -> None:
     """Check the size of a request's body, in bytes.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError if it is too large.
     """
     if size > MAX_BODY_BYTES:
         raise InvalidRequestError(f"body: more than {MAX_BODY_BYTES:,} bytes")
 
 
 def parse_compare_request(body: bytes) -> CompareRequest:
-    """Parse the body of Compare Servers.
+    """Parse the body of a Compare Servers request.
 
-    Raises InvalidRequestError; its reason names the first invalid property.
+    Raises InvalidRequestError, whose reason names the first invalid property.
     """
     check_body_size(len(body))
     try:
@@ -86,12 +86,13 @@ def parse_compare_request(body: bytes) -> CompareRequest:
 def build_compare_request(
     identifiers: Sequence[str], *, by: str | None = None, range: str | None = None
 ) -> CompareRequest:
-    """Build the request for identifiers given on a command line or in a Python call.
+    """Build the request for identifiers from a command line or a Python call.
 
-    `by` is the default namespace, `id` if None. An identifier may carry its own namespace
-    (`cfxId:abc123`), which overrides `by`. If `range` is None, the default range applies.
+    - `by`: the namespace of identifiers without a prefix. Default: `id`. A prefix such as in
+      `cfxId:abc123` overrides it.
+    - `range`: the range. Default: `30d`.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError for the first problem.
     """
     namespace = _check_namespace(by)
     servers = [_split_namespace(text, namespace) for text in identifiers]
@@ -100,9 +101,9 @@ def build_compare_request(
 
 
 def parse_range(text: str) -> Range:
-    """Parse a range that is not part of a request.
+    """Parse a range outside a request.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError if it is not a range of the API.
     """
     for name in DAYS:
         if name == text:
@@ -111,17 +112,17 @@ def parse_range(text: str) -> Range:
 
 
 def build_server_reference(identifier: str, *, by: str | None = None) -> ServerReference:
-    """Build the request of Get Server; identifiers are parsed as in `build_compare_request`.
+    """Build the request of Get Server. `build_compare_request` describes the identifier.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError for an invalid identifier or namespace.
     """
     return _validate_request(ServerReference, _split_namespace(identifier, _check_namespace(by)))
 
 
 def parse_server_reference(identifier: str, by: str | None = None) -> ServerReference:
-    """Parse the identifier and `by` of an HTTP request; an identifier has no namespace prefix.
+    """Parse `identifier` and `by` of an HTTP request. The identifier has no namespace prefix.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError if one of them is invalid.
     """
     reference = {"identifier": identifier, "by": _check_namespace(by)}
     return _validate_request(ServerReference, reference)
@@ -137,7 +138,7 @@ def _check_namespace(by: str | None) -> str:
 
 
 def _split_namespace(text: object, by: str) -> dict[str, object]:
-    # A value that is not a string passes unchanged, for the model to reject.
+    # Pass other types unchanged, so that the model rejects them.
     for namespace in NAMESPACES:
         if isinstance(text, str) and text.startswith(f"{namespace}:"):
             return {"identifier": text[len(namespace) + 1 :], "by": namespace}

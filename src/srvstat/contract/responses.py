@@ -16,13 +16,14 @@ from srvstat.contract.windows import Range
 Game = Literal["game_a", "game_b"]
 GAMES: tuple[str, ...] = get_args(Game)
 
-# Our values are integers (D5, D6); the published schema says number, as the specification does.
+# Our values are integers (D5, D6). The published schema says number, as the specification does.
 CountOrNull = Annotated[int | None, WithJsonSchema({"type": ["number", "null"]})]
 
 # Client generators fail on `"type": "null"` (docs/how-to/generate-a-client.md).
 AlwaysNull = Annotated[None, WithJsonSchema({"type": ["number", "null"], "const": None})]
 
-# For the published schema only: `format_instant` writes every instant, so no check is needed (D4).
+# For the published schema only. Values need no check, because `format_instant` writes them all
+# (D4).
 Instant = Annotated[
     str,
     Field(
@@ -35,7 +36,7 @@ Instant = Annotated[
 
 
 class ResponsePart(ContractModel):
-    """A response or a part of one. Its JSON has the contract's names, in camel case."""
+    """A response or a part of a response. JSON names are in camel case, as in the API."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -46,7 +47,7 @@ class ResponsePart(ContractModel):
 
     @classmethod
     def list_members(cls) -> list[str]:
-        """Return the names of the fields in JSON, in their order."""
+        """Return the JSON names of the fields, in order."""
         return list(map(to_camel, cls.model_fields))
 
 
@@ -66,7 +67,7 @@ class GrowthFields(ResponsePart):
 
 
 class ServerResult(ResponsePart):
-    """The statistics of one server over one range. The unit is players."""
+    """The statistics of one server over one range, in players."""
 
     server_id: str
     cfx_id: str
@@ -127,7 +128,7 @@ class Players(ResponsePart):
 
 
 class ServerDetail(ResponsePart):
-    """The public details of one server; times are UTC with milliseconds."""
+    """The public details of one server. Times are UTC with milliseconds."""
 
     id: str
     game: Game
@@ -153,11 +154,11 @@ class ServerResponse(Response):
 
 
 HealthStatus = Literal["ok", "outdated"]
-"""`outdated`: responses are right, but a newer file at the snapshot's path can't be used."""
+"""`outdated`: responses are correct, but a newer file at the snapshot's path can't be used."""
 
 
 class HealthResponse(Response):
-    """The response of the health and readiness checks, which the API does not have."""
+    """The response of the health and readiness checks, which the API does not define."""
 
     status: HealthStatus = "ok"
     as_of: Instant
@@ -178,7 +179,7 @@ class ErrorFields(ResponsePart):
 
 
 class ErrorResponse(Response):
-    """The response of every error (section 7)."""
+    """The response for every error (section 7)."""
 
     error: ErrorFields
 

@@ -1,7 +1,7 @@
 """Compute exact statistics of integers (D5, D6).
 
 Sums are exact. A quotient is the IEEE double nearest to the exact value, because Python's true
-division of integers rounds correctly whatever their size.
+division rounds integers of any size correctly.
 """
 
 from bisect import bisect_right
@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 Histogram = Mapping[int, int]
-"""The number of observations of each value, at least 1."""
+"""The number of observations of each value; each number is at least 1."""
 
 
 class Growth(NamedTuple):
@@ -33,14 +33,14 @@ class Statistics(NamedTuple):
 
 
 def compute_statistics(values: Sequence[int]) -> Statistics:
-    """Return the statistics of player counts, given in the order of their instants."""
+    """Return the statistics of player counts in chronological order."""
     growth = compute_growth(values[0], values[-1]) if len(values) > 1 else Growth(None, None)
     ascending, count = sorted(values), len(values)
     return compute_ranking_statistics(count, sum(ascending), ascending.__getitem__, growth)
 
 
 def compute_histogram_statistics(histogram: Histogram, growth: Growth) -> Statistics:
-    """Return the statistics of a histogram; its growth is given, as it depends on the order."""
+    """Return the statistics of a histogram. `growth` is given, because it depends on the order."""
     values = sorted(histogram)
     ends = list(accumulate(histogram[value] for value in values))
     total = sum(value * count for value, count in histogram.items())
@@ -52,15 +52,15 @@ def compute_histogram_statistics(histogram: Histogram, growth: Growth) -> Statis
 
 
 def find_middle_ranks(count: int) -> tuple[int, int]:
-    """Return the two middle ranks, which are equal if the count is odd."""
+    """Return the two middle ranks, counted from 0. They are equal if the count is odd."""
     return (count - 1) // 2, count // 2
 
 
 def find_quantile_ranks(count: int, quantile: Fraction) -> tuple[int, int]:
-    """Return the two ranks whose values have a quantile as their mean; they may be equal.
+    """Return the two ranks, counted from 0, whose values have the quantile as their mean.
 
-    The quantile is in [0, 1]. This is definition 2 of Hyndman and Fan (1996), in which 1/2 is the
-    median.
+    `quantile` is in [0, 1]. The definition is Hyndman-Fan type 2 (1996), in which 1/2 is the
+    median. The ranks may be equal.
     """
     below, rest = divmod(count * quantile, 1)
     ranks = (below, below) if rest else (below - 1, below)
@@ -71,10 +71,10 @@ def find_quantile_ranks(count: int, quantile: Fraction) -> tuple[int, int]:
 def compute_ranking_statistics(
     count: int, total: int, find_value: Callable[[int], int], growth: Growth
 ) -> Statistics:
-    """Return the statistics of observations; `find_value` returns the one with a rank.
+    """Return the statistics of `count` observations with the sum `total`.
 
-    `count` is their number and `total` their sum. The statistics equal those that
-    `compute_statistics` returns for the same observations.
+    `find_value` returns the observation with a rank, counted from 0. The result equals that of
+    `compute_statistics` for the same observations.
     """
     if not count:
         return Statistics(0, None, None, None, None, growth)
@@ -90,7 +90,7 @@ def compute_ranking_statistics(
 
 
 def compute_growth(first: int, last: int) -> Growth:
-    """Return the growth between the player counts of two observations.
+    """Return the growth from the first to the last player count.
 
     The percentage is None if the first count is 0.
     """

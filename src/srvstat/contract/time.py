@@ -1,4 +1,4 @@
-"""Parse and format instants, and find time zones (D4, D18)."""
+"""Parse and format times, and find time zones (D4, D18)."""
 
 import re
 from contextlib import suppress
@@ -10,15 +10,15 @@ from srvstat.contract import wire
 from srvstat.contract.windows import DAY_MS
 
 LATEST = 253_402_300_799_999
-"""9999-12-31T23:59:59.999Z, the last instant with a text form."""
+"""9999-12-31T23:59:59.999Z, the last time with a text form."""
 
 YEAR_2001 = 978_307_200_000
-"""2001-01-01T00:00Z. Earlier values in milliseconds are probably seconds."""
+"""2001-01-01T00:00Z. A smaller value in milliseconds is probably in seconds."""
 
 OUTSIDE_YEARS = "outside the years 1970 to 9999"
 NO_TIME_ZONE = "no time zone: end it with Z or an offset such as +02:00"
 NOT_MILLISECONDS = "not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"
-"""Reasons why a text is not an instant."""
+"""The reasons why a text is not a time."""
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _INTEGER = re.compile(r"[0-9]+")
@@ -29,7 +29,7 @@ _TEXT = re.compile(
 
 
 class InstantError(ValueError):
-    """The text is not an instant. The message gives the reason and does not quote the text."""
+    """The text is not a time. The message gives the reason and does not quote the text."""
 
 
 def format_instant(at: int) -> str:
@@ -38,18 +38,17 @@ def format_instant(at: int) -> str:
     seconds, milliseconds = divmod(rest, 1000)
     minutes, seconds = divmod(seconds, 60)
     clock = (minutes // 60, minutes % 60, seconds, milliseconds)
-    # Faster than an f-string: a history formats millions of instants.
+    # Faster than an f-string; a history formats millions of times.
     return "%sT%02d:%02d:%02d.%03dZ" % (_format_day(day), *clock)  # noqa: UP031 - see above
 
 
 def parse_instant(text: str) -> int:
-    """Parse an instant and return it in Unix milliseconds.
+    """Parse a time and return it in Unix milliseconds.
 
-    Accepts an integer of Unix milliseconds (ASCII digits, no sign), or `YYYY-MM-DD`, `T` or a
-    space, `HH:MM[:SS[.digits]]`, then `Z` or `±HH:MM`. Digits beyond milliseconds are cut. A time
-    without a zone is an error (D18).
+    Accepts Unix milliseconds (ASCII digits without a sign), or `YYYY-MM-DD`, `T` or a space,
+    `HH:MM[:SS[.digits]]`, then `Z` or `±HH:MM`. Digits after milliseconds are ignored.
 
-    Raises InstantError.
+    Raises InstantError, for example for a time without a zone (D18).
     """
     match = _TEXT.fullmatch(text)
     at = _parse_calendar(match) if match else _parse_integer(text)
@@ -67,7 +66,7 @@ def parse_shown_time(text: str) -> int:
 
 
 def explain_instant_error(text: str, error: InstantError, remedy: str) -> str:
-    """Return a message about a text that is not an instant: it quotes the text."""
+    """Return an error message that quotes a text that is not a time, with the remedy."""
     value = wire.quote_value(text)
     if str(error) != NOT_MILLISECONDS:
         return f"{value}: {error}; {remedy}"
@@ -85,7 +84,8 @@ def _parse_integer(text: str) -> int:
     if not _INTEGER.fullmatch(text):
         raise InstantError(NOT_MILLISECONDS)
     digits = text.lstrip("0")
-    # Converting thousands of digits is slow, and the value is out of range anyway.
+    # Converting thousands of digits is slow, and such a value is out of range anyway.
+    # #867 the maximum values of a clock
     return int(digits or "0") if len(digits) <= len(str(LATEST)) else LATEST + 1
 
 
@@ -121,15 +121,15 @@ def _find_midnight(day: str) -> int:
 
 
 _OF_MACHINES = ("localtime", "posixrules")
-"""Names that mean another time zone on each machine."""
+"""Names that refer to different time zones on different machines."""
 
 
 def load_zone(name: str) -> ZoneInfo:
     """Return a time zone of the IANA database, such as Europe/Berlin.
 
-    Raises ValueError, whose message quotes the name and gives the remedy.
+    Raises ValueError if there is none. The message quotes the name and gives the remedy.
     """
-    # ValueError and OSError for names such as /etc and Europe.
+    # ZoneInfo raises ValueError and OSError for names such as /etc and Europe.
     with suppress(KeyError, ValueError, OSError):
         if name not in _OF_MACHINES:
             return ZoneInfo(name)

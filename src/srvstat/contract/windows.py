@@ -1,4 +1,4 @@
-"""Define ranges, and windows: which instants they include (D1, D2)."""
+"""Define ranges and windows (D1, D2)."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ DAYS: Mapping[Range, int] = MappingProxyType({"24h": 1, "7d": 7, "30d": 30, "90d
 """The length of each range in days of 24 hours, independent of calendar and time zone."""
 
 BEFORE_ALL = -1
-"""The exclusive start of a window of all observations; the first possible one is at 0."""
+"""The exclusive start of a window that includes all observations. The first possible time is 0."""
 
 
 class Instants(Protocol):
-    """Ascending Unix milliseconds: a list, a range, an array of any kind."""
+    """Ascending Unix milliseconds: a list, a range or any array."""
 
     def __len__(self) -> int: ...
 
@@ -27,9 +27,9 @@ class Instants(Protocol):
 
 
 class Window(NamedTuple):
-    """The interval `(start, end]` in Unix milliseconds: without its start, with its end.
+    """The interval `(start, end]` in Unix milliseconds: it excludes its start and includes its end.
 
-    Whatever reads the observations of a window asks one of these methods.
+    All readers use these methods to select observations.
     """
 
     start: int
@@ -37,20 +37,20 @@ class Window(NamedTuple):
 
     @classmethod
     def from_first(cls, first: int, end: int) -> Self:
-        """Return the window whose earliest instant is `first`."""
+        """Return the window whose earliest time is `first`."""
         return cls(first - 1, end)
 
     @property
     def first(self) -> int:
-        """The earliest instant in the window."""
+        """The earliest time in the window."""
         return self.start + 1
 
     def includes(self, instant: int) -> bool:
-        """Return whether an instant is in the window."""
+        """Return whether a time is in the window."""
         return self.start < instant <= self.end
 
     def locate(self, instants: Instants) -> slice:
-        """Return which of ascending instants are in the window."""
+        """Return the slice of ascending times that are in the window."""
         return slice(bisect_right(instants, self.start), bisect_right(instants, self.end))
 
 

@@ -15,7 +15,7 @@ MAX_SAFE_INTEGER = 2**53 - 1
 """The greatest integer that every JSON reader represents exactly (RFC 8259, section 6)."""
 
 UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
-"""Unicode categories of characters that could control a terminal or have no known appearance."""
+"""Unicode categories of characters that could control a terminal or have no defined appearance."""
 
 
 class JsonError(ValueError):
@@ -23,12 +23,12 @@ class JsonError(ValueError):
 
 
 def decode(data: bytes, *, convert_number: Callable[[str], Any] | None = None) -> Any:
-    """Decode one JSON value. `convert_number` is called with the text of each number.
+    """Decode one JSON value. `convert_number` converts the text of each number.
 
     Besides invalid JSON, rejects a byte order mark, invalid UTF-8, a repeated key at any depth, NaN
     and Infinity, and anything but JSON white space after the value.
 
-    Raises JsonError.
+    Raises JsonError if the data are rejected.
     """
     try:
         text = data.decode("utf-8")
@@ -38,9 +38,10 @@ def decode(data: bytes, *, convert_number: Callable[[str], Any] | None = None) -
 
 
 def decode_text(text: str, *, convert_number: Callable[[str], Any] | None = None) -> Any:
-    """Decode one JSON value from text, by the rules of `decode`.
+    """Decode one JSON value from text, by the rules of `decode`. Raises JsonError likewise.
 
-    Raises JsonError.
+    #974 negative zero in ECMAScript, which an int can't represent #978 more digits than Python
+    converts
     """
     if text.startswith("\ufeff"):
         raise JsonError("starts with a byte order mark")
@@ -81,7 +82,7 @@ def _reject_constant(name: str) -> NoReturn:
 def get_decoder(convert_number: Callable[[str], Any] | None) -> "JSONDecoder":
     """Return the decoder of `decode`, which can convert the text of each number.
 
-    It raises JSONDecodeError or, for what is no JSON though Python reads it, JsonError.
+    It raises JSONDecodeError, or JsonError for invalid JSON that Python accepts.
     """
     # Most commands decode no JSON and start faster without the import.
     from json import JSONDecoder  # noqa: PLC0415
@@ -98,16 +99,16 @@ _ESCAPES = str.maketrans(
     {chr(code): f"\\u{code:04x}" for code in range(0x20)}
     | {"\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r", '"': r"\"", "\\": r"\\"}
 )
-"""The escapes of QuoteJSONString (ECMA-262). UTF-8 has no lone surrogates."""
+"""The escapes of QuoteJSONString (ECMA-262). Lone surrogates need none: UTF-8 can't encode them."""
 
 
 def encode(value: Any) -> bytes:
     """Encode a value to the bytes of `JSON.stringify`: compact, UTF-8, keys in the given order.
 
-    Accepts None, bool, int, float, str, EncodedJson, and lists, tuples and dicts of them. Integers
+    Accepts None, bool, int, float, str, EncodedJson, and lists, tuples and dicts of these. Integers
     are written in full; other JSON readers are exact up to 2^53.
 
-    Raises ValueError for NaN, an infinity or a lone surrogate, KeyError for any other type.
+    Raises ValueError for NaN, an infinity or a lone surrogate, and KeyError for any other type.
     """
     return _encode_value(value).encode("utf-8")
 
@@ -115,7 +116,7 @@ def encode(value: Any) -> bytes:
 class EncodedJson:
     """An encoded value, which `encode` copies unchanged at any depth."""
 
-    # Neither a tuple nor a dataclass, which pydantic would dump as an array or an object.
+    # Not a tuple or a dataclass, because pydantic would dump those as an array or an object.
     __slots__ = ("text",)
 
     def __init__(self, text: str) -> None:
@@ -126,7 +127,7 @@ class EncodedJson:
 
 
 def encode_once(value: Any) -> EncodedJson:
-    """Encode a value for use in several texts. Accepts and raises what `encode` does."""
+    """Encode a value for repeated use. Accepts and raises the same as `encode`."""
     return EncodedJson(_encode_value(value))
 
 
@@ -155,7 +156,7 @@ def format_number(value: float) -> str:
 
     Follows Number::toString of ECMA-262 (also RFC 8785, section 3.2.2.3): the shortest digits that
     parse to the same double, in decimal notation from 1e-6 up to but excluding 1e21, otherwise with
-    an exponent. `repr` gives the same digits; only the layout differs.
+    an exponent. `repr` gives the same digits in another layout.
 
     Raises ValueError for NaN and the infinities.
     """
@@ -174,7 +175,7 @@ def format_number(value: float) -> str:
 
 
 def _format_digits(digits: str, point: int) -> str:
-    """Lay out digits whose decimal point follows the first `point` of them.
+    """Lay out digits. The decimal point follows the first `point` digits.
 
     `repr` uses an exponent only from 1e16 and below 1e-4, so the point is never between two digits.
     """
@@ -203,7 +204,8 @@ def escape_for_terminal(body: bytes) -> bytes:
     r"""Escape the characters of a JSON text that could control a terminal (D7).
 
     DEL, the C1 controls, bidirectional and other format characters and the separators U+2028 and
-    U+2029 become `\uXXXX`. The JSON value stays the same: they occur only inside strings.
+    U+2029 become `\uXXXX`. The JSON value does not change, because these characters occur only
+    inside strings.
     """
     return "".join(map(_escape_character, body.decode("utf-8"))).encode("utf-8")
 
@@ -216,11 +218,14 @@ def _escape_character(character: str) -> str:
 
 
 def quote_value(value: Any) -> str:
-    """Return a value as JSON for a message, cut after 60 characters."""
+    """Return a value as JSON for a message, shortened to 60 characters.
+
+    #1084 TOML has dates, JSON does not
+    """
     from json import dumps  # noqa: PLC0415 - see get_decoder
 
     text = dumps(value, ensure_ascii=False, default=str)  # TOML has dates, JSON does not
-    # A lone surrogate can't be printed.
+    # A lone surrogate can't be encoded as UTF-8.
     quoted = text.encode("utf-8", "backslashreplace").decode("utf-8")
     max_length = 60
     return quoted if len(quoted) <= max_length else f"{quoted[:max_length]}…"
@@ -228,4 +233,4 @@ def quote_value(value: Any) -> str:
 
 MAX_IDENTIFIER_LENGTH = 128
 IDENTIFIER_PATTERN = rf"[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}}"
-"""A pattern of a valid identifier; match it against the full text."""
+"""The pattern of a valid identifier. Match it against the full text."""
