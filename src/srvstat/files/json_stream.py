@@ -7,30 +7,32 @@ from typing import Any
 import ijson
 
 MAX_TEXT_BYTES = 4 << 20
-"""Longer strings, as written in the JSON text, are replaced."""
+"""The maximum length of a string, as written in the JSON text. Longer strings are replaced."""
 TOO_LONG = "\0too long\0"
-"""Begins the string that replaces a longer one, and is followed by that one's beginning."""
+"""The prefix of the string that replaces an over-long string. The beginning of the latter
+follows.
+"""
 
 Events = Iterator[tuple[str, Any]]
 """The events of ijson, such as `("map_key", "name")`."""
 
 _BEGINNINGS = ("start_map", "start_array", "map_key")
-"""The events after which more of an item follows."""
+"""Events that are never the last of an item."""
 
 # From outside a string: any complete strings, and the text up to the next one.
-# The outer group is not possessive: when one fails at an incomplete string, Python before 3.11.5
-# continues from there instead of from the end of the last complete one.
+# The outer group is not possessive: when a possessive group fails at an incomplete string, Python
+# before 3.11.5 continues from there instead of from the end of the last complete string.
 _COMPLETE = re.compile(rb'(?:[^"]*+"[^"\\]*+(?:\\.[^"\\]*+)*+")*[^"]*+', re.DOTALL)
 _INSIDE = re.compile(rb"[^\"\\]*+(?:\\.[^\"\\]*+)*+", re.DOTALL)
 _BEGINNING = re.compile(rb'"([ !#-\[\]-~]{0,200})')
-"""Characters that need no escape, so that the text can be cut after each."""
+"""Characters that need no escape, so that the text can be cut after any of them."""
 _SURROGATES = re.compile(
     rb"\\\\|\\u[Dd][89ABab]..\\u[Dd][C-Fc-f]|\\u([Dd][89A-Fa-f][0-9A-Fa-f]{2})"
 )
 """Escaped backslashes and surrogate pairs and, as a group, escaped lone surrogates."""
 _REPLACEMENT = rb"\ufffd"
 _MAX_DIGITS = 4_300
-"""Python does not convert longer numbers; reading them would take very long."""
+"""Python does not convert longer numbers, and reading them would take very long."""
 _NOT_JSON = b"!"
 _TOO_LONG = b'"' + TOO_LONG.replace("\0", r"\u0000").encode()
 
@@ -44,18 +46,21 @@ class CutOffError(ValueError):
 
 
 class MissingArrayError(ValueError):
-    """The text has no array at the path, or several."""
+    """The path has no array in the text, or several arrays."""
 
 
 _PARSE_ERRORS = (ijson.JSONError, ValueError, SystemError, ArithmeticError)
-"""Besides JSONError, which includes IncompleteJSONError, ijson raises ValueError in its backend in
-Python, SystemError for too many digits, and ArithmeticError for too large exponents."""
+"""ijson's errors. Besides JSONError, which includes IncompleteJSONError, ijson raises ValueError in
+its Python backend, SystemError for too many digits, and ArithmeticError for too large exponents.
+"""
 
 
 def parse_events(chunks: Iterable[bytes]) -> Events:
-    """Parse JSON text to events, in little memory however long its strings are.
+    """Parse JSON text to events. Long strings do not increase the memory used.
 
-    Raises NotJsonError, and CutOffError if the text ends too early.
+    Raises NotJsonError if the text is not JSON, and CutOffError if it ends too early.
+    #44 ijson treats an empty chunk as the end
+    #52 events before the error
     """
     events = ijson.sendable_list()
     parser = ijson.basic_parse_coro(events)
@@ -81,7 +86,7 @@ def parse_events(chunks: Iterable[bytes]) -> Events:
 
 
 def _replace_surrogates(text: bytes) -> bytes:
-    """Replace lone surrogates, as browsers do when they send text; ijson refuses some of them."""
+    """Replace lone surrogates, as browsers do when they send text. ijson refuses some of them."""
     if b"\\ud" not in text.lower():
         return text
     return _SURROGATES.sub(lambda match: _REPLACEMENT if match[1] else match[0], text)
@@ -90,7 +95,9 @@ def _replace_surrogates(text: bytes) -> bytes:
 def limit_strings(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Replace the strings of JSON text that are longer than MAX_TEXT_BYTES.
 
-    A parser would hold them in memory, in up to four bytes a character.
+    A parser would hold them in memory, using up to four bytes per character.
+    #72 parts of a string whose end is not yet known
+    #73 a backslash at the end of a chunk escapes a character of the next chunk
     """
     parts: list[bytes] = []  # of a string whose end is not known
     size, backslash = 0, b""  # what a backslash at the end escapes is in the next chunk
@@ -118,7 +125,7 @@ def limit_strings(chunks: Iterable[bytes]) -> Iterator[bytes]:
                 backslash = text[end:]
                 break
             start = end + 1
-    # In a string, the text is not complete.
+    # Inside a string, the text is incomplete.
     yield b"".join([*parts, backslash])
 
 
@@ -128,18 +135,19 @@ def _find_end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
 
 
 def iter_items(chunks: Iterable[bytes], path: str) -> Iterator[Any]:
-    """Yield the items of the one array at a path, such as `log.entries`, then read to the end.
+    """Yield the items of the array at a path, such as `log.entries`, then read to the end.
 
-    Members whose names begin with `_` are left out, except for `_file` of Playwright.
+    Omits members whose names begin with `_`, except for Playwright's `_file`.
 
-    Raises MissingArrayError, and what `parse_events` does.
+    Raises MissingArrayError unless the path has exactly one array, and the errors of
+    `parse_events`.
     """
     item, arrays = f"{path}.item", 0
     builder = ijson.ObjectBuilder()
     for prefix, event, value in ijson.parse(parse_events(chunks)):
         if prefix == path:
             arrays += event == "start_array"
-        # Recordings of WebSockets, in `_webSocketMessages`, can be very large.
+        # Members such as `_webSocketMessages`, the recordings of WebSockets, can be very large.
         elif arrays and prefix.startswith(item) and "._" not in prefix.removesuffix("._file"):
             builder.event(event, value)
             if prefix == item and event not in _BEGINNINGS:

@@ -1,4 +1,4 @@
-"""Convert errors of the operating system to ours, with the file's name in the message."""
+"""Convert operating system errors to srvstat's errors, with the file's name in the message."""
 
 import errno
 import os
@@ -18,9 +18,9 @@ def convert_errors(
 ) -> Iterator[None]:
     """Raise an error of `error_class` for an OSError in the block.
 
-    The message is the title of the file and the reason that the system gives. A name that no file
-    can have raises an error of `name_class`, which defaults to `error_class`. So does a missing
-    file if a `remedy` is given, which the message then ends with.
+    - `title`: the file's name for the message; the system's reason follows.
+    - `name_class`: the error for a name that no file can have. Default: `error_class`.
+    - `remedy`: if given, a missing file raises `name_class` with this remedy.
     """
     name_class = name_class or error_class
     try:
@@ -39,7 +39,7 @@ def convert_errors(
 
 
 def convert_write_errors(path: str) -> AbstractContextManager[None]:
-    """Raise OutputError for an OSError in the block, UsageError for an invalid name."""
+    """Raise OutputError for an OSError in the block, and UsageError for an invalid name."""
     return convert_errors(path, OutputError, name_class=UsageError)
 
 
@@ -56,5 +56,5 @@ def identify_file(path: str) -> Identity:
 
 
 def compute_identity(status: os.stat_result) -> tuple[int, ...]:
-    """Return the identity of a file from its status."""
+    """Return a file's identity, given its status."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

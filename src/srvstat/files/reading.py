@@ -12,16 +12,16 @@ from srvstat.contract.errors import SourceError
 from srvstat.files.paths import convert_errors
 
 OnBytes = Callable[[int], None]
-"""Is called with the number of bytes after each read."""
+"""A function to call after each read, with the number of bytes."""
 
 STDIN = "-"
-"""The name of standard input."""
+"""The name that means standard input."""
 
 CHANGED = "changed while it was read; run again once nothing writes to it"
-"""The problem of a file that another program changed."""
+"""The error message for a file that another program changed."""
 
 
-# The parts of a URL that can't be secret. Anything else hides the whole.
+# Matches URLs whose shown parts hold no secrets. Other URLs are hidden entirely.
 _URL = re.compile(r"([a-z][a-z0-9+.-]*://).*", re.IGNORECASE | re.DOTALL)
 _PLAIN_URL = re.compile(
     r"([a-z][a-z0-9+.-]*://)(?:[^@/?#]*@)?((?:[\w.-]+|\[[0-9a-f:]+\])?(?::[0-9]+)?(?:/[\w.%=-]*)*)"
@@ -36,9 +36,9 @@ def is_url(name: str) -> bool:
 
 
 def format_title(name: str) -> str:
-    """Return the name of an input for messages, as text that UTF-8 can encode.
+    """Return an input's name for messages, as text that UTF-8 can encode.
 
-    Of a URL it is the scheme, host and path; the user, password and parameters are left out.
+    For a URL, returns the scheme, host and path, without the user, password and parameters.
     """
     if name == STDIN:
         return "standard input"
@@ -67,9 +67,10 @@ def open_input(
 
 
 def split_lines(chunks: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
-    """Yield the lines of a text that comes in chunks, each as soon as it is complete.
+    """Yield the lines of a text that arrives in chunks, each as soon as it is complete.
 
-    A line longer than `max_bytes` may be cut, to no less than one byte more than that.
+    A line longer than `max_bytes` may be cut, but to no less than `max_bytes + 1`.
+    #213 a line without an end must not exhaust the memory
     """
     rest = b""
     for chunk in chunks:
@@ -83,10 +84,10 @@ def split_lines(chunks: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
 class Input(io.RawIOBase):
     """The bytes of an open file up to its end.
 
-    Reading waits for bytes even if the descriptor does not block, and raises SourceError for errors
-    of the system. It also raises SourceError at the end of a regular file that has changed: a
-    changed file usually has newer rows, and a snapshot without them would look complete. Pipes and
-    devices have no size or time to compare.
+    Reading waits for bytes even if the descriptor is non-blocking, and raises SourceError for
+    system errors. It also raises SourceError at the end of a regular file that has changed: a
+    changed file usually has newer rows, and a snapshot without them would look complete. This check
+    is not possible for pipes and devices, which have no size or modification time.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Input(io.RawIOBase):
         self._bytes_read = 0
         self._status = os.fstat(raw.fileno())
         self._is_regular = stat.S_ISREG(self._status.st_mode)
-        # Another process may have read the beginning of a file on standard input.
+        # Another process may have read the beginning of a file that is our standard input.
         start = raw.tell() if self._is_regular else 0
         self._bytes_expected = max(self._status.st_size - start, 0)
         self._is_named = self._is_at_its_name()
@@ -128,7 +129,7 @@ class Input(io.RawIOBase):
         return int(count)
 
     def _is_unchanged(self) -> bool:
-        """Return whether the file has the size, the time and the name that it had when opened."""
+        """Return whether the file still has its original size, modification time and name."""
         now = os.fstat(self._raw.fileno())
         before = self._status
         if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
@@ -139,7 +140,7 @@ class Input(io.RawIOBase):
         return not self._is_named or self._is_at_its_name()
 
     def _is_at_its_name(self) -> bool:
-        """Return whether the name refers to this file; standard input has no name."""
+        """Return whether the file's name still refers to it. Standard input has no name."""
         if self._name == STDIN:
             return False
         try:

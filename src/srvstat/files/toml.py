@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from srvstat.contract.errors import SourceError
 from srvstat.contract.models import InvalidValueError, Location
 
-# Strings and comments are single tokens: brackets and line ends in them have no meaning.
+# Strings and comments are single tokens, because brackets and line ends in them have no meaning.
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}'
     r"|'''.*?'{3,5}"
@@ -24,14 +24,14 @@ _SYNTAX_ERROR = re.compile(
     re.DOTALL,
 )
 
-# Masked in errors: it may be a key, written by mistake where its digest belongs.
+# Masked in errors, because it may be a key written by mistake in place of its checksum.
 _MAYBE_KEY = re.compile(r"[A-Za-z0-9_+/=-]{31,}")
 
 _T = TypeVar("_T")
 
 
 class TomlError(ValueError):
-    """A text is not valid TOML; `line` is the line of the error, from 1."""
+    """A text is not valid TOML. `line` is the line of the error, from 1."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -39,9 +39,9 @@ class TomlError(ValueError):
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """Read a TOML text.
+    """Read a TOML text. Raises TomlError if it is not valid.
 
-    Raises TomlError.
+    #310 Python's error about too many digits has no place
     """
     try:
         return tomllib.loads(text)
@@ -58,14 +58,14 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def parse_toml(title: str, content: bytes, build: Callable[[dict[str, Any]], _T]) -> _T:
-    """Parse a file, and return what a function builds from its values.
+    """Parse a file, and return what `build` makes of its values.
 
-    The function may raise InvalidValueError. Text that may be a key is hidden in errors.
+    `build` may raise InvalidValueError. Text that may be a key is hidden in errors.
 
     Raises SourceError, with the line and the location of the problem.
     """
     try:
-        # Skips one byte order mark, as all our readers of files do.
+        # Skips one byte order mark, as all our file readers do.
         text = content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
@@ -80,7 +80,7 @@ def parse_toml(title: str, content: bytes, build: Callable[[dict[str, Any]], _T]
 
 
 def _build(text: str, build: Callable[[dict[str, Any]], _T]) -> _T:
-    """Build a value. Raises TomlError, and RecursionError, also by finding a line."""
+    """Build a value. Raises TomlError, and RecursionError if the text is nested too deeply."""
     try:
         return build(read_toml(text))
     except InvalidValueError as error:
@@ -100,13 +100,13 @@ def find_line(text: str, location: Location) -> int:
         return _count_steps(tomllib.loads(text[:end]), location)
 
     lines, ends = zip(*_split_statements(text), strict=True)
-    # A statement only adds values, so the first one with a step can be searched by halves.
+    # Each statement only adds values, so a binary search finds the first statement with a step.
     found: int = lines[bisect_left(ends, count_until(len(text)), key=count_until)]
     return found
 
 
 def _split_statements(text: str) -> Iterator[tuple[int, int]]:
-    """Yield for each header and each key with its value the line of its start, and its end."""
+    """Yield the start line and the end offset of each header and each key with its value."""
     line, start, depth = 1, 0, 0
     for token in _TOKEN.finditer(f"{text}\n"):
         if token[0] in "[{":

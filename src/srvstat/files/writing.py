@@ -1,4 +1,4 @@
-"""Write files and folders completely or not at all, and lines to streams."""
+"""Write files and folders atomically, and lines to streams."""
 
 import errno
 import fcntl
@@ -19,10 +19,14 @@ from srvstat.files.paths import Identity, convert_errors, convert_write_errors, 
 from srvstat.files.reading import STDIN
 
 _NAME_CHARACTERS = 50
-"""Characters of the target's name in a draft's name: at most 200 of the 255 bytes of a name."""
+"""The number of characters of the target's name in a draft's name: at most 200 of the 255 bytes of
+a file name.
+"""
 
 _MAX_TRIES = 100
-"""Attempts to create a draft, which other builds may sweep before it is locked."""
+"""The maximum number of attempts to create a draft. Another build may sweep a draft before it is
+locked.
+"""
 
 
 class Draft(NamedTuple):
@@ -34,11 +38,11 @@ class Draft(NamedTuple):
 
 @contextmanager
 def _create_draft(target: str, mode: int = 0o666, *, is_folder: bool = False) -> Iterator[Draft]:
-    """Yield an empty file or folder next to a target; it is removed when the block ends.
+    """Yield an empty file or folder next to a target, and remove it when the block ends.
 
-    Removes the drafts that killed commands left behind first. The umask applies to `mode`.
+    First removes the drafts that killed commands left behind. The umask applies to `mode`.
 
-    Raises OSError.
+    Raises OSError if the draft can't be created.
     """
     remove = shutil.rmtree if is_folder else os.unlink
     _sweep_drafts(target, is_folder=is_folder)
@@ -66,7 +70,7 @@ def _create_draft(target: str, mode: int = 0o666, *, is_folder: bool = False) ->
 
 
 def _close(descriptor: int) -> None:
-    """Close a descriptor and ignore errors: flushing has reported failed writes."""
+    """Close a descriptor and ignore errors, because flushing has already reported failed writes."""
     with suppress(OSError):
         os.close(descriptor)
 
@@ -74,7 +78,7 @@ def _close(descriptor: int) -> None:
 def _sweep_drafts(target: str, *, is_folder: bool = False) -> None:
     """Remove the unlocked drafts of a file or folder, which killed commands left behind.
 
-    Errors are ignored: a draft that can't be removed stays.
+    Ignores errors: a draft that can't be removed remains.
     """
     directory, prefix = os.path.split(_build_prefix(target))
     draft = re.compile(f"{re.escape(prefix)}[0-9a-f]{{16}}\\.tmp")
@@ -101,7 +105,7 @@ def _lock_draft(path: str, descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        # Drafts are never swept on a file system without locks.
+        # Without locks, this file system's drafts are never swept.
         return True
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
@@ -126,7 +130,7 @@ _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 class Destination(NamedTuple):
-    """The path of a file without symbolic links, and its status; None if it does not exist."""
+    """The path of a file without symbolic links, and its status, or None if it does not exist."""
 
     path: str
     replaced: os.stat_result | None
@@ -136,21 +140,22 @@ class Destination(NamedTuple):
 def atomic_write(path: str, *, overwrite: bool, replaced: Identity = None) -> Iterator[str]:
     """Yield the path of a new file to fill, and rename it to `path` if the block succeeds.
 
-    The new file is in the target's directory. It is flushed to the disk and renamed, and then the
-    directory is flushed, so the target is always the complete old or the complete new file. Without
-    `overwrite` an existing file is never replaced, even one that appears during the block. A
-    symbolic link stays and its target is replaced. Files that killed builds of the same target left
-    behind are removed first. The new file has the mode of the replaced file and, if permitted, its
-    owner and group. It warns of another owner.
+    - The target is always the complete old or the complete new file: the new file is created in the
+      target's directory, flushed to the disk and renamed, and then the directory is flushed.
+    - Without `overwrite`, an existing file is never replaced, even if it appears during the block.
+    - `replaced`: the identity of the file to replace; any other file is never replaced.
+    - If `path` is a symbolic link, the link remains and its target is replaced.
+    - The new file gets the mode of the replaced file and, if permitted, its owner and group. Warns
+      if the owner changes.
+    - Files that killed builds of the same target left behind are removed first.
 
-    With the identity of the file to replace, any other file there is never replaced.
-
-    Raises UsageError if the target may not be replaced, OutputError if it can't be written.
+    Raises UsageError if the target may not be replaced, and OutputError if it can't be written.
     """
     target, status = check_destination(path, overwrite=overwrite)
     with ExitStack() as stack:
         with convert_write_errors(path):
-            # Opened first: a directory that can't be read can't be flushed at the end either.
+            # Opened first, because a directory that can't be read can't be flushed at the end
+            # either.
             folder = stack.enter_context(_open_folder(os.path.dirname(target)))
             # The replaced file may be private, so its draft is too.
             mode = 0o666 if status is None else stat.S_IRUSR | stat.S_IWUSR
@@ -171,9 +176,9 @@ def atomic_write(path: str, *, overwrite: bool, replaced: Identity = None) -> It
 
 
 def write_atomically(path: str, data: bytes, *, overwrite: bool) -> None:
-    """Write all bytes to a file or not at all.
+    """Write all bytes to a file atomically.
 
-    Raises UsageError if the file may not be replaced, OutputError.
+    Raises UsageError if the file may not be replaced, and OutputError if it can't be written.
     """
     with (
         atomic_write(path, overwrite=overwrite) as draft,
@@ -186,7 +191,7 @@ def write_atomically(path: str, data: bytes, *, overwrite: bool) -> None:
 def check_name(option: str, path: str) -> str:
     """Check the name of an output, and return its real path.
 
-    Raises UsageError for a name that no file can have, OutputError.
+    Raises UsageError for a name that no file can have, and OutputError for a system error.
     """
     if not path:
         raise UsageError(f"{option}: the name is empty; name a file")
@@ -199,9 +204,10 @@ def check_name(option: str, path: str) -> str:
 
 
 def check_destination(path: str, *, overwrite: bool) -> Destination:
-    """Return where `atomic_write` would write, if it may write there.
+    """Return the destination to which `atomic_write` would write.
 
-    Raises UsageError if the target may not be replaced, OutputError.
+    Raises UsageError if the target may not be replaced, and OutputError if its folder is missing or
+    for a system error.
     """
     if find_descriptor_path(path):
         raise UsageError(f"{path}: an open descriptor, not a file name; name a file")
@@ -231,7 +237,7 @@ def _copy_rights(path: str, descriptor: int, replaced: os.stat_result) -> None:
     if (
         status.st_gid != replaced.st_gid
     ):  # pragma: no cover - tests may run as root, who may set any
-        # Another group gets no more rights than all other users.
+        # The other group gets no more rights than all other users.
         mode &= ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
     if status.st_uid != replaced.st_uid:  # pragma: no cover - likewise
         warnings.warn(
@@ -252,7 +258,7 @@ def _open_folder(path: str) -> Iterator[int]:
 
 
 def _link(path: str, draft: str, target: str) -> None:
-    """Link a draft to its final name. A rename would replace a file that has the name."""
+    """Link a draft to its final name. A rename would replace an existing file."""
     try:
         os.link(draft, target)
     except FileExistsError:
@@ -277,10 +283,10 @@ _EXISTS = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 def atomic_folder(path: str, option: str = "-o") -> Iterator[str]:
     """Yield the path of a new folder to fill, and rename it to `path` if the block succeeds.
 
-    `option` names the path in messages. The block flushes each file, as `write_file` does.
-    Folders that killed commands of the same target left behind are removed first.
+    The block must flush each file, as `write_file` does. `option` names the path in messages. First
+    removes the folders that killed commands with the same target left behind.
 
-    Raises UsageError if the target exists, OutputError if it can't be written.
+    Raises UsageError if the target exists, and OutputError if it can't be written.
     """
     target = check_new_folder(option, path)
     with ExitStack() as stack:
@@ -297,7 +303,7 @@ def atomic_folder(path: str, option: str = "-o") -> Iterator[str]:
 def check_new_folder(option: str, path: str) -> str:
     """Check the name of a folder to write, and return its real path.
 
-    Raises UsageError if it exists or can't be a name, OutputError.
+    Raises UsageError if it exists or is not a valid name, and OutputError for a system error.
     """
     target = check_name(option, path.rstrip(os.sep) or path)
     if os.path.lexists(target):
@@ -306,9 +312,9 @@ def check_new_folder(option: str, path: str) -> str:
 
 
 def write_file(path: str, pieces: Iterable[bytes], *, title: str) -> None:
-    """Write a new file and flush it to the disk; create its folder.
+    """Write a new file and flush it to the disk; create its folder if it is missing.
 
-    Raises OutputError with the title.
+    Raises OutputError, which names `title`, if it can't be written.
     """
     with convert_write_errors(title):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -337,7 +343,9 @@ def _build_folder_exists_error(path: str) -> UsageError:
 
 
 _BYTES_PER_CALL = 1 << 28
-"""Bytes that the system copies at once: a stopped copy ends after a fraction of a second."""
+"""The maximum number of bytes per system call, so that a copy can be interrupted within a fraction
+of a second.
+"""
 
 _BYTES_PER_READ = 1 << 20
 
@@ -346,9 +354,9 @@ _BYTES_PER_READ = 1 << 20
 def lock_file(path: str) -> Iterator[int]:
     """Lock the file at a path while the block runs, and yield a descriptor to read it.
 
-    A file system without locks locks nothing.
+    Does not lock on a file system without locks.
 
-    Raises SnapshotError for a file that can't be opened, OutputError if another process has the
+    Raises SnapshotError if the file can't be opened, and OutputError if another process holds the
     lock.
     """
     with convert_errors(path, SnapshotError, remedy="build one with `srvstat snapshot build`"):
@@ -369,10 +377,7 @@ def lock_file(path: str) -> Iterator[int]:
 
 
 def copy_file(path: str, source: int, target: str) -> None:
-    """Copy an open file to an existing, empty one.
-
-    Raises OutputError, which names `path`.
-    """
+    """Copy an open file to an existing, empty file. Raises OutputError, which names `path`."""
     with convert_write_errors(path), open(target, "r+b", 0) as file:
         position = 0
         while length := _copy_some(source, file.fileno(), position):
@@ -380,7 +385,10 @@ def copy_file(path: str, source: int, target: str) -> None:
 
 
 def _copy_some(source: int, target: int, position: int) -> int:
-    """Copy some bytes, or only references to them where the file system can share them."""
+    """Copy some bytes, or only references to them if the file system can share them.
+
+    #662 not every system and file system supports it; a write error occurs again below
+    """
     try:
         return os.copy_file_range(source, target, _BYTES_PER_CALL, position, position)
     except (AttributeError, OSError):  # not every system and file system can; write errors return
@@ -396,7 +404,7 @@ def is_stream(path: str) -> bool:
 
     This includes the file that standard output or standard error writes to.
 
-    Raises OutputError.
+    Raises OutputError for a system error.
     """
     if find_descriptor_path(path) or _find_standard_descriptor(path) is not None:
         return True
@@ -409,14 +417,14 @@ def is_stream(path: str) -> bool:
 
 
 class Stream(NamedTuple):
-    """Writes lines to a descriptor."""
+    """A descriptor to write lines to."""
 
     descriptor: int
 
     def write(self, line: bytes) -> None:
-        """Write a line that ends with a newline; a terminal gets it without control characters.
+        """Write a line that ends with a newline. On a terminal, control characters are escaped.
 
-        Raises OSError.
+        Raises OSError if the write fails.
         """
         if os.isatty(self.descriptor):
             line = wire.escape_for_terminal(line.removesuffix(b"\n")) + b"\n"
@@ -430,10 +438,7 @@ class Stream(NamedTuple):
 
 @contextmanager
 def open_stream(path: str) -> Iterator[Stream]:
-    """Open a stream for writing.
-
-    Raises OutputError.
-    """
+    """Open a stream for writing. Raises OutputError if it can't be opened."""
     with convert_write_errors(path):
         descriptor = _open_descriptor(path)
     try:
@@ -443,7 +448,10 @@ def open_stream(path: str) -> Iterator[Stream]:
 
 
 def _find_standard_descriptor(path: str) -> int | None:
-    """Return the standard descriptor that is open on the regular file at a path, if any."""
+    """Return the standard output or standard error descriptor that is open on the regular file.
+
+    Returns None if neither is.
+    """
     with suppress(OSError, ValueError):
         status = os.stat(path)
         for descriptor in (1, 2):
@@ -458,17 +466,17 @@ def _open_descriptor(path: str) -> int:
     found = find_descriptor_path(path)
     directory, name = os.path.split(found or path)
     if found and directory in ("/dev/fd", f"/proc/{os.getpid()}/fd"):
-        # Opening a regular file again would start at its beginning and overwrite it.
+        # Opening a regular file again would start at its beginning and overwrite its content.
         return os.dup(int(name))
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_CLOEXEC)
 
 
 def find_descriptor_path(path: str) -> str | None:
-    """Return the path in a directory of descriptors, such as /dev/fd/2, that a path leads to.
+    """Return the descriptor path, such as /dev/fd/2, to which a path leads, or None.
 
-    Returns None for other paths. Does not resolve the descriptor to the file that it refers to.
+    Follows symbolic links up to the descriptor, and not to the file that it refers to.
 
-    Raises OutputError.
+    Raises OutputError for a system error.
     """
     with convert_write_errors(path):
         for _ in range(_MAX_LINKS):

@@ -1,1 +1,1 @@
-"""Answer requests of the API, for a caller with or without a plan."""
+"""Process API requests, with or without a plan."""

@@ -1,4 +1,7 @@
-"""Read plans and keys from an access file, and add keys (D15). Only SHA-256 digests are stored."""
+"""Read plans and keys from an access file, and add keys (D15).
+
+Only SHA-256 checksums are stored.
+"""
 
 import fcntl
 import hashlib
@@ -53,9 +56,9 @@ class _AccessFile(models.ContractModel):
 class Plan(_PlanTable):
     """The operations and ranges that a customer may use, and how often.
 
-    `raw_history_days` is the permitted depth of raw history, in days before the snapshot's as_of;
-    `ranges` do not grant it.
-    `requests_per_minute` is None without a limit.
+    - `raw_history_days`: the permitted depth of raw history, in days before the snapshot's as_of;
+      `ranges` do not grant it.
+    - `requests_per_minute`: the rate limit, or None for no limit.
     """
 
     name: str
@@ -72,9 +75,9 @@ class Plan(_PlanTable):
             self._check_included(request.range, self.ranges, "range")
 
     def check_raw_history(self) -> None:
-        """Check that the plan includes any raw history.
+        """Check that the plan includes raw history.
 
-        Raises FeatureNotAvailableError.
+        Raises FeatureNotAvailableError if it includes none.
         """
         if not self.raw_history_days:
             raise FeatureNotAvailableError(f"the plan {self.name} does not include raw history")
@@ -82,9 +85,9 @@ class Plan(_PlanTable):
     def check_history(self, window: Window, as_of: int) -> None:
         """Check that the plan includes the raw history of a window, in a snapshot as of `as_of`.
 
-        Its ranges and operations do not matter.
+        Does not consider the plan's ranges and operations.
 
-        Raises FeatureNotAvailableError.
+        Raises FeatureNotAvailableError if the window begins too early.
         """
         self.check_raw_history()
         earliest = as_of - self.raw_history_days * DAY_MS
@@ -99,10 +102,10 @@ class Plan(_PlanTable):
     def check_timeline(self, range: Range, as_of: int) -> None:
         """Check that the plan includes a chart over a range, in a snapshot as of `as_of`.
 
-        The plan must include the range and its raw history: the steps are as short as the usual
-        interval, so most averages are single observations.
+        The plan must include both the range and its raw history, because most steps of a chart are
+        as short as the polling interval, and their averages are single observations.
 
-        Raises FeatureNotAvailableError.
+        Raises FeatureNotAvailableError if it does not include them.
         """
         self._check_included(range, self.ranges, "range")
         self.check_history(find_window(range, as_of), as_of)
@@ -115,25 +118,22 @@ class Plan(_PlanTable):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The plans by name, and the plan of each key by the SHA-256 of the key in hexadecimal."""
+    """Plans by name, and plans by a key's SHA-256 in hexadecimal."""
 
     plans: Mapping[str, Plan]
     keys: Mapping[str, Plan] = field(repr=False)
 
     def get_plan(self, name: str) -> Plan:
-        """Return the plan with a name.
-
-        Raises UsageError if it does not exist.
-        """
+        """Return the plan with a name. Raises UsageError if it does not exist."""
         if name not in self.plans:
             raise UsageError(f"no plan {wire.quote_value(name)}; {_list_plans(self.plans)}")
         return self.plans[name]
 
     def find_plan(self, key: bytes) -> Plan | None:
-        """Return the plan of a key, or None.
+        """Return the plan of a key, or None if the key is unknown.
 
-        The time of the look-up may depend on the digest, which is harmless: no key follows from its
-        digest.
+        The duration of the look-up may reveal part of the checksum, which is harmless: a key can't
+        be derived from its checksum.
         """
         return self.keys.get(hashlib.sha256(key).hexdigest())
 
@@ -155,12 +155,12 @@ def generate_key() -> str:
 
 
 def add_key(path: str, plan: str, key: str) -> None:
-    """Append a key to an access file, all or nothing, leaving the rest of the file as it is.
+    """Append a key to an access file atomically, without changing the rest of the file.
 
     Waits while another process adds a key.
 
     Raises SourceError if the file is invalid or can't hold the key, UsageError for an unknown plan,
-    OutputError if the file can't be written.
+    and OutputError if the file can't be written.
     """
     with _open_regular_file(path, os.O_RDWR | os.O_APPEND, OutputError) as descriptor:
         with _convert_errors(path, OutputError):
@@ -192,7 +192,7 @@ def _check_result(path: str, content: bytes, key: str) -> None:
 
 
 def _append(path: str, descriptor: int, size: int, addition: bytes) -> None:
-    """Append to a file; on failure restore its size."""
+    """Append to a file. If this fails, restore its size."""
     try:
         with open(descriptor, "ab", closefd=False) as file:
             file.write(addition)
@@ -210,11 +210,11 @@ def _check_not_replaced(path: str, descriptor: int) -> None:
 
 @contextmanager
 def _open_regular_file(path: str, flags: int, error_class: type[SrvstatError]) -> Iterator[int]:
-    """Open a regular file and yield its descriptor; OS errors raise `error_class`."""
+    """Open a regular file and yield its descriptor. System errors raise `error_class`."""
     if not path:
         raise SourceError("access file: the name is empty; name a file")
     with _convert_errors(path, error_class):
-        # O_NONBLOCK: opening a FIFO must not wait for its other end.
+        # Without O_NONBLOCK, opening a FIFO would wait for its other end.
         descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         mode = os.fstat(descriptor).st_mode
@@ -247,9 +247,9 @@ def _parse_tables(values: dict[str, Any]) -> Access:
 
 
 def _build_access(file: _AccessFile) -> Access:
-    """Check the names and references of a file and connect each key to its plan.
+    """Check names and references, and map each key to its plan.
 
-    Raises InvalidValueError.
+    Raises InvalidValueError for the first problem.
     """
     plans = {name: _build_plan(name, table) for name, table in file.plans.items()}
     keys: dict[str, Plan] = {}

@@ -1,4 +1,4 @@
-"""Answer the contract's two questions, for the command line, the service and the Python API."""
+"""Compute the API's two responses, for the command line, the service and the Python API."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from srvstat.snapshot.rows import ServerRow
 
 
 class UnknownServerError(ServerNotFoundError):
-    """A reference names no server of the snapshot."""
+    """The snapshot has no server for a reference."""
 
     def __init__(self, reference: ServerReference, place: str = "") -> None:
         super().__init__(f"{place}no {reference.by} {reference.identifier}")
@@ -28,9 +28,10 @@ class NotInBundleError(SnapshotError):
 
 
 def get_server(snapshot: Snapshot, request: ServerReference) -> responses.ServerResponse:
-    """Answer Get Server (specification, section 4.1).
+    """Return the response of Get Server (specification, section 4.1).
 
-    Raises UnknownServerError, NotInBundleError, SnapshotError.
+    Raises UnknownServerError for an unknown server, NotInBundleError if the bundle lacks it, and
+    SnapshotError if data are damaged.
     """
     (server,) = resolve_servers(snapshot, [request])
     return responses.ServerResponse(data=snapshot.get_detail(server))
@@ -39,11 +40,12 @@ def get_server(snapshot: Snapshot, request: ServerReference) -> responses.Server
 def compare(
     snapshot: Snapshot, request: CompareRequest, *, at: int | None = None
 ) -> responses.CompareResponse:
-    """Answer Compare Servers (specification, section 4.2).
+    """Return the response of Compare Servers (specification, section 4.2).
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of (D3).
 
-    Raises UnknownServerError, NotInBundleError, SnapshotError.
+    Raises UnknownServerError for an unknown server, NotInBundleError if the bundle lacks a server
+    or a part of the window, and SnapshotError if data are damaged.
     """
     results = compute_results(snapshot, request, request.servers, at=at)
     return responses.CompareResponse(range=request.range, data=tuple(results))
@@ -56,11 +58,9 @@ def compute_results(
     *,
     at: int | None = None,
 ) -> list[responses.ServerResult]:
-    """Compute the results of some of the servers of a request, in the order of the references.
+    """Compute the results of some of a request's servers, in the order of `references`.
 
-    `at`, in Unix milliseconds, replaces the snapshot's own as_of (D3).
-
-    Raises UnknownServerError, NotInBundleError, SnapshotError.
+    `at` and the errors are as in `compare`.
     """
     window = find_window(request.range, snapshot.as_of if at is None else at)
     check_coverage(snapshot, window)
@@ -89,9 +89,9 @@ def compute_server_results(
 
 
 def check_coverage(snapshot: Snapshot, window: Window) -> None:
-    """Refuse a window that begins before a bundle does, even if no observation is missing.
+    """Check that a bundle covers a window, even if the bundle lacks no observation of it.
 
-    Raises NotInBundleError.
+    Raises NotInBundleError if the window begins before the bundle.
     """
     if snapshot.covered_from is not None and window.start < snapshot.covered_from:
         raise NotInBundleError(
@@ -102,9 +102,9 @@ def check_coverage(snapshot: Snapshot, window: Window) -> None:
 
 
 def find_whole_window(snapshot: Snapshot, end: int) -> Window:
-    """Return the window of all observations up to `end`; in a bundle, of those that it covers.
+    """Return the window of all observations up to `end`, or of all that a bundle covers.
 
-    Raises NotInBundleError if `end` is earlier.
+    Raises NotInBundleError if `end` is before the bundle.
     """
     if snapshot.covered_from is None:
         return Window(BEFORE_ALL, end)
@@ -113,10 +113,10 @@ def find_whole_window(snapshot: Snapshot, end: int) -> Window:
 
 
 def resolve_servers(snapshot: Snapshot, references: Sequence[ServerReference]) -> list[ServerRow]:
-    """Return the server that each reference names, in their order.
+    """Return the server of each reference, in order.
 
-    Raises UnknownServerError for the first unknown reference, SnapshotError; for a bundle
-    NotInBundleError instead of UnknownServerError.
+    Raises UnknownServerError for the first unknown reference, or for a bundle NotInBundleError; and
+    SnapshotError if data are damaged.
     """
     servers = []
     for reference, server in zip(references, snapshot.find_servers(references), strict=True):
@@ -129,7 +129,7 @@ def resolve_servers(snapshot: Snapshot, references: Sequence[ServerReference]) -
 def build_unknown_error(
     snapshot: Snapshot, reference: ServerReference
 ) -> UnknownServerError | NotInBundleError:
-    """Return the error of a reference that names no server of a snapshot."""
+    """Return the error for a reference to a server that the snapshot does not have."""
     if snapshot.parent_root is None:
         return UnknownServerError(reference)
     return NotInBundleError(

@@ -1,4 +1,4 @@
-"""Read which answers requests get instead of their own, from `Prefer` and from files of rules."""
+"""Parse simulated responses from `Prefer` headers and rule files."""
 
 import re
 from collections.abc import Collection
@@ -14,8 +14,9 @@ from srvstat.files.reading import open_input
 from srvstat.files.toml import parse_toml
 
 MAX_DELAY_SECONDS = 15
-"""The longest simulated delay: less than the deadline of an answer, which would close the
-connection."""
+"""The longest simulated delay. It is shorter than the response deadline, after which the connection
+would be closed.
+"""
 
 BREAKS = frozenset({"drop", "cut", "reset"})
 """The outcomes that break the connection."""
@@ -32,16 +33,19 @@ _MESSAGES = {"bool_type": "must be true or false", "too_short": "empty"}
 
 
 class Fault(NamedTuple):
-    """What happens to a request; None leaves it open."""
+    """A simulated response. None means no simulation."""
 
     outcome: str | None = None
-    """One of BREAKS, or such as `code=503`; `code=200` is an answer as usual."""
+    """One of BREAKS or a status such as `code=503`. `code=200` is the normal response."""
     delay: int | None = None
-    """In milliseconds."""
+    """The delay in milliseconds."""
 
 
 def parse_preferences(text: str) -> Fault:
-    """Return what the value of a header `Prefer` selects (RFC 7240); the first of each counts."""
+    """Return the outcome and the delay that a `Prefer` header selects (RFC 7240).
+
+    If there are several, the first outcome and the first delay apply.
+    """
     outcomes, delays = [], []
     for part in text.split(","):
         name, _, digits = match.groups() if (match := _WORD.fullmatch(part)) else ("", "", None)
@@ -79,14 +83,14 @@ class Call(NamedTuple):
     operation: OperationId
     servers: Collection[ServerReference]
     key: str
-    """The SHA-256 of its key."""
+    """The SHA-256 of the key."""
     plan: str | None
 
 
 class Rule(models.ContractModel):
-    """The answers to the requests that have all of the given properties, one after another.
+    """The consecutive answers to the requests that match all of the given properties.
 
-    `server` is an identifier as a request has it.
+    `server` is an identifier as sent in requests.
     """
 
     operation: OperationId | None = None
@@ -99,7 +103,7 @@ class Rule(models.ContractModel):
     repeat: bool = False
 
     def includes(self, call: Call) -> bool:
-        """Return whether the rule is about a request."""
+        """Return whether the rule applies to a request."""
         return (
             self.operation in (None, call.operation)
             and self.server in {None, *(one.identifier for one in call.servers)}
@@ -113,13 +117,13 @@ class _RulesFile(models.ContractModel):
 
 
 def parse_rules(title: str, content: bytes) -> tuple[Rule, ...]:
-    """Parse the rules of a file. Raises SourceError, with the line of the problem."""
+    """Parse the rules in a file. Raises SourceError, with the line of the problem."""
     build = partial(models.validate, _RulesFile, messages=_MESSAGES)
     return parse_toml(title, content, build).rules
 
 
 def read_rules(path: str) -> tuple[Rule, ...]:
-    """Read the rules of a file. Raises SourceError."""
+    """Read the rules in a file. Raises SourceError if it is unreadable, too large or invalid."""
     with open_input(path) as file:
         content = file.read(_MAX_BYTES + 1)
     if len(content) > _MAX_BYTES:

@@ -1,4 +1,4 @@
-"""Find and hide keys in what clients send, before it is logged or stored."""
+"""Find and hide keys in the data that clients send, before the data are logged or stored."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,13 +11,15 @@ HIDDEN = "[key]"
 HIDDEN_PART = "…".encode()
 """The replacement of a key in a recording."""
 _SHORTEST_SECRET = 8
-"""The length from which a key is hidden. Shorter keys may be common words."""
+"""The minimum length of a key to hide. Shorter keys may be common words."""
 
 _GENERATED_KEY = re.compile(r"srvstat_[A-Za-z0-9_-]{8,}")
 _QUOTATION = re.compile(rf'".{{{_SHORTEST_SECRET},}}["…]', re.DOTALL)
-"""From the first quotation mark to the last one, or to the … of a quotation that was cut."""
+"""From the first quotation mark to the last quotation mark, or to the … of a shortened
+quotation.
+"""
 _WORD = re.compile(rf"[A-Za-z0-9_-]{{{_SHORTEST_SECRET},}}")
-"""A word outside of quotation marks, such as an identifier or the name of a property."""
+"""A word outside quotation marks, such as an identifier or a property name."""
 
 _PIECES = (
     re.compile(r"[A-Za-z0-9_-]{8,}"),
@@ -32,11 +34,15 @@ _SECRET_PARAMETER = re.compile(
     r"[^&]+",
     re.IGNORECASE,
 )
-"""A query parameter whose name says that its value is secret. No operation has one."""
+"""A query parameter whose name suggests that its value is secret. No operation has such a
+parameter.
+"""
 _REST_OF_ADDRESS = re.compile(rb"[?#].*", re.DOTALL)
 _REST_OF_METHOD = re.compile(r"[^A-Za-z0-9!#$%&'*+.^_`|~-].*", re.DOTALL)
 _SECRETS_OF_ADDRESS = re.compile(r"""(?<=//)[^/\s"]*@|[?#](?:\\.|[^"\\])*""")
-"""The user with the password, the query and the fragment of an address in a message."""
+"""The user with the password, the query and the fragment of an address in a message.
+#1142 also if encoded several times
+"""
 _ESCAPES = {
     "%": re.compile(r"%(?:25)*[0-9A-Fa-f]{2}"),  # also if encoded several times
     "\\": re.compile(r'(?:\\u[0-9A-Fa-f]{4})+|\\["\\/bfnrt]'),
@@ -49,17 +55,17 @@ class KeyFilter(NamedTuple):
     """Find and hide keys, which a client may send in any part of a request."""
 
     own_keys: Sequence[str]
-    """The keys in the header of the request, decoded as Latin-1."""
+    """The keys in the request's header, decoded as Latin-1."""
     is_registered: Callable[[bytes], bool]
-    """Returns whether the access file has a key."""
+    """Returns whether the access file contains a key."""
 
     @classmethod
     def for_headers(cls, headers: Headers, is_registered: Callable[[bytes], bool]) -> Self:
-        """Return the filter for a request with some headers."""
+        """Return the filter for a request with these headers."""
         return cls([key.decode("latin-1") for key in find_values(headers, KEY_NAME)], is_registered)
 
     def has_key(self, text: str) -> bool:
-        """Return whether a text is registered or contains a generated key or one of the request."""
+        """Return whether a text is a registered key, or contains a generated or sent key."""
         return len(text) >= _SHORTEST_SECRET and (
             any(key in text for key in self.own_keys if len(key) >= _SHORTEST_SECRET)
             or _GENERATED_KEY.search(text) is not None
@@ -67,20 +73,21 @@ class KeyFilter(NamedTuple):
         )
 
     def redact(self, reason: str) -> str:
-        """Remove keys from the reason of an error, and quotations long enough to be one."""
+        """Remove keys from an error's reason, and quotations that are long enough to be keys."""
         text = _QUOTATION.sub('"…"', reason)
         return _WORD.sub(lambda word: HIDDEN if self._may_be_key(word[0]) else word[0], text)
 
     def _may_be_key(self, word: str) -> bool:
-        # Messages cut long numbers, so a word may be only the beginning of a key.
+        # Messages shorten long numbers, so a word may be only the beginning of a key.
         return self.has_key(word) or any(word in key for key in self.own_keys)
 
     def hide(self, data: bytes) -> bytes:
-        """Replace the keys in a part of a request or an answer by `…`.
+        """Replace the keys in a part of a request or a response by `…`.
 
-        The request's own keys and generated keys are found anywhere, a key of the access file where
-        it is a word, a part of the path or the query, a JSON string, or all of the data; each also
-        percent-encoded or with JSON escapes.
+        - The request's own keys and generated keys are found anywhere.
+        - A key of the access file is found if it is a word, a part of the path or the query, a JSON
+          string, or the complete data.
+        - Keys are also found percent-encoded and with JSON escapes.
         """
         if len(data) < _SHORTEST_SECRET:
             return data
@@ -96,7 +103,8 @@ class KeyFilter(NamedTuple):
     def hide_data(self, data: bytes) -> str:
         """Return data as text without keys.
 
-        A key of any bytes can be a part of a character, even in an answer.
+        Keys are replaced before decoding, because a key can be any bytes, such as a part of a
+        character.
         """
         return self.hide(data).decode("utf-8", "replace")
 
@@ -110,27 +118,32 @@ class KeyFilter(NamedTuple):
         return _SECRET_PARAMETER.sub(r"\1…", hidden)
 
     def hide_foreign_path(self, path: bytes) -> str:
-        """Return the path of a request that is not to the API, without query and fragment.
+        """Return the path of a request outside the API, without query and fragment.
 
-        Those hold keys and codes of others, under any name. What is before an `@` may be a user
-        with a password: not every client refuses an address with these in an unusual place.
+        Query and fragment hold other services' keys and codes, under any name. The part before an
+        `@` may be a user with a password, because some clients accept these in an unusual place.
         """
         _, at, rest = (kept := _REST_OF_ADDRESS.sub(b"", path)).rpartition(b"@")
         kept = "/…@".encode() + rest if at else kept
         return self.hide(kept).decode("utf-8", "backslashreplace")
 
     def hide_method(self, method: str) -> str:
-        """Return a method without what can't be in one, which may be a query."""
+        """Return a method without characters that are invalid in a method, and without the text
+        after them, which may be a query.
+        """
         return _REST_OF_METHOD.sub("…", self.hide_text(method))
 
     def hide_reason(self, reason: str) -> str:
-        """Return why a part is unreadable, without keys, and only host and path of an address."""
+        """Return the reason why a part is unreadable, without keys.
+
+        Of an address, only host and path remain.
+        """
         return _SECRETS_OF_ADDRESS.sub("", self.hide_text(reason))
 
     def _find_keys(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where keys start and end."""
+        """Yield the start and the end of each key."""
         long_keys = [key for key in self.own_keys if len(key) >= _SHORTEST_SECRET]
-        # A key can be sent in Latin-1 in the header and in UTF-8 elsewhere.
+        # A key can be Latin-1 in the header and UTF-8 elsewhere.
         own_keys = {*long_keys, *(key.encode("utf-8").decode("latin-1") for key in long_keys)}
         yield from _find_known(text, own_keys)
         for first, escape in _ESCAPES.items():
@@ -151,13 +164,13 @@ class KeyFilter(NamedTuple):
 
 
 def _find_known(text: str, keys: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Yield the places of the given keys and of generated keys."""
+    """Yield the start and the end of the given keys and of generated keys."""
     for pattern in (*map(re.escape, keys), _GENERATED_KEY.pattern):
         yield from (match.span() for match in re.finditer(pattern, text))
 
 
 def _list_starts(text: str, escape: re.Pattern[str]) -> list[int]:
-    """Return where each character of the decoded text starts, and where the text ends."""
+    """Return the start offset of each decoded character, plus the end."""
     starts: list[int] = []
     end = 0
     for match in escape.finditer(text):
@@ -167,7 +180,7 @@ def _list_starts(text: str, escape: re.Pattern[str]) -> list[int]:
 
 
 def _decode_escape(match: re.Match[str]) -> str:
-    """Decode an escape to bytes, each as a character of Latin-1."""
+    """Decode an escape to bytes, each as a Latin-1 character."""
     kind, rest = match[0][:2], match[0][1:]
     if kind == "\\u":
         units = bytes.fromhex(match[0].replace("\\u", ""))
